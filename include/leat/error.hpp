@@ -1,0 +1,34 @@
+// What leat throws. A bug is an assert, bad data is a value (see stats and the journal); what is left, a failing
+// environment and a wrong call, is an error: one line that says what, where and what to do.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace leat {
+
+/// The kinds of failure a caller may want to tell apart.
+enum class errc {
+  usage,        ///< the call cannot be right: a bad option, two next() at a time, use after fork()
+  not_found,    ///< a file, field or member that is not there
+  permission,   ///< the system says no
+  io,           ///< a read, open or write failed, or outlived its timeout
+  limit,        ///< memory budget, memlock, open files: the message says what would do
+  format,       ///< bytes that are not what they should be: a cut tar, a bad header
+  unsupported,  ///< well-formed, and not for this build or machine
+  corrupt,      ///< a corrupt sample under the policy `raise`
+  cancelled     ///< the caller, or stop(), asked for it
+};
+
+/// An error with its kind. what() is one line: what happened, where, what to do.
+class error : public std::runtime_error {
+ public:
+  error(errc code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
+  [[nodiscard]] errc code() const noexcept { return code_; }
+
+ private:
+  errc code_;
+};
+
+}  // namespace leat

@@ -1,0 +1,150 @@
+// Tensors as DLPack describes them: a dtype, a shape, strides, a pointer and a device. Views only: who owns the bytes
+// (a batch) says so.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+namespace leat {
+
+/// Element types. The values are leat's own; dtype_info() gives DLPack's code and bits.
+enum class dtype : std::uint8_t { u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, boolean };
+
+/// Bytes of one element.
+[[nodiscard]] constexpr std::size_t size_bytes(dtype type) noexcept {
+  switch (type) {
+    case dtype::u8:
+    case dtype::i8:
+    case dtype::boolean:
+      return 1;
+    case dtype::u16:
+    case dtype::i16:
+    case dtype::f16:
+    case dtype::bf16:
+      return 2;
+    case dtype::u32:
+    case dtype::i32:
+    case dtype::f32:
+      return 4;
+    case dtype::u64:
+    case dtype::i64:
+    case dtype::f64:
+      return 8;
+  }
+  return 0;
+}
+
+/// The name used in options, JSON and digests: "u8", "bf16", ...
+[[nodiscard]] constexpr std::string_view name(dtype type) noexcept {
+  constexpr std::string_view names[] = {"u8",  "i8",  "u16",  "i16", "u32", "i32", "u64",
+                                        "i64", "f16", "bf16", "f32", "f64", "bool"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+/// Order of the axes of a picture in a batch.
+enum class layout : std::uint8_t { nchw, nhwc };
+
+/// A shape or a set of strides: at most eight numbers, no allocation.
+class dimensions {
+ public:
+  static constexpr std::size_t rank_max = 8;
+
+  constexpr dimensions() = default;
+  constexpr dimensions(std::initializer_list<std::int64_t> values) {
+    for (const std::int64_t value : values) push_back(value);
+  }
+  constexpr explicit dimensions(std::span<const std::int64_t> values) {
+    for (const std::int64_t value : values) push_back(value);
+  }
+
+  constexpr void push_back(std::int64_t value) {
+    assert(rank_ < rank_max);
+    values_[rank_++] = value;
+  }
+
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return rank_; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return rank_ == 0; }
+  [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const noexcept {
+    assert(axis < rank_);
+    return values_[axis];
+  }
+  constexpr std::int64_t& operator[](std::size_t axis) noexcept {
+    assert(axis < rank_);
+    return values_[axis];
+  }
+  [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return values_.data(); }
+  [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return values_.data() + rank_; }
+
+  /// The product: elements of a tensor of this shape; 1 for a scalar.
+  [[nodiscard]] constexpr std::int64_t elements() const noexcept {
+    std::int64_t product = 1;
+    for (const std::int64_t value : *this) product *= value;
+    return product;
+  }
+
+  friend constexpr bool operator==(const dimensions& a, const dimensions& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t axis = 0; axis < a.rank_; ++axis) {
+      if (a.values_[axis] != b.values_[axis]) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::array<std::int64_t, rank_max> values_{};
+  std::size_t rank_ = 0;
+};
+
+/// Strides, in elements, of a dense row-major tensor.
+[[nodiscard]] constexpr dimensions dense_strides(const dimensions& shape) noexcept {
+  dimensions strides = shape;
+  std::int64_t stride = 1;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    strides[axis] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
+/// Where bytes lie.
+struct device {
+  enum class kind : std::uint8_t { host, cuda };
+  kind type = kind::host;
+  int index = 0;
+
+  friend constexpr bool operator==(const device&, const device&) noexcept = default;
+};
+
+inline constexpr device host{};
+
+/// A view of elements somebody else owns.
+///   strides   in elements, as in DLPack
+///   data      the first element, on `where`
+struct tensor {
+  leat::dtype type = dtype::u8;
+  dimensions shape;
+  dimensions strides;
+  void* data = nullptr;
+  device where;
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(shape.elements()) * size_bytes(type);
+  }
+  /// The bytes of a dense tensor.
+  [[nodiscard]] std::span<const std::byte> as_bytes() const noexcept {
+    return {static_cast<const std::byte*>(data), bytes()};
+  }
+  /// The elements of a dense host tensor as T. The caller answers for T being `type`'s.
+  template <class T>
+  [[nodiscard]] std::span<T> as() const noexcept {
+    assert(sizeof(T) == size_bytes(type) && where == host);
+    return {static_cast<T*>(data), static_cast<std::size_t>(shape.elements())};
+  }
+};
+
+}  // namespace leat

@@ -1,0 +1,65 @@
+// Randomness by counter: what is drawn depends on (seed, epoch, sample, operation) and on nothing else, so threads,
+// timing and order cannot change it, and two fields that name the same operation share its draws.
+// Philox4x32-10 of Random123: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+#pragma once
+
+#include <Random123/philox.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace leat::stages {
+
+/// A name as 32 bits that stay the same for ever (FNV-1a).
+[[nodiscard]] constexpr std::uint32_t operation_key(std::string_view name) noexcept {
+  std::uint32_t hash = 2166136261U;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return hash;
+}
+
+__extension__ using uint128 = unsigned __int128;
+
+/// The draws of one operation on one sample. A value: copying it copies its place in the sequence.
+class random_draws {
+ public:
+  /// sample < 2^48, and fewer than 2^18 numbers are drawn per operation.
+  random_draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::string_view operation) noexcept
+      : key_{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}},
+        counter_{{static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32) << 16, epoch,
+                  operation_key(operation)}} {}
+
+  /// 32 uniform bits.
+  [[nodiscard]] std::uint32_t bits() noexcept {
+    if (used_ == 4) {
+      block_ = r123::Philox4x32{}(counter_, key_);
+      ++counter_[1];  // The low 16 bits number the block; the high ones are the sample's.
+      used_ = 0;
+    }
+    return block_[used_++];
+  }
+
+  /// Uniform in [0, 1), 53 bits.
+  [[nodiscard]] double uniform() noexcept {
+    const std::uint64_t high = bits() >> 5;
+    const std::uint64_t low = bits() >> 6;
+    return static_cast<double>((high << 26) | low) * 0x1.0p-53;
+  }
+
+  [[nodiscard]] double uniform(double from, double to) noexcept { return from + (to - from) * uniform(); }
+
+  /// Uniform in 0..n-1, n > 0; the bias is below 2^-32 for n < 2^32 (fixed-point multiply on 64 bits).
+  [[nodiscard]] std::uint64_t below(std::uint64_t n) noexcept {
+    const std::uint64_t high = bits();
+    const std::uint64_t word = (high << 32) | bits();
+    return static_cast<std::uint64_t>((static_cast<uint128>(word) * n) >> 64);
+  }
+
+ private:
+  r123::Philox4x32::key_type key_;
+  r123::Philox4x32::ctr_type counter_;
+  r123::Philox4x32::ctr_type block_{};
+  std::size_t used_ = 4;
+};
+
+}  // namespace leat::stages
