@@ -1,0 +1,125 @@
+// Where bytes come from. A source turns reads into bytes in leased memory: the ring and its preadv twin for files, a
+// fake disk in the tests, HTTP and a cache later. Nothing outside io/ knows which one it is talking to.
+//
+// Operations are intrusive: who asks owns them, keeps them still until done() was called, and pays no allocation.
+#pragma once
+
+#include <leat/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace leat::io {
+
+/// Every read starts and ends on multiples of this inside its file at the most, on any rung: the O_DIRECT alignment
+/// assumed where statx(2) does not tell a smaller one. Planning with it makes budgets the same on every machine.
+inline constexpr std::uint64_t alignment_max_bytes = 4096;
+
+/// Bytes a lease must have to hold [offset, offset + bytes) read at the largest alignment.
+[[nodiscard]] constexpr std::uint64_t aligned_bytes(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const std::uint64_t begin = offset / alignment_max_bytes * alignment_max_bytes;
+  const std::uint64_t end = (offset + bytes + alignment_max_bytes - 1) / alignment_max_bytes * alignment_max_bytes;
+  return end - begin;
+}
+
+/// Memory a read may write: part of an arena piece, which the ring may have registered as one buffer.
+///   bytes   aligned to alignment_max_bytes, at least aligned_bytes(offset, bytes) of the read
+///   piece   the arena's number of the (first) piece it lies in; no_piece for memory from elsewhere
+struct space {
+  static constexpr std::uint32_t no_piece = 0xFFFFFFFFU;
+  std::span<std::byte> bytes;
+  std::uint32_t piece = no_piece;
+};
+
+/// One read. The first block is the question and stays unchanged; the second is the answer, valid in and after done().
+struct read_operation {
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  space into;
+  /// Called exactly once, on the thread of the loop that the source was connected to. Must not block, and may start
+  /// further operations. After it the source never touches the operation or its memory again.
+  void (*done)(read_operation&) noexcept = nullptr;
+
+  std::span<const std::byte> data;  ///< the bytes asked for, inside `into`; `bytes` long unless failed
+  int failure = 0;                  ///< 0 or an errno: EIO, ENOENT, ENODATA (file ends early), ETIMEDOUT, ECANCELED ...
+  std::uint64_t started_ns = 0;     ///< steady clock, when the source took it
+
+  // The source's own, from start() to done().
+  read_operation* next = nullptr;
+  read_operation* previous = nullptr;
+  void* state = nullptr;
+};
+
+/// Asks for size and version of a file: what was true when the dataset was opened may not be true now.
+struct open_operation {
+  std::uint32_t file = 0;
+  void (*done)(open_operation&) noexcept = nullptr;  ///< as in read_operation
+
+  std::uint64_t size_bytes = 0;
+  std::uint64_t version = 0;  ///< changes when the content does: of files, mixed from mtime, size and inode
+  int failure = 0;
+
+  open_operation* next = nullptr;
+  void* state = nullptr;
+};
+
+/// A source connected to one loop. All members are called on that loop's thread.
+class source {
+ public:
+  source() = default;
+  source(const source&) = delete;
+  source& operator=(const source&) = delete;
+  /// Every operation is done before this.
+  virtual ~source() = default;
+
+  /// Takes the operations in this order; they go to the kernel together, at the end of the loop's turn. Short reads
+  /// go on, EINTR and EAGAIN are tried again a bounded number of times, a read older than the reader's timeout fails
+  /// with ETIMEDOUT. May call done() of an operation only after start() has returned.
+  virtual void start(std::span<read_operation* const> operations) = 0;
+  virtual void start(open_operation& operation) = 0;
+
+  /// Asks for an early end: done() is still called, once, with ECANCELED or with the outcome that was faster, and only
+  /// after the kernel has let go of the memory.
+  virtual void cancel(read_operation& operation) = 0;
+
+  /// The failed operation as an error: file, offset, errno by name, and a likely remedy.
+  [[nodiscard]] virtual error explain(const read_operation& operation) const = 0;
+  [[nodiscard]] virtual error explain(const open_operation& operation) const = 0;
+};
+
+class file_table;
+
+/// What makes sources: a loop of the reader, which knows the rung in use.
+class connector {
+ public:
+  connector(const connector&) = delete;
+  connector& operator=(const connector&) = delete;
+  /// Thread: any, before the first operation. `files` outlives the source.
+  [[nodiscard]] virtual std::unique_ptr<source> connect_files(const file_table& files) = 0;
+  /// Runs `function` on the loop's thread, later, once.
+  virtual void post(void (*function)(void*) noexcept, void* argument) = 0;
+
+ protected:
+  connector() = default;
+  ~connector() = default;
+};
+
+/// What a dataset holds of its source: enough to connect it to a loop, any number of times.
+class source_description {
+ public:
+  source_description() = default;
+  source_description(const source_description&) = delete;
+  source_description& operator=(const source_description&) = delete;
+  virtual ~source_description() = default;
+
+  [[nodiscard]] virtual std::unique_ptr<source> connect(connector& loop) const = 0;
+  [[nodiscard]] virtual std::uint32_t files() const = 0;
+  /// The file's path or address, as a person would write it.
+  [[nodiscard]] virtual std::string file_name(std::uint32_t file) const = 0;
+};
+
+}  // namespace leat::io
