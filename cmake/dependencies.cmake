@@ -1,0 +1,74 @@
+# The libraries we stand on (docs/dependencies.md). All that is missing is named at once, with its apt package.
+
+set(leat_missing "")
+macro(leat_need found what apt_package)
+  if(NOT ${found})
+    string(APPEND leat_missing "  ${what}: apt-get install ${apt_package}\n")
+  endif()
+endmacro()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+find_package(Boost 1.81 QUIET)
+leat_need(Boost_FOUND "Boost >= 1.81, headers (Asio)" "libboost1.81-dev (Debian 12) or libboost-dev")
+
+find_package(Liburing QUIET)
+leat_need(Liburing_FOUND "liburing (2.3 or newer)" liburing-dev)
+
+find_package(JPEG QUIET)
+if(JPEG_FOUND)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES JPEG::JPEG)
+  check_cxx_source_compiles("
+    #include <cstdio>
+    #include <jpeglib.h>
+    #if LIBJPEG_TURBO_VERSION_NUMBER < 2000000
+    #error too old
+    #endif
+    int main() { return jpeg_skip_scanlines != nullptr && jpeg_crop_scanline != nullptr ? 0 : 1; }"
+    LEAT_HAVE_LIBJPEG_TURBO)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+leat_need(LEAT_HAVE_LIBJPEG_TURBO "libjpeg-turbo >= 2.0 (partial decoding; another libjpeg will not do)" libjpeg-dev)
+
+find_package(PNG QUIET)
+leat_need(PNG_FOUND "libpng" libpng-dev)
+
+find_package(absl QUIET)
+leat_need(absl_FOUND "Abseil" libabsl-dev)
+
+find_path(LEAT_XXHASH_INCLUDE_DIR xxhash.h)
+mark_as_advanced(LEAT_XXHASH_INCLUDE_DIR)
+leat_need(LEAT_XXHASH_INCLUDE_DIR "xxHash" libxxhash-dev)
+
+find_path(LEAT_RANDOM123_INCLUDE_DIR Random123/philox.h)
+mark_as_advanced(LEAT_RANDOM123_INCLUDE_DIR)
+leat_need(LEAT_RANDOM123_INCLUDE_DIR "Random123" librandom123-dev)
+
+find_package(nlohmann_json 3.10 QUIET)
+leat_need(nlohmann_json_FOUND "nlohmann-json" nlohmann-json3-dev)
+
+if(LEAT_BUILD_TOOLS)
+  find_package(CLI11 QUIET)
+  leat_need(CLI11_FOUND "CLI11" libcli11-dev)
+endif()
+if(LEAT_BUILD_TESTS)
+  find_package(GTest QUIET)
+  leat_need(GTest_FOUND "GoogleTest and GoogleMock" "libgtest-dev libgmock-dev")
+endif()
+if(LEAT_BUILD_BENCHMARKS)
+  find_package(benchmark QUIET)
+  leat_need(benchmark_FOUND "Google Benchmark" libbenchmark-dev)
+endif()
+
+if(leat_missing)
+  message(FATAL_ERROR "leat: these libraries were not found:\n${leat_missing}`scripts/setup` installs all of them.")
+endif()
+
+# Header-only ones without a CMake package of their own. XXH_INLINE_ALL: hashing is inlined and libxxhash is not linked.
+add_library(leat_xxhash INTERFACE)
+target_include_directories(leat_xxhash SYSTEM INTERFACE ${LEAT_XXHASH_INCLUDE_DIR})
+target_compile_definitions(leat_xxhash INTERFACE XXH_INLINE_ALL)
+add_library(leat_random123 INTERFACE)
+target_include_directories(leat_random123 SYSTEM INTERFACE ${LEAT_RANDOM123_INCLUDE_DIR})

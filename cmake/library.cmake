@@ -1,0 +1,22 @@
+# leat::leat, from the objects of all modules: static, or shared with BUILD_SHARED_LIBS.
+
+get_property(leat_objects GLOBAL PROPERTY leat_objects)
+get_property(leat_links GLOBAL PROPERTY leat_links)
+list(REMOVE_DUPLICATES leat_links)
+
+file(GLOB leat_public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/leat/*.hpp)
+
+if(leat_objects)
+  add_library(leat ${leat_objects})
+  set_target_properties(leat PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_link_libraries(leat PUBLIC Boost::headers Threads::Threads PRIVATE ${leat_links})
+  target_compile_features(leat PUBLIC cxx_std_20)
+  target_sources(leat PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_public_headers})
+else()
+  add_library(leat INTERFACE)
+  target_link_libraries(leat INTERFACE Boost::headers Threads::Threads)
+  target_compile_features(leat INTERFACE cxx_std_20)
+  target_sources(leat INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_public_headers})
+endif()
+add_library(leat::leat ALIAS leat)

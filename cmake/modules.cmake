@@ -1,0 +1,104 @@
+# How a directory says what it builds.
+#
+#   leat_module(io SOURCES ring.cpp arena.cpp LINKS Liburing::Liburing HEADERS leat_xxhash)
+#       The object library leat_io. LINKS end up in who links leat; HEADERS are header-only libraries, seen by nobody else.
+#       Without SOURCES it is header-only. OUTSIDE_LIBRARY keeps it out of libleat (the command, test fakes).
+#   leat_test(io MODULES io async SOURCES ring_test.cpp LINKS ... LABELS ... ENVIRONMENT A=1)
+#       The executable io_tests of just these modules, so that io can be built and tested while another module is in
+#       pieces. MODULES ALL links every module of the library.
+#   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
+#       A program of that name from <name>.cpp, and one test that runs it with ARGS.
+
+include(GoogleTest)
+
+function(leat_existing_sources out)
+  # A file that is listed and not there stops the build, but not while others are configuring beside you.
+  set(existing "")
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE path)
+    if(EXISTS ${path})
+      list(APPEND existing ${path})
+    else()
+      message(WARNING "${path} is listed and does not exist")
+    endif()
+  endforeach()
+  set(${out} ${existing} PARENT_SCOPE)
+endfunction()
+
+function(leat_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OUTSIDE_LIBRARY" "" "SOURCES;LINKS;HEADERS")
+  leat_existing_sources(sources ${arg_SOURCES})
+  if(sources)
+    add_library(leat_${name} OBJECT ${sources})
+    set_target_properties(leat_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_link_libraries(leat_${name} PUBLIC ${arg_LINKS} ${arg_HEADERS} Boost::headers Threads::Threads
+      PRIVATE leat_flags)
+  else()
+    add_library(leat_${name} INTERFACE)
+    target_link_libraries(leat_${name} INTERFACE ${arg_LINKS} ${arg_HEADERS} Boost::headers Threads::Threads)
+  endif()
+  if(NOT arg_OUTSIDE_LIBRARY)
+    set_property(GLOBAL APPEND PROPERTY leat_modules ${name})
+    set_property(GLOBAL APPEND PROPERTY leat_links ${arg_LINKS})
+    if(sources)
+      set_property(GLOBAL APPEND PROPERTY leat_objects $<TARGET_OBJECTS:leat_${name}>)
+    endif()
+  endif()
+endfunction()
+
+function(leat_program target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MODULES;SOURCES;LINKS")
+  add_executable(${target} ${arg_SOURCES})
+  if("ALL" IN_LIST arg_MODULES)
+    list(REMOVE_ITEM arg_MODULES ALL)
+    get_property(modules GLOBAL PROPERTY leat_modules)
+    list(APPEND arg_MODULES ${modules})
+  endif()
+  list(TRANSFORM arg_MODULES PREPEND leat_)
+  target_link_libraries(${target} PRIVATE ${arg_MODULES} ${arg_LINKS} Boost::headers Threads::Threads leat_flags)
+endfunction()
+
+# What every test runs under. A sanitizer's first report ends the test; races and leaks are failures, not warnings.
+set(leat_test_environment
+  "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+
+function(leat_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MODULES;SOURCES;LINKS;LABELS;ENVIRONMENT")
+  leat_existing_sources(sources ${arg_SOURCES})
+  if(NOT sources)
+    return()
+  endif()
+  leat_program(${name}_tests MODULES ${arg_MODULES} SOURCES ${sources} LINKS ${arg_LINKS} GTest::gmock_main)
+  # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
+  gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}."
+    PROPERTIES LABELS "${name};${arg_LABELS}" TIMEOUT ${LEAT_TEST_TIMEOUT_S}
+               ENVIRONMENT "${leat_test_environment};${arg_ENVIRONMENT}")
+endfunction()
+
+function(leat_run_as_test target label)
+  add_test(NAME ${label}.${target} COMMAND ${target} ${ARGN})
+  set_tests_properties(${label}.${target} PROPERTIES LABELS ${label} TIMEOUT ${LEAT_TEST_TIMEOUT_S}
+    ENVIRONMENT "${leat_test_environment}")
+endfunction()
+
+function(leat_example name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ARGS;LINKS")
+  leat_existing_sources(sources ${name}.cpp)
+  if(sources)
+    add_executable(${name} ${sources})
+    # leat alone and none of our flags' include directories: an example compiles as it would outside this repository.
+    target_link_libraries(${name} PRIVATE leat::leat ${arg_LINKS})
+    leat_run_as_test(${name} examples ${arg_ARGS})
+  endif()
+endfunction()
+
+function(leat_benchmark name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;ARGS;LINKS")
+  leat_existing_sources(sources ${name}.cpp ${arg_SOURCES})
+  if(sources)
+    leat_program(${name} MODULES ALL SOURCES ${sources} LINKS ${arg_LINKS} benchmark::benchmark)
+    leat_run_as_test(${name} benchmarks ${arg_ARGS})
+  endif()
+endfunction()
