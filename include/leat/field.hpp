@@ -1,0 +1,159 @@
+// What a batch shall hold. A field takes the encoded parts of a sample and maps them to one or more outputs: a picture
+// to pixels, a class to a number, a text to its bytes. Fields are values; the loader binds them to its dataset.
+#pragma once
+
+#include <leat/tensor.hpp>
+#include <leat/transforms.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+namespace stages {
+class field_model;  // stages/field_model.hpp: what a field becomes inside the loader
+}
+
+/// Any field, as the loader takes it. image, label, text, bytes and custom convert to it.
+class field {
+ public:
+  explicit field(std::shared_ptr<const stages::field_model> model);
+  [[nodiscard]] const std::string& name() const noexcept;
+  [[nodiscard]] const stages::field_model& model() const noexcept { return *model_; }
+
+ private:
+  std::shared_ptr<const stages::field_model> model_;  // Immutable, and shared by the copies of this value.
+};
+
+/// A picture: JPEG or PNG by content, whatever its name says.
+///   encoded    the sample's member of this name; "jpg" also finds jpeg and png, and the picture of a folder
+///   output     `name`: [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc) of f32, unless changed by as().
+///              u8 is the pixel, 0..255; floats are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
+///   corrupt    cut or damaged inside the region that is decoded, unsupported format, more than pixels_max() pixels
+///   source     transforms as in torchvision; resampling as in Pillow
+class image {
+ public:
+  explicit image(std::string name = "jpg");
+
+  [[nodiscard]] image random_resized_crop(int size, std::array<double, 2> scale = {0.08, 1.0},
+                                          std::array<double, 2> ratio = {3.0 / 4.0, 4.0 / 3.0},
+                                          filter how = filter::bilinear) const;
+  [[nodiscard]] image resize(int shorter_side, filter how = filter::bilinear) const;
+  [[nodiscard]] image resize(int height, int width, filter how = filter::bilinear) const;
+  [[nodiscard]] image center_crop(int size) const;
+  [[nodiscard]] image random_crop(int size, int padding = 0) const;
+  [[nodiscard]] image random_flip(double probability = 0.5) const;
+  [[nodiscard]] image apply(transform step) const;
+
+  /// Floats become (u8 / 255 - mean) / deviation, in two roundings.
+  [[nodiscard]] image normalize(const normalization& statistics) const;
+  [[nodiscard]] image as(dtype type) const;
+  [[nodiscard]] image as(layout order) const;
+  /// Turns the picture upright as its EXIF orientation says. Off by default, as in PIL-based pipelines.
+  [[nodiscard]] image exif_orientation(bool on = true) const;
+  /// Lets the JPEG decoder halve the picture (1/2, 1/4, 1/8) where the crop stays at least as large as the output.
+  /// Part of what a batch holds: pixels differ slightly from undecimated ones. On where a transform is random, off
+  /// where none is, unless set here.
+  [[nodiscard]] image decimate(bool on) const;
+  /// Pictures of more pixels are corrupt samples. 178 956 970 by default, as Pillow's bomb limit.
+  [[nodiscard]] image pixels_max(std::int64_t pixels) const;
+
+  operator field() const;  // NOLINT: a picture is a field.
+
+  /// What the functions above have set.
+  struct settings {
+    std::string name;
+    std::vector<transform> steps;
+    std::optional<normalization> statistics;
+    dtype type = dtype::f32;
+    layout order = layout::nchw;
+    bool exif_orientation = false;
+    std::optional<bool> decimate;
+    std::int64_t pixels_max = 178'956'970;
+  };
+  [[nodiscard]] const settings& get() const noexcept { return settings_; }
+
+ private:
+  settings settings_;
+};
+
+/// A number, or a few.
+///   encoded    text: an integer, a float, or a vector separated by blanks or commas; with key(), a JSON object's
+///              member. Where the dataset has no such member and knows a class (a folder), the class number
+///   output     `name`: [rows] of i64, or [rows, length] after vector(); as() changes the type
+///   corrupt    text that is no such number, a vector of another length
+class label {
+ public:
+  explicit label(std::string name = "cls");
+  [[nodiscard]] label as(dtype type) const;
+  [[nodiscard]] label vector(std::int64_t length) const;
+  [[nodiscard]] label key(std::string json_key) const;
+
+  operator field() const;  // NOLINT: a label is a field.
+
+  struct settings {
+    std::string name;
+    dtype type = dtype::i64;
+    std::optional<std::int64_t> length;
+    std::string json_key;
+  };
+  [[nodiscard]] const settings& get() const noexcept { return settings_; }
+
+ private:
+  settings settings_;
+};
+
+/// The member's bytes as they are, ragged.
+///   output     `name`: u8 [bytes of all rows], and `name`.offsets: i64 [rows + 1]; row r is
+///              [offsets[r], offsets[r + 1]), or batch.bytes(name, r)
+class bytes {
+ public:
+  explicit bytes(std::string name);
+  operator field() const;  // NOLINT: bytes are a field.
+
+ private:
+  std::string name_;
+};
+
+/// As bytes; corrupt where the member is not UTF-8.
+class text {
+ public:
+  explicit text(std::string name = "txt");
+  operator field() const;  // NOLINT: a text is a field.
+
+ private:
+  std::string name_;
+};
+
+/// What a custom field's function is told about its sample.
+struct sample_context {
+  std::uint64_t sample = 0;  ///< its number in the dataset's order
+  std::uint32_t epoch = 0;
+  std::uint64_t seed = 0;
+  std::optional<std::int64_t> label;
+};
+
+/// One's own decoding, run on the decode threads.
+///   function   (encoded bytes, context, row) -> empty, or the reason why the sample is corrupt. Writes every byte of
+///              the row; the encoded bytes are gone after it returns. Called by several threads at once; must be a
+///              pure function of its arguments, or batches are not reproducible. An exception ends the loader
+class custom {
+ public:
+  using function = std::function<std::string(std::span<const std::byte>, const sample_context&, std::span<std::byte>)>;
+  custom(std::string name, dtype type, dimensions row_shape, function decode);
+  operator field() const;  // NOLINT: it is a field.
+
+ private:
+  std::string name_;
+  dtype type_;
+  dimensions row_shape_;
+  function decode_;
+};
+
+}  // namespace leat

@@ -1,0 +1,186 @@
+// The loader: a dataset and a row of fields in, batches out, as fast as the machine goes.
+#pragma once
+
+#include <leat/batch.hpp>
+#include <leat/completion.hpp>
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+#include <leat/reader.hpp>
+#include <leat/sampler.hpp>
+#include <leat/stats.hpp>
+#include <leat/units.hpp>
+
+#include <boost/asio/async_result.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace leat {
+
+/// What happens to a corrupt sample. Whatever it is, the sample is counted and written to the journal.
+enum class corrupt_policy : std::uint8_t {
+  raise,      ///< next() throws error{errc::corrupt} in the batch's turn
+  skip,       ///< its row is left out: the batch is shorter by it, and no other batch changes
+  substitute  ///< another sample, drawn from the counter-based generator, takes its row
+};
+
+struct loader_options {
+  std::uint32_t batch_size = 64;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  bool drop_last = false;
+  /// Epochs to deliver; 0 is endless. Prefetch stops at the last one.
+  std::uint32_t epochs = 0;
+  /// At most so many batches of each epoch; 0 is all of them.
+  std::uint64_t batches_max = 0;
+
+  /// Threads that decode; 0 is one per core this process may run on.
+  std::uint32_t decode_threads = 0;
+  /// Bounds arena and scratch. What is in it: loader::plan().
+  std::size_t host_bytes_max = std::size_t{512} << 20;
+  /// How many batches may be under way or ready besides the one in the consumer's hands; 0 is what the budget
+  /// allows, at most 8.
+  std::uint32_t prefetch_batches = 0;
+
+  /// Ring or threads, depth, O_DIRECT and the other rungs of the ladder.
+  reader_options reader;
+
+  corrupt_policy on_corrupt = corrupt_policy::raise;
+  /// JSON lines, one per quarantined sample, in delivery order; empty is none.
+  std::filesystem::path journal;
+
+  /// Digests of every row and batch (XXH3-128): about 60 us of CPU per row of 600 KB.
+  bool digests = false;
+  /// Fill batch::names().
+  bool names = false;
+};
+
+/// What the memory is for, before a byte is read.
+struct loader_plan {
+  struct line {
+    std::string holder;  ///< "read buffers", "batches", "decode scratch"
+    std::size_t bytes = 0;
+    std::string why;  ///< the sum, with its holders: "5 x 38.6 MB: 1 with the consumer, 4 ahead"
+  };
+  std::vector<line> lines;
+  std::size_t bytes_total = 0;
+  std::size_t host_bytes_max = 0;
+  std::uint32_t batches = 0;  ///< that fit into the batch memory at once
+  std::size_t batch_bytes = 0;
+  std::size_t host_bytes_least = 0;  ///< the smallest host_bytes_max that would do
+
+  /// As a table a person reads.
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Loads batches ahead of the consumer. Which bytes a batch holds depends on the dataset, the fields, seed, epoch and
+/// position alone: never on threads, timing or the machine.
+///
+/// Thread: next() from one thread at a time; stats() and stop() from any.
+class loader {
+ public:
+  /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with
+  /// the least that would do), io.
+  template <class... Fields>
+    requires(sizeof...(Fields) > 0 && (std::convertible_to<Fields, field> && ...))
+  loader(dataset samples, loader_options options, Fields... fields)
+      : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
+  loader(dataset samples, loader_options options, std::vector<field> fields);
+
+  loader(const loader&) = delete;
+  loader& operator=(const loader&) = delete;
+  /// stop(), then joins its threads. Batches still held stay valid.
+  ~loader();
+
+  /// The next batch; std::nullopt once at the end of each epoch, and for ever after the last. An Asio asynchronous
+  /// operation, void(std::exception_ptr, std::optional<batch>).
+  ///   completion     posted to the handler's associated executor
+  ///   errors         what the loader failed with, again at every further call; error{errc::usage} for a second call
+  ///                  before the first one completed, and after fork() in the child
+  ///   cancellation   total: completes with boost::system::system_error(operation_aborted) and no batch is lost
+  template <asio_token Token>
+  auto next(Token&& token) {
+    return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
+        [](auto handler, loader* self) { self->start_next(next_completion(std::move(handler))); }, token, this);
+  }
+
+  /// next() for trainers without coroutines: blocks the calling thread, throws its errors.
+  [[nodiscard]] std::optional<batch> next_blocking();
+
+  class blocking_range;
+  /// One epoch, as `for (leat::batch& b : train.blocking())`.
+  [[nodiscard]] blocking_range blocking();
+
+  /// Batches of each epoch.
+  [[nodiscard]] std::uint64_t batches() const noexcept;
+  [[nodiscard]] const loader_plan& plan() const noexcept;
+  [[nodiscard]] loader_stats stats() const;
+
+  /// Cancels what is under way and waits until the kernel and the decode threads have let go. A pending next()
+  /// completes with error{errc::cancelled}, as does every further one. May be called from any state, more than once.
+  void stop() noexcept;
+
+  class machine;  // stages/loader.cpp: the line itself
+
+ private:
+  using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
+  void start_next(next_completion done);
+
+  std::unique_ptr<machine> machine_;
+};
+
+/// The batches of one epoch, each valid until the loop's next turn.
+class loader::blocking_range {
+ public:
+  explicit blocking_range(loader& from) : from_(&from) {}
+
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = batch;
+    using difference_type = std::ptrdiff_t;
+    using pointer = batch*;
+    using reference = batch&;
+
+    explicit iterator(blocking_range& range) : range_(&range) {}
+    [[nodiscard]] batch& operator*() const { return *range_->current_; }
+    [[nodiscard]] batch* operator->() const { return &*range_->current_; }
+    iterator& operator++() {
+      range_->advance();
+      return *this;
+    }
+    void operator++(int) { range_->advance(); }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) { return !it.range_->current_.has_value(); }
+
+   private:
+    blocking_range* range_;
+  };
+
+  [[nodiscard]] iterator begin() {
+    advance();
+    return iterator(*this);
+  }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  void advance() {
+    current_.reset();  // Its memory goes home before more is asked for.
+    current_ = from_->next_blocking();
+  }
+
+  loader* from_;
+  std::optional<batch> current_;
+};
+
+inline loader::blocking_range loader::blocking() { return blocking_range(*this); }
+
+}  // namespace leat

@@ -1,0 +1,73 @@
+// What a loader has done and what holds it up.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+/// One stage of the line, summed over its threads.
+///   count     what it handles: reads, samples, batches, next() calls
+///   busy_s    seconds of work
+///   wait_s    seconds somebody stood waiting at this stage
+struct stage_stats {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  double busy_s = 0;
+  double wait_s = 0;
+};
+
+/// One rung of the ladder: what is in use, and why it is not the one above.
+struct rung {
+  std::string use;
+  std::string why;
+};
+
+/// The rungs in use.
+struct reader_report {
+  rung backend;             ///< "io_uring" or "preadv"
+  rung registered_buffers;  ///< "on", "partly", "off"
+  rung direct;              ///< "on" (O_DIRECT) or "off" (buffered)
+  rung huge_pages;          ///< "on", "partly", "off"
+};
+
+/// Who the others wait for.
+enum class bottleneck : std::uint8_t { read, decode, transfer, consumer };
+
+[[nodiscard]] constexpr std::string_view name(bottleneck who) noexcept {
+  constexpr std::string_view names[] = {"read", "decode", "transfer", "consumer"};
+  return names[static_cast<std::size_t>(who)];
+}
+
+/// Counted since construction; a snapshot, each number exact, the set not from one instant.
+struct loader_stats {
+  // delivered rows that are themselves + quarantined = planned, for the batches handed out.
+  std::uint64_t planned = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t quarantined = 0;
+  std::uint64_t substituted = 0;
+  std::uint64_t batches = 0;
+  std::uint32_t epochs_finished = 0;
+
+  std::uint64_t bytes_read = 0;  ///< from the source, alignment included
+  std::uint64_t bytes_delivered = 0;
+  std::uint64_t arena_bytes = 0;  ///< mapped in so far
+  std::uint64_t scratch_bytes_peak = 0;
+
+  stage_stats read, decode, collate, transfer, next;
+  double digest_cpu_s = 0;
+  double next_wait_p50_s = 0;
+  double next_wait_p99_s = 0;
+
+  // Now.
+  std::uint64_t reads_in_flight = 0;
+  std::uint64_t decode_queued = 0;
+  std::uint64_t batches_ready = 0;
+  std::uint64_t batches_out = 0;  ///< held by the consumer
+
+  reader_report reader;
+  leat::bottleneck slowest = leat::bottleneck::consumer;
+};
+
+}  // namespace leat
