@@ -33,11 +33,6 @@ target_compile_options(leat_flags INTERFACE
   -ffp-contract=off)
 target_compile_definitions(leat_flags INTERFACE BOOST_ASIO_NO_DEPRECATED)
 target_include_directories(leat_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC warns in Asio's and Abseil's templates, instantiated from our files, where clang stays silent.
-  target_compile_options(leat_flags INTERFACE -Wno-dangling-reference)
-endif()
-
 # Sanitizers go on everything below this directory: a library half instrumented reports what is not there.
 if(LEAT_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

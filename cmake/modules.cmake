@@ -73,13 +73,13 @@ function(leat_test name)
   leat_program(${name}_tests MODULES ${arg_MODULES} SOURCES ${sources} LINKS ${arg_LINKS} GTest::gmock_main)
   # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}."
-    PROPERTIES LABELS "${name};${arg_LABELS}" TIMEOUT ${LEAT_TEST_TIMEOUT_S}
+    PROPERTIES LABELS "${name};${arg_LABELS}"
                ENVIRONMENT "${leat_test_environment};${arg_ENVIRONMENT}")
 endfunction()
 
 function(leat_run_as_test target label)
   add_test(NAME ${label}.${target} COMMAND ${target} ${ARGN})
-  set_tests_properties(${label}.${target} PROPERTIES LABELS ${label} TIMEOUT ${LEAT_TEST_TIMEOUT_S}
+  set_tests_properties(${label}.${target} PROPERTIES LABELS ${label}
     ENVIRONMENT "${leat_test_environment}")
 endfunction()
 

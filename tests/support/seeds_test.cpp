@@ -45,22 +45,19 @@ std::vector<std::uint64_t> seeds_taken(int small) {
 }
 
 TEST(seeds, take_the_tests_own_number_unless_told_otherwise) {
-  const scoped_variable factor("LEAT_SEEDS", nullptr), one("LEAT_SEED", nullptr),
-      first("LEAT_SEED_FIRST", nullptr);
+  const scoped_variable factor("LEAT_SEEDS", nullptr), one("LEAT_SEED", nullptr), first("LEAT_SEED_FIRST", nullptr);
   EXPECT_EQ(seeds_taken(3), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
 TEST(seeds, are_multiplied_by_the_factor_and_never_fewer_than_one) {
-  const scoped_variable factor("LEAT_SEEDS", "2.5"), one("LEAT_SEED", nullptr),
-      first("LEAT_SEED_FIRST", nullptr);
+  const scoped_variable factor("LEAT_SEEDS", "2.5"), one("LEAT_SEED", nullptr), first("LEAT_SEED_FIRST", nullptr);
   EXPECT_EQ(seed_count(4), 10);
   const scoped_variable tiny("LEAT_SEEDS", "0.001");
   EXPECT_EQ(seed_count(4), 1);
 }
 
 TEST(seeds, start_where_the_soak_says_and_replay_one) {
-  const scoped_variable factor("LEAT_SEEDS", nullptr), one("LEAT_SEED", nullptr),
-      first("LEAT_SEED_FIRST", "1000");
+  const scoped_variable factor("LEAT_SEEDS", nullptr), one("LEAT_SEED", nullptr), first("LEAT_SEED_FIRST", "1000");
   EXPECT_EQ(seeds_taken(2), (std::vector<std::uint64_t>{1000, 1001}));
   const scoped_variable replay("LEAT_SEED", "77");
   EXPECT_EQ(seeds_taken(2), (std::vector<std::uint64_t>{77}));
