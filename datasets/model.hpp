@@ -1,0 +1,124 @@
+// What stands behind a dataset: the questions the line asks of any format. Everything is const and thread-safe; only
+// what says so may block.
+#pragma once
+
+#include "io/source.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/extent.hpp>
+
+#include <absl/container/inlined_vector.h>
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
+struct part {
+  std::uint16_t field = 0;  ///< index into dataset_model::fields()
+  extent where;             ///< where.source indexes dataset_model::sources()
+};
+using part_list = absl::InlinedVector<part, 4>;
+
+/// A field that is wanted, and how much of it: rows along its first axis (a crop's rows, a window's tokens). Formats
+/// that cannot tell rows apart give the whole field, as all do today.
+struct need {
+  static constexpr std::uint64_t all = ~std::uint64_t{0};
+  std::uint16_t field = 0;
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = all;
+};
+
+/// A sample known to be damaged before anything was read: what goes to the corrupt policy and the journal.
+struct defect {
+  std::uint32_t source = 0;
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0;
+  std::string reason;
+};
+
+/// Where a field's bytes come from.
+enum class field_origin : std::uint8_t {
+  extents,  ///< parts() says where to read them
+  call,     ///< produce() makes them, or shows them in memory, on a decode thread
+  awaited   ///< fetch() gets them, awaited on the I/O thread
+};
+
+class dataset_model {
+ public:
+  dataset_model() = default;
+  dataset_model(const dataset_model&) = delete;
+  dataset_model& operator=(const dataset_model&) = delete;
+  virtual ~dataset_model() = default;
+
+  [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
+
+  /// Fields that have bytes; their index is the field's number. Fewer than 65,536. field_info::bytes_max bounds every
+  /// sample's stored bytes of that field, decoded bytes too where nothing expands.
+  [[nodiscard]] virtual std::span<const field_info> fields() const noexcept = 0;
+
+  /// Appends the parts of the fields that are needed, in the order in which they lie in their file. A field that the
+  /// sample lacks appends nothing. Cheap enough for the plan: no system call, no lock.
+  ///   needs   at most one per field; fields of other origins than extents are left out
+  virtual void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const = 0;
+
+  /// The same for every field the sample has: for tools, packing, and messages that name what is there.
+  virtual void parts(std::uint64_t sample, part_list& out) const = 0;
+
+  /// What to connect to a loop; extents index it.
+  [[nodiscard]] virtual std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept = 0;
+
+  [[nodiscard]] virtual field_origin origin(std::uint16_t field) const noexcept;
+
+  /// Bytes of a field of origin `call`: either a view of memory that lives as long as the model, or `scratch`, which
+  /// the call has resized and filled. Thread: decode threads, several at once. Whatever it throws concerns this sample.
+  [[nodiscard]] virtual std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                                           std::vector<std::byte>& scratch) const;
+  /// Bytes of a field of origin `awaited`. Thread: I/O thread. Cancellation: as the coroutine honours it.
+  [[nodiscard]] virtual boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample,
+                                                                             std::uint16_t field) const;
+
+  /// Integer columns: names, and a sample's value in column k; nullopt where this sample has none (the parts of a
+  /// concatenation need not share their columns: then the field of that name may be there instead).
+  [[nodiscard]] virtual std::span<const std::string> columns() const noexcept { return {}; }
+  [[nodiscard]] virtual std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const;
+
+  [[nodiscard]] virtual const std::vector<std::string>& classes() const noexcept;
+  [[nodiscard]] virtual const std::vector<std::string>& notes() const noexcept;
+
+  /// As dataset::name(). May block on a read of a few KiB.
+  [[nodiscard]] virtual std::string name(std::uint64_t sample) const = 0;
+
+  /// Where packing puts one field of the sample: a member's path without its extension, and the extension as it was.
+  ///   default   name() and the field's name
+  struct member_path {
+    std::string stem;       ///< may hold directories and dots
+    std::string extension;  ///< without the dot; may hold dots where the source's members had them
+  };
+  [[nodiscard]] virtual member_path member(std::uint64_t sample, std::uint16_t field) const;
+
+  /// The number of samples with a defect: 0 nearly always, and then nobody need ask for each.
+  [[nodiscard]] virtual std::uint64_t defects() const noexcept { return 0; }
+  [[nodiscard]] virtual std::optional<defect> defect_of(std::uint64_t sample) const;
+
+  [[nodiscard]] virtual dataset_memory memory() const = 0;
+
+  // Found by name, out of the above.
+  [[nodiscard]] std::optional<std::uint16_t> find_field(std::string_view name) const noexcept;
+  [[nodiscard]] std::optional<std::size_t> find_column(std::string_view name) const noexcept;
+  /// The label: column "cls".
+  [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
+};
+
+/// The kind that a field's name (lower case, without dot) promises. "seg.png" is a picture too: the last extension counts.
+[[nodiscard]] field_kind kind_of(std::string_view field_name) noexcept;
+
+}  // namespace leat::datasets

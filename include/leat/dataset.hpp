@@ -1,0 +1,233 @@
+// What is there to train on. A dataset knows, for each sample, where its bytes lie; it holds none of them itself
+// (tensors in memory excepted). Opening any format ends in the same small value.
+#pragma once
+
+#include <leat/extent.hpp>
+#include <leat/tensor.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+namespace datasets {
+class dataset_model;
+}
+
+/// What a field's bytes are, judged by its name alone: enough to choose the fields of a command nobody gave any.
+enum class field_kind : std::uint8_t {
+  picture,  ///< an encoded picture: jpg, jpeg, png ...
+  label,    ///< a number as text (cls), or a column of integers kept with the dataset
+  text,     ///< txt, text, caption
+  bytes,    ///< anything else
+  tensor    ///< rows of a fixed dtype and shape
+};
+
+/// One field of a dataset.
+///   samples       how many samples have it
+///   bytes_max     the largest stored one, in bytes
+///   bytes_total   of all samples
+///   column        the value is an integer kept with the dataset (dataset::label); nothing is read for it
+///   type, shape   of one row, for field_kind::tensor
+struct field_info {
+  std::string name;
+  field_kind kind = field_kind::bytes;
+  bool column = false;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes_max = 0;
+  std::uint64_t bytes_total = 0;
+  dtype type = dtype::u8;
+  dimensions shape;
+};
+
+/// Host memory a dataset holds, in bytes, by what it is for.
+struct dataset_memory {
+  std::uint64_t extents = 0;  ///< at most 24 bytes per sample of one field
+  std::uint64_t files = 0;    ///< paths and sizes of files, directories written once
+  std::uint64_t columns = 0;  ///< labels and other integers, order and choice of samples
+  std::uint64_t data = 0;     ///< tensors in memory
+
+  [[nodiscard]] std::uint64_t total() const noexcept { return extents + files + columns + data; }
+};
+
+/// A list of samples with named fields. A cheap value: copies share one immutable table (it may be large, and several
+/// loaders, subsets and the caller hold it at once: that is what the shared_ptr is for). Every member may be called
+/// from any thread.
+class dataset {
+ public:
+  /// For those who bring a format of their own (datasets/model.hpp).
+  explicit dataset(std::shared_ptr<const datasets::dataset_model> model) noexcept;
+
+  /// Samples.
+  [[nodiscard]] std::uint64_t size() const noexcept;
+
+  /// Every field that some sample has: those with bytes in the order of their first appearance, then columns.
+  [[nodiscard]] std::vector<field_info> fields() const;
+
+  /// Class names by class number; empty where the source names none.
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept;
+
+  /// The class number of a sample, where the dataset itself knows it (a folder of classes, a column "cls"); a tar's
+  /// `.cls` is a field to be read.
+  ///   throws   error{errc::usage} for a sample that is not there; so do all below
+  [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
+
+  /// An integer column by name ("cls", "length", "group"); nullopt where there is none for this sample.
+  [[nodiscard]] std::optional<std::int64_t> column(std::uint64_t sample, std::string_view name) const;
+
+  /// What a person would call the sample. A folder: the path below its root; a tar: shard and key, "train-0.tar/n01/17".
+  /// Names inside shards are read from the shard when asked for: this may block on the disk.
+  ///   throws   error{errc::io} when the shard cannot be read any more
+  [[nodiscard]] std::string name(std::uint64_t sample) const;
+
+  /// The bytes of one field, for looking at a few samples (a loader reads them otherwise). Blocks.
+  ///   field    as in fields(); empty: the sample's first
+  ///   throws   error{errc::not_found} naming the fields the sample has; error{errc::io}; error{errc::corrupt} for a
+  ///            sample known to be damaged
+  [[nodiscard]] std::vector<std::byte> read(std::uint64_t sample, std::string_view field = {}) const;
+
+  /// These samples, in this order; a sample may come several times.
+  [[nodiscard]] dataset subset(std::span<const std::uint64_t> samples) const;
+  [[nodiscard]] dataset subset(std::initializer_list<std::uint64_t> samples) const;
+
+  /// The samples first .. first + count - 1.
+  [[nodiscard]] dataset slice(std::uint64_t first, std::uint64_t count) const;
+
+  /// Disjoint random parts that together are the whole, the same for the same seed everywhere and for ever. Part k
+  /// has round(n * (f_0 + .. + f_k)) - round(n * (f_0 + .. + f_k-1)) samples, in this dataset's order. Where the
+  /// fractions add up to less than one, what is left is one more part: split(7, {0.9}) gives 90 % and 10 %.
+  ///   throws   error{errc::usage} for a fraction outside [0, 1] or a sum above 1
+  [[nodiscard]] std::vector<dataset> split(std::uint64_t seed, std::span<const double> fractions) const;
+  [[nodiscard]] std::vector<dataset> split(std::uint64_t seed, std::initializer_list<double> fractions) const;
+
+  /// What is odd about the source and hurts no run: members skipped, shards cut, bytes after an archive's end.
+  [[nodiscard]] const std::vector<std::string>& notes() const noexcept;
+
+  [[nodiscard]] dataset_memory memory() const;
+
+  /// For the loader and for tools: the table behind the handle.
+  [[nodiscard]] const std::shared_ptr<const datasets::dataset_model>& model() const noexcept { return model_; }
+
+ private:
+  std::shared_ptr<const datasets::dataset_model> model_;
+};
+
+/// One after the other. Fields are matched by name. Class names that are equal stay; where they differ, the classes of
+/// the whole are the sorted union, and class numbers are translated by name.
+///   throws   error{errc::usage} when numbers would have to be translated that carry no name: class names differ and
+///            some part has labels without class names
+[[nodiscard]] dataset concat(std::span<const dataset> parts);
+[[nodiscard]] dataset concat(std::initializer_list<dataset> parts);
+
+/// How the samples of a folder are found.
+struct folder_options {
+  enum class class_folders : std::uint8_t {
+    automatic,  ///< class folders where the folder holds folders with pictures, else flat
+    yes,        ///< each folder is a class, as torchvision's ImageFolder has it
+    no          ///< every picture below the folder; no classes, no labels
+  };
+  class_folders classes = class_folders::automatic;
+  bool allow_empty_classes = false;  ///< a class folder without a picture is an error unless this is set
+  /// Lower case, with the dot; a file's name is compared whatever its case. Empty: torchvision's, .jpg .jpeg .png .ppm
+  /// .bmp .pgm .tif .tiff .webp.
+  std::vector<std::string> extensions;
+  unsigned threads = 0;  ///< that walk and stat; 0: chosen from the machine
+};
+
+/// Pictures in a folder. Field "jpg" (whatever the format inside), and the column "cls" where there are classes.
+///   order    torchvision's: classes by name, then directories by their whole path, then file names. Symbolic links
+///            are followed; one that leads back to a folder it lies in is not entered again
+///   throws   error{errc::not_found} no such folder, no picture, or (named) class folders without one;
+///            error{errc::permission} naming the directory that could not be read
+///   source   torchvision/datasets/folder.py: find_classes, make_dataset
+[[nodiscard]] dataset open_folder(const std::string& path, const folder_options& options = {});
+
+struct tar_options {
+  unsigned shards_in_flight = 0;  ///< indexed at a time; 0: 64
+};
+
+/// Samples of WebDataset tar shards: neighbouring members of one key, the path up to the first dot of its last part;
+/// what follows the dot, in lower case, is the field. Members that are no regular files are skipped (notes() counts
+/// them). Shards come in the order given, a glob's sorted.
+///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs
+///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged header,
+///            with shard and offset; error{errc::unsupported} sparse members and hard links, by name, and compressed
+///            archives. What hurts one sample only, a field given twice or a shard that ends inside a member, is that
+///            sample's defect and left to the loader's corrupt policy
+///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
+[[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
+[[nodiscard]] dataset open_tar(const std::string& shards, const tar_options& options = {});
+
+/// What the command does with its SOURCEs: a folder of pictures, a folder of shards, shards by name, brace list or glob.
+///   throws   as those it opens; error{errc::not_found} says what was looked for
+[[nodiscard]] dataset open(std::span<const std::string> sources);
+[[nodiscard]] dataset open(const std::string& source);
+
+/// Integers kept beside the samples: "cls" is the label, "length" and "group" serve samplers.
+struct column_values {
+  std::string name;
+  std::vector<std::int64_t> values;  ///< one per sample
+};
+
+/// A table of one's own.
+///   fields    one extent per sample: `file` indexes `files`, `source` is 0, decoded_bytes 0 means "as stored"; an
+///             extent of 0 bytes at offset extent_list::missing says that this sample lacks the field
+///   names     one per sample, or none: then file and offset name it
+struct extent_list {
+  static constexpr std::uint64_t missing = ~std::uint64_t{0};
+  struct field {
+    std::string name;
+    std::vector<extent> extents;
+  };
+  std::vector<std::string> files;
+  std::vector<field> fields;
+  std::vector<column_values> columns;
+  std::vector<std::string> classes;
+  std::vector<std::string> names;
+};
+
+///   throws   error{errc::usage} lists of different lengths; error{errc::not_found} and error{errc::format} a file that
+///            is not there or ends before an extent does, with file, sample and offset
+[[nodiscard]] dataset from_extents(extent_list table);
+
+/// What a function's samples are.
+///   bytes_max   the most one call returns; charged to the loader's budget for each sample on its way. Must be given
+struct function_options {
+  std::string field = "bytes";
+  std::uint64_t bytes_max = 0;
+  std::vector<column_values> columns;
+  std::vector<std::string> classes;
+  std::function<std::string(std::uint64_t)> name;
+};
+
+/// Samples that a function makes: `make(i)` runs on the decode threads, several at a time, and must be thread-safe and
+/// give the same bytes for the same i. What it throws is what became of that sample (the loader's corrupt policy).
+[[nodiscard]] dataset from_function(std::uint64_t samples, std::function<std::vector<std::byte>(std::uint64_t)> make,
+                                    function_options options);
+
+/// Samples that a coroutine fetches: awaited on the loader's I/O thread, as many at a time as there are reads in flight.
+/// It must not block, and honours its cancellation state as any Asio operation.
+[[nodiscard]] dataset from_coroutine(std::uint64_t samples,
+                                     std::function<boost::asio::awaitable<std::vector<std::byte>>(std::uint64_t)> fetch,
+                                     function_options options);
+
+/// Rows of dense host tensors that share their first axis. Rank-1 tensors of integers are columns (labels), all others
+/// fields of field_kind::tensor. The bytes are not copied: `owner` keeps them alive as long as the dataset is.
+struct named_tensor {
+  std::string name;
+  tensor values;
+};
+[[nodiscard]] dataset from_tensors(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner,
+                                   std::vector<std::string> classes = {});
+
+}  // namespace leat
