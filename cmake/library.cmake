@@ -20,3 +20,5 @@ else()
   target_sources(leat INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_public_headers})
 endif()
 add_library(leat::leat ALIAS leat)
+# The target all_verify_interface_header_sets compiles each public header alone, with what users get and nothing else.
+set_target_properties(leat PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
