@@ -1,0 +1,81 @@
+// Bad data is a value: what became of one sample, with the reason where nothing did. The reason is for the journal and
+// for a person; what follows from it (raise, skip, substitute) is the loader's business.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace leat::stages {
+
+enum class outcome_kind : std::uint8_t {
+  ok,
+  corrupt,      ///< damaged where it was looked at
+  unsupported,  ///< not damaged, and not for us: a foreign format, too many pixels, more memory than the budget has
+  cancelled     ///< somebody asked to stop; says nothing about the sample
+};
+
+/// Why there is no result. Never of kind ok.
+struct failure {
+  outcome_kind kind = outcome_kind::corrupt;
+  std::string reason;
+};
+
+[[nodiscard]] inline failure corrupt(std::string reason) { return {outcome_kind::corrupt, std::move(reason)}; }
+[[nodiscard]] inline failure unsupported(std::string reason) { return {outcome_kind::unsupported, std::move(reason)}; }
+[[nodiscard]] inline failure cancelled() { return {outcome_kind::cancelled, "cancelled"}; }
+
+/// A value, or a failure. Holding a value costs no allocation beyond T's own.
+template <class T>
+class [[nodiscard]] outcome {
+ public:
+  outcome(T value) : content_(std::in_place_index<0>, std::move(value)) {}         // NOLINT: `return value;`
+  outcome(failure why) : content_(std::in_place_index<1>, std::move(why)) {        // NOLINT: `return corrupt("...");`
+    assert(std::get<1>(content_).kind != outcome_kind::ok);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return content_.index() == 0; }
+  [[nodiscard]] outcome_kind kind() const noexcept { return *this ? outcome_kind::ok : error().kind; }
+  [[nodiscard]] const std::string& reason() const noexcept { return error().reason; }
+  [[nodiscard]] const failure& error() const noexcept {
+    assert(content_.index() == 1);
+    return *std::get_if<1>(&content_);
+  }
+
+  [[nodiscard]] const T& operator*() const noexcept {
+    assert(content_.index() == 0);
+    return *std::get_if<0>(&content_);
+  }
+  [[nodiscard]] T& operator*() noexcept {
+    assert(content_.index() == 0);
+    return *std::get_if<0>(&content_);
+  }
+  [[nodiscard]] const T* operator->() const noexcept { return &**this; }
+  [[nodiscard]] T* operator->() noexcept { return &**this; }
+
+ private:
+  std::variant<T, failure> content_;
+};
+
+template <>
+class [[nodiscard]] outcome<void> {
+ public:
+  outcome() = default;
+  outcome(failure why) : failure_(std::move(why)) { assert(failure_->kind != outcome_kind::ok); }  // NOLINT: as above
+
+  [[nodiscard]] explicit operator bool() const noexcept { return !failure_.has_value(); }
+  [[nodiscard]] outcome_kind kind() const noexcept { return failure_ ? failure_->kind : outcome_kind::ok; }
+  [[nodiscard]] const std::string& reason() const noexcept { return error().reason; }
+  [[nodiscard]] const failure& error() const noexcept {
+    assert(failure_.has_value());
+    return *failure_;
+  }
+
+ private:
+  std::optional<failure> failure_;
+};
+
+}  // namespace leat::stages

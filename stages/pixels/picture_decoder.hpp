@@ -1,0 +1,86 @@
+// From encoded bytes to a finished row of the batch, on one thread: decode only what the crop needs, resample it while
+// it lies in the cache, and write every element once, where it stays.
+#pragma once
+
+#include "stages/outcome.hpp"
+#include "stages/pixels/geometry.hpp"
+#include "stages/pixels/picture_info.hpp"
+#include "stages/pixels/scratch.hpp"
+#include "stages/pixels/store.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace leat::pixels {
+
+/// What belongs to a batch's content besides geometry and store.
+///   exif_orientation   turn the picture upright first
+///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit
+///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
+///                      is scaled to. Decided by sizes alone. Never with filter::nearest
+struct decode_options {
+  bool exif_orientation = false;
+  std::int64_t pixels_max = 178'956'970;
+  bool decimate = false;
+};
+
+/// What was done, for `leat show` and stats.
+///   decimation   1, 2, 4 or 8
+struct decoded {
+  geometry drawn;
+  picture_info info;
+  int decimation = 1;
+};
+
+/// A whole picture, 8-bit RGB, rows one after the other; upright where that was asked for.
+struct whole_picture {
+  picture_info info;
+  int width = 0;
+  int height = 0;
+  std::vector<std::byte> rgb;
+};
+
+/// A decoder and its scratch memory. Belongs to one thread. Allocates nothing per sample once it has seen the largest
+/// one: all that libjpeg-turbo, libpng and the resampling need comes from the scratch.
+class picture_decoder {
+ public:
+  /// Takes scratch_arena::base_bytes of the budget, which outlives this. Throws error{errc::limit} where they are not
+  /// there.
+  explicit picture_decoder(scratch_budget& budget);
+  ~picture_decoder();
+  picture_decoder(const picture_decoder&) = delete;
+  picture_decoder& operator=(const picture_decoder&) = delete;
+
+  /// Decodes one sample into its row.
+  ///   encoded   the file's bytes, read in place; they may be anything at all
+  ///   row       how.row_bytes(steps.out_height(), steps.out_width()) bytes, aligned to the element's size. Its content
+  ///             is unspecified unless the outcome is ok
+  ///   stop      looked at every few lines; may be null
+  ///   returns   corrupt: damaged inside the region that was decoded (libjpeg's warnings of premature end, bad codes and
+  ///             lost restart markers; libpng's errors), or no picture. Damage outside the region, extraneous bytes
+  ///             before a marker, and a missing end marker behind complete data are nothing. unsupported: other formats,
+  ///             more than pixels_max pixels, more scratch than the budget can ever give. cancelled: `stop`, or the
+  ///             budget's stop()
+  ///   source    libjpeg.txt "Partial decompression"; Pillow's Resample.c
+  outcome<decoded> decode(std::span<const std::byte> encoded, const pipeline& steps, const draw_key& key,
+                          const store& how, const decode_options& options, std::byte* row,
+                          const std::atomic<bool>* stop);
+
+  /// As decode(), with the geometry given.
+  outcome<decoded> decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
+                          const decode_options& options, std::byte* row, const std::atomic<bool>* stop);
+
+  /// The picture as it is, for looking at it. Allocates its result.
+  outcome<whole_picture> decode_whole(std::span<const std::byte> encoded, const decode_options& options,
+                                      const std::atomic<bool>* stop = nullptr);
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace leat::pixels

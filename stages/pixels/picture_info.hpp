@@ -1,0 +1,37 @@
+// What the first bytes of a picture say about it, before anything is decoded.
+#pragma once
+
+#include "stages/outcome.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace leat::pixels {
+
+template <class T>
+using outcome = stages::outcome<T>;
+
+enum class format : std::uint8_t { unknown, jpeg, png };
+
+/// A picture as it is stored.
+///   width, height   in pixels, before any EXIF orientation
+///   orientation     EXIF's 1..8; 1 where the file says nothing, or nonsense
+///   progressive     needs its whole self in memory: a progressive JPEG, an interlaced PNG
+///   channels        in the file: 1, 3, 4 of a JPEG; 1 to 4 of a PNG (a palette counts as 3)
+struct picture_info {
+  format what = format::unknown;
+  int width = 0;
+  int height = 0;
+  int orientation = 1;
+  bool progressive = false;
+  int channels = 0;
+};
+
+/// Reads headers only: no memory is taken, no pixel is decoded.
+///   returns   the picture's info; `corrupt` where it is empty or ends before its size is known; `unsupported` with the
+///             first bytes where it is neither JPEG nor PNG, by content
+///   source    ITU-T T.81 annex B (JPEG), W3C PNG 3rd edition, EXIF 2.32 section 4.6.4 (tag 0x0112)
+outcome<picture_info> peek(std::span<const std::byte> encoded);
+
+}  // namespace leat::pixels

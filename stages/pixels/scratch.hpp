@@ -1,0 +1,130 @@
+// Memory for decoding, counted to the byte. A budget is shared by the decode threads; each decoder has an arena from
+// which everything of one sample is cut, front to back, and given back at once.
+//
+// An arena keeps what it was granted for its next sample, so that nothing is allocated once the largest has been seen.
+// What it keeps is not lost to the others: a thread that needs more takes it from arenas between two samples.
+#pragma once
+
+#include <leat/error.hpp>
+
+#include "async/mutex.hpp"
+#include "stages/outcome.hpp"
+
+#include <absl/base/thread_annotations.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace leat::pixels {
+
+class scratch_arena;
+
+/// Bytes of scratch for all decode threads together, part of the loader's budget.
+class scratch_budget {
+ public:
+  /// bytes_max        for all arenas; nothing is taken yet
+  /// host_bytes_max   the loader's own budget, so that a refusal can say which one would do; 0 where there is none
+  explicit scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max = 0);
+  ~scratch_budget();
+  scratch_budget(const scratch_budget&) = delete;
+  scratch_budget& operator=(const scratch_budget&) = delete;
+
+  /// Wakes all who wait in reserve(), now and for ever: their samples come out cancelled. Thread: any.
+  void stop();
+
+  [[nodiscard]] std::size_t bytes_max() const noexcept { return bytes_max_; }
+  /// Bytes granted to arenas, idle ones included: what the process may hold in memory for scratch.
+  [[nodiscard]] std::size_t used() const;
+  [[nodiscard]] std::size_t peak() const;
+  /// How often a sample had to wait for others to finish.
+  [[nodiscard]] std::uint64_t waits() const;
+
+ private:
+  friend class scratch_arena;
+
+  void join(scratch_arena& arena);
+  void leave(scratch_arena& arena);
+  stages::outcome<void> grow(scratch_arena& arena, std::size_t bytes);
+  bool try_grow(scratch_arena& arena, std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void reclaim(scratch_arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void count(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] stages::failure refusal(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t bytes_max_;
+  const std::size_t host_bytes_max_;
+  mutable async::mutex mutex_;
+  async::condition_variable changed_;
+  std::vector<scratch_arena*> arenas_ ABSL_GUARDED_BY(mutex_);
+  std::size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t peak_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Waiters are served in the order of their tickets: a large picture is not starved by small ones.
+  std::uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t serving_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<int> waiting_ = 0;  // read without the mutex by arenas that finish a sample
+};
+
+/// One decoder's memory. Belongs to one thread; only reclaiming comes from others, and only between samples.
+class scratch_arena {
+ public:
+  /// What every arena holds from its first to its last day: enough to read any header.
+  static constexpr std::size_t base_bytes = std::size_t{64} << 10;
+  /// Grants are rounded up to this.
+  static constexpr std::size_t step_bytes = std::size_t{64} << 10;
+  /// What take() aligns to: the widest vector of any machine we know, and two lines of its cache.
+  static constexpr std::size_t alignment_bytes = 128;
+
+  /// Throws error{errc::limit} where the budget has no base_bytes left, or the system no address space.
+  explicit scratch_arena(scratch_budget& budget);
+  ~scratch_arena();
+  scratch_arena(const scratch_arena&) = delete;
+  scratch_arena& operator=(const scratch_arena&) = delete;
+
+  /// Begins a sample: empty, with base_bytes at least.
+  void begin() noexcept;
+  /// Makes room for `bytes` more, waiting for other samples to end if need be. At most once per sample, before more
+  /// than base_bytes have been taken: who holds nothing while waiting cannot be waited for.
+  ///   returns   unsupported where the budget can never give that much; cancelled after the budget's stop()
+  stages::outcome<void> reserve(std::size_t bytes);
+  /// Cuts off `bytes`, uninitialised; null where they were not reserved.
+  [[nodiscard]] void* take(std::size_t bytes) noexcept;
+  /// Ends the sample: everything taken is gone.
+  void end() noexcept;
+
+  template <class T>
+  [[nodiscard]] T* take_array(std::size_t count) noexcept {
+    return static_cast<T*>(take(count * sizeof(T)));
+  }
+
+  [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  [[nodiscard]] std::size_t held() const noexcept { return held_; }
+
+  /// Bytes that take() cuts off for an object of `bytes`.
+  [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept {
+    return (bytes + guard_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  }
+
+ private:
+  friend class scratch_budget;
+
+  enum class phase : int { idle, busy, waiting };
+
+  // Between two objects, so that AddressSanitizer sees who writes past the end of one.
+#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+  static constexpr std::size_t guard_bytes = 64;
+#else
+  static constexpr std::size_t guard_bytes = 0;
+#endif
+
+  scratch_budget& budget_;
+  std::byte* memory_ = nullptr;  // bytes_max of the budget in addresses, held_ of them in memory
+  std::size_t mapped_ = 0;
+  std::size_t held_ = 0;  // changed under the budget's mutex, by the owner or, while not busy, by another
+  std::size_t used_ = 0;
+  std::atomic<phase> phase_ = phase::idle;
+};
+
+}  // namespace leat::pixels

@@ -1,0 +1,47 @@
+// How a pixel becomes an element of the batch: normalise, cast, layout. The last of the compiled slots, and the rule that
+// makes host and GPU agree bit by bit:
+//
+//   f32 = round(round(u8 * scale[c]) + bias[c])   two roundings, never a fused multiply-add
+//   f16, bf16 = that f32, rounded to nearest even
+#pragma once
+
+#include <leat/tensor.hpp>
+#include <leat/transforms.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace leat::pixels {
+
+/// One field's store. A value; scale and bias are computed in double and rounded once.
+struct store {
+  dtype type = dtype::f32;
+  layout order = layout::nchw;
+  std::array<float, 3> scale = {1, 1, 1};
+  std::array<float, 3> bias = {0, 0, 0};
+  /// Bits of the f16 or bf16 of every channel and pixel value; zero for other types.
+  std::array<std::array<std::uint16_t, 256>, 3> half_bits = {};
+
+  /// Floats are u8 / 255, or (u8 / 255 - mean) / deviation with `statistics`; u8 is the pixel itself.
+  /// Throws error{errc::usage} for u8 with statistics, for a deviation that is not positive, for other types.
+  [[nodiscard]] static store from(dtype type, layout order, const std::optional<normalization>& statistics);
+
+  /// Bytes of one dense row.
+  [[nodiscard]] std::size_t row_bytes(int height, int width) const noexcept {
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3 * size_bytes(type);
+  }
+};
+
+/// Stores one line of a picture.
+///   line     3 * width pixels values: three planes one after the other (nchw), or interleaved (nhwc)
+///   y        the line's number, 0..height-1
+///   row      where the picture begins in the batch, aligned to the element's size
+void store_line(const store& how, const std::uint8_t* line, int y, int height, int width, std::byte* row) noexcept;
+
+/// IEEE 754 binary16 and bfloat16, rounded to nearest even; infinities and NaNs stay what they are.
+[[nodiscard]] std::uint16_t f16_bits(float value) noexcept;
+[[nodiscard]] std::uint16_t bf16_bits(float value) noexcept;
+
+}  // namespace leat::pixels
