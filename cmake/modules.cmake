@@ -5,7 +5,7 @@
 #       Without SOURCES it is header-only. OUTSIDE_LIBRARY keeps it out of libleat (the command, test fakes).
 #   leat_test(io MODULES io async SOURCES ring_test.cpp LINKS ... LABELS ... ENVIRONMENT A=1)
 #       The executable io_tests of just these modules, so that io can be built and tested while another module is in
-#       pieces. MODULES ALL links every module of the library.
+#       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
@@ -58,29 +58,30 @@ function(leat_program target)
   target_link_libraries(${target} PRIVATE ${arg_MODULES} ${arg_LINKS} Boost::headers Threads::Threads leat_flags)
 endfunction()
 
-# What every test runs under. A sanitizer's first report ends the test; races and leaks are failures, not warnings.
-set(leat_test_environment
-  "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1"
-  "UBSAN_OPTIONS=print_stacktrace=1"
-  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
-
 function(leat_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MODULES;SOURCES;LINKS;LABELS;ENVIRONMENT")
   leat_existing_sources(sources ${arg_SOURCES})
   if(NOT sources)
     return()
   endif()
-  leat_program(${name}_tests MODULES ${arg_MODULES} SOURCES ${sources} LINKS ${arg_LINKS} GTest::gmock_main)
+  leat_program(${name}_tests MODULES ${arg_MODULES}
+    SOURCES ${sources} ${PROJECT_SOURCE_DIR}/tests/support/sanitizer_options.cpp
+    LINKS ${arg_LINKS} GTest::gmock_main)
   # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
-  gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}."
-    PROPERTIES LABELS "${name};${arg_LABELS}"
-               ENVIRONMENT "${leat_test_environment};${arg_ENVIRONMENT}")
+  gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}.")
+  # Not by gtest_discover_tests(PROPERTIES): it takes a list apart and keeps the first value only.
+  set(properties ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests_properties.cmake)
+  file(GENERATE OUTPUT ${properties} CONTENT
+    "if(${name}_tests_TESTS)
+  set_tests_properties(\${${name}_tests_TESTS} PROPERTIES LABELS [==[${name};${arg_LABELS}]==] ENVIRONMENT [==[${arg_ENVIRONMENT}]==])
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})
 endfunction()
 
 function(leat_run_as_test target label)
   add_test(NAME ${label}.${target} COMMAND ${target} ${ARGN})
-  set_tests_properties(${label}.${target} PROPERTIES LABELS ${label}
-    ENVIRONMENT "${leat_test_environment}")
+  set_tests_properties(${label}.${target} PROPERTIES LABELS ${label})
 endfunction()
 
 function(leat_example name)
