@@ -1,0 +1,75 @@
+// Memory on loan: part of an arena, one owner at a time, home again when its life ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace leat {
+
+namespace detail {
+
+/// Where leases come from and go back to.
+class lease_home {
+ public:
+  lease_home(const lease_home&) = delete;
+  lease_home& operator=(const lease_home&) = delete;
+  /// Thread: any.
+  virtual void give_back(std::span<std::byte> memory) noexcept = 0;
+
+ protected:
+  lease_home() = default;
+  ~lease_home() = default;
+};
+
+}  // namespace detail
+
+/// Bytes of an arena, aligned to 4096, faulted in and ready to be read into.
+///
+/// It may outlive the pool, the reader and the loader it came from: it shares in what its memory is part of, and the
+/// shared_ptr is there for that alone.
+class lease {
+ public:
+  lease() noexcept = default;
+  lease(lease&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, {})), piece_(other.piece_), home_(std::move(other.home_)) {}
+  lease& operator=(lease&& other) noexcept {
+    if (this == &other) return *this;
+    reset();
+    bytes_ = std::exchange(other.bytes_, {});
+    piece_ = other.piece_;
+    home_ = std::move(other.home_);
+    return *this;
+  }
+  ~lease() { reset(); }
+
+  /// The memory; empty without any.
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::byte* data() const noexcept { return bytes_.data(); }
+  /// What was asked for, in bytes.
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  /// The arena's number of the piece it begins in, which io_uring knows as one registered buffer.
+  [[nodiscard]] std::uint32_t piece() const noexcept { return piece_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return home_ != nullptr; }
+
+  /// Gives the memory back now.
+  void reset() noexcept {
+    if (home_ == nullptr) return;
+    // The home goes last: it may go away with this lease, and the memory with it.
+    const std::shared_ptr<detail::lease_home> home = std::move(home_);
+    home->give_back(std::exchange(bytes_, {}));
+  }
+
+  /// For pools.
+  lease(std::span<std::byte> bytes, std::uint32_t piece, std::shared_ptr<detail::lease_home> home) noexcept
+      : bytes_(bytes), piece_(piece), home_(std::move(home)) {}
+
+ private:
+  std::span<std::byte> bytes_;
+  std::uint32_t piece_ = 0xFFFFFFFFU;
+  std::shared_ptr<detail::lease_home> home_;
+};
+
+}  // namespace leat

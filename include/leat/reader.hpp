@@ -1,0 +1,192 @@
+// Files read in batches, asynchronously, into memory that the kernel knows.
+#pragma once
+
+#include <leat/completion.hpp>
+#include <leat/error.hpp>
+#include <leat/lease.hpp>
+#include <leat/stats.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace leat {
+
+/// Who talks to the kernel.
+enum class read_backend : std::uint8_t {
+  automatic,  ///< io_uring; threads where the kernel or a container forbids it, and report() says why
+  io_uring,   ///< an error where it is forbidden
+  preadv      ///< preadv(2) on a few threads
+};
+
+/// A rung of the ladder, as asked for.
+enum class choice : std::uint8_t {
+  automatic,  ///< the best there is; report() says what and why
+  on,         ///< an error rather than the next rung
+  off
+};
+
+/// How to read. Every combination gives the same bytes.
+struct reader_options {
+  read_backend backend = read_backend::automatic;
+  /// Buffers that io_uring has pinned once (RLIMIT_MEMLOCK, unless CAP_IPC_LOCK).
+  choice registered_buffers = choice::automatic;
+  choice huge_pages = choice::automatic;
+  /// O_DIRECT. Automatic: buffered when what an epoch reads fits in half of the memory available, else O_DIRECT where
+  /// the file system has it. A leat::reader knows of no epochs: there automatic is O_DIRECT where it can be had.
+  choice direct = choice::automatic;
+  /// Reads the kernel has at a time, for each I/O thread; 0: as many as make 7 MiB, between 8 and 128.
+  std::uint32_t queue_depth = 0;
+  /// Threads with a ring (or a loop) each.
+  std::uint32_t io_threads = 1;
+  /// Threads for each I/O thread where reads are preadv(2).
+  std::uint32_t preadv_threads = 4;
+  /// A read the kernel has had for longer fails, naming its file: it may be on a dead mount.
+  std::chrono::milliseconds read_timeout = std::chrono::minutes(5);
+};
+
+/// Reads files: io_uring where there is one, threads where not; O_DIRECT into huge, registered pages where they can be
+/// had, each rung by itself (report()).
+///
+///     leat::reader disk(256_MiB);
+///     leat::reader::file weights = co_await disk.open("/data/weights.bin", asio::use_awaitable);
+///     leat::lease memory = co_await disk.lease(disk.lease_bytes(0, 1_MiB), asio::use_awaitable);
+///     std::span<const std::byte> bytes = co_await disk.read(weights, 0, 1_MiB, memory, asio::use_awaitable);
+///
+/// Any completion token will do; handlers run on their associated executor. On the reader's own executor nothing hops
+/// between threads, which costs 7 us when idle: spawn there what does nothing but read.
+///
+/// Thread: any, but for the destructor. One batch of requests costs one hop to the I/O thread and one back, however
+/// many reads it has; nothing is allocated for a read.
+class reader {
+ public:
+  /// A file by number. The reader remembers the path; it opens descriptors when reads need them, keeps them as long as
+  /// others do not need their place, and closes them. So there is no close, and any number of files may be "open".
+  ///   size_bytes   when it was opened
+  ///   version      changes when the content does: mixed from mtime, size and inode
+  ///   alignment    bytes: reads on multiples of it are done without reading more than was asked for
+  struct file {
+    std::uint32_t number = 0xFFFFFFFFU;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t version = 0;
+    std::uint32_t alignment = 1;
+  };
+
+  /// One read of a batch. The reader writes `data` and `failure`.
+  ///   offset, bytes   any
+  ///   into            size() >= lease_bytes(offset, bytes)
+  ///   data            the bytes asked for, somewhere in `into`
+  ///   failure         0 or an errno; explain() has it in words
+  struct request {
+    reader::file file;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    leat::lease* into = nullptr;
+    std::span<const std::byte> data;
+    int failure = 0;
+  };
+
+  /// Bytes a lease must have for [offset, offset + bytes): the range, widened to multiples of 4096.
+  [[nodiscard]] static constexpr std::size_t lease_bytes(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    const std::uint64_t begin = offset / 4096 * 4096;
+    return static_cast<std::size_t>((offset + bytes + 4095) / 4096 * 4096 - begin);
+  }
+
+  /// Starts the I/O threads.
+  ///   lease_bytes_max   of all leases together; mapped in when first leased
+  ///   throws            error: limit (threads, descriptors, address space), unsupported (a rung that was asked for
+  ///                     and is not there, with a remedy)
+  explicit reader(std::size_t lease_bytes_max, reader_options options = {});
+  reader(const reader&) = delete;
+  reader& operator=(const reader&) = delete;
+  /// stop(), then joins the threads. Leases may outlive it. Not to be called on its own executor.
+  ~reader();
+
+  /// Looks a file up: void(std::exception_ptr, file).
+  ///   errors         error: not_found, permission, io; the message has path, errno and a remedy
+  ///   cancellation   total
+  ///   source         statx(2)
+  template <class Token>
+  auto open(std::string path, Token&& token) {
+    return asio::async_initiate<Token, void(std::exception_ptr, file)>(
+        [](auto handler, reader* self, std::string where) {
+          self->start_open(std::move(where), completion<void(std::exception_ptr, file)>(std::move(handler)));
+        },
+        token, this, std::move(path));
+  }
+
+  /// Memory to read into, aligned to 4096, in the order asked: void(std::exception_ptr, lease).
+  ///   errors         error{errc::limit} more than lease_bytes_max; error{errc::cancelled} after stop()
+  ///   cancellation   total
+  template <class Token>
+  auto lease(std::size_t bytes, Token&& token) {
+    return asio::async_initiate<Token, void(std::exception_ptr, leat::lease)>(
+        [](auto handler, reader* self, std::size_t wanted) {
+          self->start_lease(wanted, completion<void(std::exception_ptr, leat::lease)>(std::move(handler)));
+        },
+        token, this, bytes);
+  }
+
+  /// Reads [offset, offset + bytes) of `from`: void(std::exception_ptr, std::span<const std::byte>).
+  ///   into           size() >= lease_bytes(offset, bytes); neither moved nor released before this completes
+  ///   completes with the bytes asked for, all of them, which lie in `into`
+  ///   errors         error: io (the file ends before offset + bytes; EIO; ETIMEDOUT ...), not_found, permission,
+  ///                  limit, with path, offset and a remedy
+  ///   cancellation   total: the kernel has let go of the memory before this completes
+  ///   source         io_uring_prep_read_fixed(3), preadv2(2)
+  template <class Token>
+  auto read(const file& from, std::uint64_t offset, std::uint64_t bytes, leat::lease& into, Token&& token) {
+    using signature = void(std::exception_ptr, std::span<const std::byte>);
+    return asio::async_initiate<Token, signature>(
+        [](auto handler, reader* self, request what) {
+          self->start_read(what, completion<signature>(std::move(handler)));
+        },
+        token, this, request{from, offset, bytes, &into, {}, 0});
+  }
+
+  /// Reads a batch: void(std::exception_ptr). All of them are under way at once, as far as queue_depth allows.
+  ///   requests       they and their leases stay where they are until this completes
+  ///   completes      when all of them have ended, with the error of the first that failed; each has its own `failure`
+  ///   cancellation   total, as above; those that had ended keep their data
+  template <class Token>
+  auto read(std::span<request> requests, Token&& token) {
+    return asio::async_initiate<Token, void(std::exception_ptr)>(
+        [](auto handler, reader* self, std::span<request> what) {
+          self->start_batch(what, completion<void(std::exception_ptr)>(std::move(handler)));
+        },
+        token, this, requests);
+  }
+
+  /// A failed request in words: path, offset, errno by name, and a likely remedy.
+  [[nodiscard]] error explain(const request& failed) const;
+
+  /// The rungs in use, each with its reason.
+  [[nodiscard]] reader_report report() const;
+
+  /// The executor of the (first) I/O thread: what runs there must not block.
+  [[nodiscard]] asio::any_io_executor get_executor() const noexcept;
+
+  /// Cancels what is under way and waits until the kernel has let go; what comes later fails with errc::cancelled. Any
+  /// number of times, from any thread but the reader's own.
+  void stop() noexcept;
+
+  class machine;  // io/reader.cpp
+
+ private:
+  void start_open(std::string path, completion<void(std::exception_ptr, file)> done);
+  void start_lease(std::size_t bytes, completion<void(std::exception_ptr, leat::lease)> done);
+  void start_read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done);
+  void start_batch(std::span<request> what, completion<void(std::exception_ptr)> done);
+
+  std::unique_ptr<machine> machine_;
+};
+
+}  // namespace leat

@@ -1,0 +1,121 @@
+// The memory that bytes are read into and batches are built in: anonymous, huge pages where there are any, mapped in as
+// it is needed.
+#pragma once
+
+#include "async/mutex.hpp"
+
+#include <leat/stats.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace leat::io {
+
+enum class huge_pages : std::uint8_t {
+  automatic,  ///< asked for; what came of it is in the report
+  on,         ///< an error where the kernel gives none
+  off
+};
+
+struct arena_options {
+  std::size_t bytes_max = 0;  ///< of all regions together
+  huge_pages pages = huge_pages::automatic;
+  /// Called for each piece after it was faulted in and before anybody reads into it, in this order for good reason: a
+  /// GPU driver pins pages, io_uring pins the same ones after it. Undone in reverse at the end of the arena's life.
+  /// What `pin` throws reaches whoever asked for the memory.
+  std::function<void(std::span<std::byte>)> pin = {};
+  std::function<void(std::span<std::byte>)> unpin = {};
+};
+
+/// Anonymous memory in regions (one for each pool), which consist of pieces of 16 MiB: the unit in which memory is
+/// faulted in, pinned and registered with io_uring, each when it is first needed, so that the first batch waits for its
+/// own memory only. A piece is far below the 1 GiB that io_uring accepts for one buffer, io_uring_registered_buffers(7).
+///
+/// Held by a shared_ptr, since every lease shares in it: a batch may outlive the loader that made it.
+/// The memory is not there in a child after fork() (MADV_DONTFORK): a copy on write would move pages the kernel pinned.
+/// NUMA placement is left alone: a page comes from the node of the thread that first leases it.
+class arena {
+ public:
+  static constexpr std::size_t piece_bytes = std::size_t{16} << 20;
+  /// Entries that a ring's table of registered buffers can have; pieces beyond are read into as plain memory.
+  static constexpr std::uint32_t registered_pieces_max = 16384;
+
+  explicit arena(arena_options options);
+  arena(const arena&) = delete;
+  arena& operator=(const arena&) = delete;
+  ~arena();
+
+  /// Part of the arena that one pool divides. Pieces are numbered through the whole arena; the last one of a region may
+  /// be short.
+  struct region {
+    std::span<std::byte> bytes;
+    std::uint32_t first_piece = 0;
+  };
+
+  /// Address space for `bytes` (rounded up to 4096). Throws error{errc::limit}: over bytes_max, or out of address space.
+  [[nodiscard]] region reserve(std::size_t bytes);
+
+  /// Makes sure that the pieces under `part` of a region are there: faulted in and pinned. Waits if another thread is
+  /// doing it. Thread: any. Throws error{errc::limit} when the system has no memory, and what `pin` throws.
+  void populate(const region& whole, std::span<const std::byte> part);
+
+  /// The number of the piece that `address`, in the region whose piece `some_piece` is, lies in.
+  ///   known    an address in piece `some_piece`
+  [[nodiscard]] static std::uint32_t piece_at(const std::byte* address, const std::byte* known,
+                                              std::uint32_t some_piece) noexcept {
+    // Regions begin on a multiple of piece_bytes.
+    const auto index = [](const std::byte* a) { return reinterpret_cast<std::uintptr_t>(a) / piece_bytes; };
+    return some_piece + static_cast<std::uint32_t>(index(address) - index(known));
+  }
+  /// Bytes from `address` to the end of its piece.
+  [[nodiscard]] static std::size_t bytes_to_piece_end(const std::byte* address) noexcept {
+    return piece_bytes - reinterpret_cast<std::uintptr_t>(address) % piece_bytes;
+  }
+
+  /// Pieces there can ever be; their numbers are below.
+  [[nodiscard]] std::uint32_t pieces_max() const noexcept { return pieces_max_; }
+  /// A piece's memory, empty while nobody has leased from it. Thread: any.
+  [[nodiscard]] std::span<std::byte> piece(std::uint32_t number) const noexcept;
+
+  [[nodiscard]] std::size_t bytes_max() const noexcept { return options_.bytes_max; }
+  [[nodiscard]] std::size_t bytes_populated() const noexcept { return populated_.load(std::memory_order_relaxed); }
+
+  /// What the kernel gave, looked up in /proc/self/smaps (milliseconds: for reports).
+  struct page_report {
+    std::size_t bytes_populated = 0;
+    std::size_t bytes_huge = 0;
+    rung pages;  ///< "on", "partly", "off", and why
+  };
+  [[nodiscard]] page_report report() const;
+
+ private:
+  enum class state : std::uint32_t { untouched, populating, ready };
+  struct piece_entry {
+    std::span<std::byte> memory;  // written before the state says ready
+    std::atomic<state> now{state::untouched};
+  };
+  struct mapping {
+    std::byte* begin;
+    std::size_t bytes;  // with the guard pages on both sides
+  };
+
+  void fault_in(std::span<std::byte> memory);
+
+  const arena_options options_;
+  const std::uint32_t pieces_max_;
+  const std::unique_ptr<piece_entry[]> pieces_;
+  std::atomic<std::size_t> populated_{0};
+  std::atomic<bool> refused_huge_{false};
+
+  mutable async::mutex mutex_;
+  std::vector<mapping> mappings_ ABSL_GUARDED_BY(mutex_);
+  std::size_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint32_t pieces_reserved_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace leat::io

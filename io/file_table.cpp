@@ -1,0 +1,107 @@
+#include "io/file_table.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cassert>
+
+namespace leat::io {
+
+std::uint32_t file_table::add(std::string_view path, std::uint64_t size_bytes) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return add({}, path, size_bytes);
+  // "/name" lies in the directory "/", which keeps its slash so that it is not taken for the working directory.
+  return add(path.substr(0, std::max<std::size_t>(slash, 1)), path.substr(slash + 1), size_bytes);
+}
+
+std::uint32_t file_table::add(std::string_view directory, std::string_view name, std::uint64_t size_bytes) {
+  if (entries_.size() >= std::numeric_limits<std::uint32_t>::max() - 1) {
+    throw error(errc::limit, "a source holds 4,294,967,294 files at most; split it into several sources");
+  }
+  if (names_.size() + name.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::limit, "the file names of one source take more than 4 GiB; split it into several sources");
+  }
+  const auto file = static_cast<std::uint32_t>(entries_.size());
+  if (runs_.empty() || directories_[runs_.back().directory] != directory) {
+    if (directory_numbers_.empty() && !directories_.empty()) {  // finish() was called, and now there is more
+      for (std::uint32_t i = 0; i < directories(); ++i) directory_numbers_.emplace(directories_[i], i);
+    }
+    const auto [place, is_new] = directory_numbers_.try_emplace(std::string(directory), directories());
+    if (is_new) directories_.emplace_back(directory);
+    runs_.push_back({file, place->second});
+  }
+
+  entry added{static_cast<std::uint32_t>(names_.size()), size_unknown};
+  if (size_bytes < size_apart) {
+    added.size = static_cast<std::uint32_t>(size_bytes);
+  } else if (size_bytes != unknown_size) {
+    added.size = size_apart;
+    large_sizes_.emplace_back(file, size_bytes);
+  }
+  names_.insert(names_.end(), name.begin(), name.end());
+  entries_.push_back(added);
+  return file;
+}
+
+std::uint32_t file_table::append(const file_table& other) {
+  const std::uint32_t first = files();
+  entries_.reserve(entries_.size() + other.entries_.size());
+  names_.reserve(names_.size() + other.names_.size());
+  for (std::uint32_t i = 0; i < other.files(); ++i) {
+    add(other.directories_[other.directory(i)], other.name(i), other.size_bytes(i));
+  }
+  return first;
+}
+
+void file_table::finish() {
+  entries_.shrink_to_fit();
+  names_.shrink_to_fit();
+  runs_.shrink_to_fit();
+  directories_.shrink_to_fit();
+  large_sizes_.shrink_to_fit();
+  directory_numbers_ = {};
+}
+
+std::string file_table::path(std::uint32_t file) const {
+  std::string path;
+  this->path(file, path);
+  return path;
+}
+
+void file_table::path(std::uint32_t file, std::string& out) const {
+  out.assign(directories_[directory(file)]);
+  if (!out.empty() && out.back() != '/') out.push_back('/');
+  out.append(name(file));
+}
+
+std::string_view file_table::name(std::uint32_t file) const noexcept {
+  assert(file < files());
+  const std::size_t begin = entries_[file].name_begin;
+  const std::size_t end = file + 1 < files() ? entries_[file + 1].name_begin : names_.size();
+  return {names_.data() + begin, end - begin};
+}
+
+std::uint64_t file_table::size_bytes(std::uint32_t file) const noexcept {
+  assert(file < files());
+  const std::uint32_t size = entries_[file].size;
+  if (size == size_unknown) return unknown_size;
+  if (size != size_apart) return size;
+  return std::lower_bound(large_sizes_.begin(), large_sizes_.end(), std::pair(file, std::uint64_t{0}))->second;
+}
+
+std::uint32_t file_table::directory(std::uint32_t file) const noexcept {
+  assert(file < files());
+  const auto after = std::upper_bound(runs_.begin(), runs_.end(), file,
+                                      [](std::uint32_t number, const run& r) { return number < r.first_file; });
+  return std::prev(after)->directory;
+}
+
+std::size_t file_table::memory_bytes() const noexcept {
+  std::size_t bytes = sizeof(*this) + entries_.capacity() * sizeof(entry) + names_.capacity() +
+                      runs_.capacity() * sizeof(run) + large_sizes_.capacity() * sizeof(large_sizes_[0]);
+  for (const std::string& directory : directories_) bytes += sizeof(directory) + directory.capacity() + 1;
+  bytes += directory_numbers_.capacity() * (sizeof(std::string) + 2 * sizeof(std::uint32_t) + 1);
+  return bytes;
+}
+
+}  // namespace leat::io

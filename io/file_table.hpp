@@ -1,0 +1,74 @@
+// The files of a source: paths and sizes of a million loose files, or of three shards, in one compact block.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace leat::io {
+
+/// Paths and sizes by file number. A file costs its name and 8 bytes; a directory is written once, and costs 8 bytes
+/// more for each run of files added to it, so add files directory by directory.
+///
+/// Thread: built by one; const members may be called by any number of threads afterwards.
+class file_table {
+ public:
+  static constexpr std::uint64_t unknown_size = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint32_t no_directory = std::numeric_limits<std::uint32_t>::max();
+
+  /// Returns the file's number: 0, 1, 2 ... Throws error{errc::limit} past 2^32 - 2 files or 4 GiB of names.
+  std::uint32_t add(std::string_view path, std::uint64_t size_bytes = unknown_size);
+  /// The same, the path in two parts: directory + "/" + name; an empty directory is the working one.
+  std::uint32_t add(std::string_view directory, std::string_view name, std::uint64_t size_bytes);
+  /// Appends all of `other`; returns the number that its file 0 has here.
+  std::uint32_t append(const file_table& other);
+
+  /// Gives back what building needed and reading does not.
+  void finish();
+
+  [[nodiscard]] std::uint32_t files() const noexcept { return static_cast<std::uint32_t>(entries_.size()); }
+  [[nodiscard]] std::string path(std::uint32_t file) const;
+  /// Writes the path over `out`, whose memory is used again.
+  void path(std::uint32_t file, std::string& out) const;
+  /// The last part of the path.
+  [[nodiscard]] std::string_view name(std::uint32_t file) const noexcept;
+  /// As it was when the table was made; unknown_size where nobody looked.
+  [[nodiscard]] std::uint64_t size_bytes(std::uint32_t file) const noexcept;
+
+  /// Directories are numbered too: what is learned about one file's file system holds for its neighbours.
+  [[nodiscard]] std::uint32_t directories() const noexcept { return static_cast<std::uint32_t>(directories_.size()); }
+  [[nodiscard]] std::uint32_t directory(std::uint32_t file) const noexcept;
+  [[nodiscard]] const std::string& directory_path(std::uint32_t directory) const noexcept {
+    return directories_[directory];
+  }
+
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+
+ private:
+  // Sizes of 4 GiB - 2 and more are kept apart, in file order.
+  static constexpr std::uint32_t size_unknown = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t size_apart = size_unknown - 1;
+  struct entry {
+    std::uint32_t name_begin;
+    std::uint32_t size;
+  };
+  struct run {
+    std::uint32_t first_file;
+    std::uint32_t directory;
+  };
+
+  std::vector<entry> entries_;
+  std::vector<char> names_;
+  std::vector<run> runs_;
+  std::vector<std::string> directories_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> large_sizes_;
+  absl::flat_hash_map<std::string, std::uint32_t> directory_numbers_;  // while building
+};
+
+}  // namespace leat::io

@@ -1,0 +1,74 @@
+// The threads that read: each with a ring, or with a loop and a few preadv threads behind it.
+#pragma once
+
+#include "async/loop.hpp"
+#include "io/arena.hpp"
+#include "io/source.hpp"
+
+#include <leat/reader.hpp>
+#include <leat/stats.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace leat::io {
+
+/// What the I/O threads have done, summed over them.
+struct io_counters {
+  std::uint64_t reads = 0;       ///< operations done, failed ones too
+  std::uint64_t bytes_read = 0;  ///< from the kernel, alignment included
+  std::uint64_t opens = 0;
+  std::uint64_t retries = 0;    ///< reads that went on after a short one, EINTR or EAGAIN
+  std::uint64_t turns = 0;      ///< of the loops: one io_uring_enter each, at least
+  std::uint64_t wait_ns = 0;    ///< asleep, waiting for completions or posts
+  std::uint64_t in_flight = 0;  ///< operations taken and not done, now
+};
+
+/// The threads that read. Built first, destroyed last: sources are connected to its loops, coordination coroutines
+/// run on their executors.
+///
+/// Thread: any, unless said otherwise.
+class io_threads {
+ public:
+  /// Starts options.io_threads threads and waits until each has its ring, or has fallen back.
+  ///   memory   what reads go into; its pieces are registered by each ring when it first reads into them
+  ///   throws   error: unsupported (io_uring asked for and not there, with a remedy), limit (threads, descriptors,
+  ///            memory)
+  io_threads(const reader_options& options, std::shared_ptr<arena> memory);
+  io_threads(const io_threads&) = delete;
+  io_threads& operator=(const io_threads&) = delete;
+  /// Every source is gone, every coroutine on the executors has ended. Joins.
+  ~io_threads();
+
+  [[nodiscard]] std::uint32_t size() const noexcept;
+
+  /// Thread k as what sources are connected to.
+  [[nodiscard]] connector& loop(std::uint32_t k) noexcept;
+  /// Thread k as an executor: what runs there must not block.
+  [[nodiscard]] async::loop::executor_type executor(std::uint32_t k) noexcept;
+
+  /// What an epoch reads, so that direct = automatic can choose; before connect_files(). Never told: O_DIRECT.
+  void set_epoch_bytes(std::uint64_t bytes);
+
+  /// Has `told` called once for each read that outlives the timeout, on the read's I/O thread, with the error it will
+  /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
+  /// early, and loudly. Before the first operation.
+  void on_overdue(std::function<void(const error&)> told);
+  /// The reads that outlived their timeout and that the kernel still holds: file and offset, for who waits in stop().
+  [[nodiscard]] std::vector<std::string> overdue() const;
+
+  /// The rungs in use, each with its reason.
+  [[nodiscard]] reader_report report() const;
+  [[nodiscard]] io_counters count() const noexcept;
+
+  class implementation;
+
+ private:
+  std::unique_ptr<implementation> implementation_;
+};
+
+}  // namespace leat::io

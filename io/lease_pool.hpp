@@ -1,0 +1,92 @@
+// Memory by the lease: of the size asked for, counted in bytes, granted in the order asked.
+#pragma once
+
+#include "io/arena.hpp"
+#include "io/source.hpp"
+
+#include <leat/completion.hpp>
+#include <leat/lease.hpp>
+
+#include <boost/asio/async_result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace leat::io {
+
+using leat::lease;
+
+/// The whole of a lease as a place to read into.
+[[nodiscard]] inline space space_of(const lease& memory) noexcept { return {memory.bytes(), memory.piece()}; }
+
+struct lease_pool_options {
+  std::size_t bytes_max = 0;
+  std::string name = "memory";  ///< for messages: "read buffers", "batches"
+};
+
+/// Divides one region of an arena.
+///
+///   fairness       first come, first served: a large request is not overtaken by small ones, so try_lease() gives
+///                  nothing while somebody waits
+///   progress       first fit in address order, neighbours joined: when all other leases are back, any request up to
+///                  bytes_max fits. Granting counts bytes, and what is free in one place: no fragmentation can block
+///                  the oldest request for ever, since everybody else's memory comes home without it
+///   pieces         a lease no larger than a piece of the arena lies within one, where that can be had
+///   threads        any thread may call anything; a waiter resumes on its handler's associated executor, by post
+///   cancellation   total: a cancelled wait holds nothing, and those behind it move up
+///   lifetime       leases may outlive the pool; operations that wait must have ended before it does (close())
+class lease_pool {
+ public:
+  struct counters {
+    std::uint64_t leases = 0;   ///< granted since construction
+    std::uint64_t waits = 0;    ///< of those, had to wait
+    std::uint64_t wait_ns = 0;  ///< together
+    std::size_t bytes_used = 0;
+    std::size_t bytes_used_peak = 0;
+    std::size_t leases_out = 0;
+    std::size_t waiting = 0;
+  };
+
+  /// Throws error{errc::limit} when the arena has no room for it.
+  lease_pool(std::shared_ptr<arena> memory, lease_pool_options options);
+  lease_pool(const lease_pool&) = delete;
+  lease_pool& operator=(const lease_pool&) = delete;
+  ~lease_pool();
+
+  /// A lease of `bytes` if it is there now and nobody waits; nullopt too once closed.
+  ///   throws   error{errc::limit} when `bytes` is more than the pool has in all, naming both; errors of
+  ///            arena::populate()
+  [[nodiscard]] std::optional<lease> try_lease(std::size_t bytes);
+
+  /// Completes with a lease of `bytes`: void(std::exception_ptr, lease).
+  ///   errors         as above; error{errc::cancelled} once closed; boost::system::system_error(operation_aborted)
+  ///   cancellation   total. Where the grant came first, the lease is the caller's
+  template <class Token>
+  auto async_lease(std::size_t bytes, Token&& token) {
+    return boost::asio::async_initiate<Token, void(std::exception_ptr, lease)>(
+        [this](auto handler, std::size_t wanted) { start(wanted, lease_completion(std::move(handler))); }, token,
+        bytes);
+  }
+
+  /// Fails those who wait and all who come, with error{errc::cancelled}. Leases stay good.
+  void close() noexcept;
+
+  [[nodiscard]] counters count() const;
+  [[nodiscard]] std::size_t bytes_max() const noexcept;
+
+ private:
+  using lease_completion = completion<void(std::exception_ptr, lease)>;
+  class state;
+
+  void start(std::size_t bytes, lease_completion done);
+
+  // Shared with the leases that are out: they may come home after the pool has gone.
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace leat::io
