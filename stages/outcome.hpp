@@ -32,8 +32,8 @@ struct failure {
 template <class T>
 class [[nodiscard]] outcome {
  public:
-  outcome(T value) : content_(std::in_place_index<0>, std::move(value)) {}         // NOLINT: `return value;`
-  outcome(failure why) : content_(std::in_place_index<1>, std::move(why)) {        // NOLINT: `return corrupt("...");`
+  outcome(T value) : content_(std::in_place_index<0>, std::move(value)) {}   // NOLINT: `return value;`
+  outcome(failure why) : content_(std::in_place_index<1>, std::move(why)) {  // NOLINT: `return corrupt("...");`
     assert(std::get<1>(content_).kind != outcome_kind::ok);
   }
 

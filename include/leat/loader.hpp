@@ -26,6 +26,10 @@
 
 namespace leat {
 
+namespace stages {
+class transfer;  // stages/transfer.hpp
+}
+
 /// What happens to a corrupt sample. Whatever it is, the sample is counted and written to the journal.
 enum class corrupt_policy : std::uint8_t {
   raise,      ///< next() throws error{errc::corrupt} in the batch's turn
@@ -62,6 +66,9 @@ struct loader_options {
   bool digests = false;
   /// Fill batch::names().
   bool names = false;
+
+  /// How batches get to the trainer; null is by host memory. For tests, and the door for devices.
+  std::shared_ptr<stages::transfer> transfer;
 };
 
 /// What the memory is for, before a byte is read.
@@ -107,7 +114,7 @@ class loader {
   ///   errors         what the loader failed with, again at every further call; error{errc::usage} for a second call
   ///                  before the first one completed, and after fork() in the child
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted) and no batch is lost
-  template <asio_token Token>
+  template <class Token>
   auto next(Token&& token) {
     return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
         [](auto handler, loader* self) { self->start_next(next_completion(std::move(handler))); }, token, this);

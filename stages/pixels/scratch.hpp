@@ -5,10 +5,10 @@
 // What it keeps is not lost to the others: a thread that needs more takes it from arenas between two samples.
 #pragma once
 
-#include <leat/error.hpp>
-
 #include "async/mutex.hpp"
 #include "stages/outcome.hpp"
+
+#include <leat/error.hpp>
 
 #include <absl/base/thread_annotations.h>
 
@@ -16,6 +16,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAT_ADDRESS_SANITIZER 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define LEAT_ADDRESS_SANITIZER 1
+#endif
 
 namespace leat::pixels {
 
@@ -47,9 +55,8 @@ class scratch_budget {
   void join(scratch_arena& arena);
   void leave(scratch_arena& arena);
   stages::outcome<void> grow(scratch_arena& arena, std::size_t bytes);
-  bool try_grow(scratch_arena& arena, std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool make_room(const scratch_arena& arena, std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void reclaim(scratch_arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void count(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] stages::failure refusal(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t bytes_max_;
@@ -110,10 +117,17 @@ class scratch_arena {
  private:
   friend class scratch_budget;
 
-  enum class phase : int { idle, busy, waiting };
+  /// idle       between two samples; what lies above base_bytes may be taken away
+  /// busy       its own
+  /// waiting    in reserve(), under the budget's mutex; holds nothing above base_bytes and may be taken from
+  /// reclaimed  being taken from, under the budget's mutex
+  enum class phase : std::uint8_t { idle, busy, waiting, reclaimed };
+
+  bool commit(std::size_t bytes) noexcept;
+  void shrink() noexcept;
 
   // Between two objects, so that AddressSanitizer sees who writes past the end of one.
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+#ifdef LEAT_ADDRESS_SANITIZER
   static constexpr std::size_t guard_bytes = 64;
 #else
   static constexpr std::size_t guard_bytes = 0;

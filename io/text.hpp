@@ -1,0 +1,38 @@
+// Strings across Abseil's border. Debian 12 builds Abseil as C++14, where absl::string_view is a type of its own; later
+// distributions alias it to std::string_view. This compiles with both.
+#pragma once
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/string_view.h>
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace leat::io {
+
+/// The same characters for Abseil's functions.
+[[nodiscard]] inline absl::string_view as_absl(std::string_view text) noexcept { return {text.data(), text.size()}; }
+
+namespace detail {
+template <class T>
+decltype(auto) for_absl(const T& value) {
+  if constexpr (std::is_same_v<T, std::string_view>) {
+    return as_absl(value);
+  } else {
+    return (value);
+  }
+}
+}  // namespace detail
+
+/// absl::StrCat and absl::StrAppend that take std::string_view too.
+template <class... Pieces>
+[[nodiscard]] std::string str_cat(const Pieces&... pieces) {
+  return absl::StrCat(detail::for_absl(pieces)...);
+}
+template <class... Pieces>
+void str_append(std::string& text, const Pieces&... pieces) {
+  absl::StrAppend(&text, detail::for_absl(pieces)...);
+}
+
+}  // namespace leat::io

@@ -1,0 +1,74 @@
+#include "io/text.hpp"
+#include "stages/batch_state.hpp"
+
+#include <leat/batch.hpp>
+#include <leat/error.hpp>
+
+#include <absl/strings/str_join.h>
+
+#include <cassert>
+
+namespace leat {
+namespace {
+
+using slot = stages::batch_layout::slot;
+
+const std::int64_t* offsets_of(const batch::state& state, const slot& place) {
+  return reinterpret_cast<const std::int64_t*>(state.memory.bytes().data() + place.offset);
+}
+
+}  // namespace
+
+batch::batch(std::unique_ptr<state> from) noexcept : state_(std::move(from)) {}
+batch::batch(batch&&) noexcept = default;
+batch& batch::operator=(batch&&) noexcept = default;
+batch::~batch() = default;
+
+tensor batch::operator[](std::string_view name) const {
+  std::byte* const base = state_->memory.bytes().data();
+  const std::int64_t rows = state_->rows;
+  for (const slot& place : state_->layout->slots()) {
+    const stages::output_spec& spec = place.spec;
+    if (spec.name == name && spec.ragged) {
+      const auto& ragged = state_->raggeds[place.ragged_index];
+      return {spec.type, {static_cast<std::int64_t>(ragged.bytes)}, {1}, base + ragged.offset, host};
+    }
+    if (spec.name == name) {
+      dimensions shape{rows};
+      for (const std::int64_t extent : spec.row_shape) shape.push_back(extent);
+      return {spec.type, shape, dense_strides(shape), base + place.offset, host};
+    }
+    if (spec.ragged && name == spec.name + ".offsets") {
+      return {dtype::i64, {rows + 1}, {1}, base + place.offset, host};
+    }
+  }
+  throw error(errc::not_found, io::str_cat("no output '", name, "' in this batch; it holds ",
+                                           absl::StrJoin(state_->layout->names(), ", ")));
+}
+
+std::span<const std::string> batch::outputs() const noexcept { return state_->layout->names(); }
+
+std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) const {
+  assert(row < state_->rows);
+  for (const slot& place : state_->layout->slots()) {
+    if (place.spec.name != name) continue;
+    const std::byte* const base = state_->memory.bytes().data();
+    if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};
+    const std::int64_t* const offsets = offsets_of(*state_, place);
+    const auto begin = static_cast<std::size_t>(offsets[row]);
+    const auto end = static_cast<std::size_t>(offsets[row + 1]);
+    return {base + state_->raggeds[place.ragged_index].offset + begin, end - begin};
+  }
+  throw error(errc::not_found, io::str_cat("no output '", name, "' in this batch; it holds ",
+                                           absl::StrJoin(state_->layout->names(), ", ")));
+}
+
+std::uint32_t batch::valid_rows() const noexcept { return state_->rows; }
+std::uint32_t batch::epoch() const noexcept { return state_->epoch; }
+std::uint64_t batch::index() const noexcept { return state_->index; }
+std::span<const std::uint64_t> batch::ids() const noexcept { return state_->ids; }
+std::span<const std::string> batch::names() const noexcept { return state_->names; }
+std::optional<digest> batch::content_digest() const noexcept { return state_->content; }
+std::span<const digest> batch::row_digests() const noexcept { return state_->row_digests; }
+
+}  // namespace leat

@@ -1,0 +1,53 @@
+// Where the rows of a batch lie: one contiguous block, so that a batch is one copy to a GPU. Fixed outputs first, each
+// tensor aligned; then the ragged ones, whose sizes differ from batch to batch.
+#pragma once
+
+#include "stages/field_model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::stages {
+
+/// Every tensor starts on a multiple of this: what GPUs and vector units like best, and cudaMalloc gives.
+inline constexpr std::size_t tensor_alignment_bytes = 256;
+
+[[nodiscard]] constexpr std::size_t align_tensor(std::size_t bytes) noexcept {
+  return (bytes + tensor_alignment_bytes - 1) / tensor_alignment_bytes * tensor_alignment_bytes;
+}
+
+/// The part of the layout that all batches share. Immutable.
+class batch_layout {
+ public:
+  struct slot {
+    output_spec spec;
+    std::size_t row_bytes = 0;     ///< of a fixed output
+    std::size_t offset = 0;        ///< of a fixed output's tensor; of a ragged one's offsets (i64, rows + 1)
+    std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
+  };
+
+  /// Throws error{errc::usage} when two outputs share a name.
+  batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max);
+
+  [[nodiscard]] std::span<const slot> slots() const noexcept { return slots_; }
+  [[nodiscard]] std::uint32_t rows_max() const noexcept { return rows_max_; }
+  [[nodiscard]] std::size_t ragged_count() const noexcept { return ragged_count_; }
+  /// Bytes of the fixed tensors and of the ragged ones' offsets.
+  [[nodiscard]] std::size_t fixed_bytes() const noexcept { return fixed_bytes_; }
+  /// Bytes of a batch whose ragged outputs hold at most so many bytes each.
+  [[nodiscard]] std::size_t bytes(std::span<const std::size_t> ragged_bytes) const noexcept;
+  /// Names a trainer can ask for, a ragged output's ".offsets" behind it.
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
+
+ private:
+  std::vector<slot> slots_;
+  std::vector<std::string> names_;
+  std::uint32_t rows_max_ = 0;
+  std::size_t ragged_count_ = 0;
+  std::size_t fixed_bytes_ = 0;
+};
+
+}  // namespace leat::stages

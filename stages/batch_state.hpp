@@ -1,0 +1,52 @@
+// What is behind leat::batch: its leased memory, what lies where in it, and the way home.
+#pragma once
+
+#include "io/lease_pool.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/transfer.hpp"
+
+#include <leat/batch.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace leat {
+
+struct batch::state {
+  /// A ragged output of this batch.
+  struct ragged {
+    std::size_t offset = 0;    ///< of its buffer in the block
+    std::size_t capacity = 0;  ///< planned: the sum of its rows' largest sizes
+    std::size_t bytes = 0;     ///< after collate
+  };
+
+  state() = default;
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() {
+    if (way_home != nullptr && memory) way_home->give_back(std::move(memory));
+    if (batches_out != nullptr) batches_out->fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  io::lease memory;
+  // Shared with the loader and its other batches: a batch may outlive the loader, and needs both to read and to leave.
+  std::shared_ptr<const stages::batch_layout> layout;
+  std::shared_ptr<stages::transfer> way_home;
+  // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
+  std::shared_ptr<std::atomic<std::int64_t>> batches_out;
+
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+  std::uint32_t rows = 0;
+  std::vector<ragged> raggeds;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::string> names;
+  std::vector<digest> row_digests;
+  std::optional<digest> content;
+};
+
+}  // namespace leat

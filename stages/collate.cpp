@@ -1,0 +1,87 @@
+#include "stages/collate.hpp"
+
+#include "stages/digest.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace leat::stages {
+namespace {
+
+// Moves the rows that are left to the front of a fixed output.
+void close_holes(const work& batch, const batch_layout::slot& place, std::byte* tensor) {
+  std::size_t to = 0;
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    if (batch.samples[row].corrupt) continue;
+    if (to != row) std::memcpy(tensor + to * place.row_bytes, tensor + row * place.row_bytes, place.row_bytes);
+    ++to;
+  }
+}
+
+// Puts the rows of a ragged output side by side, writes its offsets, and returns its bytes.
+std::size_t join_ragged(const work& batch, std::size_t ragged, std::byte* buffer, std::byte* offsets) {
+  std::size_t used = 0;
+  std::size_t row_to = 0;
+  const auto write_offset = [&] {
+    const auto value = static_cast<std::int64_t>(used);
+    std::memcpy(offsets + row_to++ * sizeof value, &value, sizeof value);
+  };
+  write_offset();
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    const sample_slot& slot = batch.samples[row];
+    if (slot.corrupt) continue;
+    const std::size_t from = slot.ragged_offset[ragged];
+    const std::size_t bytes = slot.ragged_bytes[ragged];
+    if (from != used) std::memmove(buffer + used, buffer + from, bytes);
+    used += bytes;
+    write_offset();
+  }
+  return used;
+}
+
+}  // namespace
+
+std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_layout> layout, bool digests,
+                                      bool names) {
+  auto state = std::make_unique<batch::state>();
+  state->layout = std::move(layout);
+  state->epoch = batch.epoch;
+  state->index = batch.index;
+  state->ids.reserve(batch.rows);
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    sample_slot& slot = batch.samples[row];
+    if (slot.corrupt) continue;
+    state->ids.push_back(slot.sample);
+    if (digests) state->row_digests.push_back(slot.content);
+    if (names) state->names.push_back(std::move(slot.name));
+  }
+  state->rows = static_cast<std::uint32_t>(state->ids.size());
+  if (digests) state->content = batch_digest(batch.epoch, batch.index, state->row_digests);
+
+  std::byte* const base = batch.memory.bytes().data();
+  state->raggeds.resize(batch.ragged_capacity.size());
+  for (const batch_layout::slot& place : state->layout->slots()) {
+    if (place.spec.ragged) {
+      const std::size_t r = place.ragged_index;
+      state->raggeds[r] = {batch.ragged_offset[r], batch.ragged_capacity[r],
+                           join_ragged(batch, r, base + batch.ragged_offset[r], base + place.offset)};
+    } else if (state->rows != batch.rows) {
+      close_holes(batch, place, base + place.offset);
+    }
+  }
+  state->memory = std::move(batch.memory);
+  return state;
+}
+
+std::size_t bytes_used(const batch::state& batch) {
+  std::size_t end = 0;
+  for (const batch_layout::slot& place : batch.layout->slots()) {
+    const std::size_t bytes =
+        place.spec.ragged ? (std::size_t{batch.rows} + 1) * sizeof(std::int64_t) : batch.rows * place.row_bytes;
+    end = std::max(end, place.offset + bytes);
+  }
+  for (const batch::state::ragged& buffer : batch.raggeds) end = std::max(end, buffer.offset + buffer.bytes);
+  return end;
+}
+
+}  // namespace leat::stages

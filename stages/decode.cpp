@@ -1,0 +1,129 @@
+#include "stages/decode.hpp"
+
+#include "io/text.hpp"
+#include "stages/digest.hpp"
+
+#include <absl/container/inlined_vector.h>
+
+#include <ctime>
+
+namespace leat::stages {
+namespace {
+
+std::uint64_t thread_cpu_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+                 const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
+                 std::uint32_t threads)
+    : dataset_(dataset), programs_(programs), layout_(layout), settings_(settings), threads_(threads) {
+  for (thread_state& own : threads_) {
+    for (const auto& program : programs_) own.scratch.push_back(program->make_scratch(budget));
+    own.rows.resize(layout_.slots().size());
+  }
+}
+
+void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {
+  thread_state& own = threads_[thread];
+  if (!slot.corrupt) decode_fields(slot, own, stop);
+  if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
+  if (slot.corrupt) {
+    describe_corrupt(slot);
+    return;
+  }
+  if (settings_.digests) add_digest(slot, own);
+  if (settings_.names) slot.name = dataset_.name(slot.sample);
+}
+
+void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
+  work& batch = *slot.owner;
+  std::byte* const base = batch.memory.bytes().data();
+  std::size_t output = 0;
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    const field_program& program = *programs_[p];
+    const std::size_t first_output = output;
+    for (; output < first_output + program.outputs().size(); ++output) {
+      const batch_layout::slot& place = layout_.slots()[output];
+      const std::size_t r = place.ragged_index;
+      own.rows[output] =
+          place.spec.ragged
+              ? row_target{.bytes = {base + batch.ragged_offset[r] + slot.ragged_offset[r], slot.ragged_capacity[r]}}
+              : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
+    }
+
+    const std::size_t index = slot.row * programs_.size() + p;
+    decode_input input{.sample = slot.sample,
+                       .epoch = batch.epoch,
+                       .seed = settings_.seed,
+                       .dataset = &dataset_,
+                       .encoded = batch.encoded[index],
+                       .present = batch.present[index] != 0,
+                       .stop = &stop};
+    if (!program.reads().empty() && input.present && input.encoded.data() == nullptr) {
+      const std::uint16_t field = program.reads().front();
+      if (dataset_.origin(field) == datasets::field_origin::call) {
+        input.encoded = dataset_.produce(slot.sample, field, own.produced);
+      }
+    }
+    const outcome<void> result =
+        program.decode(*own.scratch[p], input, {own.rows.data() + first_output, output - first_output});
+    if (!result) {
+      slot.corrupt = true;
+      slot.reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
+      return;
+    }
+    for (std::size_t o = first_output; o < output; ++o) {
+      const batch_layout::slot& place = layout_.slots()[o];
+      if (place.spec.ragged) slot.ragged_bytes[place.ragged_index] = own.rows[o].used;
+    }
+  }
+}
+
+// The row is still in this core's cache.
+void decoder::add_digest(sample_slot& slot, const thread_state& own) {
+  const std::uint64_t begin_ns = thread_cpu_ns();
+  absl::InlinedVector<row_output, 8> outputs;
+  for (std::size_t o = 0; o < own.rows.size(); ++o) {
+    const output_spec& spec = layout_.slots()[o].spec;
+    if (spec.ragged) {
+      const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
+      outputs.push_back({spec.name, spec.type, {static_cast<std::int64_t>(bytes.size())}, bytes});
+    } else {
+      outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
+    }
+  }
+  slot.content = row_digest(slot.sample, outputs);
+  digest_ns_.fetch_add(thread_cpu_ns() - begin_ns, std::memory_order_relaxed);
+}
+
+// For the journal: who it is and where it lies. Here, since a name inside a shard may have to be read from it.
+void decoder::describe_corrupt(sample_slot& slot) const {
+  if (slot.quarantined) return;  // A substitute: it will be counted in its own place.
+  slot.quarantined = true;
+  slot.planned_reason = slot.reason;
+  slot.planned_offset.reset();
+  slot.planned_source.clear();
+  try {
+    slot.planned_name = dataset_.name(slot.planned);
+  } catch (const std::exception&) {
+    slot.planned_name = io::str_cat("sample ", slot.planned);  // The shard that holds its name is damaged too.
+  }
+  if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(slot.planned) : std::nullopt) {
+    slot.planned_source = dataset_.sources()[defect->source]->file_name(defect->file);
+    slot.planned_offset = defect->offset;
+    return;
+  }
+  datasets::part_list parts;
+  dataset_.parts(slot.planned, parts);
+  if (parts.empty()) return;
+  const extent& where = parts.front().where;
+  slot.planned_source = dataset_.sources()[where.source]->file_name(where.file);
+  slot.planned_offset = where.offset;
+}
+
+}  // namespace leat::stages

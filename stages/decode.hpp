@@ -1,0 +1,59 @@
+// One job is one sample: from its encoded parts to its finished row, start to end, on one thread.
+#pragma once
+
+#include "datasets/model.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/field_model.hpp"
+#include "stages/pixels/scratch.hpp"
+#include "stages/work.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace leat::stages {
+
+/// What every job needs to know.
+struct decode_settings {
+  std::uint64_t seed = 0;
+  bool digests = false;
+  bool names = false;
+};
+
+/// The decode stage: programs, and each thread's own scratch. Refers to its arguments, which the loader keeps.
+class decoder {
+ public:
+  decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+          const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
+          std::uint32_t threads);
+
+  /// Decodes one sample into its row of the batch; a corrupt one is marked with the reason. What throws here (memory,
+  /// a user's function) concerns the whole run.
+  /// Thread: decode thread `thread`, one sample at a time per thread.
+  void run(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop);
+
+  /// CPU spent on digests so far.
+  [[nodiscard]] std::uint64_t digest_ns() const noexcept { return digest_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  struct thread_state {
+    std::vector<std::unique_ptr<field_scratch>> scratch;  // one per program
+    std::vector<row_target> rows;                         // one per output
+    std::vector<std::byte> produced;                      // bytes of a field that a call makes
+  };
+
+  void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
+  void add_digest(sample_slot& slot, const thread_state& own);
+  void describe_corrupt(sample_slot& slot) const;
+
+  const datasets::dataset_model& dataset_;
+  std::span<const std::unique_ptr<field_program>> programs_;
+  const batch_layout& layout_;
+  decode_settings settings_;
+  std::vector<thread_state> threads_;
+  std::atomic<std::uint64_t> digest_ns_{0};
+};
+
+}  // namespace leat::stages

@@ -1,0 +1,151 @@
+#include "stages/delivery.hpp"
+
+#include "async/clock.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace leat::stages {
+
+void delivery::put(std::uint64_t sequence, delivery_item item) {
+  {
+    const async::mutex_lock lock(mutex_);
+    arrived_.emplace(sequence, std::move(item));
+  }
+  pump();
+}
+
+void delivery::end(std::uint64_t sequence) {
+  {
+    const async::mutex_lock lock(mutex_);
+    end_sequence_ = sequence;
+  }
+  pump();
+}
+
+void delivery::fail(std::exception_ptr why) {
+  {
+    const async::mutex_lock lock(mutex_);
+    if (failure_ == nullptr) failure_ = std::move(why);
+  }
+  pump();
+}
+
+void delivery::close(std::exception_ptr why) {
+  std::map<std::uint64_t, delivery_item> dropped;  // Batches go home outside the lock.
+  {
+    const async::mutex_lock lock(mutex_);
+    dropped.swap(arrived_);
+    closed_ = true;
+    if (failure_ == nullptr) failure_ = std::move(why);
+  }
+  pump();
+}
+
+void delivery::next(next_completion done) {
+  {
+    async::mutex_lock lock(mutex_);
+    if (busy_) {
+      lock.unlock();
+      done.complete(std::make_exception_ptr(
+                        error(errc::usage, "next() was called before the last next() had completed; one at a time")),
+                    std::nullopt);
+      return;
+    }
+    busy_ = true;
+    ++counted_.next_count;
+    asked_ns_ = async::now_ns();
+    done.on_cancel([this](asio::cancellation_type) { cancel(); });
+    waiting_ = std::move(done);
+  }
+  pump();
+}
+
+void delivery::cancel() {
+  next_completion done;
+  {
+    const async::mutex_lock lock(mutex_);
+    if (!waiting_) return;  // Its batch is on the way: it succeeds.
+    done = std::move(waiting_);
+    busy_ = false;
+  }
+  done.complete(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)), std::nullopt);
+}
+
+// Serves the call that waits, if there is one and something to serve it with.
+void delivery::pump() {
+  delivery_item item;
+  next_completion done;
+  std::uint64_t asked_ns = 0;
+  {
+    const async::mutex_lock lock(mutex_);
+    if (!waiting_) return;
+    const auto first = arrived_.find(next_sequence_);
+    if (first != arrived_.end() && !closed_) {
+      item = std::move(first->second);
+      arrived_.erase(first);
+      ++next_sequence_;
+      if (item.failure != nullptr) {
+        closed_ = true;
+        if (failure_ == nullptr) failure_ = item.failure;
+      }
+    } else if (failure_ != nullptr) {
+      item.failure = failure_;
+    } else if (!end_sequence_ || next_sequence_ < *end_sequence_) {
+      return;
+    }
+    done = std::move(waiting_);
+    asked_ns = asked_ns_;
+  }
+  hand_out(std::move(item), std::move(done), asked_ns);
+}
+
+void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns) {
+  std::exception_ptr failure = item.failure;
+  try {
+    for (const journal_entry& entry : item.journal) journal_.append(entry);
+  } catch (...) {
+    if (failure == nullptr) failure = std::current_exception();
+  }
+  waits_.record(async::now_ns() - asked_ns);
+  std::optional<batch> handed;
+  {
+    const async::mutex_lock lock(mutex_);
+    counted_.planned += item.planned;
+    counted_.samples += item.samples;
+    counted_.quarantined += item.quarantined;
+    counted_.substituted += item.substituted;
+    counted_.bytes += item.bytes;
+    if (item.finished != nullptr) ++counted_.batches;
+    if (item.end_of_epoch) ++counted_.epochs_finished;
+    if (failure != nullptr && failure_ == nullptr) failure_ = failure;
+    busy_ = false;
+  }
+  if (failure == nullptr && item.finished != nullptr) {
+    batches_out_->fetch_add(1, std::memory_order_relaxed);
+    item.finished->batches_out = batches_out_;
+    handed.emplace(std::move(item.finished));
+  }
+  done.complete(std::move(failure), std::move(handed));
+}
+
+delivery::counters delivery::count() const {
+  const async::mutex_lock lock(mutex_);
+  counters now = counted_;
+  now.ready = arrived_.size();
+  now.out = static_cast<std::uint64_t>(std::max<std::int64_t>(batches_out_->load(std::memory_order_relaxed), 0));
+  now.waits = waits_.summarize();
+  return now;
+}
+
+bool delivery::starving() const {
+  const async::mutex_lock lock(mutex_);
+  return static_cast<bool>(waiting_);
+}
+
+}  // namespace leat::stages

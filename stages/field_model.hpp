@@ -1,0 +1,107 @@
+// What a field becomes inside the loader: bound to a dataset it says which members it reads, which outputs it fills and
+// how one sample's encoded parts become one row.
+#pragma once
+
+#include "stages/outcome.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/tensor.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+class dataset_model;
+}
+
+namespace leat::pixels {
+class scratch_budget;
+}
+
+namespace leat::stages {
+
+/// One output of a field.
+///   row_shape   of one row; empty for a scalar. Unused when ragged
+///   ragged      rows of u8 of any length: laid out as one buffer and rows + 1 offsets
+struct output_spec {
+  std::string name;
+  dtype type = dtype::u8;
+  dimensions row_shape;
+  bool ragged = false;
+
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    return static_cast<std::size_t>(row_shape.elements()) * size_bytes(type);
+  }
+};
+
+/// Where one output of one row goes.
+///   bytes   the row, dense; of a ragged output as many bytes as its capacity
+///   used    a ragged output's length, set by decode
+struct row_target {
+  std::span<std::byte> bytes;
+  std::size_t used = 0;
+};
+
+/// One sample on its way through a field.
+///   encoded   the member's bytes, empty where the field reads none
+///   present   whether the sample has the member at all
+///   stop      set when nobody wants the result any more: long work looks at it and returns `cancelled`
+struct decode_input {
+  std::uint64_t sample = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t seed = 0;
+  const datasets::dataset_model* dataset = nullptr;
+  std::span<const std::byte> encoded;
+  bool present = false;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// A thread's own decoder and scratch for one field.
+class field_scratch {
+ public:
+  virtual ~field_scratch() = default;
+};
+
+/// A field bound to a dataset. Immutable and shared by the decode threads.
+class field_program {
+ public:
+  field_program() = default;
+  field_program(const field_program&) = delete;
+  field_program& operator=(const field_program&) = delete;
+  virtual ~field_program() = default;
+
+  [[nodiscard]] virtual std::span<const output_spec> outputs() const = 0;
+  /// The dataset's fields this one reads, in order of preference: the first that a sample has is its encoded part.
+  /// Empty where the row comes from the dataset's columns alone.
+  [[nodiscard]] virtual std::span<const std::uint16_t> reads() const = 0;
+  /// Whether a sample without any of them is corrupt; otherwise decode() is asked with present = false.
+  [[nodiscard]] virtual bool required(std::uint64_t sample) const {
+    static_cast<void>(sample);
+    return !reads().empty();
+  }
+  /// What decoding a usual sample takes of the scratch budget, per thread.
+  [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
+  [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
+  /// One job: one sample, start to end, on one thread. `rows` has one target per output.
+  virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
+};
+
+/// A field as the user wrote it.
+class field_model {
+ public:
+  field_model() = default;
+  field_model(const field_model&) = delete;
+  field_model& operator=(const field_model&) = delete;
+  virtual ~field_model() = default;
+
+  [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  /// Throws error{errc::usage} naming the dataset's fields where it has none that fits.
+  [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const = 0;
+};
+
+}  // namespace leat::stages

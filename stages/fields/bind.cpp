@@ -1,0 +1,40 @@
+#include "stages/fields/bind.hpp"
+
+#include "io/text.hpp"
+#include "stages/field_model.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+namespace leat {
+
+field::field(std::shared_ptr<const stages::field_model> model) : model_(std::move(model)) {}
+const std::string& field::name() const noexcept { return model_->name(); }
+
+namespace stages {
+
+std::vector<std::uint16_t> find_fields(const datasets::dataset_model& dataset,
+                                       std::span<const std::string_view> names) {
+  std::vector<std::uint16_t> found;
+  for (const std::string_view name : names) {
+    if (const auto field = dataset.find_field(name)) found.push_back(*field);
+  }
+  return found;
+}
+
+void throw_no_field(const datasets::dataset_model& dataset, std::string_view name) {
+  std::string text = io::str_cat("the dataset has no field '", name, "'; it has");
+  std::string_view separator = " ";
+  for (const field_info& info : dataset.fields()) {
+    io::str_append(text, separator, info.name);
+    separator = ", ";
+  }
+  for (const std::string& column : dataset.columns()) {
+    io::str_append(text, separator, column, " (a column)");
+    separator = ", ";
+  }
+  throw error(errc::usage, text);
+}
+
+}  // namespace stages
+}  // namespace leat

@@ -1,0 +1,76 @@
+// bytes and text: a member's bytes as they are.
+#include "io/text.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+#include "stages/fields/utf8.hpp"
+
+#include <leat/field.hpp>
+
+#include <cstring>
+
+namespace leat {
+namespace stages {
+namespace {
+
+class bytes_program final : public field_program {
+ public:
+  bytes_program(std::string name, std::vector<std::uint16_t> fields, bool must_be_text)
+      : outputs_{{.name = std::move(name), .type = dtype::u8, .row_shape = {}, .ragged = true}},
+        fields_(std::move(fields)),
+        must_be_text_(must_be_text) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    row_target& row = rows.front();
+    if (input.encoded.size() > row.bytes.size()) {
+      return corrupt(
+          io::str_cat("holds ", input.encoded.size(), " bytes where the dataset promised at most ", row.bytes.size()));
+    }
+    if (must_be_text_) {
+      if (const auto wrong = first_invalid_utf8(input.encoded)) {
+        return corrupt(io::str_cat("is not UTF-8 at byte ", *wrong));
+      }
+    }
+    if (!input.encoded.empty()) std::memcpy(row.bytes.data(), input.encoded.data(), input.encoded.size());
+    row.used = input.encoded.size();
+    return {};
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  bool must_be_text_;
+};
+
+class bytes_model final : public field_model {
+ public:
+  bytes_model(std::string name, bool must_be_text) : name_(std::move(name)), must_be_text_(must_be_text) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+    const std::string_view names[] = {name_};
+    std::vector<std::uint16_t> fields = find_fields(dataset, names);
+    if (fields.empty()) throw_no_field(dataset, name_);
+    return std::make_unique<bytes_program>(name_, std::move(fields), must_be_text_);
+  }
+
+ private:
+  std::string name_;
+  bool must_be_text_;
+};
+
+}  // namespace
+}  // namespace stages
+
+bytes::bytes(std::string name) : name_(std::move(name)) {}
+bytes::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, false)); }
+
+text::text(std::string name) : name_(std::move(name)) {}
+text::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, true)); }
+
+}  // namespace leat

@@ -1,0 +1,74 @@
+// custom: the user's own decoding.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+namespace leat {
+namespace stages {
+namespace {
+
+class custom_program final : public field_program {
+ public:
+  custom_program(output_spec output, std::vector<std::uint16_t> fields, custom::function decode)
+      : outputs_{std::move(output)}, fields_(std::move(fields)), decode_(std::move(decode)) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    const sample_context context{
+        .sample = input.sample, .epoch = input.epoch, .seed = input.seed, .label = input.dataset->label(input.sample)};
+    std::string reason = decode_(input.encoded, context, rows.front().bytes);
+    if (!reason.empty()) return corrupt(std::move(reason));
+    return {};
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  custom::function decode_;
+};
+
+class custom_model final : public field_model {
+ public:
+  custom_model(output_spec output, custom::function decode) : output_(std::move(output)), decode_(std::move(decode)) {}
+
+  const std::string& name() const noexcept override { return output_.name; }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+    const std::string_view names[] = {output_.name};
+    std::vector<std::uint16_t> fields = find_fields(dataset, names);
+    if (fields.empty()) throw_no_field(dataset, output_.name);
+    return std::make_unique<custom_program>(output_, std::move(fields), decode_);
+  }
+
+ private:
+  output_spec output_;
+  custom::function decode_;
+};
+
+}  // namespace
+}  // namespace stages
+
+custom::custom(std::string name, dtype type, dimensions row_shape, function decode)
+    : name_(std::move(name)), type_(type), row_shape_(row_shape), decode_(std::move(decode)) {
+  if (!decode_) throw error(errc::usage, io::str_cat("field '", name_, "': the function is empty"));
+  for (const std::int64_t extent : row_shape_) {
+    if (extent <= 0) {
+      throw error(errc::usage, io::str_cat("field '", name_, "': an axis of a row has ", extent,
+                                           " elements; give each at least one"));
+    }
+  }
+}
+custom::operator field() const {
+  return field(std::make_shared<stages::custom_model>(
+      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, decode_));
+}
+
+}  // namespace leat

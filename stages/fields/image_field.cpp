@@ -1,0 +1,150 @@
+// image: a picture, decoded straight into its row.
+#include "datasets/model.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+#include "stages/pixels/geometry.hpp"
+#include "stages/pixels/picture_decoder.hpp"
+#include "stages/pixels/store.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace leat {
+namespace stages {
+namespace {
+
+// A photograph of a few megapixels: crop rows, coefficient tables and libjpeg's own buffers. Larger ones, progressive
+// ones above all, take what the budget keeps beyond this.
+constexpr std::size_t usual_scratch_bytes = std::size_t{4} << 20;
+
+// What a decode thread keeps for pictures.
+class image_scratch final : public field_scratch {
+ public:
+  explicit image_scratch(pixels::scratch_budget& budget) : decoder(budget) {}
+  pixels::picture_decoder decoder;
+};
+
+class image_program final : public field_program {
+ public:
+  image_program(const image::settings& settings, std::vector<std::uint16_t> fields)
+      : fields_(std::move(fields)),
+        pipeline_(settings.steps),
+        store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
+        options_{.exif_orientation = settings.exif_orientation,
+                 .pixels_max = settings.pixels_max,
+                 .decimate = settings.decimate.value_or(pipeline_.random())} {
+    output_spec output{.name = settings.name, .type = settings.type, .row_shape = {}, .ragged = false};
+    const std::int64_t height = pipeline_.out_height();
+    const std::int64_t width = pipeline_.out_width();
+    output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
+    outputs_.push_back(std::move(output));
+  }
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  std::size_t scratch_bytes() const override { return usual_scratch_bytes; }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
+    return std::make_unique<image_scratch>(budget);
+  }
+
+  outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
+    const auto result = static_cast<image_scratch&>(scratch).decoder.decode(
+        input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .sample = input.sample}, store_, options_,
+        rows.front().bytes.data(), input.stop);
+    if (!result) return result.error();
+    return {};
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  pixels::pipeline pipeline_;
+  pixels::store store_;
+  pixels::decode_options options_;
+};
+
+class image_model final : public field_model {
+ public:
+  explicit image_model(image::settings settings) : settings_(std::move(settings)) {}
+
+  const std::string& name() const noexcept override { return settings_.name; }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+    // "jpg" is what people call a picture whatever it is: then any picture's name will do.
+    std::vector<std::string_view> names{settings_.name};
+    if (settings_.name == "jpg") names.insert(names.end(), {"jpeg", "png"});
+    std::vector<std::uint16_t> fields = find_fields(dataset, names);
+    if (fields.empty()) throw_no_field(dataset, settings_.name);
+    return std::make_unique<image_program>(settings_, std::move(fields));
+  }
+
+ private:
+  image::settings settings_;
+};
+
+}  // namespace
+}  // namespace stages
+
+image::image(std::string name) { settings_.name = std::move(name); }
+
+image image::apply(transform step) const {
+  image changed = *this;
+  changed.settings_.steps.push_back(step);
+  return changed;
+}
+image image::random_resized_crop(int size, std::array<double, 2> scale, std::array<double, 2> ratio, filter how) const {
+  return apply(
+      transforms::random_resized_crop{.height = size, .width = size, .scale = scale, .ratio = ratio, .how = how});
+}
+image image::resize(int shorter_side, filter how) const {
+  return apply(transforms::resize{.shorter_side = shorter_side, .height = 0, .width = 0, .how = how});
+}
+image image::resize(int height, int width, filter how) const {
+  return apply(transforms::resize{.shorter_side = 0, .height = height, .width = width, .how = how});
+}
+image image::center_crop(int size) const { return apply(transforms::center_crop{.height = size, .width = size}); }
+image image::random_crop(int size, int padding) const {
+  return apply(transforms::random_crop{.height = size, .width = size, .padding = padding});
+}
+image image::random_flip(double probability) const {
+  return apply(transforms::random_flip{.probability = probability});
+}
+
+image image::normalize(const normalization& statistics) const {
+  image changed = *this;
+  changed.settings_.statistics = statistics;
+  return changed;
+}
+image image::as(dtype type) const {
+  image changed = *this;
+  changed.settings_.type = type;
+  return changed;
+}
+image image::as(layout order) const {
+  image changed = *this;
+  changed.settings_.order = order;
+  return changed;
+}
+image image::exif_orientation(bool on) const {
+  image changed = *this;
+  changed.settings_.exif_orientation = on;
+  return changed;
+}
+image image::decimate(bool on) const {
+  image changed = *this;
+  changed.settings_.decimate = on;
+  return changed;
+}
+image image::pixels_max(std::int64_t pixels) const {
+  image changed = *this;
+  changed.settings_.pixels_max = pixels;
+  return changed;
+}
+image::operator field() const { return field(std::make_shared<stages::image_model>(settings_)); }
+
+}  // namespace leat

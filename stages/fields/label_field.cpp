@@ -1,0 +1,241 @@
+// label: a number, or a few, from text, from JSON or from the dataset's own classes.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+#include <absl/strings/ascii.h>
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_split.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+namespace leat {
+namespace stages {
+namespace {
+
+// A number as it was written: integers stay exact.
+struct number {
+  bool integral = false;
+  std::int64_t whole = 0;
+  double real = 0;
+};
+
+bool parse(std::string_view text, number& out) {
+  std::int64_t whole = 0;
+  if (absl::SimpleAtoi(io::as_absl(text), &whole)) {
+    out = {true, whole, static_cast<double>(whole)};
+    return true;
+  }
+  double real = 0;
+  if (!absl::SimpleAtod(io::as_absl(text), &real)) return false;
+  out = {false, 0, real};
+  return true;
+}
+
+template <class Integer>
+std::optional<std::string> store_integer(const number& value, std::byte* to) {
+  const bool fits =
+      value.integral && value.whole >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min()) &&
+      (sizeof(Integer) == 8 || value.whole <= static_cast<std::int64_t>(std::numeric_limits<Integer>::max()));
+  if (!fits) {
+    return value.integral ? io::str_cat(value.whole, " does not fit the label's type")
+                          : io::str_cat(value.real, " is no whole number; take the label as f32 or f64");
+  }
+  const auto stored = static_cast<Integer>(value.whole);
+  std::memcpy(to, &stored, sizeof stored);
+  return std::nullopt;
+}
+
+std::optional<std::string> store(const number& value, dtype type, std::byte* to) {
+  switch (type) {
+    case dtype::u8:
+      return store_integer<std::uint8_t>(value, to);
+    case dtype::i8:
+      return store_integer<std::int8_t>(value, to);
+    case dtype::u16:
+      return store_integer<std::uint16_t>(value, to);
+    case dtype::i16:
+      return store_integer<std::int16_t>(value, to);
+    case dtype::u32:
+      return store_integer<std::uint32_t>(value, to);
+    case dtype::i32:
+      return store_integer<std::int32_t>(value, to);
+    case dtype::u64:
+      return store_integer<std::uint64_t>(value, to);
+    case dtype::i64:
+      return store_integer<std::int64_t>(value, to);
+    case dtype::f32: {
+      const auto stored = static_cast<float>(value.real);
+      std::memcpy(to, &stored, sizeof stored);
+      return std::nullopt;
+    }
+    case dtype::f64:
+      std::memcpy(to, &value.real, sizeof value.real);
+      return std::nullopt;
+    case dtype::f16:
+    case dtype::bf16:
+    case dtype::boolean:
+      break;
+  }
+  return "is of a type that labels do not have";
+}
+
+// The first characters of what somebody wrote, for a message.
+std::string quoted(std::string_view text) {
+  std::string shown;
+  for (const char letter : text.substr(0, 40))
+    shown.push_back(absl::ascii_isprint(static_cast<unsigned char>(letter)) ? letter : '.');
+  return io::str_cat("'", shown, text.size() > 40 ? "..." : "", "'");
+}
+
+class label_program final : public field_program {
+ public:
+  label_program(const label::settings& settings, std::vector<std::uint16_t> fields, std::optional<std::size_t> column)
+      : settings_(settings), fields_(std::move(fields)), column_(column) {
+    output_spec output{.name = settings_.name, .type = settings_.type, .row_shape = {}, .ragged = false};
+    if (settings_.length) output.row_shape.push_back(*settings_.length);
+    outputs_.push_back(std::move(output));
+  }
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  // Parts of a concatenation may know their classes where others have a member.
+  bool required(std::uint64_t) const override { return !column_.has_value(); }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    std::byte* const row = rows.front().bytes.data();
+    if (!input.present) {
+      const auto value = column_ ? input.dataset->column(input.sample, *column_) : std::nullopt;
+      if (!value) return corrupt("has no class, neither as a member nor as a column");
+      return finish(store({true, *value, static_cast<double>(*value)}, settings_.type, row));
+    }
+    const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
+    return settings_.json_key.empty() ? decode_text(text, row) : decode_json(text, row);
+  }
+
+ private:
+  static outcome<void> finish(std::optional<std::string> problem) {
+    if (problem) return corrupt(std::move(*problem));
+    return {};
+  }
+
+  outcome<void> decode_text(std::string_view text, std::byte* row) const {
+    const std::int64_t wanted = settings_.length.value_or(1);
+    std::int64_t found = 0;
+    for (const absl::string_view word :
+         absl::StrSplit(io::as_absl(text), absl::ByAnyChar(" \t\r\n,;[]"), absl::SkipEmpty())) {
+      number value;
+      if (!parse({word.data(), word.size()}, value)) return corrupt(io::str_cat(quoted(text), " is no number"));
+      if (found < wanted) {
+        if (auto problem =
+                store(value, settings_.type, row + static_cast<std::size_t>(found) * size_bytes(settings_.type))) {
+          return corrupt(std::move(*problem));
+        }
+      }
+      ++found;
+    }
+    if (found == wanted) return {};
+    return corrupt(io::str_cat(quoted(text), " holds ", found, " numbers where ", wanted, " are wanted"));
+  }
+
+  outcome<void> decode_json(std::string_view text, std::byte* row) const {
+    const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+    if (object.is_discarded()) return corrupt(io::str_cat(quoted(text), " is no JSON"));
+    if (!object.is_object() || !object.contains(settings_.json_key)) {
+      return corrupt(io::str_cat("the JSON has no member '", settings_.json_key, "'"));
+    }
+    const nlohmann::json& member = object[settings_.json_key];
+    const std::size_t wanted = static_cast<std::size_t>(settings_.length.value_or(1));
+    const bool is_list = member.is_array();
+    if (is_list != settings_.length.has_value() || (is_list && member.size() != wanted)) {
+      return corrupt(io::str_cat("member '", settings_.json_key, "' is ", member.type_name(),
+                                 is_list ? io::str_cat(" of ", member.size()) : "", " where ",
+                                 settings_.length ? io::str_cat("a list of ", wanted, " numbers is") : "one number is",
+                                 " wanted"));
+    }
+    for (std::size_t i = 0; i < wanted; ++i) {
+      const nlohmann::json& item = is_list ? member[i] : member;
+      number value;
+      if (item.is_number_integer() || item.is_boolean()) {
+        const std::int64_t whole = item.is_boolean() ? (item.get<bool>() ? 1 : 0) : item.get<std::int64_t>();
+        value = {true, whole, static_cast<double>(whole)};
+      } else if (item.is_number_float()) {
+        value = {false, 0, item.get<double>()};
+      } else {
+        return corrupt(io::str_cat("member '", settings_.json_key, "' is ", item.type_name(), ", not a number"));
+      }
+      if (auto problem = store(value, settings_.type, row + i * size_bytes(settings_.type))) {
+        return corrupt(std::move(*problem));
+      }
+    }
+    return {};
+  }
+
+  label::settings settings_;
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  std::optional<std::size_t> column_;
+};
+
+class label_model final : public field_model {
+ public:
+  explicit label_model(label::settings settings) : settings_(std::move(settings)) {
+    if (settings_.type == dtype::f16 || settings_.type == dtype::bf16 || settings_.type == dtype::boolean) {
+      throw error(errc::usage, io::str_cat("label '", settings_.name, "' as ", leat::name(settings_.type),
+                                           ": labels are integers, f32 or f64"));
+    }
+    if (settings_.length && *settings_.length <= 0) {
+      throw error(errc::usage, io::str_cat("label '", settings_.name, "': a vector of ", *settings_.length,
+                                           " numbers; give at least one"));
+    }
+  }
+
+  const std::string& name() const noexcept override { return settings_.name; }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+    const std::string_view names[] = {settings_.name};
+    std::vector<std::uint16_t> fields = find_fields(dataset, names);
+    std::optional<std::size_t> column;
+    if (settings_.json_key.empty() && !settings_.length) column = dataset.find_column(settings_.name);
+    if (fields.empty() && !column) throw_no_field(dataset, settings_.name);
+    return std::make_unique<label_program>(settings_, std::move(fields), column);
+  }
+
+ private:
+  label::settings settings_;
+};
+
+}  // namespace
+}  // namespace stages
+
+label::label(std::string name) { settings_.name = std::move(name); }
+
+label label::as(dtype type) const {
+  label changed = *this;
+  changed.settings_.type = type;
+  return changed;
+}
+label label::vector(std::int64_t length) const {
+  label changed = *this;
+  changed.settings_.length = length;
+  return changed;
+}
+label label::key(std::string json_key) const {
+  label changed = *this;
+  changed.settings_.json_key = std::move(json_key);
+  return changed;
+}
+label::operator field() const { return field(std::make_shared<stages::label_model>(settings_)); }
+
+}  // namespace leat

@@ -1,0 +1,42 @@
+#include "stages/journal.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+
+namespace leat::stages {
+
+journal::journal(const std::filesystem::path& path) : path_(path.string()) {
+  file_.reset(std::fopen(path_.c_str(), "we"));
+  if (file_ == nullptr) {
+    throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
+                                      "; does its directory exist, and may you write there?"));
+  }
+}
+
+void journal::append(const journal_entry& entry) {
+  if (file_ == nullptr) return;
+  nlohmann::ordered_json line;
+  line["epoch"] = entry.epoch;
+  line["batch"] = entry.batch;
+  line["sample"] = entry.sample;
+  line["name"] = entry.name;
+  line["source"] = entry.source;
+  line["offset"] = entry.offset ? nlohmann::ordered_json(*entry.offset) : nlohmann::ordered_json(nullptr);
+  line["reason"] = entry.reason;
+  line["action"] = std::string(entry.action);
+  if (entry.substitute) line["substitute"] = *entry.substitute;
+  // Names are bytes, not always UTF-8: what is not is replaced, so that every line is valid JSON.
+  const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+  if (!written || std::fflush(file_.get()) != 0) {
+    throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno)));
+  }
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,46 @@
+// The journal of quarantined samples: JSON lines in delivery order, so that the file is the same at every thread count.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat::stages {
+
+/// One quarantined sample.
+struct journal_entry {
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;
+  std::uint64_t sample = 0;
+  std::string name;                     ///< the sample's
+  std::string source;                   ///< the file's path
+  std::optional<std::uint64_t> offset;  ///< in that file, where the bytes of the sample start
+  std::string reason;
+  std::string_view action;                  ///< "raised", "skipped" or "substituted"
+  std::optional<std::uint64_t> substitute;  ///< the sample that took the row
+};
+
+/// Appends to a file, a line at a time: a killed process loses no line and tears none.
+class journal {
+ public:
+  /// Writes nothing.
+  journal() = default;
+  /// Starts the file anew. Throws error{errc::io}.
+  explicit journal(const std::filesystem::path& path);
+
+  /// Throws error{errc::io} when the line could not be written.
+  void append(const journal_entry& entry);
+
+ private:
+  struct close_file {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, close_file> file_;
+};
+
+}  // namespace leat::stages

@@ -1,0 +1,619 @@
+// The whole machine. A loader builds what it needs, front to back, and hands references down; nothing is global. The
+// line itself is one coroutine on the first I/O thread, which plans batch after batch and asks for their reads; what
+// follows is driven by what arrives.
+#include "async/clock.hpp"
+#include "async/scope.hpp"
+#include "async/semaphore.hpp"
+#include "async/thread_pool.hpp"
+#include "datasets/model.hpp"
+#include "io/arena.hpp"
+#include "io/io_threads.hpp"
+#include "io/lease_pool.hpp"
+#include "io/text.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/collate.hpp"
+#include "stages/decode.hpp"
+#include "stages/delivery.hpp"
+#include "stages/digest.hpp"
+#include "stages/fork_guard.hpp"
+#include "stages/journal.hpp"
+#include "stages/memory_plan.hpp"
+#include "stages/pixels/scratch.hpp"
+#include "stages/plan.hpp"
+#include "stages/random.hpp"
+#include "stages/read.hpp"
+#include "stages/transfer.hpp"
+#include "stages/work.hpp"
+
+#include <leat/loader.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <utility>
+
+namespace leat {
+namespace {
+
+using namespace stages;
+
+// How often a substitute is drawn for a corrupt sample before the run ends: with half of a dataset corrupt, one row in
+// 2^32 gets none.
+constexpr std::uint32_t substitutions_max = 32;
+
+std::uint32_t usable_cores() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
+}
+
+loader_options checked(loader_options options) {
+  if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
+  if (options.decode_threads == 0) options.decode_threads = usable_cores();
+  if (options.decode_threads > 1024) {
+    throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
+  }
+  return options;
+}
+
+std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
+                                                     const datasets::dataset_model& dataset) {
+  std::vector<std::unique_ptr<field_program>> programs;
+  programs.reserve(fields.size());
+  for (const field& each : fields) programs.push_back(each.model().bind(dataset));
+  return programs;
+}
+
+std::shared_ptr<const batch_layout> lay_out(const std::vector<std::unique_ptr<field_program>>& programs,
+                                            std::uint32_t rows_max) {
+  std::vector<output_spec> outputs;
+  for (const auto& program : programs) {
+    outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
+  }
+  return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
+}
+
+}  // namespace
+
+class loader::machine final : public line_events {
+ public:
+  machine(dataset samples, loader_options options, std::vector<field> fields)
+      : samples_(std::move(samples)),
+        options_(checked(std::move(options))),
+        dataset_(*samples_.model()),
+        programs_(bind_all(fields, dataset_)),
+        layout_(lay_out(programs_, rows_max())),
+        sampler_(dataset_.size(), {.shuffle = options_.shuffle,
+                                   .seed = options_.seed,
+                                   .batch_size = options_.batch_size,
+                                   .drop_last = options_.drop_last}),
+        planner_(dataset_, programs_, *layout_),
+        memory_(divide_memory(needs())),
+        delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
+        transfer_(options_.transfer != nullptr ? options_.transfer : std::make_shared<host_transfer>()),
+        arena_(std::make_shared<io::arena>(arena_settings())),
+        read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers"}),
+        batch_pool_(arena_, {.bytes_max = memory_.batch_bytes, .name = "batches"}),
+        io_(options_.reader, arena_),
+        scratch_(memory_.scratch_bytes, options_.host_bytes_max),
+        decoder_(dataset_, programs_, *layout_,
+                 {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
+                 options_.decode_threads),
+        reads_(dataset_, programs_, connectors(), read_pool_, *this),
+        works_free_(memory_.batches),
+        ready_(io_.size()),
+        decoders_({.thread_count = options_.decode_threads, .name = "leat-decode"}) {
+    for (std::uint32_t i = 0; i < memory_.batches; ++i) {
+      work& added = works_.emplace_back();
+      added.owner = this;
+      added.sending.owner = &added;
+      idle_works_.push_back(&added);
+    }
+    started_ns_ = async::now_ns();
+    finished_ =
+        asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
+  }
+
+  ~machine() { stop(); }
+
+  void next(next_completion done) {
+    if (forked_.in_child()) {
+      done.complete(std::make_exception_ptr(error(errc::usage,
+                                                  "this loader was made before fork(): its threads stayed in the "
+                                                  "parent; make one after fork()")),
+                    std::nullopt);
+      return;
+    }
+    delivery_.next(std::move(done));
+  }
+
+  void stop() noexcept;
+
+  [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
+  [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_of(0); }
+  [[nodiscard]] const loader_plan& plan() const noexcept { return memory_.shown; }
+  [[nodiscard]] loader_stats stats() const;
+
+  /// A decode thread's job.
+  void decode(sample_slot& slot, std::size_t thread) noexcept;
+
+ private:
+  // --- construction ---------------------------------------------------------------------------------------------
+  [[nodiscard]] std::uint32_t rows_max() const noexcept {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(options_.batch_size, std::max<std::uint64_t>(dataset_.size(), 1)));
+  }
+  [[nodiscard]] std::uint64_t batches_of(std::uint32_t epoch) const noexcept {
+    const std::uint64_t all = sampler_.batches(epoch);
+    return options_.batches_max != 0 ? std::min(all, options_.batches_max) : all;
+  }
+  [[nodiscard]] memory_needs needs() const;
+  [[nodiscard]] io::arena_options arena_settings() const;
+  [[nodiscard]] std::vector<io::connector*> connectors();
+
+  // --- the line, on the first I/O thread --------------------------------------------------------------------------
+  asio::awaitable<void> run();
+  asio::awaitable<void> run_line(async::scope& children);
+  asio::awaitable<void> start_batch(work& batch, async::scope& children);
+  void decoded(work& batch);
+  asio::awaitable<void> substitute(work& batch);
+  void hand_over(work& batch);
+  void retire(work& batch) noexcept;
+  void wait_until_quiet();
+  [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
+
+  // --- events -----------------------------------------------------------------------------------------------------
+  void ready(sample_slot& slot) noexcept override;
+  void broken(std::exception_ptr why) noexcept override;
+  static void sent(transfer_operation& operation) noexcept;
+
+  const fork_guard forked_;
+  const dataset samples_;
+  const loader_options options_;
+  const datasets::dataset_model& dataset_;
+  const std::vector<std::unique_ptr<field_program>> programs_;
+  const std::shared_ptr<const batch_layout> layout_;
+  const global_sampler sampler_;
+  const planner planner_;
+  const memory_plan memory_;
+  delivery delivery_;
+  // Shared with the batches handed out, which may outlive the loader.
+  const std::shared_ptr<transfer> transfer_;
+  const std::shared_ptr<io::arena> arena_;  // the leases share it, and batches may outlive us
+  io::lease_pool read_pool_;
+  io::lease_pool batch_pool_;
+  io::io_threads io_;
+  pixels::scratch_budget scratch_;
+  decoder decoder_;
+  reader_stage reads_;
+
+  std::deque<work> works_;         // never moves: reads and jobs lie in it
+  std::vector<work*> idle_works_;  // I/O thread
+  async::semaphore works_free_;
+  async::scope* children_ = nullptr;  // I/O thread, while the line runs
+  std::uint64_t sequence_ = 0;        // I/O thread
+
+  // Samples that became ready in this turn of a loop, posted to the decoders together.
+  struct alignas(64) ready_jobs {
+    async::job_list jobs;
+    bool posted = false;
+    machine* owner = nullptr;
+    std::uint32_t loop = 0;
+  };
+  std::vector<ready_jobs> ready_;
+
+  async::thread_pool decoders_;
+
+  std::atomic<bool> stopping_{false};
+  asio::cancellation_signal stop_signal_;  // I/O thread
+  std::future<void> finished_;
+  std::once_flag stopped_;
+
+  std::uint64_t started_ns_ = 0;
+  std::atomic<std::uint64_t> collate_ns_{0};
+  std::atomic<std::uint64_t> collated_{0};
+  std::atomic<std::uint64_t> transferred_{0};
+  std::atomic<std::uint64_t> transfer_bytes_{0};
+};
+
+memory_needs loader::machine::needs() const {
+  memory_needs needs{.host_bytes_max = options_.host_bytes_max,
+                     .decode_threads = options_.decode_threads,
+                     .prefetch_batches = options_.prefetch_batches};
+  std::vector<std::size_t> ragged;
+  std::uint64_t read_bytes_max = 0;
+  std::uint64_t read_bytes_total = 0;
+  for (const auto& program : programs_) {
+    needs.scratch_bytes_per_thread += program->scratch_bytes();
+    std::uint64_t largest = 0;
+    for (const std::uint16_t f : program->reads()) {
+      const field_info& info = dataset_.fields()[f];
+      largest = std::max(largest, info.bytes_max);
+      read_bytes_total += info.bytes_total;
+    }
+    read_bytes_max += largest;
+    for (const output_spec& output : program->outputs()) {
+      if (output.ragged) ragged.push_back(rows_max() * largest);
+    }
+  }
+  needs.batch_bytes = layout_->bytes(ragged);
+  // Unaligned at both ends, and neighbours read together with what lies between them.
+  needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
+  const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset_.size(), 1);
+  needs.read_bytes_mean = io::aligned_bytes(1, mean);
+  needs.queue_depth = options_.reader.queue_depth != 0 ? options_.reader.queue_depth : 64;
+  if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
+  return needs;
+}
+
+io::arena_options loader::machine::arena_settings() const {
+  const io::huge_pages pages = options_.reader.huge_pages == choice::on    ? io::huge_pages::on
+                               : options_.reader.huge_pages == choice::off ? io::huge_pages::off
+                                                                           : io::huge_pages::automatic;
+  return {.bytes_max = memory_.read_bytes + memory_.batch_bytes, .pages = pages};
+}
+
+// The sources are connected once the I/O threads know what an epoch reads.
+std::vector<io::connector*> loader::machine::connectors() {
+  std::uint64_t epoch_bytes = 0;
+  for (const std::uint16_t field : planner_.wanted()) epoch_bytes += dataset_.fields()[field].bytes_total;
+  io_.set_epoch_bytes(epoch_bytes);
+  io_.on_overdue([this](const error& overdue) { broken(std::make_exception_ptr(overdue)); });
+  std::vector<io::connector*> loops;
+  for (std::uint32_t k = 0; k < io_.size(); ++k) loops.push_back(&io_.loop(k));
+  return loops;
+}
+
+// --- the line -------------------------------------------------------------------------------------------------------
+
+asio::awaitable<void> loader::machine::run() {
+  try {
+    co_await async::with_scope([this](async::scope& children) { return run_line(children); });
+  } catch (const boost::system::system_error& stopped) {
+    const bool asked = stopping_.load(std::memory_order_relaxed);
+    if (!asked) broken(std::current_exception());
+  } catch (...) {
+    broken(std::current_exception());
+  }
+}
+
+asio::awaitable<void> loader::machine::run_line(async::scope& children) {
+  children_ = &children;
+  for (std::uint32_t epoch = 0; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
+    const std::uint64_t batches = batches_of(epoch);
+    if (batches == 0) break;  // Every epoch is as empty as this one.
+    for (std::uint64_t index = 0; index < batches; ++index) {
+      co_await works_free_.acquire(1);
+      work& batch = *idle_works_.back();
+      idle_works_.pop_back();
+      batch.sequence = sequence_++;
+      batch.epoch = epoch;
+      batch.index = index;
+      co_await start_batch(batch, children);
+    }
+    delivery_item end;
+    end.end_of_epoch = true;
+    delivery_.put(sequence_++, std::move(end));
+  }
+  delivery_.end(sequence_);
+  // Substitutes may still have to be read: the scope stays open until the last batch was handed over.
+  co_await works_free_.acquire(memory_.batches);
+}
+
+asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& children) {
+  batch.ids.resize(sampler_.rows(batch.epoch, batch.index));
+  sampler_.ids(batch.epoch, batch.index, 0, static_cast<std::uint32_t>(batch.ids.size()), batch.ids);
+  planner_.plan_batch(batch);
+  batch.samples_missing.store(batch.rows, std::memory_order_relaxed);
+
+  // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one.
+  const std::size_t bytes = layout_->bytes(batch.ragged_capacity);
+  std::optional<io::lease> memory = batch_pool_.try_lease(bytes);
+  if (!memory) memory = co_await batch_pool_.async_lease(bytes, asio::use_awaitable);
+  batch.memory = std::move(*memory);
+
+  std::vector<std::uint32_t> rows(batch.rows);
+  for (std::uint32_t row = 0; row < batch.rows; ++row) rows[row] = row;
+  co_await reads_.issue(batch, rows, children);
+}
+
+// All rows of the batch are there, or known not to be.
+void loader::machine::decoded(work& batch) {
+  if (stopping_.load(std::memory_order_relaxed)) return;
+  if (options_.on_corrupt == corrupt_policy::substitute) {
+    const bool whole = std::none_of(batch.samples.begin(), batch.samples.begin() + batch.rows,
+                                    [](const sample_slot& slot) { return slot.corrupt; });
+    if (!whole) {
+      children_->spawn(substitute(batch));
+      return;
+    }
+  }
+  hand_over(batch);
+}
+
+// Draws another sample for each row that has none, and reads it; decoded() is called again when all are there.
+asio::awaitable<void> loader::machine::substitute(work& batch) {
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    sample_slot& slot = batch.samples[row];
+    if (!slot.corrupt) continue;
+    random_draws draws(options_.seed, batch.epoch, slot.planned, "substitute");
+    for (std::uint32_t skipped = 0; skipped < slot.substitutions; ++skipped) static_cast<void>(draws.below(1));
+    bool fits = false;
+    while (!fits) {
+      if (slot.substitutions == substitutions_max) {
+        throw error(errc::corrupt, io::str_cat("no substitute for ", slot.planned_name, " (", slot.planned_reason,
+                                               ") in ", substitutions_max, " draws, the last of which failed with: ",
+                                               slot.reason, "; are most samples corrupt?"));
+      }
+      ++slot.substitutions;
+      const std::uint64_t drawn = draws.below(dataset_.size());
+      fits = drawn != slot.planned && planner_.plan_substitute(batch, row, drawn);
+    }
+    rows.push_back(row);
+  }
+  batch.samples_missing.store(static_cast<std::uint32_t>(rows.size()), std::memory_order_relaxed);
+  co_await reads_.issue(batch, rows, *children_);
+}
+
+void loader::machine::hand_over(work& batch) {
+  delivery_item& item = batch.outgoing;
+  item = {};
+  const std::string_view action = options_.on_corrupt == corrupt_policy::raise  ? "raised"
+                                  : options_.on_corrupt == corrupt_policy::skip ? "skipped"
+                                                                                : "substituted";
+  const sample_slot* first_corrupt = nullptr;
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    const sample_slot& slot = batch.samples[row];
+    if (!slot.quarantined) continue;
+    if (first_corrupt == nullptr) first_corrupt = &slot;
+    ++item.quarantined;
+    if (slot.sample != slot.planned) ++item.substituted;
+    item.journal.push_back(describe(batch, slot, action));
+  }
+  if (first_corrupt != nullptr && options_.on_corrupt == corrupt_policy::raise) {
+    // The batch is not handed out: its other rows are neither delivered nor lost.
+    item.planned = item.quarantined;
+    item.failure = std::make_exception_ptr(error(
+        errc::corrupt,
+        io::str_cat("corrupt sample ", first_corrupt->planned_name, " (", first_corrupt->planned_source,
+                    "): ", first_corrupt->planned_reason, "; on_corrupt = skip or substitute goes on without it")));
+    const std::uint64_t sequence = batch.sequence;
+    delivery_item failed = std::move(item);
+    batch.memory = {};
+    retire(batch);
+    delivery_.put(sequence, std::move(failed));
+    return;
+  }
+
+  const std::uint64_t begin_ns = async::now_ns();
+  item.finished = collate(batch, layout_, options_.digests, options_.names);
+  item.finished->way_home = transfer_;
+  item.planned = batch.rows;
+  item.samples = batch.rows - item.quarantined;
+  item.bytes = bytes_used(*item.finished);
+  collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
+  collated_.fetch_add(1, std::memory_order_relaxed);
+
+  batch.sending.memory = item.finished->memory.bytes().first(item.bytes);
+  batch.sending.handed_over = &machine::sent;
+  transfer_bytes_.fetch_add(item.bytes, std::memory_order_relaxed);
+  transfer_->send(batch.sending);
+}
+
+// The event of the copy: on any thread, out of order.
+void loader::machine::sent(transfer_operation& operation) noexcept {
+  work& batch = *static_cast<work::sending_operation&>(operation).owner;
+  auto& self = static_cast<machine&>(*batch.owner);
+  self.transferred_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t sequence = batch.sequence;
+  delivery_item item = std::move(batch.outgoing);
+  // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
+  self.io_.loop(0).post(
+      [](void* argument) noexcept {
+        work& done = *static_cast<work*>(argument);
+        static_cast<machine&>(*done.owner).retire(done);
+      },
+      &batch);
+  self.delivery_.put(sequence, std::move(item));
+}
+
+void loader::machine::retire(work& batch) noexcept {
+  idle_works_.push_back(&batch);
+  works_free_.release(1);
+}
+
+journal_entry loader::machine::describe(const work& batch, const sample_slot& slot, std::string_view action) const {
+  journal_entry entry{.epoch = batch.epoch,
+                      .batch = batch.index,
+                      .sample = slot.planned,
+                      .name = slot.planned_name,
+                      .source = slot.planned_source,
+                      .offset = slot.planned_offset,
+                      .reason = slot.planned_reason,
+                      .action = action,
+                      .substitute = std::nullopt};
+  if (slot.sample != slot.planned) entry.substitute = slot.sample;
+  return entry;
+}
+
+// --- events ---------------------------------------------------------------------------------------------------------
+
+void loader::machine::ready(sample_slot& slot) noexcept {
+  ready_jobs& mine = ready_[slot.owner->sequence % ready_.size()];
+  mine.jobs.push_back(slot);
+  if (mine.posted) return;
+  // Once per turn of the loop: what else becomes ready in this turn goes along.
+  mine.posted = true;
+  mine.owner = this;
+  mine.loop = static_cast<std::uint32_t>(&mine - ready_.data());
+  io_.loop(mine.loop).post(
+      [](void* argument) noexcept {
+        auto& flushed = *static_cast<ready_jobs*>(argument);
+        flushed.posted = false;
+        flushed.owner->decoders_.post(std::exchange(flushed.jobs, {}));
+      },
+      &mine);
+}
+
+void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
+  work& batch = *slot.owner;
+  try {
+    if (!stopping_.load(std::memory_order_relaxed)) {
+      decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
+    }
+  } catch (...) {
+    slot.corrupt = true;
+    broken(std::current_exception());
+  }
+  reader_stage::release(slot);
+  if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  io_.loop(0).post(
+      [](void* argument) noexcept {
+        work& whole = *static_cast<work*>(argument);
+        auto& self = static_cast<machine&>(*whole.owner);
+        try {
+          self.decoded(whole);
+        } catch (...) {
+          self.broken(std::current_exception());
+        }
+      },
+      &batch);
+}
+
+void loader::machine::broken(std::exception_ptr why) noexcept {
+  stopping_.store(true, std::memory_order_relaxed);
+  delivery_.fail(std::move(why));
+}
+
+// Whatever others have posted to the loops has run when this returns.
+void loader::machine::wait_until_quiet() {
+  for (std::uint32_t k = 0; k < io_.size(); ++k) {
+    std::promise<void> quiet;
+    io_.loop(k).post([](void* argument) noexcept { static_cast<std::promise<void>*>(argument)->set_value(); }, &quiet);
+    quiet.get_future().wait();
+  }
+}
+
+void loader::machine::stop() noexcept {
+  if (forked_.in_child()) return;  // The threads that would have to end are not here.
+  std::call_once(stopped_, [this] {
+    stopping_.store(true, std::memory_order_relaxed);
+    scratch_.stop();
+    delivery_.close(std::make_exception_ptr(error(errc::cancelled, "the loader was stopped")));
+    // The line first, so that nothing more is asked for; then what was.
+    io_.loop(0).post(
+        [](void* argument) noexcept {
+          auto& self = *static_cast<machine*>(argument);
+          self.stop_signal_.emit(asio::cancellation_type::all);
+          for (work& batch : self.works_) self.reads_.cancel(batch);
+        },
+        this);
+    finished_.wait();
+    reads_.drain();
+    wait_until_quiet();
+    decoders_.stop(async::thread_pool::stop_mode::drop);
+    transfer_->drain();
+    wait_until_quiet();
+    works_.clear();
+  });
+}
+
+loader_stats loader::machine::stats() const {
+  constexpr double ns = 1e-9;
+  loader_stats now;
+  const delivery::counters handed = delivery_.count();
+  now.planned = handed.planned;
+  now.samples = handed.samples;
+  now.quarantined = handed.quarantined;
+  now.substituted = handed.substituted;
+  now.batches = handed.batches;
+  now.epochs_finished = handed.epochs_finished;
+  now.bytes_delivered = handed.bytes;
+
+  const reader_stage::counters read = reads_.count();
+  const async::thread_pool::counters decoding = decoders_.count();
+  const double elapsed_s = static_cast<double>(async::now_ns() - started_ns_) * ns;
+  now.bytes_read = read.bytes;
+  now.read = {.count = read.reads,
+              .bytes = read.bytes,
+              .busy_s = static_cast<double>(read.flight_ns) * ns,
+              .wait_s = static_cast<double>(read_pool_.count().wait_ns) * ns};
+  now.decode = {.count = decoding.job_count,
+                .bytes = handed.bytes,
+                .busy_s = static_cast<double>(decoding.busy_ns) * ns,
+                .wait_s = static_cast<double>(decoding.idle_ns) * ns};
+  now.collate = {.count = collated_.load(std::memory_order_relaxed),
+                 .bytes = handed.bytes,
+                 .busy_s = static_cast<double>(collate_ns_.load(std::memory_order_relaxed)) * ns,
+                 .wait_s = 0};
+  now.transfer = {.count = transferred_.load(std::memory_order_relaxed),
+                  .bytes = transfer_bytes_.load(std::memory_order_relaxed),
+                  .busy_s = 0,
+                  .wait_s = static_cast<double>(batch_pool_.count().wait_ns) * ns};
+  now.next = {.count = handed.next_count,
+              .bytes = handed.bytes,
+              .busy_s = 0,
+              .wait_s = static_cast<double>(handed.waits.sum_ns) * ns};
+  now.next_wait_p50_s = static_cast<double>(handed.waits.p50_ns) * ns;
+  now.next_wait_p99_s = static_cast<double>(handed.waits.p99_ns) * ns;
+  now.digest_cpu_s = static_cast<double>(decoder_.digest_ns()) * ns;
+  now.arena_bytes = arena_->bytes_populated();
+  now.scratch_bytes_peak = scratch_.peak();
+  now.reads_in_flight = read.in_flight;
+  now.decode_queued = decoding.queued;
+  now.batches_ready = handed.ready;
+  now.batches_out = handed.out;
+  now.reader = io_.report();
+
+  // Who waits least is who the others wait for: a consumer that never waits is the slowest itself; else decoders that
+  // are never idle; else the copies, where batches wait for memory that is out; else the disk.
+  const double threads_s = elapsed_s * static_cast<double>(options_.decode_threads);
+  if (now.next.wait_s < 0.1 * elapsed_s) {
+    now.slowest = bottleneck::consumer;
+  } else if (now.decode.busy_s > 0.8 * threads_s) {
+    now.slowest = bottleneck::decode;
+  } else if (transferred_.load(std::memory_order_relaxed) < collated_.load(std::memory_order_relaxed)) {
+    now.slowest = bottleneck::transfer;
+  } else {
+    now.slowest = now.decode.busy_s > now.decode.wait_s ? bottleneck::decode : bottleneck::read;
+  }
+  return now;
+}
+
+namespace stages {
+void sample_slot::run(async::worker_context& worker) noexcept {
+  static_cast<loader::machine&>(*owner->owner).decode(*this, worker.index);
+}
+}  // namespace stages
+
+// --- the public face ------------------------------------------------------------------------------------------------
+
+loader::loader(dataset samples, loader_options options, std::vector<field> fields)
+    : machine_(std::make_unique<machine>(std::move(samples), std::move(options), std::move(fields))) {}
+
+loader::~loader() {
+  // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with
+  // the process.
+  if (machine_ != nullptr && machine_->in_child()) static_cast<void>(machine_.release());
+}
+
+void loader::start_next(next_completion done) { machine_->next(std::move(done)); }
+std::optional<batch> loader::next_blocking() { return next(asio::use_future).get(); }
+std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
+const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
+loader_stats loader::stats() const { return machine_->stats(); }
+void loader::stop() noexcept { machine_->stop(); }
+
+}  // namespace leat

@@ -1,0 +1,104 @@
+#include "stages/memory_plan.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/strings/str_format.h>
+
+#include <algorithm>
+
+namespace leat {
+
+std::string loader_plan::to_string() const {
+  std::string text;
+  for (const line& row : lines) {
+    absl::StrAppendFormat(&text, "%-16s %10.1f MiB   %s\n", row.holder, static_cast<double>(row.bytes) / (1 << 20),
+                          row.why);
+  }
+  absl::StrAppendFormat(&text, "%-16s %10.1f MiB   of %.1f MiB allowed (host_bytes_max); %.1f MiB would do\n", "in all",
+                        static_cast<double>(bytes_total) / (1 << 20), static_cast<double>(host_bytes_max) / (1 << 20),
+                        static_cast<double>(host_bytes_least) / (1 << 20));
+  return text;
+}
+
+namespace stages {
+namespace {
+
+// Pages are handed out by the huge page where there are any.
+constexpr std::size_t page_bytes = std::size_t{2} << 20;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
+
+std::string mib(std::size_t bytes) { return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+}  // namespace
+
+memory_plan divide_memory(const memory_needs& needs) {
+  // Each pool ends on a page, and each must hold its largest lease: with that the oldest unfinished batch can always
+  // go on, whatever else is in flight, because everything else that is out comes home without it.
+  const std::size_t scratch_least = needs.scratch_bytes_per_thread * needs.decode_threads;
+  const std::size_t read_least = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
+  const std::size_t batch_least = whole_pages(needs.batch_bytes);
+  const std::size_t least = scratch_least + read_least + batch_least;
+  if (least > needs.host_bytes_max) {
+    throw error(errc::limit,
+                io::str_cat("host_bytes_max of ", mib(needs.host_bytes_max), " is too small: one batch takes ",
+                            mib(batch_least), ", the largest read ", mib(read_least), ", the decoders of ",
+                            needs.decode_threads, " threads ", mib(scratch_least), "; give at least ", mib(least), " (",
+                            least, " bytes), or a smaller batch"));
+  }
+  std::size_t left = needs.host_bytes_max - least;
+
+  memory_plan plan;
+  // Read buffers: one per read in flight, two per decode thread (in work and next in line), one being planned.
+  const std::size_t reads_wanted = needs.queue_depth + 2 * std::size_t{needs.decode_threads} + 1;
+  const std::size_t read_wanted = whole_pages(std::max(needs.read_bytes_max, reads_wanted * needs.read_bytes_mean));
+  // Decoders: twice what a usual sample takes, so that a large picture need not wait for all the others.
+  const std::size_t scratch_wanted = 2 * scratch_least;
+
+  // Batches first, up to one with the consumer, one being filled and one ready; then reads and scratch; then more
+  // batches.
+  const std::uint64_t ahead = needs.prefetch_batches != 0 ? needs.prefetch_batches : prefetch_default;
+  std::uint64_t batches_wanted = ahead + 1;
+  if (needs.batches_to_come != 0) batches_wanted = std::min(batches_wanted, needs.batches_to_come);
+  batches_wanted = std::max<std::uint64_t>(batches_wanted, 1);
+  std::uint64_t batches = 1;
+  const auto add_batches = [&](std::uint64_t up_to) {
+    while (batches < up_to && left >= batch_least) {
+      left -= batch_least;
+      ++batches;
+    }
+  };
+  add_batches(std::min<std::uint64_t>(batches_wanted, 3));
+  const std::size_t read_more = std::min(left / page_bytes * page_bytes, read_wanted - read_least);
+  left -= read_more;
+  const std::size_t scratch_more = std::min(left, scratch_wanted - scratch_least);
+  left -= scratch_more;
+  add_batches(batches_wanted);
+
+  plan.batches = static_cast<std::uint32_t>(batches);
+  plan.batch_bytes = batches * batch_least;
+  plan.read_bytes = read_least + read_more;
+  plan.scratch_bytes = scratch_least + scratch_more;
+
+  loader_plan& shown = plan.shown;
+  shown.lines = {
+      {"batches", plan.batch_bytes,
+       io::str_cat(batches, " x ", mib(batch_least), ": 1 with the consumer, ", batches - 1, " ahead of it")},
+      {"read buffers", plan.read_bytes,
+       io::str_cat(needs.queue_depth, " in flight, ", 2 * needs.decode_threads, " at the decoders, 1 being planned; ",
+                   mib(needs.read_bytes_mean), " each, the largest ", mib(needs.read_bytes_max))},
+      {"decode scratch", plan.scratch_bytes,
+       io::str_cat(needs.decode_threads, " threads x ", mib(needs.scratch_bytes_per_thread),
+                   ", the rest for large pictures")}};
+  shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes;
+  shown.host_bytes_max = needs.host_bytes_max;
+  shown.batches = plan.batches;
+  shown.batch_bytes = needs.batch_bytes;
+  shown.host_bytes_least = least;
+  return plan;
+}
+
+}  // namespace stages
+}  // namespace leat

@@ -1,0 +1,38 @@
+// How the budget is divided before a byte is read. Sizes are sums that name their holders.
+#pragma once
+
+#include <leat/loader.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leat::stages {
+
+/// What the loader knows of its needs.
+struct memory_needs {
+  std::size_t host_bytes_max = 0;
+  std::size_t batch_bytes = 0;      ///< the largest a batch can be
+  std::size_t read_bytes_max = 0;   ///< the largest lease of one read
+  std::size_t read_bytes_mean = 0;  ///< a usual one
+  std::uint32_t decode_threads = 1;
+  std::size_t scratch_bytes_per_thread = 0;  ///< what a usual sample takes
+  std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default
+  std::uint32_t queue_depth = 0;             ///< reads in flight
+  std::uint64_t batches_to_come = 0;         ///< of the whole run; 0: endless
+};
+
+/// How the budget is divided.
+struct memory_plan {
+  std::size_t read_bytes = 0;
+  std::size_t batch_bytes = 0;
+  std::size_t scratch_bytes = 0;
+  std::uint32_t batches = 0;  ///< with the consumer, and ahead of it
+  loader_plan shown;
+};
+
+inline constexpr std::uint32_t prefetch_default = 8;
+
+/// Throws error{errc::limit} naming the least that would do.
+[[nodiscard]] memory_plan divide_memory(const memory_needs& needs);
+
+}  // namespace leat::stages

@@ -1,0 +1,183 @@
+#include "stages/plan.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <tuple>
+
+namespace leat::stages {
+namespace {
+
+void mark_corrupt(sample_slot& slot, std::string reason) {
+  slot.corrupt = true;
+  slot.reason = std::move(reason);
+}
+
+std::string missing_field(const datasets::dataset_model& dataset, const field_program& program, std::uint64_t sample) {
+  std::string text =
+      io::str_cat("no field '", dataset.fields()[program.reads().front()].name, "' in this sample; it has");
+  datasets::part_list parts;
+  dataset.parts(sample, parts);
+  std::string_view separator = " ";
+  for (const datasets::part& part : parts) {
+    io::str_append(text, separator, dataset.fields()[part.field].name);
+    separator = ", ";
+  }
+  return parts.empty() ? io::str_cat(text, " none") : text;
+}
+
+}  // namespace
+
+planner::planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+                 const batch_layout& layout)
+    : dataset_(dataset), programs_(programs), layout_(layout) {
+  for (const auto& program : programs_) {
+    for (const std::uint16_t field : program->reads()) {
+      if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
+      wanted_.push_back(field);
+      if (dataset_.origin(field) == datasets::field_origin::extents) needs_.push_back({.field = field});
+    }
+  }
+}
+
+void planner::plan_batch(work& batch) const {
+  batch.rows = static_cast<std::uint32_t>(batch.ids.size());
+  assert(batch.rows <= layout_.rows_max());
+  batch.reads_used = 0;
+  while (batch.samples.size() < batch.rows) batch.samples.emplace_back();
+  batch.encoded.assign(batch.rows * programs_.size(), {});
+  batch.present.assign(batch.rows * programs_.size(), 0);
+
+  std::vector<std::size_t>& used = batch.ragged_capacity;
+  used.assign(layout_.ragged_count(), 0);
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    sample_slot& slot = batch.samples[row];
+    slot.owner = &batch;
+    slot.row = row;
+    slot.planned = slot.sample = batch.ids[row];
+    slot.quarantined = false;
+    slot.substitutions = 0;
+    slot.ragged_offset.assign(used.begin(), used.end());
+    slot.ragged_capacity.assign(layout_.ragged_count(), 0);
+    slot.ragged_bytes.assign(layout_.ragged_count(), 0);
+    plan_sample(batch, slot, {slot.ragged_capacity.data(), slot.ragged_capacity.size()});
+    for (std::size_t r = 0; r < used.size(); ++r) used[r] += slot.ragged_capacity[r];
+  }
+
+  batch.ragged_offset.assign(used.size(), 0);
+  std::size_t offset = layout_.fixed_bytes();
+  for (std::size_t r = 0; r < used.size(); ++r) {
+    batch.ragged_offset[r] = offset;
+    offset += align_tensor(used[r]);
+  }
+}
+
+bool planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const {
+  sample_slot& slot = batch.samples[row];
+  const std::uint64_t before = slot.sample;
+  const std::size_t reads_before = batch.reads_used;
+  slot.sample = sample;
+  absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
+  plan_sample(batch, slot, {needed.data(), needed.size()});
+  bool fits = true;
+  for (std::size_t r = 0; r < needed.size(); ++r) fits = fits && needed[r] <= slot.ragged_capacity[r];
+  if (!fits) {
+    batch.reads_used = reads_before;
+    slot.sample = before;
+  }
+  return fits;
+}
+
+// The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
+// it was read. `ragged_bytes` gets what each ragged output takes at most.
+void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t> ragged_bytes) const {
+  slot.corrupt = false;
+  slot.reason.clear();
+  slot.reads.clear();
+  slot.fetched.clear();
+  slot.reads_missing = 0;
+  const std::size_t first = slot.row * programs_.size();
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    batch.encoded[first + p] = {};
+    batch.present[first + p] = 0;
+  }
+
+  datasets::part_list parts;
+  if (dataset_.defects() != 0) {
+    if (const auto defect = dataset_.defect_of(slot.sample)) return mark_corrupt(slot, defect->reason);
+  }
+  dataset_.parts(slot.sample, needs_, parts);
+
+  absl::InlinedVector<placed_part, 4> placed;
+  std::size_t output = 0;
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    const field_program& program = *programs_[p];
+    std::uint64_t bytes = 0;
+    bool found = false;
+    for (const std::uint16_t field : program.reads()) {
+      if (dataset_.origin(field) != datasets::field_origin::extents) {
+        bytes = dataset_.fields()[field].bytes_max;
+        found = true;
+        break;
+      }
+      for (const datasets::part& part : parts) {
+        if (part.field != field) continue;
+        if (found) {
+          return mark_corrupt(slot, io::str_cat("field '", dataset_.fields()[field].name,
+                                                "' lies in several pieces, which cannot be joined yet"));
+        }
+        found = true;
+        bytes = part.where.decoded_bytes;
+        placed.push_back({part.where, static_cast<std::uint16_t>(p)});
+      }
+      if (found) break;
+    }
+    if (!found && program.required(slot.sample))
+      return mark_corrupt(slot, missing_field(dataset_, program, slot.sample));
+    batch.present[first + p] = found ? 1 : 0;
+    for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
+      const batch_layout::slot& place = layout_.slots()[output];
+      if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
+    }
+  }
+  add_reads(batch, slot, {placed.data(), placed.size()});
+}
+
+// Parts that lie near each other in a file become one read.
+void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts) const {
+  std::sort(parts.begin(), parts.end(), [](const placed_part& a, const placed_part& b) {
+    return std::tie(a.where.source, a.where.file, a.where.offset) <
+           std::tie(b.where.source, b.where.file, b.where.offset);
+  });
+  read_slot* read = nullptr;
+  for (const placed_part& part : parts) {
+    if (part.where.stored_bytes == 0) continue;  // Nothing to read: decode sees an empty member.
+    const std::uint64_t end = part.where.offset + part.where.stored_bytes;
+    const bool near = read != nullptr && read->source == part.where.source && read->file == part.where.file &&
+                      part.where.offset <= read->offset + read->bytes + gap_bytes_max;
+    if (!near) {
+      const std::uint32_t index = batch.add_read();
+      slot.reads.push_back(index);
+      ++slot.reads_missing;
+      read = &batch.reads[index];
+      read->owner = &batch;
+      read->source = part.where.source;
+      read->file = part.where.file;
+      read->offset = part.where.offset;
+      read->bytes = 0;
+      read->data = {};
+      read->failure = 0;
+      read->parts.clear();
+      read->rows.clear();
+      read->rows.push_back(slot.row);
+      read->users.store(1, std::memory_order_relaxed);
+    }
+    read->bytes = std::max(read->bytes, end - read->offset);
+    read->parts.push_back({slot.row, part.program, part.where.offset, part.where.stored_bytes});
+  }
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,226 @@
+#include "stages/read.hpp"
+
+#include "async/clock.hpp"
+#include "io/text.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <cerrno>
+#include <utility>
+
+namespace leat::stages {
+namespace {
+
+// What is wrong with one file or one place of it is that sample's fault; everything else is the machine's, and ends
+// the run: a retry would hide it, and skipping would hide it worse.
+bool concerns_the_sample(int failure) noexcept {
+  return failure == EIO || failure == ENOENT || failure == ENODATA || failure == ESTALE || failure == EISDIR ||
+         failure == ENOTDIR || failure == ELOOP || failure == ENAMETOOLONG || failure == EILSEQ || failure == EBADMSG ||
+         failure == EUCLEAN;
+}
+
+// Runs on a loop's thread: what another thread wants done with its sources.
+struct errand {
+  std::vector<std::unique_ptr<io::source>>* sources = nullptr;
+  std::vector<io::read_operation*> operations;
+  bool cancel = false;
+
+  void run() {
+    if (cancel) {
+      for (io::read_operation* operation : operations) {
+        auto& read = static_cast<read_slot&>(*operation);
+        if (read.in_flight) (*sources)[read.source]->cancel(read);
+      }
+      return;
+    }
+    // Runs of one source are handed over together.
+    std::size_t begin = 0;
+    while (begin < operations.size()) {
+      const std::uint32_t source = static_cast<read_slot*>(operations[begin])->source;
+      std::size_t end = begin;
+      while (end < operations.size() && static_cast<read_slot*>(operations[end])->source == source) ++end;
+      (*sources)[source]->start(std::span(operations).subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+};
+
+}  // namespace
+
+reader_stage::reader_stage(const datasets::dataset_model& dataset,
+                           std::span<const std::unique_ptr<field_program>> programs, std::vector<io::connector*> loops,
+                           io::lease_pool& pool, line_events& events)
+    : dataset_(dataset), programs_(programs), pool_(pool), events_(events) {
+  for (io::connector* loop : loops) {
+    loop_state state{.loop = loop, .sources = {}};
+    for (const auto& description : dataset_.sources()) state.sources.push_back(description->connect(*loop));
+    loops_.push_back(std::move(state));
+  }
+}
+
+reader_stage::~reader_stage() {
+  for (loop_state& loop : loops_) {
+    struct farewell {
+      std::vector<std::unique_ptr<io::source>> sources;
+      std::atomic<bool> done{false};
+    } last{.sources = std::move(loop.sources)};
+    loop.loop->post(
+        [](void* argument) noexcept {
+          auto& ending = *static_cast<farewell*>(argument);
+          ending.sources.clear();
+          ending.done.store(true, std::memory_order_release);
+          ending.done.notify_one();
+        },
+        &last);
+    last.done.wait(false, std::memory_order_acquire);
+  }
+}
+
+asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint32_t> rows, async::scope& fetches) {
+  std::vector<io::read_operation*> operations;
+  for (const std::uint32_t row : rows) {
+    sample_slot& slot = batch.samples[row];
+    for (std::size_t p = 0; p < programs_.size() && !slot.corrupt; ++p) {
+      const auto fields = programs_[p]->reads();
+      if (fields.empty() || dataset_.origin(fields.front()) != datasets::field_origin::awaited) continue;
+      ++slot.reads_missing;
+      const std::size_t bytes = dataset_.fields()[fields.front()].bytes_max;
+      std::optional<io::lease> charge = pool_.try_lease(bytes);
+      if (!charge) charge = co_await pool_.async_lease(bytes, asio::use_awaitable);
+      slot.fetched.push_back({.bytes = {}, .charge = std::move(*charge)});
+      fetches.spawn(fetch(batch, slot, static_cast<std::uint16_t>(p), fields.front()));
+    }
+    if (slot.reads.empty() && slot.reads_missing == 0) {
+      events_.ready(slot);
+      continue;
+    }
+    for (const std::uint32_t index : slot.reads) {
+      read_slot& read = batch.reads[index];
+      const std::size_t bytes = io::aligned_bytes(read.offset, read.bytes);
+      std::optional<io::lease> memory = pool_.try_lease(bytes);
+      if (!memory) {
+        // What was asked for so far goes to the disk while we wait.
+        start(batch, operations);
+        memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
+      }
+      read.memory = std::move(*memory);
+      read.into = io::space_of(read.memory);
+      read.stage = this;
+      read.done = [](io::read_operation& operation) noexcept {
+        auto& done = static_cast<read_slot&>(operation);
+        done.stage->finished(done);
+      };
+      operations.push_back(&read);
+      bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    }
+  }
+  start(batch, operations);
+}
+
+void reader_stage::start(work& batch, std::vector<io::read_operation*>& operations) {
+  if (operations.empty()) return;
+  reads_.fetch_add(operations.size(), std::memory_order_relaxed);
+  in_flight_.fetch_add(operations.size(), std::memory_order_relaxed);
+  const std::uint64_t now = async::now_ns();
+  for (io::read_operation* operation : operations) {
+    operation->started_ns = now;
+    static_cast<read_slot*>(operation)->in_flight = true;
+  }
+  run_on(loop_of(batch), std::exchange(operations, {}), false);
+}
+
+void reader_stage::run_on(loop_state& loop, std::vector<io::read_operation*> operations, bool cancel) {
+  errand task{.sources = &loop.sources, .operations = std::move(operations), .cancel = cancel};
+  if (&loop == &loops_.front()) {
+    task.run();
+    return;
+  }
+  loop.loop->post(
+      [](void* argument) noexcept {
+        const std::unique_ptr<errand> posted(static_cast<errand*>(argument));
+        posted->run();
+      },
+      new errand(std::move(task)));
+}
+
+void reader_stage::finished(read_slot& read) noexcept {
+  read.in_flight = false;
+  flight_ns_.fetch_add(async::now_ns() - read.started_ns, std::memory_order_relaxed);
+  work& batch = *read.owner;
+  if (read.failure == 0) {
+    for (const read_part& part : read.parts) {
+      batch.encoded[part.row * programs_.size() + part.program] =
+          read.data.subspan(part.offset - read.offset, part.bytes);
+    }
+  } else if (concerns_the_sample(read.failure)) {
+    const std::string reason = loop_of(batch).sources[read.source]->explain(read).what();
+    for (const std::uint32_t row : read.rows) {
+      batch.samples[row].corrupt = true;
+      batch.samples[row].reason = reason;
+    }
+  } else if (read.failure == ECANCELED) {
+    for (const std::uint32_t row : read.rows) batch.samples[row].corrupt = true;  // The run is over; nobody looks.
+  } else {
+    events_.broken(std::make_exception_ptr(loop_of(batch).sources[read.source]->explain(read)));
+    for (const std::uint32_t row : read.rows) batch.samples[row].corrupt = true;
+  }
+  for (const std::uint32_t row : read.rows) {
+    sample_slot& slot = batch.samples[row];
+    if (--slot.reads_missing == 0) events_.ready(slot);
+  }
+  // Last: whoever waits for zero may take everything down.
+  if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
+}
+
+asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, std::uint16_t program, std::uint16_t field) {
+  fetched_field& fetched = slot.fetched.back();
+  try {
+    fetched.bytes = co_await dataset_.fetch(slot.sample, field);
+    if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
+      slot.corrupt = true;
+      slot.reason = io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
+                                dataset_.fields()[field].bytes_max);
+    }
+    batch.encoded[slot.row * programs_.size() + program] = fetched.bytes;
+  } catch (const boost::system::system_error& stopped) {
+    if (stopped.code() == asio::error::operation_aborted) throw;
+    slot.corrupt = true;
+    slot.reason = stopped.what();
+  } catch (const std::exception& problem) {
+    slot.corrupt = true;
+    slot.reason = problem.what();
+  }
+  if (--slot.reads_missing == 0) events_.ready(slot);
+}
+
+void reader_stage::release(sample_slot& slot) noexcept {
+  for (const std::uint32_t index : slot.reads) {
+    read_slot& read = slot.owner->reads[index];
+    if (read.users.fetch_sub(1, std::memory_order_acq_rel) == 1) read.memory = {};
+  }
+  slot.fetched.clear();
+}
+
+void reader_stage::cancel(work& batch) {
+  std::vector<io::read_operation*> operations;
+  for (std::size_t i = 0; i < batch.reads_used; ++i) operations.push_back(&batch.reads[i]);
+  run_on(loop_of(batch), std::move(operations), true);
+}
+
+void reader_stage::drain() noexcept {
+  for (std::uint64_t left = in_flight_.load(std::memory_order_acquire); left != 0;
+       left = in_flight_.load(std::memory_order_acquire)) {
+    in_flight_.wait(left, std::memory_order_acquire);
+  }
+}
+
+reader_stage::counters reader_stage::count() const noexcept {
+  return {.reads = reads_.load(std::memory_order_relaxed),
+          .bytes = bytes_.load(std::memory_order_relaxed),
+          .in_flight = in_flight_.load(std::memory_order_relaxed),
+          .flight_ns = flight_ns_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,79 @@
+// The read stage: leases in the order of the plan, requests to the sources in bunches, and samples that are complete
+// handed on to the decoders.
+#pragma once
+
+#include "async/scope.hpp"
+#include "datasets/model.hpp"
+#include "io/lease_pool.hpp"
+#include "io/source.hpp"
+#include "stages/field_model.hpp"
+#include "stages/work.hpp"
+
+#include <boost/asio/awaitable.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace leat::stages {
+
+namespace asio = boost::asio;
+
+/// Refers to its arguments, which the loader keeps. Thread: the first loop's, except where said.
+class reader_stage {
+ public:
+  struct counters {
+    std::uint64_t reads = 0;
+    std::uint64_t bytes = 0;  ///< asked of the sources, alignment included
+    std::uint64_t in_flight = 0;
+    std::uint64_t flight_ns = 0;  ///< from request to bytes, summed over the reads
+  };
+
+  /// Connects the dataset's sources to each of the loops.
+  reader_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+               std::vector<io::connector*> loops, io::lease_pool& pool, line_events& events);
+  /// Each loop's sources end on that loop's thread; nothing is in flight.
+  ~reader_stage();
+
+  /// Asks for the reads of these rows, in order, waiting for leases as they come. Does not wait for the reads. Rows
+  /// that read nothing are ready at once.
+  ///   fetches   joins the coroutines of fields that are awaited
+  asio::awaitable<void> issue(work& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
+
+  /// The sample's bytes are no longer needed. Thread: any.
+  static void release(sample_slot& slot) noexcept;
+
+  /// Asks for the end of whatever is in flight in `batch`; each read still completes.
+  void cancel(work& batch);
+
+  /// Waits until no read is in flight. Thread: any but a loop's.
+  void drain() noexcept;
+
+  [[nodiscard]] counters count() const noexcept;
+
+ private:
+  struct loop_state {
+    io::connector* loop = nullptr;
+    std::vector<std::unique_ptr<io::source>> sources;
+  };
+
+  [[nodiscard]] loop_state& loop_of(const work& batch) noexcept { return loops_[batch.sequence % loops_.size()]; }
+  void start(work& batch, std::vector<io::read_operation*>& operations);
+  void run_on(loop_state& loop, std::vector<io::read_operation*> operations, bool cancel);
+  void finished(read_slot& read) noexcept;
+  asio::awaitable<void> fetch(work& batch, sample_slot& slot, std::uint16_t program, std::uint16_t field);
+
+  const datasets::dataset_model& dataset_;
+  std::span<const std::unique_ptr<field_program>> programs_;
+  std::vector<loop_state> loops_;
+  io::lease_pool& pool_;
+  line_events& events_;
+  std::atomic<std::uint64_t> in_flight_{0};
+  std::atomic<std::uint64_t> reads_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> flight_ns_{0};
+};
+
+}  // namespace leat::stages

@@ -1,0 +1,72 @@
+#include "stages/transfer.hpp"
+
+#include <utility>
+
+namespace leat::stages {
+
+delayed_transfer::~delayed_transfer() { release_all(); }
+
+void delayed_transfer::send(transfer_operation& operation) noexcept {
+  {
+    const async::mutex_lock lock(mutex_);
+    if (!open_) {
+      sends_.push_back(&operation);
+      return;
+    }
+  }
+  operation.handed_over(operation);
+}
+
+void delayed_transfer::give_back(io::lease memory) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (!open_) returns_.push_back(std::move(memory));
+}
+
+void delayed_transfer::drain() noexcept { release_all(); }
+
+std::size_t delayed_transfer::sends_pending() const {
+  const async::mutex_lock lock(mutex_);
+  return sends_.size();
+}
+
+std::size_t delayed_transfer::returns_pending() const {
+  const async::mutex_lock lock(mutex_);
+  return returns_.size();
+}
+
+bool delayed_transfer::fire_send(std::size_t index) {
+  transfer_operation* fired = nullptr;
+  {
+    const async::mutex_lock lock(mutex_);
+    if (index >= sends_.size()) return false;
+    fired = sends_[index];
+    sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  fired->handed_over(*fired);
+  return true;
+}
+
+bool delayed_transfer::fire_return(std::size_t index) {
+  io::lease fired;  // Goes home outside the lock: somebody may be waiting for it.
+  {
+    const async::mutex_lock lock(mutex_);
+    if (index >= returns_.size()) return false;
+    fired = std::move(returns_[index]);
+    returns_.erase(returns_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  return true;
+}
+
+void delayed_transfer::release_all() {
+  std::vector<transfer_operation*> sends;
+  std::vector<io::lease> returns;
+  {
+    const async::mutex_lock lock(mutex_);
+    open_ = true;
+    sends.swap(sends_);
+    returns.swap(returns_);
+  }
+  for (transfer_operation* operation : sends) operation->handed_over(*operation);
+}
+
+}  // namespace leat::stages

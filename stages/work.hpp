@@ -1,0 +1,132 @@
+// A batch on its way through the line, and the samples and reads it is made of. All of it exists before the first
+// sample does and is used again and again.
+#pragma once
+
+#include "async/thread_pool.hpp"
+#include "io/lease_pool.hpp"
+#include "io/source.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/batch_state.hpp"
+#include "stages/delivery.hpp"
+#include "stages/field_model.hpp"
+#include "stages/transfer.hpp"
+
+#include <absl/container/inlined_vector.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::stages {
+
+class reader_stage;
+struct work;
+struct sample_slot;
+
+/// What the stages report to the loader that ties them.
+class line_events {
+ public:
+  /// All bytes of the sample are there, or it is known to be corrupt: it can be decoded.
+  /// Thread: that of the loop which reads for the sample's batch.
+  virtual void ready(sample_slot& slot) noexcept = 0;
+  /// The environment failed: the run is over. Thread: any.
+  virtual void broken(std::exception_ptr why) noexcept = 0;
+
+ protected:
+  ~line_events() = default;
+};
+
+/// Part of a read: one field's encoded bytes of one sample.
+struct read_part {
+  std::uint32_t row = 0;
+  std::uint16_t program = 0;
+  std::uint64_t offset = 0;  ///< in the file
+  std::uint64_t bytes = 0;
+};
+
+/// One read: it serves one or more parts, of one sample or several, and its lease goes home after the last of them.
+struct read_slot final : io::read_operation {
+  reader_stage* stage = nullptr;
+  work* owner = nullptr;
+  std::uint32_t source = 0;
+  io::lease memory;  ///< goes home after the last sample it serves
+  absl::InlinedVector<read_part, 4> parts;
+  absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it
+  std::atomic<std::uint32_t> users{0};         ///< samples that still need the bytes
+  bool in_flight = false;                      ///< on the loop's thread
+};
+
+/// Bytes that a coroutine fetched for one field of one sample.
+struct fetched_field {
+  std::vector<std::byte> bytes;
+  io::lease charge;  ///< nothing is stored in it: it stands for `bytes` in the budget
+};
+
+/// One row of the batch to be; also the job that decodes it.
+struct sample_slot final : async::job {
+  void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
+  void drop() noexcept override {}
+
+  work* owner = nullptr;
+  std::uint32_t row = 0;
+  std::uint64_t planned = 0;  ///< the sample that the sampler named
+  std::uint64_t sample = 0;   ///< the one that lies in the row: another after a substitution
+  std::uint32_t reads_missing = 0;
+  absl::InlinedVector<std::uint32_t, 2> reads;  ///< indices into work::reads
+  std::deque<fetched_field> fetched;            ///< of fields whose bytes a coroutine gets
+
+  bool corrupt = false;
+  std::string reason;  ///< of the latest candidate
+  // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
+  bool quarantined = false;
+  std::string planned_reason;
+  std::string planned_name;
+  std::string planned_source;
+  std::optional<std::uint64_t> planned_offset;
+  std::uint32_t substitutions = 0;  ///< tried so far
+
+  std::string name;  ///< of `sample`, when names are wanted
+  digest content;
+  absl::InlinedVector<std::size_t, 2> ragged_offset;    ///< of each ragged output's row in its buffer, planned
+  absl::InlinedVector<std::size_t, 2> ragged_capacity;  ///< of that row
+  absl::InlinedVector<std::size_t, 2> ragged_bytes;     ///< used
+};
+
+/// A batch on its way.
+struct work {
+  line_events* owner = nullptr;
+  std::uint64_t sequence = 0;  ///< among all deliveries of the run
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+  std::uint32_t rows = 0;
+
+  io::lease memory;
+  std::vector<std::size_t> ragged_capacity;  ///< bytes of each ragged output's buffer
+  std::vector<std::size_t> ragged_offset;    ///< of the buffer in the block
+  std::deque<sample_slot> samples;           ///< a deque: jobs and operations never move
+  std::deque<read_slot> reads;
+  std::size_t reads_used = 0;
+  std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
+  std::vector<std::uint8_t> present;                ///< likewise
+  std::vector<std::uint64_t> ids;
+  std::atomic<std::uint32_t> samples_missing{0};
+  delivery_item outgoing;
+  struct sending_operation final : transfer_operation {
+    work* owner = nullptr;
+  } sending;
+
+  /// A read to be filled in; the reads of the samples before it stay where they are.
+  [[nodiscard]] std::uint32_t add_read() {
+    if (reads_used == reads.size()) reads.emplace_back();
+    return static_cast<std::uint32_t>(reads_used++);
+  }
+};
+
+}  // namespace leat::stages
