@@ -1,0 +1,148 @@
+#include "stages/pixels/jpeg_memory.hpp"
+
+#include <jerror.h>
+
+#include <cstring>
+
+// libjpeg only ever hands these back to us; it leaves their content to the memory manager.
+struct jvirt_sarray_control {
+  JSAMPARRAY rows;
+  JDIMENSION samples_per_row;
+  JDIMENSION row_count;
+  boolean zeroed;
+  jvirt_sarray_control* next;
+};
+
+struct jvirt_barray_control {
+  JBLOCKARRAY rows;
+  JDIMENSION blocks_per_row;
+  JDIMENSION row_count;
+  boolean zeroed;
+  jvirt_barray_control* next;
+};
+
+namespace leat::pixels {
+namespace {
+
+// libjpeg-turbo's vector code reads and writes whole vectors at the end of a line, twice as many when it upsamples.
+constexpr std::size_t line_alignment = 128;
+
+jpeg_memory& memory_of(j_common_ptr cinfo) noexcept { return *reinterpret_cast<jpeg_memory*>(cinfo->mem); }
+
+std::size_t padded(std::size_t samples) noexcept {
+  return (samples + line_alignment - 1) / line_alignment * line_alignment;
+}
+
+void* alloc(j_common_ptr cinfo, int /*pool*/, std::size_t bytes) {
+  void* const memory = memory_of(cinfo).arena->take(bytes);
+  if (memory == nullptr) {
+    cinfo->err->msg_code = JERR_OUT_OF_MEMORY;
+    cinfo->err->msg_parm.i[0] = 0;
+    cinfo->err->error_exit(cinfo);
+  }
+  return memory;
+}
+
+JSAMPARRAY alloc_sarray(j_common_ptr cinfo, int pool, JDIMENSION samples_per_row, JDIMENSION row_count) {
+  auto* const rows = static_cast<JSAMPARRAY>(alloc(cinfo, pool, row_count * sizeof(JSAMPROW)));
+  const std::size_t stride = padded(samples_per_row);
+  auto* memory = static_cast<JSAMPROW>(alloc(cinfo, pool, stride * row_count));
+  for (JDIMENSION i = 0; i < row_count; ++i, memory += stride) rows[i] = memory;
+  return rows;
+}
+
+JBLOCKARRAY alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION blocks_per_row, JDIMENSION row_count) {
+  auto* const rows = static_cast<JBLOCKARRAY>(alloc(cinfo, pool, row_count * sizeof(JBLOCKROW)));
+  auto* memory = static_cast<JBLOCKROW>(alloc(cinfo, pool, std::size_t{blocks_per_row} * row_count * sizeof(JBLOCK)));
+  for (JDIMENSION i = 0; i < row_count; ++i, memory += blocks_per_row) rows[i] = memory;
+  return rows;
+}
+
+jvirt_sarray_ptr request_virt_sarray(j_common_ptr cinfo, int pool, boolean zeroed, JDIMENSION samples_per_row,
+                                     JDIMENSION row_count, JDIMENSION /*rows at a time*/) {
+  auto* const control = static_cast<jvirt_sarray_ptr>(alloc(cinfo, pool, sizeof(jvirt_sarray_control)));
+  jpeg_memory& memory = memory_of(cinfo);
+  *control = {nullptr, samples_per_row, row_count, zeroed, memory.sample_arrays};
+  memory.sample_arrays = control;
+  return control;
+}
+
+jvirt_barray_ptr request_virt_barray(j_common_ptr cinfo, int pool, boolean zeroed, JDIMENSION blocks_per_row,
+                                     JDIMENSION row_count, JDIMENSION /*rows at a time*/) {
+  auto* const control = static_cast<jvirt_barray_ptr>(alloc(cinfo, pool, sizeof(jvirt_barray_control)));
+  jpeg_memory& memory = memory_of(cinfo);
+  *control = {nullptr, blocks_per_row, row_count, zeroed, memory.block_arrays};
+  memory.block_arrays = control;
+  return control;
+}
+
+// Whole, in memory, at once: the reader has reserved them, or has refused the picture.
+void realize_virt_arrays(j_common_ptr cinfo) {
+  jpeg_memory& memory = memory_of(cinfo);
+  for (jvirt_sarray_ptr a = memory.sample_arrays; a != nullptr; a = a->next) {
+    if (a->rows != nullptr) continue;
+    a->rows = alloc_sarray(cinfo, JPOOL_IMAGE, a->samples_per_row, a->row_count);
+    if (a->zeroed == FALSE) continue;
+    for (JDIMENSION i = 0; i < a->row_count; ++i) std::memset(a->rows[i], 0, a->samples_per_row);
+  }
+  for (jvirt_barray_ptr a = memory.block_arrays; a != nullptr; a = a->next) {
+    if (a->rows != nullptr) continue;
+    a->rows = alloc_barray(cinfo, JPOOL_IMAGE, a->blocks_per_row, a->row_count);
+    if (a->zeroed == FALSE) continue;
+    std::memset(a->rows[0], 0, std::size_t{a->blocks_per_row} * a->row_count * sizeof(JBLOCK));
+  }
+}
+
+[[noreturn]] void bad_access(j_common_ptr cinfo) {
+  cinfo->err->msg_code = JERR_BAD_VIRTUAL_ACCESS;
+  cinfo->err->error_exit(cinfo);
+  __builtin_unreachable();
+}
+
+JSAMPARRAY access_virt_sarray(j_common_ptr cinfo, jvirt_sarray_ptr array, JDIMENSION row, JDIMENSION row_count,
+                              boolean /*writable*/) {
+  if (array->rows == nullptr || row > array->row_count || row_count > array->row_count - row) bad_access(cinfo);
+  return array->rows + row;
+}
+
+JBLOCKARRAY access_virt_barray(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION row, JDIMENSION row_count,
+                               boolean /*writable*/) {
+  if (array->rows == nullptr || row > array->row_count || row_count > array->row_count - row) bad_access(cinfo);
+  return array->rows + row;
+}
+
+// The arena forgets everything at the end of the sample.
+void free_pool(j_common_ptr /*cinfo*/, int /*pool*/) {}
+void self_destruct(j_common_ptr /*cinfo*/) {}
+
+}  // namespace
+
+void jpeg_memory::begin(scratch_arena& from) noexcept {
+  methods = {.alloc_small = alloc,
+             .alloc_large = alloc,
+             .alloc_sarray = alloc_sarray,
+             .alloc_barray = alloc_barray,
+             .request_virt_sarray = request_virt_sarray,
+             .request_virt_barray = request_virt_barray,
+             .realize_virt_arrays = realize_virt_arrays,
+             .access_virt_sarray = access_virt_sarray,
+             .access_virt_barray = access_virt_barray,
+             .free_pool = free_pool,
+             .self_destruct = self_destruct,
+             .max_memory_to_use = 0,
+             .max_alloc_chunk = 1'000'000'000};
+  arena = &from;
+  sample_arrays = nullptr;
+  block_arrays = nullptr;
+}
+
+std::size_t jpeg_samples_bytes(std::size_t samples_per_row, std::size_t rows) noexcept {
+  return scratch_arena::rounded(rows * sizeof(JSAMPROW)) + scratch_arena::rounded(padded(samples_per_row) * rows);
+}
+
+std::size_t jpeg_blocks_bytes(std::size_t blocks_per_row, std::size_t rows) noexcept {
+  return scratch_arena::rounded(rows * sizeof(JBLOCKROW)) +
+         scratch_arena::rounded(blocks_per_row * rows * sizeof(JBLOCK));
+}
+
+}  // namespace leat::pixels

@@ -1,0 +1,382 @@
+#include "stages/pixels/jpeg_reader.hpp"
+
+#include "stages/pixels/jpeg_memory.hpp"
+
+#include <jerror.h>
+
+#include <algorithm>
+#include <cassert>
+#include <csetjmp>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace leat::pixels {
+namespace {
+
+// Lines decoded at a time: an iMCU row of a 4:2:0 picture.
+constexpr int strip_lines = 16;
+
+// Fewer columns than this are not cut out: libjpeg-turbo chooses its upsampler by the width, and a narrow strip would be
+// upsampled in another way than the whole picture is (jdsample.c: downsampled_width > 2, chroma at most 4 times coarser).
+constexpr JDIMENSION columns_min = 16;
+
+// Scans of a progressive picture. Ten are usual; each costs a walk over all blocks, however few bytes it has.
+constexpr int scans_max = 500;
+
+// Between two looks at `stop` while rows above the region are skipped: about 10 ms.
+constexpr std::int64_t skip_pixels_max = 1'000'000;
+
+// What libjpeg takes besides the arrays that we can name: modules, colour and Huffman tables. Measured 42 KiB at most
+// (4 components, progressive or arithmetic); the test `takes_no_more_than_it_said` watches it.
+constexpr std::size_t modules_bytes = std::size_t{64} << 10;
+
+// Everything that libjpeg's error jumps may skip: plain data, no destructors.
+struct frame {
+  jpeg_decompress_struct cinfo;
+  jpeg_error_mgr errors;
+  jpeg_progress_mgr progress;
+  jpeg_memory memory;
+  std::jmp_buf jump;
+
+  // Why we jumped.
+  stages::outcome_kind failed;
+  char message[JMSG_LENGTH_MAX];
+
+  // The parameters of the steps below.
+  const unsigned char* encoded;
+  std::size_t encoded_bytes;
+  const std::atomic<bool>* stop;
+  rectangle region;
+  int decimation;
+
+  // Where we are.
+  bool in_headers;
+  bool skipping;
+  JDIMENSION needed_mcu_row;  // the first iMCU row that has a part in the region
+  int lines_left;
+  JSAMPROW rows[strip_lines];
+  int row_count;
+  std::size_t column_offset;  // bytes before the region in a decoded line
+};
+static_assert(std::is_trivially_destructible_v<frame> && std::is_standard_layout_v<frame>);
+
+frame& frame_of(j_common_ptr cinfo) noexcept { return *static_cast<frame*>(cinfo->client_data); }
+
+[[noreturn]] void leave(frame& f, stages::outcome_kind kind) {
+  f.failed = kind;
+  f.cinfo.err->format_message(reinterpret_cast<j_common_ptr>(&f.cinfo), f.message);
+  std::longjmp(f.jump, 1);
+}
+
+bool means_unsupported(int code) noexcept {
+  switch (code) {
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_COMPONENT_COUNT:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_IMAGE_TOO_BIG:
+    case JERR_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_OUT_OF_MEMORY:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_WIDTH_OVERFLOW:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void on_error(j_common_ptr cinfo) {
+  leave(frame_of(cinfo),
+        means_unsupported(cinfo->err->msg_code) ? stages::outcome_kind::unsupported : stages::outcome_kind::corrupt);
+}
+
+// Damage in the rows above the region is healed by a restart marker between the two.
+bool heals_before_region(const frame& f) noexcept {
+  const jpeg_decompress_struct& c = f.cinfo;
+  if (!f.skipping || c.restart_interval == 0) return false;
+  const std::uint64_t mcus_per_row =
+      std::uint64_t{c.MCUs_per_row} *
+      static_cast<unsigned>(c.comps_in_scan == 1 ? c.cur_comp_info[0]->v_samp_factor : 1);
+  return (std::uint64_t{c.input_iMCU_row} + 1) * mcus_per_row + c.restart_interval <=
+         std::uint64_t{f.needed_mcu_row} * mcus_per_row;
+}
+
+// libjpeg repairs and goes on; what it could only guess at is corrupt to us, if it lies in what we asked for.
+void on_message(j_common_ptr cinfo, int level) {
+  if (level >= 0) return;
+  frame& f = frame_of(cinfo);
+  switch (cinfo->err->msg_code) {
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+      if (!heals_before_region(f)) leave(f, stages::outcome_kind::corrupt);
+      return;
+    case JWRN_MUST_RESYNC:  // What follows may have been put in the wrong place.
+      leave(f, stages::outcome_kind::corrupt);
+    case JWRN_JPEG_EOF:
+      // One scan: it comes already when bits are fetched ahead, and JWRN_HIT_MARKER follows if one was really missing.
+      // Several: those that never came are not missed by anybody else.
+      if (f.in_headers || jpeg_has_multiple_scans(&f.cinfo) != FALSE) leave(f, stages::outcome_kind::corrupt);
+      return;
+    default:  // extraneous bytes, an unknown JFIF version, odd progression parameters
+      return;
+  }
+}
+
+void on_output(j_common_ptr /*cinfo*/) {}
+
+void check_stop(frame& f) {
+  if (f.stop != nullptr && f.stop->load(std::memory_order_relaxed)) {
+    f.failed = stages::outcome_kind::cancelled;
+    std::longjmp(f.jump, 1);
+  }
+}
+
+// Called once per row of blocks while a progressive picture is absorbed.
+void on_progress(j_common_ptr cinfo) {
+  frame& f = frame_of(cinfo);
+  check_stop(f);
+  if (f.cinfo.input_scan_number > scans_max) {
+    f.failed = stages::outcome_kind::unsupported;
+    std::strcpy(f.message, "more than 500 scans");
+    std::longjmp(f.jump, 1);
+  }
+}
+
+// The only setjmp: `step` and what it calls hold plain data only, as the jump skips them.
+bool run(frame& f, void (*step)(frame&)) {
+  if (setjmp(f.jump) != 0) return false;
+  step(f);
+  return true;
+}
+
+void open_step(frame& f) {
+  jpeg_mem_src(&f.cinfo, f.encoded, static_cast<unsigned long>(f.encoded_bytes));
+  f.in_headers = true;
+  jpeg_read_header(&f.cinfo, TRUE);
+  f.in_headers = false;
+}
+
+void set_parameters(frame& f) {
+  jpeg_decompress_struct& c = f.cinfo;
+  c.scale_num = 1;
+  c.scale_denom = static_cast<unsigned>(f.decimation);
+  c.out_color_space = c.num_components == 4 ? JCS_CMYK : JCS_RGB;
+  c.dct_method = JDCT_ISLOW;
+  c.do_fancy_upsampling = TRUE;
+  // Guesses what an incomplete progressive picture left out, from neighbours that a crop does not have.
+  c.do_block_smoothing = FALSE;
+}
+
+void size_step(frame& f) {
+  set_parameters(f);
+  jpeg_calc_output_dimensions(&f.cinfo);
+}
+
+int dct_size(const jpeg_component_info& component) noexcept {
+#if JPEG_LIB_VERSION >= 70
+  return component.DCT_h_scaled_size;
+#else
+  return component.DCT_scaled_size;
+#endif
+}
+
+int dct_size_min(const jpeg_decompress_struct& cinfo) noexcept {
+#if JPEG_LIB_VERSION >= 70
+  return cinfo.min_DCT_h_scaled_size;
+#else
+  return cinfo.min_DCT_scaled_size;
+#endif
+}
+
+// jpeg_crop_scanline() narrows a component by its sampling factor alone and forgets that a decimated chroma may have kept
+// more of its resolution: where it is upsampled after that, half the line would be missing.
+bool columns_can_be_cut(const jpeg_decompress_struct& c) noexcept {
+  for (int i = 0; i < c.num_components; ++i) {
+    const jpeg_component_info& component = c.comp_info[i];
+    const int share = component.h_samp_factor * dct_size(component);
+    const bool upsampled = share != c.max_h_samp_factor * dct_size_min(c);
+    if (upsampled && dct_size(component) != dct_size_min(c)) return false;
+  }
+  return true;
+}
+
+void start_step(frame& f) {
+  jpeg_decompress_struct& c = f.cinfo;
+  set_parameters(f);
+  jpeg_start_decompress(&c);
+
+  // One more column on either side: fancy upsampling looks at the neighbour, and at an edge it would find none.
+  JDIMENSION left = static_cast<JDIMENSION>(std::max(f.region.x - 1, 0));
+  JDIMENSION right = std::min(static_cast<JDIMENSION>(f.region.x + f.region.width + 1), c.output_width);
+  if (right - left < columns_min) {
+    right = std::min(left + columns_min, c.output_width);
+    left = right - std::min(right, columns_min);
+  }
+  if (!columns_can_be_cut(c)) left = 0, right = c.output_width;
+  JDIMENSION width = right - left;
+  if (width < c.output_width) jpeg_crop_scanline(&c, &left, &width);
+  f.column_offset = static_cast<std::size_t>(f.region.x) - left;  // in pixels until start() knows their size
+
+  for (int i = 0; i < strip_lines; ++i) {
+    f.rows[i] = static_cast<JSAMPROW>(
+        c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE,
+                           static_cast<std::size_t>(c.output_width) * static_cast<std::size_t>(c.output_components)));
+  }
+
+  const auto above = static_cast<JDIMENSION>(f.region.y);
+  const auto rows_per_mcu = static_cast<JDIMENSION>(c.max_v_samp_factor * dct_size_min(c));
+  f.needed_mcu_row = (above > 0 ? above - 1 : 0) / rows_per_mcu;
+  f.skipping = true;
+  JDIMENSION at_a_time = rows_per_mcu * (1 + static_cast<JDIMENSION>(skip_pixels_max / c.output_width) / rows_per_mcu);
+  for (JDIMENSION done = 0; done < above; done += at_a_time) {
+    check_stop(f);
+    at_a_time = std::min(at_a_time, above - done);
+    jpeg_skip_scanlines(&c, at_a_time);
+  }
+  f.skipping = false;
+  f.lines_left = f.region.height;
+}
+
+// Adobe's CMYK is stored inverted, 255 for no ink, and like Pillow we take every CMYK JPEG to be Adobe's. In place: three
+// bytes are written where four have been read.
+void cmyk_to_rgb(JSAMPROW line, JDIMENSION pixels) noexcept {
+  const JSAMPLE* in = line;
+  JSAMPLE* out = line;
+  for (JDIMENSION i = 0; i < pixels; ++i, in += 4, out += 3) {
+    const int white = in[3];
+    for (int channel = 0; channel < 3; ++channel) {
+      // Pillow's cmyk2rgb: white - ink * white / 255, the quotient rounded by its own formula.
+      const int product = (255 - in[channel]) * white + 128;
+      out[channel] = static_cast<JSAMPLE>(std::max(white - ((product + (product >> 8)) >> 8), 0));
+    }
+  }
+}
+
+void read_step(frame& f) {
+  jpeg_decompress_struct& c = f.cinfo;
+  check_stop(f);
+  const int wanted = std::min(f.lines_left, strip_lines);
+  f.row_count = 0;
+  while (f.row_count < wanted) {
+    const JDIMENSION got = jpeg_read_scanlines(&c, f.rows + f.row_count, static_cast<JDIMENSION>(wanted - f.row_count));
+    if (got == 0) {
+      c.err->msg_code = JERR_INPUT_EOF;
+      c.err->error_exit(reinterpret_cast<j_common_ptr>(&c));
+    }
+    f.row_count += static_cast<int>(got);
+  }
+  f.lines_left -= f.row_count;
+  if (c.output_components == 4) {
+    for (int i = 0; i < f.row_count; ++i) cmyk_to_rgb(f.rows[i], c.output_width);
+  }
+}
+
+stages::failure failure_of(const frame& f) {
+  if (f.failed == stages::outcome_kind::cancelled) return stages::cancelled();
+  return {f.failed, std::string("JPEG: ") + f.message};
+}
+
+}  // namespace
+
+struct jpeg_reader::state {
+  explicit state(scratch_arena& from) : arena(from) {}
+
+  scratch_arena& arena;
+  frame f{};
+  // The struct as jpeg_create_decompress() left it, which every picture starts from: libjpeg itself would keep one
+  // picture's tables for the next, and a file that lacks its own would depend on what this thread decoded before.
+  jpeg_decompress_struct fresh{};
+};
+
+jpeg_reader::jpeg_reader(scratch_arena& arena) : state_(std::make_unique<state>(arena)) {
+  frame& f = state_->f;
+  f.cinfo.err = jpeg_std_error(&f.errors);
+  f.cinfo.client_data = &f;
+  f.errors.error_exit = on_error;
+  f.errors.emit_message = on_message;
+  f.errors.output_message = on_output;
+  f.progress.progress_monitor = on_progress;
+  // By libjpeg's own manager, a few KiB that last as long as we do.
+  if (!run(f, [](frame& g) { jpeg_create_decompress(&g.cinfo); })) {
+    throw error(errc::unsupported, std::string("libjpeg-turbo: ") + f.message);
+  }
+  state_->fresh = f.cinfo;
+}
+
+jpeg_reader::~jpeg_reader() {
+  state_->f.cinfo = state_->fresh;
+  jpeg_destroy_decompress(&state_->f.cinfo);
+}
+
+stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, const picture_info& info,
+                                        const std::atomic<bool>* stop) {
+  frame& f = state_->f;
+  f.cinfo = state_->fresh;
+  f.memory.begin(state_->arena);
+  f.cinfo.mem = &f.memory.methods;
+  f.cinfo.progress = &f.progress;
+  f.encoded = reinterpret_cast<const unsigned char*>(encoded.data());
+  f.encoded_bytes = encoded.size();
+  f.stop = stop;
+  f.skipping = false;
+  f.decimation = 1;
+  if (!run(f, open_step)) return failure_of(f);
+  if (f.cinfo.image_width != static_cast<JDIMENSION>(info.width) ||
+      f.cinfo.image_height != static_cast<JDIMENSION>(info.height)) {
+    return stages::corrupt("JPEG: two frame headers that differ");
+  }
+  return {};
+}
+
+std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) {
+  frame& f = state_->f;
+  f.region = region;
+  f.decimation = decimation;
+  if (!run(f, size_step)) return modules_bytes;  // start() will say why.
+  jpeg_decompress_struct& c = f.cinfo;
+  const auto dct_min = static_cast<std::size_t>(dct_size_min(c));
+  const auto max_h = static_cast<std::size_t>(c.max_h_samp_factor);
+  const auto max_v = static_cast<std::size_t>(c.max_v_samp_factor);
+  const auto round_up = [](std::size_t value, std::size_t to) { return (value + to - 1) / to * to; };
+
+  std::size_t bytes = modules_bytes;
+  for (int i = 0; i < c.num_components; ++i) {
+    const jpeg_component_info& component = c.comp_info[i];
+    const auto h = static_cast<std::size_t>(component.h_samp_factor);
+    const auto v = static_cast<std::size_t>(component.v_samp_factor);
+    const auto dct = static_cast<std::size_t>(dct_size(component));
+    // jdmainct.c: an iMCU row and two row groups of context, and the pointers to them; jdsample.c: one row group out.
+    const std::size_t group = v * dct / dct_min;
+    bytes += jpeg_samples_bytes(component.width_in_blocks * dct, group * (dct_min + 2));
+    bytes += scratch_arena::rounded(2 * group * (dct_min + 4) * sizeof(JSAMPROW));
+    bytes += jpeg_samples_bytes(round_up(c.output_width, max_h), max_v);
+    if (jpeg_has_multiple_scans(&c) != FALSE) {  // jdcoefct.c: all coefficients
+      bytes += jpeg_blocks_bytes(round_up(component.width_in_blocks, h), round_up(component.height_in_blocks, v));
+    }
+  }
+  return bytes + strip_lines * scratch_arena::rounded(c.output_width * static_cast<std::size_t>(c.output_components));
+}
+
+stages::outcome<void> jpeg_reader::start(const rectangle& region, int decimation) {
+  frame& f = state_->f;
+  f.region = region;
+  f.decimation = decimation;
+  if (!run(f, start_step)) return failure_of(f);
+  f.column_offset *= 3;  // CMYK lines have become RGB when they are handed on
+  return {};
+}
+
+stages::outcome<lines> jpeg_reader::read() {
+  frame& f = state_->f;
+  if (!run(f, read_step)) return failure_of(f);
+  // Lines are taken from the arena one after the other, so they lie at the same distance.
+  const auto stride = static_cast<std::size_t>(f.rows[1] - f.rows[0]);
+  return lines{f.rows[0] + f.column_offset, stride, f.row_count};
+}
+
+}  // namespace leat::pixels

@@ -1,0 +1,18 @@
+// What a reader of pictures hands on: a few decoded lines at a time.
+#pragma once
+
+#include "stages/outcome.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leat::pixels {
+
+/// Consecutive lines of interleaved RGB, valid until the reader is asked for more.
+struct lines {
+  const std::uint8_t* first = nullptr;
+  std::size_t stride = 0;
+  int count = 0;
+};
+
+}  // namespace leat::pixels

@@ -1,0 +1,316 @@
+#include "stages/pixels/resample.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+namespace leat::pixels {
+namespace {
+
+constexpr std::int32_t rounding = 1 << (weight_bits - 1);
+
+double triangle(double x) noexcept {
+  x = std::abs(x);
+  return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+// Keys' cubic with a = -0.5, in the order of operations that gives Pillow's last bits.
+double cubic(double x) noexcept {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0.0;
+}
+
+// The filter over one output: where it stands and how far it reaches. Antialiased: it widens as the picture shrinks.
+struct reach {
+  double scale;
+  double filter_scale;
+  double support;
+
+  explicit reach(const axis& a) noexcept
+      : scale((a.end - a.begin) / static_cast<double>(a.outputs)),
+        filter_scale(std::max(scale, 1.0)),
+        support((a.how == filter::bicubic ? 2.0 : 1.0) * filter_scale) {}
+
+  [[nodiscard]] double center(const axis& a, std::int64_t output) const noexcept {
+    return a.begin + (static_cast<double>(output) + 0.5) * scale;
+  }
+  [[nodiscard]] int begin(double center) const noexcept {
+    return std::max(0, static_cast<int>(std::max(center - support + 0.5, 0.0)));
+  }
+  [[nodiscard]] int end(const axis& a, double center) const noexcept {
+    return static_cast<int>(std::min(center + support + 0.5, static_cast<double>(a.inputs)));
+  }
+};
+
+// Pillow's nearest neighbour adds up the step from output to output, and where it lands exactly between two inputs the
+// accumulated rounding decides; so we add as well. Beyond any real size the loop would only take time.
+struct nearest_walk {
+  double position;
+  double step;
+  std::int64_t output = 0;
+
+  explicit nearest_walk(const axis& a) noexcept : step((a.end - a.begin) / static_cast<double>(a.outputs)) {
+    position = a.begin + step * 0.5;
+    constexpr std::int64_t walk_max = 1 << 20;
+    if (a.window > walk_max) {
+      position += step * static_cast<double>(a.window);
+      output = a.window;
+    }
+    while (output < a.window) next();
+  }
+  void next() noexcept {
+    position += step;
+    ++output;
+  }
+  [[nodiscard]] int input(const axis& a) const noexcept {
+    return std::clamp(static_cast<int>(position), 0, a.inputs - 1);
+  }
+};
+
+std::int32_t fixed_point(double weight) noexcept {
+  constexpr double one = 1 << weight_bits;
+  return static_cast<std::int32_t>(weight < 0 ? -0.5 + weight * one : 0.5 + weight * one);
+}
+
+inline std::uint8_t clip(std::int32_t sum) noexcept {
+  return static_cast<std::uint8_t>(std::clamp(sum >> weight_bits, 0, 255));
+}
+
+template <layout Order, bool Flip>
+void resample_line_as(const std::uint8_t* line, const axis_table& table, int at, int width, std::uint8_t* to) noexcept {
+  const std::ptrdiff_t plane = Order == layout::nchw ? width : 1;
+  const std::ptrdiff_t pixel = Order == layout::nchw ? 1 : 3;
+  const std::ptrdiff_t step = Flip ? -pixel : pixel;
+  std::uint8_t* out = to + (Flip ? width - 1 - at : at) * pixel;
+  const std::int32_t* weights = table.weights;
+  for (int x = 0; x < table.count; ++x, out += step, weights += table.taps_max) {
+    const std::uint8_t* in = line + 3 * static_cast<std::ptrdiff_t>(table.first[x]);
+    std::int32_t red = rounding, green = rounding, blue = rounding;
+    const int taps = table.taps[x];
+    for (int t = 0; t < taps; ++t) {
+      const std::int32_t weight = weights[t];
+      red += in[3 * t + 0] * weight;
+      green += in[3 * t + 1] * weight;
+      blue += in[3 * t + 2] * weight;
+    }
+    out[0] = clip(red);
+    out[plane] = clip(green);
+    out[2 * plane] = clip(blue);
+  }
+}
+
+}  // namespace
+
+axis_needs needs_of(const axis& a) noexcept {
+  assert(a.count > 0 && a.inputs > 0);
+  if (a.how == filter::nearest) {
+    nearest_walk walk(a);
+    axis_needs needs{walk.input(a), 0, 1};
+    for (int i = 1; i < a.count; ++i) walk.next();
+    needs.end = walk.input(a) + 1;
+    return needs;
+  }
+  const reach r(a);
+  axis_needs needs{r.begin(r.center(a, a.window)), r.end(a, r.center(a, a.window + a.count - 1)), 0};
+  needs.taps_max =
+      static_cast<int>(std::min(std::ceil(r.support) * 2 + 1, static_cast<double>(needs.end - needs.begin)));
+  return needs;
+}
+
+std::size_t axis_table::scratch_bytes(const axis& a) noexcept {
+  const auto count = static_cast<std::size_t>(a.count);
+  const auto taps = static_cast<std::size_t>(needs_of(a).taps_max);
+  return 2 * scratch_arena::rounded(count * sizeof(std::int32_t)) +
+         scratch_arena::rounded(count * taps * sizeof(std::int32_t)) + scratch_arena::rounded(taps * sizeof(double));
+}
+
+bool axis_table::build(const axis& a, scratch_arena& arena) noexcept {
+  const axis_needs needs = needs_of(a);
+  count = a.count;
+  taps_max = needs.taps_max;
+  const auto entries = static_cast<std::size_t>(count);
+  first = arena.take_array<std::int32_t>(entries);
+  taps = arena.take_array<std::int32_t>(entries);
+  weights = arena.take_array<std::int32_t>(entries * static_cast<std::size_t>(taps_max));
+  auto* const exact = arena.take_array<double>(static_cast<std::size_t>(taps_max));
+  if (first == nullptr || taps == nullptr || weights == nullptr || exact == nullptr) return false;
+
+  if (a.how == filter::nearest) {
+    nearest_walk walk(a);
+    for (int i = 0; i < count; ++i, walk.next()) {
+      first[i] = walk.input(a) - needs.begin;
+      taps[i] = 1;
+      weights[i] = 1 << weight_bits;
+    }
+    return true;
+  }
+
+  const reach r(a);
+  const auto weigh = a.how == filter::bicubic ? cubic : triangle;
+  const double inverse = 1.0 / r.filter_scale;
+  for (int i = 0; i < count; ++i) {
+    const double center = r.center(a, a.window + i);
+    int begin = r.begin(center);
+    int used = r.end(a, center) - begin;
+    assert(used > 0 && used <= taps_max);
+    double sum = 0;
+    for (int t = 0; t < used; ++t) {
+      exact[t] = weigh((t + begin - center + 0.5) * inverse);
+      sum += exact[t];
+    }
+    std::int32_t* const out = weights + static_cast<std::size_t>(i) * static_cast<std::size_t>(taps_max);
+    for (int t = 0; t < used; ++t) out[t] = fixed_point(sum != 0.0 ? exact[t] / sum : exact[t]);
+    // Weights that round to nothing cost a multiplication each and change no bit.
+    while (used > 1 && out[used - 1] == 0) --used;
+    int leading = 0;
+    while (leading < used - 1 && out[leading] == 0) ++leading;
+    if (leading > 0) std::copy(out + leading, out + used, out);
+    first[i] = begin + leading - needs.begin;
+    taps[i] = used - leading;
+  }
+  return true;
+}
+
+void resample_line(const std::uint8_t* line, const axis_table& table, layout order, bool flip, int at, int width,
+                   std::uint8_t* to) noexcept {
+  if (order == layout::nchw) {
+    if (flip) return resample_line_as<layout::nchw, true>(line, table, at, width, to);
+    return resample_line_as<layout::nchw, false>(line, table, at, width, to);
+  }
+  if (flip) return resample_line_as<layout::nhwc, true>(line, table, at, width, to);
+  return resample_line_as<layout::nhwc, false>(line, table, at, width, to);
+}
+
+void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weights, int taps, std::size_t bytes,
+                    std::uint8_t* to) noexcept {
+  constexpr std::size_t block = 64;  // sums that stay in registers and the first cache
+  std::int32_t sums[block];
+  for (std::size_t at = 0; at < bytes; at += block) {
+    const std::size_t n = std::min(block, bytes - at);
+    for (std::size_t i = 0; i < n; ++i) sums[i] = rounding;
+    for (int t = 0; t < taps; ++t) {
+      const std::uint8_t* const in = lines[t] + at;
+      const std::int32_t weight = weights[t];
+      for (std::size_t i = 0; i < n; ++i) sums[i] += in[i] * weight;
+    }
+    for (std::size_t i = 0; i < n; ++i) to[at + i] = clip(sums[i]);
+  }
+}
+
+namespace {
+
+// The outputs of one axis that lie inside the scaled box, and where in the row they begin.
+struct overlap {
+  std::int64_t window;
+  int at;
+  int count;
+
+  overlap(std::int64_t first, int wanted, std::int64_t there) noexcept
+      : window(std::clamp<std::int64_t>(first, 0, there)),
+        at(static_cast<int>(std::min<std::int64_t>(window - first, wanted))),
+        count(static_cast<int>(std::max<std::int64_t>(0, std::min(first + wanted, there) - window))) {}
+};
+
+axis make_axis(int box_begin, int box_size, std::int64_t scaled, const overlap& part, filter how, int by, double shift,
+               int& origin) noexcept {
+  // Exact: `by` is a power of two, and the shift a multiple of its inverse.
+  const double begin = static_cast<double>(box_begin) / by + shift;
+  const double end = (static_cast<double>(box_begin) + box_size) / by + shift;
+  origin = static_cast<int>(begin);
+  return {.inputs = static_cast<int>(std::ceil(end)) - origin,
+          .begin = begin - origin,
+          .end = end - origin,
+          .outputs = scaled,
+          .window = part.window,
+          .count = part.count,
+          .how = how};
+}
+
+}  // namespace
+
+resampler::resampler(const geometry& drawn, const decimated& by) noexcept
+    : drawn_(drawn), line_bytes_(static_cast<std::size_t>(drawn.out_width) * 3) {
+  const overlap across(drawn.window_x, drawn.out_width, drawn.scaled_width);
+  const overlap down(drawn.window_y, drawn.out_height, drawn.scaled_height);
+  at_x_ = across.at;
+  at_y_ = down.at;
+  if (across.count == 0 || down.count == 0) {
+    at_y_ = drawn.out_height;  // nothing but padding
+    return;
+  }
+  int x = 0;
+  int y = 0;
+  horizontal_ = make_axis(drawn.box.x, drawn.box.width, drawn.scaled_width, across, drawn.how, by.by, by.shift_x, x);
+  vertical_ = make_axis(drawn.box.y, drawn.box.height, drawn.scaled_height, down, drawn.how, by.by, by.shift_y, y);
+  const axis_needs columns = needs_of(horizontal_);
+  const axis_needs rows = needs_of(vertical_);
+  region_ = {x + columns.begin, y + rows.begin, columns.end - columns.begin, rows.end - rows.begin};
+  rows_.taps_max = rows.taps_max;
+}
+
+std::size_t resampler::scratch_bytes() const noexcept {
+  std::size_t bytes = scratch_arena::rounded(line_bytes_);
+  if (region_.width == 0) return bytes;
+  const auto taps = static_cast<std::size_t>(rows_.taps_max);
+  bytes += axis_table::scratch_bytes(horizontal_) + axis_table::scratch_bytes(vertical_);
+  bytes += scratch_arena::rounded(taps * line_bytes_) + scratch_arena::rounded(taps * sizeof(const std::uint8_t*));
+  return bytes;
+}
+
+bool resampler::start(scratch_arena& arena, const store& how, std::byte* row) noexcept {
+  store_ = &how;
+  row_ = row;
+  line_ = arena.take_array<std::uint8_t>(line_bytes_);
+  if (line_ == nullptr) return false;
+  if (region_.width > 0) {
+    if (!columns_.build(horizontal_, arena) || !rows_.build(vertical_, arena)) return false;
+    const auto taps = static_cast<std::size_t>(rows_.taps_max);
+    ring_ = arena.take_array<std::uint8_t>(taps * line_bytes_);
+    taps_ = arena.take_array<const std::uint8_t*>(taps);
+    if (ring_ == nullptr || taps_ == nullptr) return false;
+    // Columns outside the box are never written again.
+    if (columns_.count < drawn_.out_width) std::memset(ring_, 0, taps * line_bytes_);
+  }
+  std::memset(line_, 0, line_bytes_);
+  while (emitted_ < at_y_) emit(line_);
+  return true;
+}
+
+void resampler::push(const std::uint8_t* line) noexcept {
+  assert(pushed_ < region_.height);
+  const auto ring_line = [&](int input) {
+    return ring_ + static_cast<std::size_t>(input % rows_.taps_max) * line_bytes_;
+  };
+  resample_line(line, columns_, store_->order, drawn_.flip, at_x_, drawn_.out_width, ring_line(pushed_));
+  ++pushed_;
+  for (; made_ < rows_.count && rows_.first[made_] + rows_.taps[made_] <= pushed_; ++made_) {
+    const int taps = rows_.taps[made_];
+    const std::int32_t* const weights =
+        rows_.weights + static_cast<std::size_t>(made_) * static_cast<std::size_t>(rows_.taps_max);
+    if (taps == 1 && weights[0] == 1 << weight_bits) {
+      emit(ring_line(rows_.first[made_]));
+      continue;
+    }
+    for (int t = 0; t < taps; ++t) taps_[t] = ring_line(rows_.first[made_] + t);
+    resample_lines(taps_, weights, taps, line_bytes_, line_);
+    emit(line_);
+  }
+}
+
+void resampler::finish() noexcept {
+  assert(pushed_ == region_.height && made_ == rows_.count);
+  if (emitted_ == drawn_.out_height) return;
+  std::memset(line_, 0, line_bytes_);
+  while (emitted_ < drawn_.out_height) emit(line_);
+}
+
+void resampler::emit(const std::uint8_t* line) noexcept {
+  store_line(*store_, line, emitted_, drawn_.out_height, drawn_.out_width, row_);
+  ++emitted_;
+}
+
+}  // namespace leat::pixels

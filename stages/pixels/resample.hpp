@@ -1,0 +1,115 @@
+// Separable resampling in fixed-point integers, bit for bit as Pillow does it: a horizontal pass, rounded and clamped to
+// u8, then a vertical one. Lines go in at the top and come out as rows of the batch; in between stand only as many
+// horizontally resampled lines as the vertical filter is high.
+#pragma once
+
+#include "stages/pixels/geometry.hpp"
+#include "stages/pixels/scratch.hpp"
+#include "stages/pixels/store.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leat::pixels {
+
+/// Bits behind the binary point of a weight: 32 less 8 of the pixel and 2 for a bicubic's overshoot, as in Pillow.
+inline constexpr int weight_bits = 32 - 8 - 2;
+
+/// How one axis is resampled.
+///   inputs          pixels there are; nothing outside them is looked at
+///   begin, end      the part of them, in pixels and fractions of pixels, that becomes `outputs` pixels
+///   window, count   the outputs that are wanted
+struct axis {
+  int inputs = 0;
+  double begin = 0;
+  double end = 0;
+  std::int64_t outputs = 0;
+  std::int64_t window = 0;
+  int count = 0;
+  filter how = filter::bilinear;
+};
+
+/// Inputs [begin, end) that the wanted outputs need, and the most that one of them does.
+struct axis_needs {
+  int begin = 0;
+  int end = 0;
+  int taps_max = 0;
+};
+
+[[nodiscard]] axis_needs needs_of(const axis& a) noexcept;
+
+/// Which inputs make each wanted output, with which weights; they sum to about 2^weight_bits.
+///   first     counted from needs_of(axis).begin
+///   weights   `taps_max` per output, the first `taps` of them used
+struct axis_table {
+  std::int32_t* first = nullptr;
+  std::int32_t* taps = nullptr;
+  std::int32_t* weights = nullptr;
+  int taps_max = 0;
+  int count = 0;
+
+  [[nodiscard]] static std::size_t scratch_bytes(const axis& a) noexcept;
+  /// False where the arena has not been reserved for it.
+  [[nodiscard]] bool build(const axis& a, scratch_arena& arena) noexcept;
+};
+
+/// One line, horizontally. `line` is interleaved RGB and begins at the first input needed.
+///   to   `width` pixels: planes of `width` (nchw) or interleaved (nhwc); output x goes to `at` + x, or mirrored
+void resample_line(const std::uint8_t* line, const axis_table& table, layout order, bool flip, int at, int width,
+                   std::uint8_t* to) noexcept;
+
+/// One line of `bytes` values out of `taps` lines of the same length, vertically.
+void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weights, int taps, std::size_t bytes,
+                    std::uint8_t* to) noexcept;
+
+/// A picture shrunk by the decoder: 1, 2, 4 or 8 pixels have become one, and sizes were rounded up.
+///   shift_*   where the picture's left and upper edges lie, in decimated pixels: not at 0 where it was mirrored after
+///             the rounding
+struct decimated {
+  int by = 1;
+  double shift_x = 0;
+  double shift_y = 0;
+};
+
+/// One sample's resampling, from lines of the decoded region to its row.
+class resampler {
+ public:
+  /// Works out what is needed; takes no memory.
+  ///   drawn         in the picture's own pixels
+  ///   by   how the decoder has shrunk the picture
+  resampler(const geometry& drawn, const decimated& by) noexcept;
+
+  /// What the decoder has to deliver, in its (decimated) pixels; empty where the window lies outside the box.
+  [[nodiscard]] const rectangle& region() const noexcept { return region_; }
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+
+  /// Builds tables and lines, and stores what lies above the box. False where the arena has not been reserved for it.
+  [[nodiscard]] bool start(scratch_arena& arena, const store& how, std::byte* row) noexcept;
+  /// The region's next line, interleaved RGB.
+  void push(const std::uint8_t* line) noexcept;
+  /// Stores what lies below the box. Every line of the region has been pushed.
+  void finish() noexcept;
+
+ private:
+  void emit(const std::uint8_t* line) noexcept;
+
+  geometry drawn_;
+  axis horizontal_;
+  axis vertical_;
+  rectangle region_;
+  int at_x_ = 0;  // where in the row the box begins, and how much of it is outside
+  int at_y_ = 0;
+  std::size_t line_bytes_ = 0;
+  axis_table columns_;
+  axis_table rows_;
+  const store* store_ = nullptr;
+  std::byte* row_ = nullptr;
+  std::uint8_t* ring_ = nullptr;  // rows_.taps_max lines, input i in line i % taps_max
+  std::uint8_t* line_ = nullptr;
+  const std::uint8_t** taps_ = nullptr;
+  int pushed_ = 0;
+  int made_ = 0;     // of rows_
+  int emitted_ = 0;  // of the row's lines
+};
+
+}  // namespace leat::pixels

@@ -1,0 +1,227 @@
+#include "stages/pixels/scratch.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#ifdef LEAT_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) (static_cast<void>(address), static_cast<void>(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) (static_cast<void>(address), static_cast<void>(size))
+#endif
+
+namespace leat::pixels {
+namespace {
+
+std::string mebibytes(std::size_t bytes) {
+  // Rounded up: a budget that is named must do.
+  return std::to_string((bytes + (std::size_t{1} << 20) - 1) >> 20) + " MiB";
+}
+
+}  // namespace
+
+scratch_budget::scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max)
+    : bytes_max_(bytes_max / scratch_arena::step_bytes * scratch_arena::step_bytes), host_bytes_max_(host_bytes_max) {}
+
+scratch_budget::~scratch_budget() {
+  const async::mutex_lock lock(mutex_);
+  assert(arenas_.empty());
+}
+
+void scratch_budget::stop() {
+  const async::mutex_lock lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+std::size_t scratch_budget::used() const {
+  const async::mutex_lock lock(mutex_);
+  return used_;
+}
+
+std::size_t scratch_budget::peak() const {
+  const async::mutex_lock lock(mutex_);
+  return peak_;
+}
+
+std::uint64_t scratch_budget::waits() const {
+  const async::mutex_lock lock(mutex_);
+  return waits_;
+}
+
+void scratch_budget::join(scratch_arena& arena) {
+  const async::mutex_lock lock(mutex_);
+  // Bases alone must fit, whatever the arenas hold just now: what they hold above it can be taken back.
+  if ((arenas_.size() + 1) * scratch_arena::base_bytes > bytes_max_ || !make_room(arena, scratch_arena::base_bytes)) {
+    throw error(errc::limit, "decode scratch: " + std::to_string(bytes_max_) + " bytes are not enough for " +
+                                 std::to_string(arenas_.size() + 1) + " decoders of at least " +
+                                 std::to_string(scratch_arena::base_bytes) +
+                                 " bytes each; raise host_bytes_max or use fewer decode threads");
+  }
+  arenas_.push_back(&arena);
+  used_ += scratch_arena::base_bytes;
+  peak_ = std::max(peak_, used_);
+}
+
+void scratch_budget::leave(scratch_arena& arena) {
+  const async::mutex_lock lock(mutex_);
+  arenas_.erase(std::find(arenas_.begin(), arenas_.end(), &arena));
+  used_ -= arena.held_;
+  changed_.notify_all();
+}
+
+stages::failure scratch_budget::refusal(std::size_t bytes) const {
+  const std::size_t others = (arenas_.size() - 1) * scratch_arena::base_bytes;
+  std::string reason = "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " +
+                       mebibytes(bytes_max_ - others);
+  if (host_bytes_max_ != 0) {
+    reason += "; host_bytes_max of " + mebibytes(host_bytes_max_ + bytes + others - bytes_max_) + " would do";
+  }
+  return stages::unsupported(std::move(reason));
+}
+
+// Takes from arenas at rest until `bytes` are free. Their owners are not disturbed: who begins a sample meanwhile waits
+// for the mutex.
+bool scratch_budget::make_room(const scratch_arena& arena, std::size_t bytes) {
+  for (scratch_arena* other : arenas_) {
+    if (bytes_max_ - used_ >= bytes) return true;
+    if (other != &arena) reclaim(*other);
+  }
+  return bytes_max_ - used_ >= bytes;
+}
+
+void scratch_budget::reclaim(scratch_arena& arena) {
+  auto phase = scratch_arena::phase::idle;
+  if (!arena.phase_.compare_exchange_strong(phase, scratch_arena::phase::reclaimed) &&
+      phase != scratch_arena::phase::waiting) {
+    return;
+  }
+  used_ -= arena.held_ - scratch_arena::base_bytes;
+  arena.shrink();
+  arena.phase_.store(phase);
+}
+
+stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t bytes) {
+  const async::mutex_lock lock(mutex_);
+  if (bytes + (arenas_.size() - 1) * scratch_arena::base_bytes > bytes_max_) return refusal(bytes);
+
+  const std::uint64_t ticket = next_ticket_++;
+  arena.phase_.store(scratch_arena::phase::waiting);
+  // Before the first look at the other arenas: who ends a sample after our look sees that somebody waits.
+  waiting_.fetch_add(1);
+  bool counted = false;
+  while (!stopped_ && (serving_ != ticket || !make_room(arena, bytes - arena.held_))) {
+    waits_ += counted ? 0 : 1;
+    counted = true;
+    changed_.wait(mutex_);
+  }
+  waiting_.fetch_sub(1);
+  arena.phase_.store(scratch_arena::phase::busy);
+  if (stopped_) return stages::cancelled();  // So do all others in the queue; nobody needs to be served any more.
+
+  ++serving_;
+  if (counted || waiting_.load() > 0) changed_.notify_all();
+  const std::size_t more = bytes - arena.held_;
+  if (!arena.commit(bytes)) {
+    return stages::unsupported("decoding needs " + mebibytes(bytes) +
+                               " of scratch memory and the system gives none: " + std::strerror(errno));
+  }
+  used_ += more;
+  peak_ = std::max(peak_, used_);
+  return {};
+}
+
+scratch_arena::scratch_arena(scratch_budget& budget) : budget_(budget) {
+  budget_.join(*this);
+  held_ = base_bytes;
+  // Addresses for the largest picture there may be, memory for a header only: growing never moves what libjpeg points to.
+  void* memory = mmap(nullptr, budget_.bytes_max(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    const int why = errno;
+    budget_.leave(*this);
+    throw error(errc::limit, "decode scratch: no " + std::to_string(budget_.bytes_max()) + " bytes of address space (" +
+                                 std::strerror(why) + "); raise `ulimit -v` or lower host_bytes_max");
+  }
+  memory_ = static_cast<std::byte*>(memory);
+  mapped_ = budget_.bytes_max();
+  // Huge pages would hold more memory than is counted.
+  madvise(memory_, mapped_, MADV_NOHUGEPAGE);
+  if (mprotect(memory_, base_bytes, PROT_READ | PROT_WRITE) != 0) {
+    const int why = errno;
+    munmap(memory_, mapped_);
+    budget_.leave(*this);
+    throw error(errc::limit, std::string("decode scratch: mprotect: ") + std::strerror(why));
+  }
+  ASAN_POISON_MEMORY_REGION(memory_, held_);
+}
+
+scratch_arena::~scratch_arena() {
+  assert(phase_.load() == phase::idle);
+  budget_.leave(*this);
+  ASAN_UNPOISON_MEMORY_REGION(memory_, mapped_);
+  munmap(memory_, mapped_);
+}
+
+void scratch_arena::begin() noexcept {
+  phase expected = phase::idle;
+  if (!phase_.compare_exchange_strong(expected, phase::busy)) {
+    assert(expected == phase::reclaimed);
+    // Whoever takes from us does so under the mutex, from end to end.
+    const async::mutex_lock lock(budget_.mutex_);
+    phase_.store(phase::busy);
+  }
+  assert(used_ == 0);
+}
+
+stages::outcome<void> scratch_arena::reserve(std::size_t bytes) {
+  assert(phase_.load() == phase::busy && used_ <= base_bytes);
+  const std::size_t needed = (used_ + bytes + step_bytes - 1) / step_bytes * step_bytes;
+  if (needed <= held_) return {};
+  return budget_.grow(*this, needed);
+}
+
+void* scratch_arena::take(std::size_t bytes) noexcept {
+  if (bytes > held_ || rounded(bytes) > held_ - used_) return nullptr;
+  std::byte* const begin = memory_ + used_;
+  used_ += rounded(bytes);
+  ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
+#ifndef NDEBUG
+  // What lies there from other samples must not matter.
+  std::memset(begin, 0xA5, bytes);
+#endif
+  return begin;
+}
+
+void scratch_arena::end() noexcept {
+  ASAN_POISON_MEMORY_REGION(memory_, used_);
+  used_ = 0;
+  phase_.store(phase::idle);
+  if (budget_.waiting_.load() > 0) {
+    const async::mutex_lock lock(budget_.mutex_);
+    budget_.changed_.notify_all();
+  }
+}
+
+bool scratch_arena::commit(std::size_t bytes) noexcept {
+  assert(bytes > held_ && bytes <= mapped_);
+  if (mprotect(memory_ + held_, bytes - held_, PROT_READ | PROT_WRITE) != 0) return false;
+  ASAN_POISON_MEMORY_REGION(memory_ + held_, bytes - held_);
+  held_ = bytes;
+  return true;
+}
+
+void scratch_arena::shrink() noexcept {
+  const std::size_t above = held_ - base_bytes;
+  if (above == 0) return;
+  madvise(memory_ + base_bytes, above, MADV_DONTNEED);
+  mprotect(memory_ + base_bytes, above, PROT_NONE);
+  held_ = base_bytes;
+}
+
+}  // namespace leat::pixels
