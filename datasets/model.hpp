@@ -78,6 +78,9 @@ class dataset_model {
 
   [[nodiscard]] virtual field_origin origin(std::uint16_t field) const noexcept;
 
+  /// Whether the sample has a field that is called for or awaited (parts() tells it of the others).
+  [[nodiscard]] virtual bool makes(std::uint64_t sample, std::uint16_t field) const noexcept;
+
   /// Bytes of a field of origin `call`: either a view of memory that lives as long as the model, or `scratch`, which
   /// the call has resized and filled. Thread: decode threads, several at once. Whatever it throws concerns this sample.
   [[nodiscard]] virtual std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
@@ -117,6 +120,9 @@ class dataset_model {
   /// The label: column "cls".
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
+
+/// What is wrong with a sample that lacks a field the batch needs, naming those it has and where it lies.
+[[nodiscard]] defect missing_field(const dataset_model& model, std::uint64_t sample, std::string_view field);
 
 /// The kind that a field's name (lower case, without dot) promises. "seg.png" is a picture too: the last extension counts.
 [[nodiscard]] field_kind kind_of(std::string_view field_name) noexcept;

@@ -1,0 +1,56 @@
+// A source for those who wait for what they asked: opening shards, looking at single samples, packing.
+#pragma once
+
+#include "io/source.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace leat::datasets {
+
+/// A loop with a thread of its own, for as long as something is opened or looked at.
+class opening_loop {
+ public:
+  opening_loop();
+  opening_loop(const opening_loop&) = delete;
+  opening_loop& operator=(const opening_loop&) = delete;
+  /// Every source connected to it is gone before this. Joins the thread.
+  ~opening_loop();
+
+  [[nodiscard]] io::connector& connector() noexcept;
+
+ private:
+  class machine;
+  std::unique_ptr<machine> machine_;
+};
+
+/// A source connected to a loop of its own; read() may be called from any one thread at a time.
+class blocking_source {
+ public:
+  explicit blocking_source(const io::source_description& description);
+  blocking_source(const blocking_source&) = delete;
+  blocking_source& operator=(const blocking_source&) = delete;
+  ~blocking_source();
+
+  /// Size of a file as it is now.
+  ///   throws   error{errc::io} and its kin, with path and what to do
+  [[nodiscard]] std::uint64_t size_bytes(std::uint32_t file);
+
+  struct request {
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+    std::span<std::byte> into;  ///< as many bytes as it is long; any alignment
+  };
+  /// Reads all of them, together.
+  ///   throws   what the first of them that failed failed with
+  void read(std::span<const request> requests);
+
+ private:
+  class operations;
+  opening_loop loop_;
+  std::unique_ptr<io::source> source_;
+};
+
+}  // namespace leat::datasets

@@ -1,0 +1,270 @@
+// Datasets one after the other as one.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+class concat_model final : public dataset_model {
+ public:
+  explicit concat_model(std::span<const dataset> parts) {
+    join_classes(parts);
+    for (const dataset& each : parts) add(each);
+  }
+
+  std::uint64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  std::span<const std::string> columns() const noexcept override { return columns_; }
+  const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  const std::vector<std::string>& notes() const noexcept override { return notes_; }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const place at = find(sample);
+    absl::InlinedVector<need, 8> inner;
+    for (const need& wanted : needs) {
+      const std::int32_t field = at.of->inner_field[wanted.field];
+      if (field < 0) continue;
+      inner.push_back(wanted);
+      inner.back().field = static_cast<std::uint16_t>(field);
+    }
+    const std::size_t before = out.size();
+    at.of->model->parts(at.sample, inner, out);
+    renumber(*at.of, out, before);
+  }
+  void parts(std::uint64_t sample, part_list& out) const override {
+    const place at = find(sample);
+    const std::size_t before = out.size();
+    at.of->model->parts(at.sample, out);
+    renumber(*at.of, out, before);
+  }
+
+  field_origin origin(std::uint16_t field) const noexcept override { return origins_[field]; }
+  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
+    const place at = find(sample);
+    const std::int32_t inner = at.of->inner_field[field];
+    return inner >= 0 && at.of->model->makes(at.sample, static_cast<std::uint16_t>(inner));
+  }
+  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                     std::vector<std::byte>& scratch) const override {
+    const place at = find(sample);
+    return at.of->model->produce(at.sample, inner_field(at, field), scratch);
+  }
+  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
+    const place at = find(sample);
+    return at.of->model->fetch(at.sample, inner_field(at, field));
+  }
+
+  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+    const place at = find(sample);
+    const std::int32_t inner = at.of->inner_column[column];
+    if (inner < 0) return std::nullopt;
+    const std::optional<std::int64_t> value = at.of->model->column(at.sample, static_cast<std::size_t>(inner));
+    if (!value || at.of->class_numbers.empty() || columns_[column] != "cls") return value;
+    if (*value < 0 || static_cast<std::uint64_t>(*value) >= at.of->class_numbers.size()) return value;
+    return at.of->class_numbers[static_cast<std::size_t>(*value)];
+  }
+
+  std::string name(std::uint64_t sample) const override {
+    const place at = find(sample);
+    return at.of->model->name(at.sample);
+  }
+  member_path member(std::uint64_t sample, std::uint16_t field) const override {
+    const place at = find(sample);
+    return at.of->model->member(at.sample, inner_field(at, field));
+  }
+
+  std::uint64_t defects() const noexcept override { return defects_; }
+  std::optional<defect> defect_of(std::uint64_t sample) const override {
+    const place at = find(sample);
+    std::optional<defect> found = at.of->model->defect_of(at.sample);
+    if (found && !at.of->outer_source.empty()) found->source = at.of->outer_source[found->source];
+    return found;
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    std::set<const dataset_model*> counted;  // The same dataset twice is held once.
+    for (const joined& part : parts_) {
+      if (!counted.insert(part.model.get()).second) continue;
+      const dataset_memory inner = part.model->memory();
+      held.extents += inner.extents;
+      held.files += inner.files;
+      held.columns += inner.columns;
+      held.data += inner.data;
+    }
+    return held;
+  }
+
+ private:
+  struct joined {
+    std::shared_ptr<const dataset_model> model;
+    std::vector<std::int32_t> inner_field;   // By the whole's number; -1: it has no such field.
+    std::vector<std::uint16_t> outer_field;  // By its own number.
+    std::vector<std::int32_t> inner_column;
+    std::vector<std::uint32_t> outer_source;
+    std::vector<std::int64_t> class_numbers;  // The whole's, by its own; empty: they are the same.
+  };
+  struct place {
+    const joined* of;
+    std::uint64_t sample;
+  };
+
+  place find(std::uint64_t sample) const noexcept {
+    const auto at = std::upper_bound(ends_.begin(), ends_.end(), sample);
+    const auto index = static_cast<std::size_t>(at - ends_.begin());
+    return {&parts_[index], sample - (index == 0 ? 0 : ends_[index - 1])};
+  }
+
+  static std::uint16_t inner_field(const place& at, std::uint16_t field) noexcept {
+    assert(at.of->inner_field[field] >= 0);
+    return static_cast<std::uint16_t>(at.of->inner_field[field]);
+  }
+
+  static void renumber(const joined& of, part_list& out, std::size_t from) noexcept {
+    for (std::size_t i = from; i < out.size(); ++i) {
+      out[i].field = of.outer_field[out[i].field];
+      out[i].where.source = of.outer_source[out[i].where.source];
+    }
+  }
+
+  void join_classes(std::span<const dataset> parts) {
+    const std::vector<std::string>* first = nullptr;
+    bool differ = false;
+    std::set<std::string> names;
+    for (const dataset& each : parts) {
+      if (each.classes().empty()) continue;
+      if (first == nullptr) first = &each.classes();
+      differ = differ || each.classes() != *first;
+      names.insert(each.classes().begin(), each.classes().end());
+    }
+    if (first == nullptr) return;
+    if (!differ) {
+      classes_ = *first;
+      return;
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const dataset_model& model = *parts[i].model();
+      if (!model.classes().empty() || model.size() == 0) continue;
+      if (!model.find_column("cls") && !model.find_field("cls")) continue;
+      throw error(errc::usage,
+                  io::str_cat("concat: the parts name different classes, which gives them new numbers, and part ", i,
+                              " has class numbers without names that cannot follow; give it class names, or "
+                              "join parts of equal classes"));
+    }
+    classes_.assign(names.begin(), names.end());
+  }
+
+  void add(const dataset& added) {
+    joined part;
+    part.model = added.model();
+    add_fields(part);
+    add_columns(part);
+    for (const auto& source : part.model->sources()) {
+      // A source that two parts share is connected once.
+      const auto known = std::find(sources_.begin(), sources_.end(), source);
+      part.outer_source.push_back(static_cast<std::uint32_t>(known - sources_.begin()));
+      if (known == sources_.end()) sources_.push_back(source);
+    }
+    if (!part.model->classes().empty() && part.model->classes() != classes_) {
+      for (const std::string& name : part.model->classes()) {
+        // Sorted: a set was their source as soon as two parts differ.
+        part.class_numbers.push_back(std::lower_bound(classes_.begin(), classes_.end(), name) - classes_.begin());
+      }
+    }
+    defects_ += part.model->defects();
+    notes_.insert(notes_.end(), part.model->notes().begin(), part.model->notes().end());
+    ends_.push_back(size() + part.model->size());
+    parts_.push_back(std::move(part));
+  }
+
+  void add_fields(joined& part) {
+    const std::span<const field_info> inner = part.model->fields();
+    for (std::uint16_t number = 0; number < inner.size(); ++number) {
+      const field_info& field = inner[number];
+      std::optional<std::uint16_t> known = find_field(field.name);
+      if (!known) {
+        if (fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
+          throw error(errc::limit, "concat: more than 65,536 different fields");
+        }
+        known = static_cast<std::uint16_t>(fields_.size());
+        fields_.push_back(field);
+        origins_.push_back(part.model->origin(number));
+        for (joined& before : parts_) before.inner_field.push_back(-1);
+      } else {
+        check_same(field, part.model->origin(number), *known);
+        field_info& whole = fields_[*known];
+        whole.samples += field.samples;
+        whole.bytes_max = std::max(whole.bytes_max, field.bytes_max);
+        whole.bytes_total += field.bytes_total;
+      }
+      part.outer_field.push_back(*known);
+    }
+    part.inner_field.assign(fields_.size(), -1);
+    for (std::size_t number = 0; number < part.outer_field.size(); ++number) {
+      part.inner_field[part.outer_field[number]] = static_cast<std::int32_t>(number);
+    }
+  }
+
+  void check_same(const field_info& field, field_origin origin, std::uint16_t known) const {
+    const field_info& whole = fields_[known];
+    if (origin != origins_[known]) {
+      throw error(
+          errc::usage,
+          io::str_cat("concat: the field '", field.name,
+                      "' is read from files in one part and made by a call in another; give one of them another name"));
+    }
+    if (field.kind != whole.kind || field.type != whole.type || !(field.shape == whole.shape)) {
+      throw error(errc::usage,
+                  io::str_cat("concat: the field '", field.name,
+                              "' differs in kind, dtype or shape between the parts; give one of them another name"));
+    }
+  }
+
+  void add_columns(joined& part) {
+    const std::span<const std::string> inner = part.model->columns();
+    for (const std::string& name : inner) {
+      if (find_column(name)) continue;
+      columns_.push_back(name);
+      for (joined& before : parts_) before.inner_column.push_back(-1);
+    }
+    part.inner_column.assign(columns_.size(), -1);
+    for (std::size_t number = 0; number < inner.size(); ++number) {
+      part.inner_column[*find_column(inner[number])] = static_cast<std::int32_t>(number);
+    }
+  }
+
+  std::vector<joined> parts_;
+  std::vector<std::uint64_t> ends_;
+  std::vector<field_info> fields_;
+  std::vector<field_origin> origins_;
+  std::vector<std::string> columns_;
+  std::vector<std::string> classes_;
+  std::vector<std::string> notes_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+  std::uint64_t defects_ = 0;
+};
+
+}  // namespace
+}  // namespace datasets
+
+dataset concat(std::span<const dataset> parts) {
+  if (parts.empty()) throw error(errc::usage, "concat: no data set was given");
+  if (parts.size() == 1) return parts.front();
+  return dataset(std::make_shared<datasets::concat_model>(parts));
+}
+
+dataset concat(std::initializer_list<dataset> parts) {
+  return concat(std::span<const dataset>(parts.begin(), parts.size()));
+}
+
+}  // namespace leat

@@ -1,0 +1,43 @@
+#include "datasets/extent_table.hpp"
+
+#include <leat/error.hpp>
+
+namespace leat::datasets {
+namespace {
+
+part to_part(const extent_table::record& record) noexcept {
+  return {record.field(), extent{0, record.file(), record.offset(), record.bytes(), record.bytes()}};
+}
+
+}  // namespace
+
+void extent_table::reserve(std::uint64_t samples, std::uint64_t parts) {
+  first_.reserve(samples + 1);
+  records_.reserve(parts);
+}
+
+void extent_table::end_sample() {
+  if (records_.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::limit, "more than 4,294,967,295 members in one data set; open it in parts");
+  }
+  first_.push_back(static_cast<std::uint32_t>(records_.size()));
+}
+
+void extent_table::shrink_to_fit() {
+  records_.shrink_to_fit();
+  first_.shrink_to_fit();
+}
+
+void append_parts(std::span<const extent_table::record> records, std::span<const need> needs, part_list& out) {
+  for (const extent_table::record& record : records) {
+    for (const need& wanted : needs) {
+      if (wanted.field == record.field()) out.push_back(to_part(record));
+    }
+  }
+}
+
+void append_parts(std::span<const extent_table::record> records, part_list& out) {
+  for (const extent_table::record& record : records) out.push_back(to_part(record));
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,183 @@
+// A folder of pictures as a dataset: sample i is file i, all of it, so there is nothing to store per extent.
+#include "datasets/folder_walk.hpp"
+#include "datasets/model.hpp"
+#include "datasets/parallel.hpp"
+#include "io/file_description.hpp"
+#include "io/file_table.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+constexpr std::uint16_t picture_field = 0;
+
+class folder_model final : public dataset_model {
+ public:
+  folder_model(const std::string& root, std::vector<std::string> classes,
+               const std::vector<picture_directory>& directories)
+      : classes_(std::move(classes)), root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
+    field_info picture;
+    picture.name = "jpg";
+    picture.kind = field_kind::picture;
+    class_ends_.assign(classes_.size(), 0);
+    const auto files = std::make_shared<io::file_table>();
+    for (const picture_directory& directory : directories) {
+      const std::string path = directory.path.empty() ? root
+                               : root.ends_with('/')  ? io::str_cat(root, directory.path)
+                                                      : io::str_cat(root, "/", directory.path);
+      for (const picture_directory::picture& each : directory.pictures) {
+        const std::uint32_t file = files->add(path, directory.name(each), each.size_bytes);
+        if (each.failure != 0) failures_.emplace(file, each.failure);
+        picture.bytes_max = std::max(picture.bytes_max, each.size_bytes);
+        picture.bytes_total += each.size_bytes;
+      }
+      if (!class_ends_.empty()) class_ends_[directory.class_index] = files->files();
+    }
+    files->finish();
+    picture.samples = files->files();
+    fields_.push_back(std::move(picture));
+    if (!classes_.empty()) columns_.push_back("cls");
+    // A class without pictures, where that is allowed, ends where the one before it does.
+    for (std::size_t i = 1; i < class_ends_.size(); ++i) class_ends_[i] = std::max(class_ends_[i], class_ends_[i - 1]);
+    files_ = files;
+    sources_.push_back(std::make_shared<io::file_description>(files_));
+  }
+
+  std::uint64_t size() const noexcept override { return files_->files(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::string> columns() const noexcept override { return columns_; }
+  const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    for (const need& wanted : needs) {
+      if (wanted.field == picture_field) parts(sample, out);
+    }
+  }
+
+  void parts(std::uint64_t sample, part_list& out) const override {
+    const auto file = static_cast<std::uint32_t>(sample);
+    const std::uint64_t bytes = files_->size_bytes(file);
+    out.push_back({picture_field, extent{0, file, 0, bytes, bytes}});
+  }
+
+  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t) const override {
+    // Samples are sorted by class, so a label is a place among the classes' ends.
+    return std::upper_bound(class_ends_.begin(), class_ends_.end(), sample) - class_ends_.begin();
+  }
+
+  std::string name(std::uint64_t sample) const override {
+    return files_->path(static_cast<std::uint32_t>(sample)).substr(root_bytes_);
+  }
+
+  member_path member(std::uint64_t sample, std::uint16_t) const override {
+    std::string path = name(sample);
+    const std::size_t dot = path.rfind('.');  // There is one: an extension made it a sample.
+    std::string extension = path.substr(dot + 1);
+    path.resize(dot);
+    return {std::move(path), std::move(extension)};
+  }
+
+  std::uint64_t defects() const noexcept override { return failures_.size(); }
+
+  std::optional<defect> defect_of(std::uint64_t sample) const override {
+    const auto found = failures_.find(static_cast<std::uint32_t>(sample));
+    if (found == failures_.end()) return std::nullopt;
+    const std::string why = found->second == EISDIR ? std::string("not a regular file")
+                                                    : io::str_cat("a link that leads nowhere: ",
+                                                                  std::generic_category().message(found->second));
+    return defect{0, found->first, 0, why};
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    held.files = files_->memory_bytes();
+    held.columns = class_ends_.capacity() * sizeof(std::uint64_t);
+    for (const std::string& name : classes_) held.columns += sizeof(name) + name.capacity();
+    return held;
+  }
+
+ private:
+  std::vector<std::string> classes_;
+  std::size_t root_bytes_;  // Of the root and its slash: names are told without them.
+  std::vector<std::uint64_t> class_ends_;
+  std::vector<field_info> fields_;
+  std::vector<std::string> columns_;
+  std::map<std::uint32_t, int> failures_;
+  std::shared_ptr<const io::file_table> files_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+};
+
+std::string list_of(const std::vector<std::string>& names) {
+  constexpr std::size_t names_max = 10;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < names_max; ++i) {
+    if (i > 0) text += ", ";
+    text += names[i];
+  }
+  if (names.size() > names_max) text += io::str_cat(" and ", names.size() - names_max, " more");
+  return text;
+}
+
+std::vector<std::string> classes_without_pictures(const std::vector<std::string>& classes,
+                                                  const std::vector<picture_directory>& directories) {
+  std::vector<bool> has(classes.size(), false);
+  for (const picture_directory& directory : directories) has[directory.class_index] = true;
+  std::vector<std::string> empty;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (!has[i]) empty.push_back(classes[i]);
+  }
+  return empty;
+}
+
+}  // namespace
+}  // namespace datasets
+
+dataset open_folder(const std::string& folder, const folder_options& options) {
+  using namespace datasets;
+  if (folder.empty()) throw error(errc::usage, "a folder of pictures was asked for with an empty path");
+  const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
+  using how = folder_options::class_folders;
+  folder_walk_options walk;
+  walk.threads = threads_for_walking(options.threads);
+  walk.extensions = options.extensions;
+  // torchvision/datasets/folder.py, IMG_EXTENSIONS.
+  if (walk.extensions.empty()) {
+    walk.extensions = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+  }
+  const folder_listing listing = list_folder(path, walk);
+  if (options.classes == how::yes && listing.folders.empty()) {
+    throw error(errc::not_found, io::str_cat(path, ": no class folder in it; each class is a folder of pictures"));
+  }
+  if (options.classes != how::no && !listing.folders.empty()) {
+    const std::vector<picture_directory> directories = walk_folders(path, listing.folders, walk);
+    const std::vector<std::string> empty = classes_without_pictures(listing.folders, directories);
+    const bool only_beside = empty.size() == listing.folders.size() && listing.has_pictures;
+    if (options.classes == how::yes || !only_beside) {
+      if (!empty.empty() && !options.allow_empty_classes) {
+        throw error(errc::not_found,
+                    io::str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
+                                list_of(empty), " (looked for ", list_of(walk.extensions),
+                                "); remove them, or set folder_options::allow_empty_classes"));
+      }
+      return dataset(std::make_shared<folder_model>(path, listing.folders, directories));
+    }
+  }
+  const std::vector<picture_directory> directories = walk_folders(path, {""}, walk);
+  if (directories.empty()) {
+    throw error(errc::not_found, io::str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions), ")"));
+  }
+  return dataset(std::make_shared<folder_model>(path, std::vector<std::string>{}, directories));
+}
+
+}  // namespace leat

@@ -1,0 +1,299 @@
+#include "datasets/folder_walk.hpp"
+
+#include "datasets/parallel.hpp"
+#include "datasets/python_order.hpp"
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <sys/stat.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <system_error>
+
+namespace leat::datasets {
+namespace {
+
+class descriptor {
+ public:
+  explicit descriptor(int fd) noexcept : fd_(fd) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+std::string join(std::string_view directory, std::string_view name) {
+  if (directory.empty()) return std::string(name);
+  return directory.ends_with('/') ? io::str_cat(directory, name) : io::str_cat(directory, "/", name);
+}
+
+[[noreturn]] void fail(int failure, const std::string& directory) {
+  const std::string why = io::str_cat(directory, ": ", std::generic_category().message(failure));
+  switch (failure) {
+    case ENOENT:
+      throw error(errc::not_found,
+                  io::str_cat(why, "; check the path, or whether it vanished while it was being read"));
+    case EACCES:
+    case EPERM:
+      throw error(
+          errc::permission,
+          io::str_cat(why, "; this user may not read the directory: `chmod u+rx` it, or move it out of the data set"));
+    case ENOTDIR:
+      throw error(errc::usage, io::str_cat(why, "; a folder of pictures was expected"));
+    case EMFILE:
+    case ENFILE:
+      throw error(errc::limit, io::str_cat(why, "; raise the limit of open files: `ulimit -n 4096`"));
+    default:
+      throw error(errc::io, io::str_cat(why, "; the file system cannot read it: see dmesg"));
+  }
+}
+
+// Directories are identified by device and inode, so that a link back to an ancestor is seen whatever it is called.
+struct identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  friend bool operator==(const identity&, const identity&) = default;
+};
+
+identity identity_of(const struct stat& status) noexcept { return {status.st_dev, status.st_ino}; }
+
+constexpr std::size_t no_parent = std::numeric_limits<std::size_t>::max();
+
+struct node {
+  picture_directory found;
+  std::size_t parent = no_parent;
+  identity self;
+  bool linked = false;  // Entered through a symbolic link; only these can close a circle.
+  struct child {
+    std::string name;
+    bool linked;
+  };
+  std::vector<child> children;
+};
+
+enum class entry_type : std::uint8_t { directory, linked_directory, other };
+
+entry_type type_of(int directory, const dirent& entry) noexcept {
+  if (entry.d_type == DT_DIR) return entry_type::directory;
+  if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return entry_type::other;
+  struct stat status{};
+  // A link that leads nowhere is no directory; what is wrong with it shows when its size is asked for.
+  if (::fstatat(directory, entry.d_name, &status, 0) != 0 || !S_ISDIR(status.st_mode)) return entry_type::other;
+  // Where the file system tells no types, any directory may be a link.
+  return entry_type::linked_directory;
+}
+
+// Calls visit(entry, type) for everything in the directory but "." and "..".
+template <class Visit>
+void read_directory(int directory, const std::string& path, const Visit& visit) {
+  descriptor for_stream(::dup(directory));
+  if (for_stream.get() < 0) fail(errno, path);
+  struct closer {
+    void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+  };
+  const std::unique_ptr<DIR, closer> stream(::fdopendir(for_stream.get()));
+  if (!stream) fail(errno, path);
+  static_cast<void>(for_stream.release());  // closedir() closes it.
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) {
+      if (errno != 0) fail(errno, path);
+      return;
+    }
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    visit(*entry, type_of(directory, *entry));
+  }
+}
+
+int open_directory(int at, const std::string& path) noexcept {
+  return ::openat(at, path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void sort_pictures(picture_directory& directory) {
+  std::sort(directory.pictures.begin(), directory.pictures.end(),
+            [&](const picture_directory::picture& a, const picture_directory::picture& b) {
+              return python_less(directory.name(a), directory.name(b));
+            });
+}
+
+class walker {
+ public:
+  walker(const std::string& root, const folder_walk_options& options)
+      : root_(root), options_(options), root_directory_(open_directory(AT_FDCWD, root)) {
+    if (root_directory_.get() < 0) fail(errno, root_);
+    struct stat status{};
+    if (::fstat(root_directory_.get(), &status) != 0) fail(errno, root_);
+    root_identity_ = identity_of(status);
+  }
+
+  std::vector<picture_directory> run(const std::vector<std::string>& starts) {
+    std::vector<std::size_t> level;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      level.push_back(nodes_.size());
+      nodes_.emplace_back().found.path = starts[i];
+      nodes_.back().found.class_index = i;
+    }
+    while (!level.empty()) level = descend(level);
+    std::vector<picture_directory> directories;
+    for (node& done : nodes_) {
+      if (!done.found.pictures.empty()) directories.push_back(std::move(done.found));
+    }
+    nodes_.clear();
+    std::sort(directories.begin(), directories.end(), [](const picture_directory& a, const picture_directory& b) {
+      return a.class_index != b.class_index ? a.class_index < b.class_index : python_less(a.path, b.path);
+    });
+    ask_sizes(directories);
+    return directories;
+  }
+
+ private:
+  // Lists the directories of one level, each by one thread, and returns the next level.
+  std::vector<std::size_t> descend(const std::vector<std::size_t>& level) {
+    for_each_parallel(level.size(), options_.threads, [&](std::size_t i) { list(nodes_[level[i]]); });
+    std::vector<std::size_t> next;
+    for (const std::size_t parent : level) {
+      const std::vector<node::child> children = std::move(nodes_[parent].children);
+      for (const node::child& child : children) {
+        next.push_back(nodes_.size());
+        node& added = nodes_.emplace_back();
+        added.found.path = join(nodes_[parent].found.path, child.name);
+        added.found.class_index = nodes_[parent].found.class_index;
+        added.parent = parent;
+        added.linked = child.linked;
+      }
+    }
+    return next;
+  }
+
+  void list(node& here) const {
+    const std::string path = join(root_, here.found.path);
+    const descriptor directory(open_directory(root_directory_.get(), here.found.path));
+    if (directory.get() < 0) fail(errno, path);
+    struct stat status{};
+    if (::fstat(directory.get(), &status) != 0) fail(errno, path);
+    here.self = identity_of(status);
+    if (here.linked && is_own_ancestor(here)) return;
+    read_directory(directory.get(), path, [&](const dirent& entry, entry_type type) {
+      const std::string_view name = entry.d_name;
+      if (type != entry_type::other) {
+        here.children.push_back({std::string(name), type == entry_type::linked_directory});
+      } else if (has_extension(name, options_.extensions)) {
+        here.found.pictures.push_back(
+            {static_cast<std::uint32_t>(here.found.names.size()), static_cast<std::uint32_t>(name.size()), 0, 0});
+        here.found.names.append(name);
+      }
+    });
+    sort_pictures(here.found);
+  }
+
+  bool is_own_ancestor(const node& here) const noexcept {
+    if (here.self == root_identity_) return true;
+    for (std::size_t i = here.parent; i != no_parent; i = nodes_[i].parent) {
+      if (nodes_[i].self == here.self) return true;
+    }
+    return false;
+  }
+
+  // A flat folder is one directory: its sizes are asked for in portions, so that all threads have something to do.
+  void ask_sizes(std::vector<picture_directory>& directories) const {
+    constexpr std::size_t portion_pictures = 1024;
+    struct portion {
+      std::size_t directory;
+      std::size_t begin;
+    };
+    std::vector<portion> portions;
+    for (std::size_t i = 0; i < directories.size(); ++i) {
+      for (std::size_t begin = 0; begin < directories[i].pictures.size(); begin += portion_pictures) {
+        portions.push_back({i, begin});
+      }
+    }
+    for_each_parallel(portions.size(), options_.threads, [&](std::size_t i) {
+      picture_directory& from = directories[portions[i].directory];
+      const std::size_t end = std::min(portions[i].begin + portion_pictures, from.pictures.size());
+      ask_sizes(from, portions[i].begin, end);
+    });
+  }
+
+  void ask_sizes(picture_directory& from, std::size_t begin, std::size_t end) const {
+    const descriptor directory(open_directory(root_directory_.get(), from.path));
+    if (directory.get() < 0) fail(errno, join(root_, from.path));
+    std::string name;
+    for (std::size_t i = begin; i < end; ++i) {
+      picture_directory::picture& picture = from.pictures[i];
+      name = from.name(picture);
+      struct stat status{};
+      if (::fstatat(directory.get(), name.c_str(), &status, 0) != 0) {
+        // A directory that may be read but not entered; of anything else only this picture suffers.
+        if (errno == EACCES) fail(errno, join(root_, from.path));
+        picture.failure = errno;
+      } else if (!S_ISREG(status.st_mode)) {
+        picture.failure = EISDIR;
+      } else {
+        picture.size_bytes = static_cast<std::uint64_t>(status.st_size);
+      }
+    }
+  }
+
+  const std::string& root_;
+  const folder_walk_options& options_;
+  descriptor root_directory_;
+  identity root_identity_;
+  std::vector<node> nodes_;
+};
+
+}  // namespace
+
+bool has_extension(std::string_view name, const std::vector<std::string>& extensions) noexcept {
+  const auto same_letter = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  return std::any_of(extensions.begin(), extensions.end(), [&](const std::string& extension) {
+    return name.size() >= extension.size() && std::equal(name.end() - static_cast<std::ptrdiff_t>(extension.size()),
+                                                         name.end(), extension.begin(), same_letter);
+  });
+}
+
+folder_listing list_folder(const std::string& root, const folder_walk_options& options) {
+  const descriptor directory(open_directory(AT_FDCWD, root));
+  if (directory.get() < 0) fail(errno, root);
+  struct stat self{};
+  if (::fstat(directory.get(), &self) != 0) fail(errno, root);
+  folder_listing listing;
+  read_directory(directory.get(), root, [&](const dirent& entry, entry_type type) {
+    if (type == entry_type::other) {
+      listing.has_pictures = listing.has_pictures || has_extension(entry.d_name, options.extensions);
+      return;
+    }
+    struct stat status{};
+    const bool leads_back = type == entry_type::linked_directory &&
+                            ::fstatat(directory.get(), entry.d_name, &status, 0) == 0 &&
+                            identity_of(status) == identity_of(self);
+    if (!leads_back) listing.folders.emplace_back(entry.d_name);
+  });
+  std::sort(listing.folders.begin(), listing.folders.end(),
+            [](const std::string& a, const std::string& b) { return python_less(a, b); });
+  return listing;
+}
+
+std::vector<picture_directory> walk_folders(const std::string& root, const std::vector<std::string>& starts,
+                                            const folder_walk_options& options) {
+  return walker(root, options).run(starts);
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,54 @@
+// The pictures below a folder, in torchvision's order, found by several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Pictures of one directory, sorted by name. Names lie in one block: a data set is a million of them.
+struct picture_directory {
+  struct picture {
+    std::uint32_t name_begin = 0;
+    std::uint32_t name_bytes = 0;
+    std::uint64_t size_bytes = 0;
+    int failure = 0;  ///< an errno where there is no such file to read: a link that leads nowhere; EISDIR: not a file
+  };
+  std::string path;  ///< below the root, without a slash at either end; empty: the root itself
+  std::size_t class_index = 0;
+  std::string names;
+  std::vector<picture> pictures;
+
+  [[nodiscard]] std::string_view name(const picture& of) const noexcept {
+    return std::string_view(names).substr(of.name_begin, of.name_bytes);
+  }
+};
+
+struct folder_walk_options {
+  std::vector<std::string> extensions;  ///< lower case, with the dot
+  unsigned threads = 1;
+};
+
+/// What lies directly in a folder: the names of the folders in it (links to folders too, but for those that lead back to
+/// the root), sorted; and whether there are pictures beside them.
+struct folder_listing {
+  std::vector<std::string> folders;
+  bool has_pictures = false;
+};
+[[nodiscard]] folder_listing list_folder(const std::string& root, const folder_walk_options& options);
+
+/// All pictures below root/start for each of `starts` (start i has class_index i; "" is the root itself), directories
+/// in the order (class, path), with sizes. Links are followed; a directory that is one of its own ancestors is left out.
+///   throws   error{errc::not_found}, error{errc::permission}, error{errc::io} with the directory and what to do
+[[nodiscard]] std::vector<picture_directory> walk_folders(const std::string& root,
+                                                          const std::vector<std::string>& starts,
+                                                          const folder_walk_options& options);
+
+/// True where the name ends in one of the extensions, whatever its case.
+[[nodiscard]] bool has_extension(std::string_view name, const std::vector<std::string>& extensions) noexcept;
+
+}  // namespace leat::datasets

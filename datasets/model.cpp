@@ -1,0 +1,96 @@
+#include "datasets/model.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace leat::datasets {
+
+namespace asio = boost::asio;
+
+field_origin dataset_model::origin(std::uint16_t) const noexcept { return field_origin::extents; }
+
+bool dataset_model::makes(std::uint64_t, std::uint16_t field) const noexcept {
+  return origin(field) != field_origin::extents;
+}
+
+std::span<const std::byte> dataset_model::produce(std::uint64_t, std::uint16_t, std::vector<std::byte>&) const {
+  assert(false && "only fields of origin `call` are produced");
+  return {};
+}
+
+asio::awaitable<std::vector<std::byte>> dataset_model::fetch(std::uint64_t, std::uint16_t) const {
+  assert(false && "only fields of origin `awaited` are fetched");
+  co_return std::vector<std::byte>{};
+}
+
+std::optional<std::int64_t> dataset_model::column(std::uint64_t, std::size_t) const { return std::nullopt; }
+
+const std::vector<std::string>& dataset_model::classes() const noexcept {
+  static const std::vector<std::string> none;
+  return none;
+}
+
+const std::vector<std::string>& dataset_model::notes() const noexcept {
+  static const std::vector<std::string> none;
+  return none;
+}
+
+dataset_model::member_path dataset_model::member(std::uint64_t sample, std::uint16_t field) const {
+  return {name(sample), fields()[field].name};
+}
+
+std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std::nullopt; }
+
+std::optional<std::uint16_t> dataset_model::find_field(std::string_view name) const noexcept {
+  const std::span<const field_info> all = fields();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const field_info& field) { return field.name == name; });
+  if (found == all.end()) return std::nullopt;
+  return static_cast<std::uint16_t>(found - all.begin());
+}
+
+std::optional<std::size_t> dataset_model::find_column(std::string_view name) const noexcept {
+  const std::span<const std::string> all = columns();
+  const auto found = std::find(all.begin(), all.end(), name);
+  if (found == all.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - all.begin());
+}
+
+std::optional<std::int64_t> dataset_model::label(std::uint64_t sample) const {
+  const std::optional<std::size_t> found = find_column("cls");
+  return found ? column(sample, *found) : std::nullopt;
+}
+
+defect missing_field(const dataset_model& model, std::uint64_t sample, std::string_view field) {
+  part_list present;
+  model.parts(sample, present);
+  defect result;
+  std::string has;
+  for (const part& each : present) has += (has.empty() ? "" : ", ") + model.fields()[each.field].name;
+  if (!present.empty()) {
+    result.source = present.front().where.source;
+    result.file = present.front().where.file;
+    result.offset = present.front().where.offset;
+  }
+  result.reason =
+      io::str_cat("has no field '", field, "'", has.empty() ? std::string() : io::str_cat(" (it has ", has, ")"));
+  return result;
+}
+
+field_kind kind_of(std::string_view field_name) noexcept {
+  constexpr std::array<std::string_view, 10> pictures = {"jpg", "jpeg", "png",  "ppm",  "bmp",
+                                                         "pgm", "tif",  "tiff", "webp", "jpe"};
+  constexpr std::array<std::string_view, 3> texts = {"txt", "text", "caption"};
+  const std::string_view last = field_name.substr(field_name.rfind('.') + 1);
+  if (std::find(pictures.begin(), pictures.end(), last) != pictures.end()) return field_kind::picture;
+  if (last == "cls" || last == "cls2" || last == "index" || last == "id") return field_kind::label;
+  if (std::find(texts.begin(), texts.end(), last) != texts.end()) return field_kind::text;
+  return field_kind::bytes;
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,245 @@
+// Some samples of a dataset, in an order of their own; and splits, which are subsets drawn by a seed.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <Random123/philox.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <variant>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+// Sample numbers of the whole, as narrow as they can be.
+class sample_choice {
+ public:
+  sample_choice(std::uint64_t first, std::uint64_t count) : first_(first), count_(count) {}
+
+  sample_choice(std::span<const std::uint64_t> samples, std::uint64_t whole) : count_(samples.size()) {
+    if (whole <= std::numeric_limits<std::uint32_t>::max()) {
+      narrow_.reserve(samples.size());
+      for (const std::uint64_t sample : samples) narrow_.push_back(static_cast<std::uint32_t>(sample));
+    } else {
+      wide_.assign(samples.begin(), samples.end());
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+    assert(i < count_);
+    return !narrow_.empty() ? narrow_[i] : !wide_.empty() ? wide_[i] : first_ + i;
+  }
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
+    return narrow_.capacity() * sizeof(std::uint32_t) + wide_.capacity() * sizeof(std::uint64_t);
+  }
+
+ private:
+  std::vector<std::uint32_t> narrow_;
+  std::vector<std::uint64_t> wide_;
+  std::uint64_t first_ = 0;
+  std::uint64_t count_ = 0;
+};
+
+class subset_model final : public dataset_model {
+ public:
+  subset_model(std::shared_ptr<const dataset_model> whole, sample_choice choice)
+      : whole_(std::move(whole)), choice_(std::move(choice)) {
+    fields_.assign(whole_->fields().begin(), whole_->fields().end());
+    count_fields();
+    if (whole_->defects() > 0) {
+      for (std::uint64_t i = 0; i < choice_.size(); ++i) defects_ += whole_->defect_of(choice_[i]).has_value();
+    }
+  }
+
+  std::uint64_t size() const noexcept override { return choice_.size(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
+    return whole_->sources();
+  }
+  std::span<const std::string> columns() const noexcept override { return whole_->columns(); }
+  const std::vector<std::string>& classes() const noexcept override { return whole_->classes(); }
+  const std::vector<std::string>& notes() const noexcept override { return whole_->notes(); }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    whole_->parts(choice_[sample], needs, out);
+  }
+  void parts(std::uint64_t sample, part_list& out) const override { whole_->parts(choice_[sample], out); }
+  field_origin origin(std::uint16_t field) const noexcept override { return whole_->origin(field); }
+  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
+    return whole_->makes(choice_[sample], field);
+  }
+  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                     std::vector<std::byte>& scratch) const override {
+    return whole_->produce(choice_[sample], field, scratch);
+  }
+  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
+    return whole_->fetch(choice_[sample], field);
+  }
+  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+    return whole_->column(choice_[sample], column);
+  }
+  std::string name(std::uint64_t sample) const override { return whole_->name(choice_[sample]); }
+  member_path member(std::uint64_t sample, std::uint16_t field) const override {
+    return whole_->member(choice_[sample], field);
+  }
+  std::uint64_t defects() const noexcept override { return defects_; }
+  std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(choice_[sample]); }
+
+  dataset_memory memory() const override {
+    dataset_memory held = whole_->memory();
+    held.columns += choice_.memory_bytes();
+    return held;
+  }
+
+ private:
+  // What a batch of these samples needs at most is known from these samples alone.
+  void count_fields() {
+    for (std::uint16_t field = 0; field < fields_.size(); ++field) {
+      field_info& info = fields_[field];
+      info.samples = info.bytes_total = 0;
+      if (whole_->origin(field) == field_origin::extents) {
+        info.bytes_max = 0;
+        continue;
+      }
+      for (std::uint64_t i = 0; i < choice_.size(); ++i) info.samples += whole_->makes(choice_[i], field);
+      info.bytes_total = info.samples * info.bytes_max;
+    }
+    part_list parts;
+    std::vector<std::uint64_t> bytes(fields_.size());
+    for (std::uint64_t i = 0; i < choice_.size(); ++i) {
+      parts.clear();
+      whole_->parts(choice_[i], parts);
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        const std::uint16_t number = parts[k].field;
+        bytes[number] += parts[k].where.stored_bytes;
+        const bool more_follow = std::any_of(parts.begin() + static_cast<std::ptrdiff_t>(k) + 1, parts.end(),
+                                             [&](const part& other) { return other.field == number; });
+        if (more_follow) continue;
+        field_info& field = fields_[number];
+        ++field.samples;
+        field.bytes_max = std::max(field.bytes_max, bytes[number]);
+        field.bytes_total += bytes[number];
+        bytes[number] = 0;
+      }
+    }
+  }
+
+  std::shared_ptr<const dataset_model> whole_;
+  sample_choice choice_;
+  std::vector<field_info> fields_;
+  std::uint64_t defects_ = 0;
+};
+
+// Uniform numbers from a seed, the same everywhere and for ever. Philox4x32-10 of Random123.
+class split_draws {
+ public:
+  explicit split_draws(std::uint64_t seed) noexcept
+      : key_{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}} {}
+
+  /// Uniform in 0..n-1, n > 0: the product's high half, with the few words taken out that would favour some values.
+  /// source   D. Lemire, "Fast random integer generation in an interval", 2019
+  [[nodiscard]] std::uint64_t below(std::uint64_t n) noexcept {
+    __extension__ using uint128 = unsigned __int128;
+    const std::uint64_t uneven = (0 - n) % n;
+    for (;;) {
+      const uint128 product = static_cast<uint128>(word()) * n;
+      if (static_cast<std::uint64_t>(product) >= uneven) return static_cast<std::uint64_t>(product >> 64);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t word() noexcept {
+    if (used_ == 2) {
+      block_ = r123::Philox4x32{}({{static_cast<std::uint32_t>(count_), static_cast<std::uint32_t>(count_ >> 32), 0,
+                                    0x73706C74U /* "splt": no other draw in leat has this counter */}},
+                                  key_);
+      ++count_;
+      used_ = 0;
+    }
+    const std::size_t at = 2 * used_++;
+    return std::uint64_t{block_[at]} << 32 | block_[at + 1];
+  }
+
+  r123::Philox4x32::key_type key_;
+  r123::Philox4x32::ctr_type block_{};
+  std::uint64_t count_ = 0;
+  std::size_t used_ = 2;
+};
+
+}  // namespace
+}  // namespace datasets
+
+dataset dataset::subset(std::span<const std::uint64_t> samples) const {
+  for (const std::uint64_t sample : samples) {
+    if (sample < size()) continue;
+    throw error(errc::usage,
+                io::str_cat("a subset asks for sample ", sample, "; the data set has ", size(), ", numbered from 0"));
+  }
+  if (samples.empty()) return slice(0, 0);
+  return dataset(std::make_shared<datasets::subset_model>(model_, datasets::sample_choice(samples, model_->size())));
+}
+
+dataset dataset::subset(std::initializer_list<std::uint64_t> samples) const {
+  return subset(std::span<const std::uint64_t>(samples.begin(), samples.size()));
+}
+
+dataset dataset::slice(std::uint64_t first, std::uint64_t count) const {
+  if (first > size() || count > size() - first) {
+    throw error(errc::usage, io::str_cat("a slice asks for ", count, " samples from ", first, " on; the data set has ",
+                                         size(), ", numbered from 0"));
+  }
+  return dataset(std::make_shared<datasets::subset_model>(model_, datasets::sample_choice(first, count)));
+}
+
+std::vector<dataset> dataset::split(std::uint64_t seed, std::span<const double> fractions) const {
+  const auto n = static_cast<double>(size());
+  std::vector<std::uint64_t> ends;
+  double sum = 0;
+  for (const double fraction : fractions) {
+    if (!(fraction >= 0 && fraction <= 1)) {
+      throw error(errc::usage,
+                  io::str_cat("split: the fraction ", std::to_string(fraction), " is not between 0 and 1"));
+    }
+    sum += fraction;
+    // Three times 1/3 and ten times 0.1 are meant to be the whole, whatever their sum's last bit says.
+    if (sum > 1 + 1e-9) {
+      throw error(errc::usage, io::str_cat("split: the fractions add up to ", std::to_string(sum), ", more than 1"));
+    }
+    ends.push_back(std::min(size(), static_cast<std::uint64_t>(std::llround(n * sum))));
+  }
+  if (sum >= 1 - 1e-9) {
+    ends.back() = size();
+  } else {
+    ends.push_back(size());
+  }
+
+  std::vector<std::uint64_t> order(size());
+  std::iota(order.begin(), order.end(), std::uint64_t{0});
+  datasets::split_draws draws(seed);
+  for (std::uint64_t left = size(); left > 1; --left) std::swap(order[left - 1], order[draws.below(left)]);
+
+  std::vector<dataset> parts;
+  std::uint64_t begin = 0;
+  for (const std::uint64_t end : ends) {
+    const auto from = order.begin() + static_cast<std::ptrdiff_t>(begin);
+    std::sort(from, order.begin() + static_cast<std::ptrdiff_t>(end));
+    parts.push_back(subset(std::span<const std::uint64_t>(order).subspan(begin, end - begin)));
+    begin = end;
+  }
+  return parts;
+}
+
+std::vector<dataset> dataset::split(std::uint64_t seed, std::initializer_list<double> fractions) const {
+  return split(seed, std::span<const double>(fractions.begin(), fractions.size()));
+}
+
+}  // namespace leat

@@ -1,0 +1,212 @@
+// WebDataset shards as a dataset: one table of extents, names left in the shards.
+#include "datasets/blocking_source.hpp"
+#include "datasets/extent_table.hpp"
+#include "datasets/model.hpp"
+#include "datasets/patterns.hpp"
+#include "datasets/tar_index.hpp"
+#include "datasets/tar_walk.hpp"
+#include "datasets/webdataset.hpp"
+#include "io/file_description.hpp"
+#include "io/file_table.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <absl/container/flat_hash_map.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+class tar_model final : public dataset_model {
+ public:
+  tar_model(std::shared_ptr<const io::file_table> files, std::vector<shard_index> shards) : files_(std::move(files)) {
+    std::uint64_t samples = 0;
+    std::uint64_t parts = 0;
+    for (const shard_index& shard : shards) {
+      samples += shard.ends.size();
+      parts += shard.records.size();
+    }
+    table_.reserve(samples, parts);
+    for (shard_index& shard : shards) {
+      take(shard);
+      shard = {};  // One shard at a time is held twice.
+    }
+    sources_.push_back(std::make_shared<io::file_description>(files_));
+  }
+
+  std::uint64_t size() const noexcept override { return table_.size(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  const std::vector<std::string>& notes() const noexcept override { return notes_; }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    append_parts(table_.of(sample), needs, out);
+  }
+  void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
+
+  std::string name(std::uint64_t sample) const override {
+    const extent_table::record& first = table_.of(sample).front();
+    const std::string path = member_name_of(table_.first_part(sample));
+    const std::optional<member_name> split = split_member_name(path);
+    return io::str_cat(files_->path(first.file()), "/", split ? split->key : std::string_view(path));
+  }
+
+  member_path member(std::uint64_t sample, std::uint16_t field) const override {
+    const std::span<const extent_table::record> records = table_.of(sample);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (records[i].field() != field) continue;
+      const std::string path = member_name_of(table_.first_part(sample) + i);
+      const std::optional<member_name> split = split_member_name(path);
+      if (split) return {std::string(split->key), std::string(split->extension)};
+    }
+    return dataset_model::member(sample, field);
+  }
+
+  std::uint64_t defects() const noexcept override { return defects_.size(); }
+  std::optional<defect> defect_of(std::uint64_t sample) const override {
+    const auto found = defects_.find(sample);
+    if (found == defects_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    held.extents = table_.memory_bytes();
+    held.files = files_->memory_bytes();
+    return held;
+  }
+
+ private:
+  void take(const shard_index& shard) {
+    std::vector<std::uint16_t> numbers;  // Of the whole, by the shard's own.
+    for (const std::string& name : shard.fields) numbers.push_back(field_number(name));
+    for (const shard_index::damaged& damage : shard.defects) {
+      const std::uint32_t file = shard.records[shard.ends[damage.sample] - 1].file();
+      defects_.emplace(table_.size() + damage.sample, defect{0, file, damage.offset, damage.reason});
+    }
+    notes_.insert(notes_.end(), shard.notes.begin(), shard.notes.end());
+    std::size_t next = 0;
+    for (const std::uint32_t end : shard.ends) {
+      for (; next < end; ++next) {
+        const extent_table::record& from = shard.records[next];
+        field_info& field = fields_[numbers[from.field()]];
+        ++field.samples;
+        field.bytes_max = std::max(field.bytes_max, from.bytes());
+        field.bytes_total += from.bytes();
+        table_.add({from.offset(), from.bytes(), from.file(), numbers[from.field()]});
+      }
+      table_.end_sample();
+    }
+  }
+
+  std::uint16_t field_number(const std::string& name) {
+    const auto found = numbers_.find(name);
+    if (found != numbers_.end()) return found->second;
+    if (fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
+      throw error(errc::limit,
+                  io::str_cat("more than 65,536 different fields in these shards, '", name,
+                              "' for one: a field is what follows the first dot of a member's name; `leat pack` "
+                              "writes dots inside names as %2E"));
+    }
+    const auto number = static_cast<std::uint16_t>(fields_.size());
+    field_info added;
+    added.name = name;
+    added.kind = kind_of(name);
+    fields_.push_back(std::move(added));
+    numbers_.emplace(name, number);
+    return number;
+  }
+
+  // A member's name stands in its header, which ends where its data begins; but a long name stands in headers before it,
+  // and how many there are shows only from before them. The member before it ends there, or the shard begins.
+  std::string member_name_of(std::uint64_t part) const {
+    const extent_table::record& wanted = table_.records()[part];
+    std::uint64_t offset = 0;
+    if (part > 0 && table_.records()[part - 1].file() == wanted.file()) {
+      offset = table_.records()[part - 1].offset() + tar_padded(table_.records()[part - 1].bytes());
+    }
+    blocking_source source(*sources_.front());
+    tar_walk walk(files_->path(wanted.file()), source.size_bytes(wanted.file()), offset);
+    std::vector<std::byte> window;
+    for (;;) {
+      switch (walk.next()) {
+        case tar_walk::result::member:
+          if (walk.member().data_offset == wanted.offset()) return walk.member().name;
+          break;
+        case tar_walk::result::wants: {
+          window.resize(walk.wants().bytes);
+          const blocking_source::request request{wanted.file(), walk.wants().offset, window};
+          source.read({&request, 1});
+          walk.feed(walk.wants().offset, window);
+          break;
+        }
+        case tar_walk::result::end:
+          throw error(errc::format,
+                      io::str_cat(files_->path(wanted.file()), ": offset ", wanted.offset(),
+                                  ": the member is not there any more; the shard has changed since it was opened"));
+      }
+    }
+  }
+
+  std::shared_ptr<const io::file_table> files_;
+  extent_table table_;
+  std::vector<field_info> fields_;
+  absl::flat_hash_map<std::string, std::uint16_t> numbers_;
+  std::map<std::uint64_t, defect> defects_;
+  std::vector<std::string> notes_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+};
+
+std::shared_ptr<const io::file_table> table_of_shards(const std::vector<std::string>& paths) {
+  auto files = std::make_shared<io::file_table>();
+  for (const std::string& path : paths) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) {
+      const int failure = errno;
+      const errc code = failure == ENOENT || failure == ENOTDIR ? errc::not_found
+                        : failure == EACCES                     ? errc::permission
+                                                                : errc::io;
+      throw error(code,
+                  io::str_cat(path, ": ", std::generic_category().message(failure), "; ", paths.size(),
+                              paths.size() == 1 ? " shard was" : " shards were", " asked for, check the pattern"));
+    }
+    if (S_ISDIR(status.st_mode)) {
+      throw error(errc::usage, io::str_cat(path, ": is a folder; to open the shards in it write '", path, "/*.tar'"));
+    }
+    files->add(path, static_cast<std::uint64_t>(status.st_size));
+  }
+  files->finish();
+  return files;
+}
+
+}  // namespace
+}  // namespace datasets
+
+dataset open_tar(std::span<const std::string> shards, const tar_options& options) {
+  using namespace datasets;
+  std::vector<std::string> paths;
+  for (const std::string& pattern : shards) {
+    for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));
+  }
+  if (paths.empty()) throw error(errc::usage, "no shards were given");
+  const std::shared_ptr<const io::file_table> files = table_of_shards(paths);
+  tar_index_options index_options;
+  if (options.shards_in_flight != 0) index_options.shards_in_flight = options.shards_in_flight;
+  opening_loop loop;
+  std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loop.connector(), index_options);
+  return dataset(std::make_shared<tar_model>(files, std::move(indexes)));
+}
+
+dataset open_tar(const std::string& shards, const tar_options& options) { return open_tar({&shards, 1}, options); }
+
+}  // namespace leat

@@ -1,0 +1,283 @@
+#include "datasets/tar_index.hpp"
+
+#include "async/mutex.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+
+namespace leat::datasets {
+namespace {
+
+// The first read of a shard: as cheap as one block on any drive, and it shows what the shard is made of.
+constexpr std::uint64_t first_window_bytes = 64 << 10;
+// A shard of large members: one page, that of the header; it also holds the small members that follow a large one.
+constexpr std::uint64_t window_bytes_min = 4 << 10;
+constexpr std::uint64_t window_bytes_max = 256 << 10;
+// Members up to this size are cheaper read over than skipped (tests/datasets/tar_index_test.cpp prints both).
+constexpr std::uint64_t stride_read_over_max = 24 << 10;
+
+// Memory for one read at a time, aligned for any rung.
+class window_memory {
+ public:
+  [[nodiscard]] std::span<std::byte> of(std::uint64_t bytes) {
+    if (bytes > bytes_) {
+      memory_.reset(static_cast<std::byte*>(std::aligned_alloc(io::alignment_max_bytes, bytes)));
+      if (!memory_) throw std::bad_alloc();
+      bytes_ = bytes;
+    }
+    return {memory_.get(), bytes};
+  }
+
+ private:
+  struct freed {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, freed> memory_;
+  std::uint64_t bytes_ = 0;
+};
+
+class indexing;
+
+// One shard on its way, then the next. Everything happens on the loop's thread.
+class shard_scan {
+ public:
+  explicit shard_scan(indexing& all) noexcept : all_(all) {
+    open_.owner = this;
+    open_.done = [](io::open_operation& operation) noexcept { static_cast<open_header&>(operation).owner->opened(); };
+    read_.owner = this;
+    read_.done = [](io::read_operation& operation) noexcept {
+      static_cast<read_header&>(operation).owner->have_read();
+    };
+  }
+  shard_scan(const shard_scan&) = delete;
+  shard_scan& operator=(const shard_scan&) = delete;
+
+  /// Takes the next shard, if there is one left that matters.
+  void begin() noexcept;
+
+ private:
+  struct open_header : io::open_operation {
+    shard_scan* owner = nullptr;
+  };
+  struct read_header : io::read_operation {
+    shard_scan* owner = nullptr;
+  };
+
+  void opened() noexcept;
+  void have_read() noexcept;
+  // Walks until bytes are wanted or the shard is done. May throw what is wrong with the shard.
+  void walk_on();
+  void read(const tar_walk::wanted& wanted);
+  [[nodiscard]] std::uint64_t window_bytes() const noexcept;
+  void end_shard() noexcept;
+  void fail(std::exception_ptr what) noexcept;
+  // What throws inside a completion is this shard's failure.
+  template <class Function>
+  void guarded(const Function& function) noexcept;
+
+  indexing& all_;
+  std::uint32_t file_ = 0;
+  open_header open_;
+  read_header read_;
+  window_memory memory_;
+  std::optional<tar_walk> walk_;
+  std::optional<shard_grouper> grouper_;
+  std::uint64_t members_ = 0;
+};
+
+// All shards. Created and awaited by the caller's thread, run on the loop's.
+class indexing {
+ public:
+  indexing(const io::source_description& shards, io::connector& loop, const tar_index_options& options)
+      : shards_(shards), loop_(loop), indexes_(shards.files()), failed_file_(shards.files()) {
+    const std::uint32_t scans = std::clamp<std::uint32_t>(options.shards_in_flight, 1, std::max(1U, shards.files()));
+    for (std::uint32_t i = 0; i < scans; ++i) scans_.push_back(std::make_unique<shard_scan>(*this));
+  }
+
+  std::vector<shard_index> run() {
+    source_ = shards_.connect(loop_);
+    loop_.post([](void* self) noexcept { static_cast<indexing*>(self)->start(); }, this);
+    {
+      async::mutex_lock lock(mutex_);
+      while (!finished_) finished_condition_.wait(mutex_);
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(indexes_);
+  }
+
+  [[nodiscard]] const tar_index_report& report() const noexcept { return report_; }
+
+  // Below: the loop's thread.
+
+  [[nodiscard]] io::source& source() noexcept { return *source_; }
+  [[nodiscard]] const io::source_description& shards() const noexcept { return shards_; }
+  [[nodiscard]] tar_index_report& counts() noexcept { return report_; }
+
+  /// The next shard to walk. After a failure only those before it matter: one of them may fail too, and then it is the
+  /// one to report.
+  [[nodiscard]] std::optional<std::uint32_t> take() noexcept {
+    if (next_file_ >= failed_file_) return std::nullopt;
+    return next_file_++;
+  }
+  [[nodiscard]] bool matters(std::uint32_t file) const noexcept { return file < failed_file_; }
+
+  void store(std::uint32_t file, shard_index index) noexcept { indexes_[file] = std::move(index); }
+
+  void fail(std::uint32_t file, std::exception_ptr what) noexcept {
+    if (file >= failed_file_) return;
+    failed_file_ = file;
+    failure_ = std::move(what);
+  }
+
+  void ended() noexcept {
+    if (--running_ > 0) return;
+    // Not from within a completion: the source is still in the middle of handing it out.
+    loop_.post([](void* self) noexcept { static_cast<indexing*>(self)->finish(); }, this);
+  }
+
+ private:
+  void start() noexcept {
+    running_ = scans_.size() + 1;  // This call counts as one, so that none of them can be the last before all began.
+    for (const std::unique_ptr<shard_scan>& scan : scans_) scan->begin();
+    ended();
+  }
+
+  void finish() noexcept {
+    source_.reset();
+    async::mutex_lock lock(mutex_);
+    finished_ = true;
+    // Under the lock: the waiter destroys all this as soon as it may go on.
+    finished_condition_.notify_all();
+  }
+
+  const io::source_description& shards_;
+  io::connector& loop_;
+  std::unique_ptr<io::source> source_;
+  std::vector<std::unique_ptr<shard_scan>> scans_;
+  std::vector<shard_index> indexes_;
+  tar_index_report report_;
+  std::uint32_t next_file_ = 0;
+  std::uint32_t failed_file_;
+  std::exception_ptr failure_;
+  std::size_t running_ = 0;
+  async::mutex mutex_;
+  async::condition_variable finished_condition_;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+template <class Function>
+void shard_scan::guarded(const Function& function) noexcept {
+  try {
+    function();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void shard_scan::begin() noexcept {
+  const std::optional<std::uint32_t> file = all_.take();
+  if (!file) {
+    all_.ended();
+    return;
+  }
+  file_ = *file;
+  open_.file = file_;
+  open_.failure = 0;
+  guarded([&] { all_.source().start(open_); });
+}
+
+void shard_scan::opened() noexcept {
+  guarded([&] {
+    if (open_.failure != 0) throw all_.source().explain(open_);
+    std::string path = all_.shards().file_name(file_);
+    if (open_.size_bytes == 0) {
+      throw error(errc::format, path + ": offset 0: the shard is empty, not even an archive's end; write it again");
+    }
+    walk_.emplace(path, open_.size_bytes);
+    grouper_.emplace(std::move(path), file_);
+    members_ = 0;
+    walk_on();
+  });
+}
+
+void shard_scan::walk_on() {
+  while (all_.matters(file_)) {
+    switch (walk_->next()) {
+      case tar_walk::result::member:
+        grouper_->add(walk_->member());
+        ++members_;
+        break;
+      case tar_walk::result::wants:
+        read(walk_->wants());
+        return;
+      case tar_walk::result::end:
+        all_.store(file_, grouper_->finish(*walk_));
+        end_shard();
+        return;
+    }
+  }
+  end_shard();
+}
+
+// How much to read where a header is wanted. Its neighbourhood too where members are small on the average so far.
+std::uint64_t shard_scan::window_bytes() const noexcept {
+  if (members_ == 0) return first_window_bytes;
+  const std::uint64_t stride = walk_->position() / members_;
+  return stride <= stride_read_over_max ? window_bytes_max : window_bytes_min;
+}
+
+void shard_scan::read(const tar_walk::wanted& wanted) {
+  // A whole number of pages from the page that the header begins in, so that nothing is read twice or rounded up.
+  const std::uint64_t begin = wanted.offset / window_bytes_min * window_bytes_min;
+  std::uint64_t end = std::max(wanted.offset + wanted.bytes, begin + window_bytes());
+  end = std::min((end + window_bytes_min - 1) / window_bytes_min * window_bytes_min, open_.size_bytes);
+  read_.file = file_;
+  read_.offset = begin;
+  read_.bytes = end - begin;
+  read_.into = {memory_.of(io::aligned_bytes(begin, end - begin)), io::space::no_piece};
+  read_.data = {};
+  read_.failure = 0;
+  io::read_operation* const operations[] = {&read_};
+  all_.source().start(operations);
+  ++all_.counts().reads;
+  all_.counts().bytes += read_.bytes;
+}
+
+void shard_scan::have_read() noexcept {
+  guarded([&] {
+    if (read_.failure != 0) throw all_.source().explain(read_);
+    walk_->feed(read_.offset, read_.data);
+    walk_on();
+  });
+}
+
+void shard_scan::end_shard() noexcept {
+  all_.counts().members += members_;
+  walk_.reset();
+  grouper_.reset();
+  begin();
+}
+
+void shard_scan::fail(std::exception_ptr what) noexcept {
+  all_.fail(file_, std::move(what));
+  end_shard();
+}
+
+}  // namespace
+
+std::vector<shard_index> index_tar_shards(const io::source_description& shards, io::connector& loop,
+                                          const tar_index_options& options, tar_index_report* report) {
+  indexing all(shards, loop, options);
+  std::vector<shard_index> indexes = all.run();
+  if (report != nullptr) *report = all.report();
+  return indexes;
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,31 @@
+// The headers of many shards, read through a source: each shard is a walk that waits for one read at a time, and as many
+// shards as the drive needs are walked at once on the loop's thread.
+#pragma once
+
+#include "datasets/webdataset.hpp"
+#include "io/source.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace leat::datasets {
+
+struct tar_index_options {
+  std::uint32_t shards_in_flight = 64;
+};
+
+/// What reading the headers took.
+struct tar_index_report {
+  std::uint64_t reads = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t members = 0;
+};
+
+/// Indexes every file of `shards` as a tar archive. Blocks the calling thread, which must not be the loop's.
+///   returns   one index per file, in order
+///   throws    what the first shard that failed threw, first in the list and not in time
+[[nodiscard]] std::vector<shard_index> index_tar_shards(const io::source_description& shards, io::connector& loop,
+                                                        const tar_index_options& options,
+                                                        tar_index_report* report = nullptr);
+
+}  // namespace leat::datasets

@@ -1,0 +1,168 @@
+#include "datasets/tar_walk.hpp"
+
+#include "io/text.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+// Names and pax records are read whole. Linux paths end at 4 KiB; a pax header that needs more than this is an attack.
+constexpr std::uint64_t extension_bytes_max = std::uint64_t{1} << 20;
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// What a file that is no tar begins with, as far as people give it to a tar reader.
+std::string_view compression_of(std::span<const std::byte> block) {
+  const std::string_view text = as_text(block);
+  if (text.starts_with("\x1f\x8b")) return "gzip";
+  if (text.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+  if (text.starts_with("BZh")) return "bzip2";
+  if (text.starts_with(std::string_view("\xfd\x37zXZ\0", 6))) return "xz";
+  return {};
+}
+
+}  // namespace
+
+tar_walk::tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset)
+    : path_(std::move(path)), file_bytes_(file_bytes), position_(offset) {}
+
+void tar_walk::feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+  window_offset_ = offset;
+  window_ = bytes;
+}
+
+void tar_walk::fail(errc code, std::uint64_t offset, const std::string& what) const {
+  throw error(code, io::str_cat(path_, ": offset ", offset, ": ", what));
+}
+
+std::optional<std::span<const std::byte>> tar_walk::at(std::uint64_t offset, std::uint64_t bytes) {
+  if (offset >= window_offset_ && offset - window_offset_ <= window_.size() &&
+      bytes <= window_.size() - (offset - window_offset_)) {
+    return window_.subspan(offset - window_offset_, bytes);
+  }
+  wants_ = {offset, bytes};
+  return std::nullopt;
+}
+
+tar_walk::result tar_walk::cut(std::uint64_t offset) {
+  cut_in_header_ = true;
+  end_ = file_bytes_;
+  position_ = offset;
+  return result::end;
+}
+
+std::uint64_t tar_walk::bytes_after_end() const noexcept {
+  // Two zero blocks end an archive, and writers fill up their last record: 20 blocks unless told otherwise.
+  constexpr std::uint64_t record_bytes = 20 * tar_block_bytes;
+  if (!end_ || *end_ >= file_bytes_) return 0;
+  const std::uint64_t after = file_bytes_ - *end_;
+  return after <= record_bytes + tar_block_bytes ? 0 : after;
+}
+
+tar_walk::result tar_walk::next() {
+  if (end_) return result::end;
+  for (;;) {
+    if (position_ >= file_bytes_) {
+      if (first_header_) return cut(*first_header_);  // A long name with nobody to bear it.
+      end_ = file_bytes_;
+      return result::end;
+    }
+    if (file_bytes_ - position_ < tar_block_bytes) return cut(first_header_.value_or(position_));
+    const std::uint64_t offset = position_;
+    const auto block = at(offset, tar_block_bytes);
+    if (!block) return result::wants;
+
+    tar_header header;
+    std::string reason;
+    switch (read_tar_block(*block, header, reason)) {
+      case tar_block::zeros:
+        end_ = offset;
+        return result::end;
+      case tar_block::damaged:
+        if (offset == 0) {
+          if (const std::string_view compression = compression_of(*block); !compression.empty()) {
+            fail(errc::unsupported, 0,
+                 io::str_cat("this is ", compression,
+                             "-compressed, and leat reads samples of shards in any order: decompress the shard first"));
+          }
+          fail(errc::format, 0, "no tar archive: its first header is not one");
+        }
+        fail(errc::format, offset,
+             io::str_cat("a tar header was expected here: ", reason, "; compare the shard with its original"));
+      case tar_block::header:
+        break;
+    }
+    if (!first_header_) first_header_ = offset;
+    if (header.type == 'L' || header.type == 'K' || header.type == 'x' || header.type == 'X' || header.type == 'g') {
+      if (header.size_bytes > extension_bytes_max) {
+        fail(errc::format, offset,
+             io::str_cat("an extended header of ", header.size_bytes, " bytes; 1 MiB is the most"));
+      }
+      if (header.size_bytes > file_bytes_ - offset - tar_block_bytes) return cut(*first_header_);
+      if (!take_extension(header, offset)) return result::wants;
+      continue;
+    }
+    take_member(header, offset);
+    return result::member;
+  }
+}
+
+// Returns false where the extension's content has to be fetched first; then nothing has changed.
+bool tar_walk::take_extension(const tar_header& header, std::uint64_t offset) {
+  const auto whole = at(offset, tar_block_bytes + header.size_bytes);
+  if (!whole) return false;
+  const std::string_view content = as_text(whole->subspan(tar_block_bytes));
+  std::string reason;
+  if (header.type == 'L') {
+    long_name_ = content.substr(0, content.find('\0'));
+  } else if (header.type == 'g') {
+    pax_records records;
+    if (!read_pax_records(content, records, reason)) fail(errc::format, offset, reason);
+    global_.update(records);
+    first_header_.reset();  // It belongs to nobody in particular.
+  } else if (header.type != 'K') {
+    if (!read_pax_records(content, local_, reason)) fail(errc::format, offset, reason);
+  }
+  position_ = offset + tar_block_bytes + tar_padded(header.size_bytes);
+  return true;
+}
+
+void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
+  pax_records records = global_;
+  records.update(local_);
+  member_.name = records.path ? std::move(*records.path) : long_name_ ? std::move(*long_name_) : std::move(header.name);
+  member_.type = header.type;
+  member_.is_file = header.is_file();
+  member_.header_offset = *first_header_;
+  member_.data_offset = offset + tar_block_bytes;
+  member_.size_bytes = header.size_bytes;
+  if (records.size_bytes && (header.type < '1' || header.type > '6')) member_.size_bytes = *records.size_bytes;
+
+  if (header.type == 'S' || (records.sparse && member_.is_file)) {
+    fail(errc::unsupported, offset,
+         io::str_cat("member '", member_.name, "' is sparse; write the archive again without tar's --sparse"));
+  }
+  if (header.type == '1') {
+    fail(errc::unsupported, offset,
+         io::str_cat("member '", member_.name, "' is a hard link to '", header.link_name,
+                     "' and has no bytes of its own; write the archive again with tar's --hard-dereference"));
+  }
+  if (header.type == 'M') {
+    fail(errc::unsupported, offset,
+         io::str_cat("member '", member_.name, "' goes on from another volume; join the volumes first"));
+  }
+  // Not (data_offset + size > file): a size near 2^64 would wrap around.
+  member_.cut = member_.size_bytes > file_bytes_ - member_.data_offset;
+  position_ = member_.cut ? file_bytes_ : std::min(file_bytes_, member_.data_offset + tar_padded(member_.size_bytes));
+  if (member_.cut) end_ = file_bytes_;
+  first_header_.reset();
+  long_name_.reset();
+  local_ = {};
+}
+
+}  // namespace leat::datasets

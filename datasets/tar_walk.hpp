@@ -1,0 +1,89 @@
+// From header to header through a tar archive, without its bodies. The walk asks for bytes and never reads any itself:
+// who drives it may hold hundreds of shards in flight on one thread, or one in memory.
+#pragma once
+
+#include "datasets/tar_header.hpp"
+
+#include <leat/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace leat::datasets {
+
+/// A member of an archive, of any type, long names and pax records applied.
+///   header_offset   of its first header block, the extended ones included
+///   cut             the archive ends before the content does
+struct tar_member {
+  std::string name;
+  char type = '0';
+  bool is_file = false;
+  std::uint64_t header_offset = 0;
+  std::uint64_t data_offset = 0;
+  std::uint64_t size_bytes = 0;
+  bool cut = false;
+};
+
+class tar_walk {
+ public:
+  /// Bytes that must be at hand before the walk can go on.
+  struct wanted {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  enum class result : std::uint8_t {
+    member,  ///< member() is the next one
+    wants,   ///< feed() it wants() first
+    end      ///< the archive's end: a zero block, the file's end, or a cut
+  };
+
+  /// `path` is for messages; the walk starts at `offset`, which must be a header's.
+  tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset = 0);
+
+  /// The window that next() may look at, until the next feed(): bytes of the file from `offset` on.
+  void feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
+
+  /// Goes to the next member.
+  ///   throws   error{errc::format} a damaged header, with path and offset; error{errc::unsupported} sparse members, hard
+  ///            links, volumes of a multi-volume archive, and archives that are compressed
+  [[nodiscard]] result next();
+
+  [[nodiscard]] const wanted& wants() const noexcept { return wants_; }
+  [[nodiscard]] const tar_member& member() const noexcept { return member_; }
+
+  /// Where the next header lies.
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+
+  /// Set at the end when the file ends within a header: what is missing behind it nobody can know.
+  [[nodiscard]] bool cut_in_header() const noexcept { return cut_in_header_; }
+  /// At the end: bytes behind the archive's end, the padding of its last record not counted.
+  [[nodiscard]] std::uint64_t bytes_after_end() const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<std::span<const std::byte>> at(std::uint64_t offset, std::uint64_t bytes);
+  [[nodiscard]] bool take_extension(const tar_header& header, std::uint64_t offset);
+  void take_member(tar_header& header, std::uint64_t offset);
+  [[noreturn]] void fail(errc code, std::uint64_t offset, const std::string& what) const;
+  [[nodiscard]] result cut(std::uint64_t offset);
+
+  std::string path_;
+  std::uint64_t file_bytes_;
+  std::uint64_t position_;
+  std::uint64_t window_offset_ = 0;
+  std::span<const std::byte> window_;
+  wanted wants_;
+  tar_member member_;
+  pax_records global_;
+  // Of the member to come.
+  std::optional<std::uint64_t> first_header_;
+  std::optional<std::string> long_name_;
+  pax_records local_;
+  std::optional<std::uint64_t> end_;
+  bool cut_in_header_ = false;
+};
+
+}  // namespace leat::datasets

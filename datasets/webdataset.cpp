@@ -1,0 +1,140 @@
+#include "datasets/webdataset.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace leat::datasets {
+
+std::optional<member_name> split_member_name(std::string_view path) noexcept {
+  const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0.
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos) return std::nullopt;
+  if (dot == base) {
+    // ".jpg": the expression's key needs a character that is no dot, and takes "directory/" where its name has no dot.
+    if (base == 0) return std::nullopt;
+    const std::size_t last_slash = base - 1;
+    const std::size_t directory = last_slash == 0 ? 0 : path.rfind('/', last_slash - 1) + 1;
+    if (path.substr(directory, last_slash - directory).find('.') != std::string_view::npos) return std::nullopt;
+  }
+  return member_name{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+bool is_archive_metadata(std::string_view path) noexcept {
+  const std::string_view first = path.substr(0, path.find('/'));
+  return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& letter : lower) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return lower;
+}
+
+void shard_grouper::mark_defect(std::uint64_t offset, std::string reason) {
+  const std::uint64_t sample = index_.ends.size();
+  // The first thing that is wrong with a sample is the one to know.
+  if (!index_.defects.empty() && index_.defects.back().sample == sample) return;
+  index_.defects.push_back({sample, offset, std::move(reason)});
+}
+
+std::uint16_t shard_grouper::field_number(std::string_view extension) {
+  std::string field = lower_case(extension);
+  const auto found = numbers_.find(field);
+  if (found != numbers_.end()) return found->second;
+  if (index_.fields.size() > std::numeric_limits<std::uint16_t>::max()) {
+    throw error(errc::limit,
+                io::str_cat(path_, ": more than 65,536 different fields, '", field,
+                            "' for one: a field is what follows the first dot of a member's name, so names with "
+                            "dots in them make a field each; `leat pack` writes such dots as %2E"));
+  }
+  const auto number = static_cast<std::uint16_t>(index_.fields.size());
+  index_.fields.push_back(field);
+  numbers_.emplace(std::move(field), number);
+  return number;
+}
+
+void shard_grouper::end_sample() {
+  if (!open_) return;
+  index_.ends.push_back(static_cast<std::uint32_t>(index_.records.size()));
+  open_ = false;
+}
+
+void shard_grouper::add(const tar_member& member) {
+  if (!member.is_file) {
+    if (member.type != '5') ++index_.members_skipped;
+    if (member.type == '2') ++index_.links_skipped;
+    return;
+  }
+  if (is_archive_metadata(member.name)) return;
+  const std::optional<member_name> name = split_member_name(member.name);
+  if (!name) {
+    ++index_.members_skipped;
+    if (member.cut)
+      index_.notes.push_back(
+          io::str_cat(path_, ": ends inside member '", member.name, "' at offset ", member.data_offset));
+    return;
+  }
+  if (!open_ || name->key != key_) {
+    end_sample();
+    open_ = true;
+    key_ = name->key;
+    begin_ = index_.records.size();
+  }
+  if (!extent_table::fits(member.data_offset, member.cut ? 0 : member.size_bytes, file_)) {
+    throw error(errc::limit,
+                io::str_cat(path_, ": member '", member.name, "' of ", member.size_bytes, " bytes at offset ",
+                            member.data_offset, " is beyond what leat indexes: 1 TiB, in a shard of 256 TiB"));
+  }
+  const std::uint16_t field = field_number(name->extension);
+  for (std::size_t i = begin_; i < index_.records.size(); ++i) {
+    if (index_.records[i].field() != field) continue;
+    mark_defect(member.header_offset,
+                io::str_cat("has the field '", index_.fields[field], "' twice: at offset ", index_.records[i].offset(),
+                            " and again, as '", member.name, "', at ", member.data_offset));
+    return;
+  }
+  if (member.cut) {
+    mark_defect(member.data_offset,
+                io::str_cat("the shard ends inside '", member.name, "', which has ", member.size_bytes,
+                            " bytes from offset ", member.data_offset, " on: it was cut"));
+    // It keeps its place among the sample's fields, without a byte that anybody could read.
+    index_.records.emplace_back(member.data_offset, 0, file_, field);
+    return;
+  }
+  index_.records.emplace_back(member.data_offset, member.size_bytes, file_, field);
+}
+
+shard_index shard_grouper::finish(const tar_walk& walk) {
+  if (walk.cut_in_header()) {
+    const std::string what = io::str_cat("the shard ends inside a header at offset ", walk.position(), ": it was cut");
+    if (!open_)
+      throw error(errc::format, io::str_cat(path_, ": offset ", walk.position(), ": ", what, "; copy it again"));
+    mark_defect(walk.position(), io::str_cat(what, ", and this sample may lack what came next"));
+    index_.notes.push_back(io::str_cat(path_, ": ", what));
+  }
+  end_sample();
+  if (!index_.defects.empty() && index_.defects.back().sample + 1 == index_.ends.size() && !walk.cut_in_header()) {
+    const shard_index::damaged& last = index_.defects.back();
+    if (last.reason.starts_with("the shard ends")) index_.notes.push_back(io::str_cat(path_, ": ", last.reason));
+  }
+  if (const std::uint64_t after = walk.bytes_after_end(); after > 0) {
+    index_.notes.push_back(io::str_cat(path_, ": ", after,
+                                       " bytes after the archive's end are not read, as by tar (archives that were "
+                                       "concatenated need `tar --concatenate`)"));
+  }
+  if (index_.members_skipped > 0) {
+    std::string note = io::str_cat(path_, ": ", index_.members_skipped, " members skipped that belong to no sample");
+    if (index_.links_skipped > 0) note += io::str_cat(", ", index_.links_skipped, " symbolic links among them");
+    index_.notes.push_back(std::move(note));
+  }
+  index_.records.shrink_to_fit();
+  return std::move(index_);
+}
+
+}  // namespace leat::datasets
