@@ -110,7 +110,6 @@ class arena {
   const std::uint32_t pieces_max_;
   const std::unique_ptr<piece_entry[]> pieces_;
   std::atomic<std::size_t> populated_{0};
-  std::atomic<bool> refused_huge_{false};
 
   mutable async::mutex mutex_;
   std::vector<mapping> mappings_ ABSL_GUARDED_BY(mutex_);

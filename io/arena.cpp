@@ -1,0 +1,214 @@
+#include "io/arena.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14
+#endif
+
+namespace leat::io {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+// One region for each pool; each may leave most of its last piece unused.
+constexpr std::uint32_t regions_max = 16;
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::uint32_t count_pieces(std::size_t bytes) {
+  return static_cast<std::uint32_t>(round_up(bytes, arena::piece_bytes) / arena::piece_bytes);
+}
+
+/// Why huge pages were refused, as far as the system says.
+std::string why_no_huge_pages() {
+  std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  if (!std::getline(setting, line)) return "this kernel has no transparent huge pages";
+  if (line.find("[never]") != std::string::npos) {
+    return "transparent huge pages are off; try `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`";
+  }
+  if (::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1) return "prctl(PR_SET_THP_DISABLE) is in force for this process";
+  return "the kernel found no free huge pages (fragmented memory); try `echo 1 > /proc/sys/vm/compact_memory`";
+}
+
+/// AnonHugePages of what lies between `begin` and `end`. Our mappings stand between guard pages, so none of these
+/// areas reaches beyond.
+std::size_t huge_bytes_between(std::uintptr_t begin, std::uintptr_t end, std::ifstream& maps) {
+  maps.clear();
+  maps.seekg(0);
+  std::size_t bytes = 0;
+  bool inside = false;
+  std::string line;
+  while (std::getline(maps, line)) {
+    unsigned long area_begin = 0;
+    unsigned long area_end = 0;
+    std::size_t kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &area_begin, &area_end) == 2) {
+      inside = area_begin >= begin && area_end <= end;
+    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %zu kB", &kib) == 1) {
+      bytes += kib * 1024;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+arena::arena(arena_options options)
+    : options_(std::move(options)),
+      pieces_max_(count_pieces(options_.bytes_max) + regions_max),
+      pieces_(std::make_unique<piece_entry[]>(pieces_max_)) {}
+
+arena::~arena() {
+  if (options_.unpin) {
+    for (std::uint32_t i = pieces_max_; i-- > 0;) {
+      if (const std::span<std::byte> memory = piece(i); !memory.empty()) options_.unpin(memory);
+    }
+  }
+  for (const mapping& mapped : mappings_) ::munmap(mapped.begin, mapped.bytes);
+}
+
+arena::region arena::reserve(std::size_t bytes) {
+  bytes = round_up(std::max<std::size_t>(bytes, 1), page_bytes);
+  const std::uint32_t pieces = count_pieces(bytes);
+  const async::mutex_lock lock(mutex_);
+  if (bytes > round_up(options_.bytes_max, page_bytes) - reserved_ || pieces > pieces_max_ - pieces_reserved_) {
+    throw error(errc::limit, str_cat("an arena of ", options_.bytes_max, " bytes with ", reserved_,
+                                     " bytes given out has no room for ", bytes, "; give it more"));
+  }
+
+  // Room to begin on a multiple of the piece, and a guard page on each side: who runs over faults at once, and the
+  // kernel never joins our memory with a neighbour's.
+  const std::size_t mapped_bytes = page_bytes + piece_bytes + bytes + page_bytes;
+  void* const mapped = ::mmap(nullptr, mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    throw error(errc::limit, str_cat("mmap of ", mapped_bytes, " bytes: ", std::strerror(errno),
+                                     "; ask for less memory, or raise `ulimit -v`"));
+  }
+  auto* const first = static_cast<std::byte*>(mapped);
+  const auto address = reinterpret_cast<std::uintptr_t>(first) + page_bytes;
+  std::byte* const begin = first + page_bytes + (round_up(address, piece_bytes) - address);
+  if (::mprotect(begin, bytes, PROT_READ | PROT_WRITE) != 0) {
+    const int failure = errno;
+    ::munmap(mapped, mapped_bytes);
+    throw error(errc::limit, str_cat("memory of ", bytes, " bytes: ", std::strerror(failure),
+                                     "; ask for less, or see vm.overcommit_memory in sysctl(8)"));
+  }
+  // Neither may be there (an old kernel, a sandbox); the report says what came of it.
+  ::madvise(begin, bytes, options_.pages == huge_pages::off ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+  ::madvise(begin, bytes, MADV_DONTFORK);
+
+  mappings_.push_back({first, mapped_bytes});
+  const region reserved{{begin, bytes}, pieces_reserved_};
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    const std::size_t offset = std::size_t{i} * piece_bytes;
+    pieces_[pieces_reserved_ + i].memory = reserved.bytes.subspan(offset, std::min(piece_bytes, bytes - offset));
+  }
+  reserved_ += bytes;
+  pieces_reserved_ += pieces;
+  return reserved;
+}
+
+void arena::populate(const region& whole, std::span<const std::byte> part) {
+  assert(!part.empty() && part.data() >= whole.bytes.data());
+  const auto offset = static_cast<std::size_t>(part.data() - whole.bytes.data());
+  const std::size_t first = offset / piece_bytes;
+  const std::size_t last = (offset + part.size() - 1) / piece_bytes;
+  for (std::size_t i = first; i <= last; ++i) {
+    piece_entry& entry = pieces_[whole.first_piece + i];
+    for (;;) {
+      state now = entry.now.load(std::memory_order_acquire);
+      if (now == state::ready) break;
+      if (now == state::populating) {
+        entry.now.wait(now, std::memory_order_acquire);
+        continue;
+      }
+      if (!entry.now.compare_exchange_strong(now, state::populating, std::memory_order_acquire)) continue;
+      try {
+        fault_in(entry.memory);
+      } catch (...) {
+        entry.now.store(state::untouched, std::memory_order_release);
+        entry.now.notify_all();
+        throw;
+      }
+      entry.now.store(state::ready, std::memory_order_release);
+      entry.now.notify_all();
+    }
+  }
+}
+
+void arena::fault_in(std::span<std::byte> memory) {
+  int result = 0;
+  do {
+    result = ::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE);
+  } while (result != 0 && (errno == EAGAIN || errno == EINTR));
+  if (result != 0 && errno == EINVAL) {  // before Linux 5.14
+    for (std::size_t i = 0; i < memory.size(); i += page_bytes) {
+      *static_cast<volatile std::byte*>(memory.data() + i) = std::byte{0};
+    }
+  } else if (result != 0) {
+    throw error(errc::limit, str_cat("faulting in ", memory.size(), " bytes: ", std::strerror(errno),
+                                     "; the machine or its cgroup is out of memory: lower the memory budget"));
+  }
+  populated_.fetch_add(memory.size(), std::memory_order_relaxed);
+  if (options_.pages == huge_pages::on) {
+    const page_report got = report();
+    // The last piece of a region need not end on a huge page.
+    if (got.bytes_huge + memory.size() % huge_page_bytes < got.bytes_populated / huge_page_bytes * huge_page_bytes) {
+      throw error(errc::unsupported, str_cat("huge_pages = on, and of ", got.bytes_populated, " bytes only ",
+                                             got.bytes_huge, " are in huge pages: ", why_no_huge_pages()));
+    }
+  }
+  if (options_.pin) options_.pin(memory);
+}
+
+std::span<std::byte> arena::piece(std::uint32_t number) const noexcept {
+  if (number >= pieces_max_) return {};
+  const piece_entry& entry = pieces_[number];
+  return entry.now.load(std::memory_order_acquire) == state::ready ? entry.memory : std::span<std::byte>();
+}
+
+arena::page_report arena::report() const {
+  std::vector<mapping> mappings;
+  {
+    const async::mutex_lock lock(mutex_);
+    mappings = mappings_;
+  }
+  page_report made;
+  made.bytes_populated = bytes_populated();
+  std::ifstream maps("/proc/self/smaps");
+  for (const mapping& mapped : mappings) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(mapped.begin);
+    made.bytes_huge += huge_bytes_between(begin, begin + mapped.bytes, maps);
+  }
+  if (options_.pages == huge_pages::off) {
+    made.pages = {"off", "asked for"};
+  } else if (made.bytes_populated == 0) {
+    made.pages = {"on", "asked for; no memory was needed yet"};
+  } else if (made.bytes_huge == 0) {
+    made.pages = {"off", why_no_huge_pages()};
+  } else if (made.bytes_huge + mappings.size() * huge_page_bytes < made.bytes_populated) {
+    made.pages = {"partly",
+                  str_cat(made.bytes_huge >> 20, " of ", made.bytes_populated >> 20, " MiB: ", why_no_huge_pages())};
+  } else {
+    made.pages = {"on", str_cat(made.bytes_huge >> 20, " MiB")};
+  }
+  return made;
+}
+
+}  // namespace leat::io
