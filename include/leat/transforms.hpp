@@ -18,7 +18,7 @@ namespace transforms {
 struct random_resized_crop {
   int height = 224;
   int width = 224;
-  std::array<double, 2> scale = {0.08, 1.0};              ///< share of the picture's area
+  std::array<double, 2> scale = {0.08, 1.0};             ///< share of the picture's area
   std::array<double, 2> ratio = {3.0 / 4.0, 4.0 / 3.0};  ///< width / height
   filter how = filter::bilinear;
 };

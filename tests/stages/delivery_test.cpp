@@ -1,0 +1,218 @@
+#include "stages/delivery.hpp"
+
+#include "tests/support/seeds.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+namespace asio = boost::asio;
+
+// A trainer on a context of its own, one turn at a time.
+class consumer {
+ public:
+  struct result {
+    bool completed = false;
+    std::exception_ptr failure;
+    std::optional<batch> got;
+  };
+
+  explicit consumer(delivery& from) : from_(from) {}
+
+  std::shared_ptr<result> next(asio::cancellation_slot slot = {}) {
+    auto into = std::make_shared<result>();
+    auto handler = asio::bind_cancellation_slot(
+        slot, asio::bind_executor(context_, [into](std::exception_ptr failure, std::optional<batch> got) {
+          into->completed = true;
+          into->failure = failure;
+          into->got = std::move(got);
+        }));
+    from_.next(delivery::next_completion(std::move(handler)));
+    return into;
+  }
+
+  void turn() {
+    context_.restart();
+    context_.poll();
+  }
+
+ private:
+  asio::io_context context_;
+  delivery& from_;
+};
+
+delivery_item item_of(std::uint64_t index) {
+  delivery_item item;
+  item.finished = std::make_unique<batch::state>();
+  item.finished->index = index;
+  item.finished->layout = std::make_shared<const batch_layout>(std::vector<output_spec>{}, 1);
+  item.planned = 2;
+  item.samples = 2;
+  return item;
+}
+
+errc code_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& known) {
+    return known.code();
+  }
+}
+
+TEST(delivery, hands_out_in_order_what_arrives_in_any) {
+  leat::testing::for_each_seed(200, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    delivery line{journal()};
+    consumer trainer(line);
+    std::vector<std::uint64_t> places(12);
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
+    std::shuffle(places.begin(), places.end(), random);
+
+    std::vector<std::uint64_t> seen;
+    std::shared_ptr<consumer::result> pending;
+    std::size_t put = 0;
+    while (seen.size() < places.size()) {
+      if (put < places.size() && (random() % 2 == 0)) {
+        line.put(places[put], item_of(places[put]));
+        ++put;
+      }
+      if (pending == nullptr) pending = trainer.next();
+      trainer.turn();
+      if (pending->completed) {
+        ASSERT_EQ(pending->failure, nullptr);
+        seen.push_back(pending->got->index());
+        pending = nullptr;
+      }
+    }
+    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+    EXPECT_EQ(line.count().planned, 24U);
+  });
+}
+
+TEST(delivery, says_nullopt_at_the_end_of_an_epoch_and_for_ever_at_the_end_of_the_run) {
+  delivery line{journal()};
+  consumer trainer(line);
+  delivery_item end;
+  end.end_of_epoch = true;
+  line.put(0, std::move(end));
+  line.put(1, item_of(0));
+  line.end(2);
+  const auto first = trainer.next();
+  trainer.turn();
+  EXPECT_TRUE(first->completed && first->failure == nullptr && !first->got);
+  EXPECT_EQ(line.count().epochs_finished, 1U);
+  const auto second = trainer.next();
+  trainer.turn();
+  EXPECT_TRUE(second->got.has_value());
+  for (int again = 0; again < 3; ++again) {
+    const auto last = trainer.next();
+    trainer.turn();
+    EXPECT_TRUE(last->completed && last->failure == nullptr && !last->got);
+  }
+}
+
+TEST(delivery, refuses_a_second_call_before_the_first_has_completed) {
+  delivery line{journal()};
+  consumer trainer(line);
+  const auto first = trainer.next();
+  const auto second = trainer.next();
+  trainer.turn();
+  EXPECT_FALSE(first->completed);
+  ASSERT_TRUE(second->completed);
+  EXPECT_EQ(code_of(second->failure), errc::usage);
+  line.put(0, item_of(5));
+  trainer.turn();
+  EXPECT_TRUE(first->got.has_value());
+}
+
+TEST(delivery, a_cancelled_call_loses_no_batch) {
+  delivery line{journal()};
+  consumer trainer(line);
+  asio::cancellation_signal stop;
+  const auto cancelled = trainer.next(stop.slot());
+  trainer.turn();
+  stop.emit(asio::cancellation_type::total);
+  trainer.turn();
+  ASSERT_TRUE(cancelled->completed);
+  EXPECT_THROW(std::rethrow_exception(cancelled->failure), boost::system::system_error);
+  line.put(0, item_of(3));
+  const auto next = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(next->got.has_value());
+  EXPECT_EQ(next->got->index(), 3U);
+}
+
+TEST(delivery, gives_the_same_error_for_ever_after_the_batches_before_it) {
+  delivery line{journal()};
+  consumer trainer(line);
+  line.put(0, item_of(0));
+  line.put(2, item_of(2));
+  delivery_item failed;
+  failed.failure = std::make_exception_ptr(error(errc::corrupt, "sample 7"));
+  line.put(1, std::move(failed));
+  const auto before = trainer.next();
+  trainer.turn();
+  EXPECT_TRUE(before->got.has_value());
+  for (int again = 0; again < 3; ++again) {
+    const auto after = trainer.next();
+    trainer.turn();
+    ASSERT_TRUE(after->completed && after->failure != nullptr);
+    EXPECT_EQ(code_of(after->failure), errc::corrupt);
+  }
+}
+
+TEST(delivery, close_completes_the_call_that_waits) {
+  delivery line{journal()};
+  consumer trainer(line);
+  const auto waiting = trainer.next();
+  line.close(std::make_exception_ptr(error(errc::cancelled, "stopped")));
+  trainer.turn();
+  ASSERT_TRUE(waiting->completed);
+  EXPECT_EQ(code_of(waiting->failure), errc::cancelled);
+}
+
+TEST(delivery, writes_the_journal_when_a_batch_is_handed_out_and_not_before) {
+  const leat::testing::temporary_directory directory;
+  const std::filesystem::path path = directory.path() / "journal.jsonl";
+  delivery line{journal(path)};
+  consumer trainer(line);
+  delivery_item item = item_of(0);
+  item.journal.push_back({.epoch = 1,
+                          .batch = 2,
+                          .sample = 3,
+                          .name = "a \"b\"\xFF",
+                          .source = "x.tar",
+                          .offset = 512,
+                          .reason = "cut",
+                          .action = "skipped",
+                          .substitute = std::nullopt});
+  line.put(0, std::move(item));
+  EXPECT_EQ(std::filesystem::file_size(path), 0U);
+  const auto got = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(got->got.has_value());
+  std::ifstream file(path);
+  std::string text;
+  std::getline(file, text);
+  EXPECT_EQ(text,
+            "{\"epoch\":1,\"batch\":2,\"sample\":3,\"name\":\"a \\\"b\\\"\xEF\xBF\xBD\",\"source\":\"x.tar\","
+            "\"offset\":512,\"reason\":\"cut\",\"action\":\"skipped\"}");
+}
+
+}  // namespace
+}  // namespace leat::stages
