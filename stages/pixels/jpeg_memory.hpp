@@ -4,10 +4,12 @@
 
 #include "stages/pixels/scratch.hpp"
 
-#include <jpeglib.h>
-
 #include <cstddef>
-#include <cstdio>  // before jpeglib.h, which names FILE
+
+// clang-format off: jpeglib.h uses FILE and size_t and includes neither.
+#include <cstdio>
+#include <jpeglib.h>
+// clang-format on
 
 namespace leat::pixels {
 
