@@ -1,0 +1,40 @@
+// A loop for sources that bring no loop of their own: fakes run on it without the rest of io/.
+#pragma once
+
+#include "async/simple_loop.hpp"
+#include "io/source.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/post.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace leat::testing {
+
+/// A connector over a simple_loop. It has no files: connect_files() throws.
+class test_loop final : public io::connector {
+ public:
+  [[nodiscard]] std::unique_ptr<io::source> connect_files(const io::file_table&) override {
+    throw error(errc::unsupported, "a test loop reads no files; connect a fake disk to it");
+  }
+  void post(void (*function)(void*) noexcept, void* argument) override {
+    boost::asio::post(loop_.get_executor(), [function, argument] { function(argument); });
+  }
+
+  /// Runs until nothing is queued, and nothing outstanding will queue anything. The time of the fakes passes only here.
+  std::size_t run() { return loop_.run(); }
+  /// One turn: what is queued now and not what that queues.
+  std::size_t run_turn() {
+    const auto bound = loop_.bind_to_this_thread();
+    return loop_.run_posted();
+  }
+
+  [[nodiscard]] async::simple_loop& loop() noexcept { return loop_; }
+
+ private:
+  async::simple_loop loop_;
+};
+
+}  // namespace leat::testing
