@@ -1,7 +1,6 @@
 #include "async/loop.hpp"
 
 #include <cassert>
-#include <thread>
 
 namespace leat::async {
 
@@ -13,7 +12,7 @@ loop::~loop() {
 
 void loop::retire() noexcept {
   // A thread that found us asleep is still on its way through wake(), although something else may have woken us first.
-  while (visitors_.load() != 0) std::this_thread::yield();
+  work_.wait_for_visitors();
   asio::execution_context::shutdown();
   destroy_queued();
   retired_ = true;
@@ -40,7 +39,7 @@ void loop::push_remote(posted* function) noexcept {
   }
   // The loop sleeps. Something else may wake it at any time, after which it may run our function, end, and be
   // destroyed; retire() waits for us as long as we are counted.
-  const visit inside(*this);
+  const outstanding_work::visit inside(work_);
   for (;;) {
     const bool asleep = head == sleeping();
     function->next = asleep ? nullptr : head;
@@ -99,23 +98,9 @@ void loop::cancel_sleep() noexcept {
 
 void loop::interrupt() noexcept {
   if (running_in_this_thread()) return;  // awake, evidently
-  const visit inside(*this);
+  const outstanding_work::visit inside(work_);
   posted* expected = sleeping();
   if (remote_.compare_exchange_strong(expected, nullptr)) wake();
-}
-
-void loop::work_finished() noexcept {
-  if (running_in_this_thread()) {
-    outstanding_work_.fetch_sub(1);
-    return;
-  }
-  // The last of the work may be what the loop waits for. Whoever is not the last must not touch the loop afterwards.
-  std::int64_t before = outstanding_work_.load();
-  while (before > 1) {
-    if (outstanding_work_.compare_exchange_weak(before, before - 1)) return;
-  }
-  const visit inside(*this);
-  if (outstanding_work_.fetch_sub(1) == 1) interrupt();
 }
 
 }  // namespace leat::async

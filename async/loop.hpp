@@ -17,20 +17,18 @@
 // deadlines; a loop on a hot path keeps its deadlines itself and bounds its wait by the next one.
 #pragma once
 
-#include <boost/asio/execution.hpp>
+#include "async/context_executor.hpp"
+#include "async/outstanding_work.hpp"
+
 #include <boost/asio/execution_context.hpp>
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 namespace leat::async {
-
-namespace asio = boost::asio;
 
 /// The queue and the executor of a run loop.
 ///
@@ -43,13 +41,13 @@ namespace asio = boost::asio;
 ///                 is destroyed unrun
 class loop : public asio::execution_context {
  public:
-  class executor_type;
+  using executor_type = context_executor<loop>;
   class thread_binding;
 
   loop(const loop&) = delete;
   loop& operator=(const loop&) = delete;
 
-  [[nodiscard]] executor_type get_executor() noexcept;
+  [[nodiscard]] executor_type get_executor() noexcept { return executor_type(*this); }
 
   /// Says that the calling thread runs the loop for as long as the result lives. Loops may nest on a thread.
   [[nodiscard]] thread_binding bind_to_this_thread() noexcept;
@@ -69,7 +67,7 @@ class loop : public asio::execution_context {
   void interrupt() noexcept;
 
   /// Whether executors with outstanding_work.tracked exist, as in every operation that will complete on this loop.
-  [[nodiscard]] bool has_outstanding_work() const noexcept { return outstanding_work_.load() != 0; }
+  [[nodiscard]] bool has_outstanding_work() const noexcept { return work_.any(); }
 
  protected:
   loop() = default;
@@ -83,20 +81,12 @@ class loop : public asio::execution_context {
   /// services of the context, and destroys what is queued while the derived object is still whole.
   void retire() noexcept;
 
-  /// Held by a thread that does the last thing the loop may be waiting for, from before it until its own last step on
-  /// the loop: in between, the loop's owner may already be in its destructor, and retire() waits.
-  class visit {
-   public:
-    explicit visit(loop& visited) noexcept : visited_(visited) { visited_.visitors_.fetch_add(1); }
-    ~visit() { visited_.visitors_.fetch_sub(1); }
-    visit(const visit&) = delete;
-    visit& operator=(const visit&) = delete;
-
-   private:
-    loop& visited_;
-  };
+  /// Held around what may end the loop, such as a stop(), by whoever calls interrupt() after it: see outstanding_work.
+  [[nodiscard]] outstanding_work::visit visit() noexcept { return outstanding_work::visit(work_); }
 
  private:
+  friend class context_executor<loop>;
+
   /// A queued function: a header, then the function itself.
   struct posted {
     posted* next = nullptr;
@@ -120,14 +110,16 @@ class loop : public asio::execution_context {
   static constexpr std::size_t free_blocks_max = 512;
 
   template <class Function>
-  void post(Function&& function);
+  void post_function(Function&& function);
   void push_local(posted* function) noexcept;
   void push_remote(posted* function) noexcept;
   void take_remote() noexcept;
   [[nodiscard]] void* allocate_block(std::size_t bytes);
   void free_block(void* block, std::size_t bytes) noexcept;
-  void work_started() noexcept { outstanding_work_.fetch_add(1, std::memory_order_relaxed); }
-  void work_finished() noexcept;
+  void work_started() noexcept { work_.started(); }
+  void work_finished() noexcept {
+    work_.finished([this] { interrupt(); });
+  }
   void destroy_queued() noexcept;
   [[nodiscard]] posted* sleeping() noexcept { return &sleeping_mark_; }
 
@@ -135,97 +127,13 @@ class loop : public asio::execution_context {
 
   // Pushed by any thread, newest first; taken whole. &sleeping_mark_ says that the loop sleeps on an empty list.
   alignas(64) std::atomic<posted*> remote_{nullptr};
-  std::atomic<std::uint32_t> visitors_{0};
-  std::atomic<std::int64_t> outstanding_work_{0};
+  outstanding_work work_;
 
   alignas(64) posted_list local_;
   posted sleeping_mark_;
   void* free_blocks_ = nullptr;
   std::size_t free_block_count_ = 0;
   bool retired_ = false;
-};
-
-/// The Asio executor of a loop: runs inline on the loop's own thread where blocking.possibly allows it (dispatch), posts
-/// otherwise. Converts to asio::any_io_executor. It refers to the loop and must not outlive it in use.
-class loop::executor_type {
- public:
-  executor_type(const executor_type& other) noexcept
-      : loop_(other.loop_), blocking_never_(other.blocking_never_), tracked_(other.tracked_) {
-    if (tracked_) loop_->work_started();
-  }
-  executor_type(executor_type&& other) noexcept
-      : loop_(other.loop_), blocking_never_(other.blocking_never_), tracked_(std::exchange(other.tracked_, false)) {}
-  executor_type& operator=(executor_type other) noexcept {
-    std::swap(loop_, other.loop_);
-    std::swap(blocking_never_, other.blocking_never_);
-    std::swap(tracked_, other.tracked_);
-    return *this;
-  }
-  ~executor_type() {
-    if (tracked_) loop_->work_finished();
-  }
-
-  [[nodiscard]] loop& context() const noexcept { return *loop_; }
-  [[nodiscard]] bool running_in_this_thread() const noexcept { return loop_->running_in_this_thread(); }
-
-  template <class Function>
-  void execute(Function&& function) const {
-    if (!blocking_never_ && loop_->running_in_this_thread()) {
-      std::decay_t<Function> local(std::forward<Function>(function));
-      std::move(local)();
-    } else {
-      loop_->post(std::decay_t<Function>(std::forward<Function>(function)));
-    }
-  }
-
-  // The properties Asio asks about. Relationship and allocator are taken note of by having one answer only.
-  [[nodiscard]] executor_type require(asio::execution::blocking_t::possibly_t) const noexcept {
-    return {*loop_, false, tracked_};
-  }
-  [[nodiscard]] executor_type require(asio::execution::blocking_t::never_t) const noexcept {
-    return {*loop_, true, tracked_};
-  }
-  [[nodiscard]] executor_type require(asio::execution::relationship_t::fork_t) const noexcept { return *this; }
-  [[nodiscard]] executor_type require(asio::execution::relationship_t::continuation_t) const noexcept { return *this; }
-  [[nodiscard]] executor_type require(asio::execution::outstanding_work_t::tracked_t) const noexcept {
-    return {*loop_, blocking_never_, true};
-  }
-  [[nodiscard]] executor_type require(asio::execution::outstanding_work_t::untracked_t) const noexcept {
-    return {*loop_, blocking_never_, false};
-  }
-
-  [[nodiscard]] static constexpr asio::execution::mapping_t query(asio::execution::mapping_t) noexcept {
-    return asio::execution::mapping.thread;
-  }
-  [[nodiscard]] loop& query(asio::execution::context_t) const noexcept { return *loop_; }
-  [[nodiscard]] asio::execution::blocking_t query(asio::execution::blocking_t) const noexcept {
-    return blocking_never_ ? asio::execution::blocking_t(asio::execution::blocking.never)
-                           : asio::execution::blocking_t(asio::execution::blocking.possibly);
-  }
-  [[nodiscard]] asio::execution::relationship_t query(asio::execution::relationship_t) const noexcept {
-    return asio::execution::relationship.fork;
-  }
-  [[nodiscard]] asio::execution::outstanding_work_t query(asio::execution::outstanding_work_t) const noexcept {
-    return tracked_ ? asio::execution::outstanding_work_t(asio::execution::outstanding_work.tracked)
-                    : asio::execution::outstanding_work_t(asio::execution::outstanding_work.untracked);
-  }
-  [[nodiscard]] std::allocator<void> query(asio::execution::allocator_t<void>) const noexcept { return {}; }
-
-  friend bool operator==(const executor_type& a, const executor_type& b) noexcept {
-    return a.loop_ == b.loop_ && a.blocking_never_ == b.blocking_never_ && a.tracked_ == b.tracked_;
-  }
-  friend bool operator!=(const executor_type& a, const executor_type& b) noexcept { return !(a == b); }
-
- private:
-  friend class loop;
-  executor_type(loop& owner, bool blocking_never, bool tracked) noexcept
-      : loop_(&owner), blocking_never_(blocking_never), tracked_(tracked) {
-    if (tracked_) loop_->work_started();
-  }
-
-  loop* loop_;
-  bool blocking_never_;
-  bool tracked_;
 };
 
 /// While it lives, the thread that made it is the loop's thread.
@@ -241,11 +149,10 @@ class [[nodiscard]] loop::thread_binding {
   const loop* before_;
 };
 
-inline loop::executor_type loop::get_executor() noexcept { return executor_type(*this, false, false); }
 inline loop::thread_binding loop::bind_to_this_thread() noexcept { return thread_binding(*this); }
 
 template <class Function>
-void loop::post(Function&& function) {
+void loop::post_function(Function&& function) {
   using node = posted_function<std::remove_cvref_t<Function>>;
   static_assert(alignof(node) <= alignof(std::max_align_t), "an over-aligned function cannot be posted");
   void* const block = allocate_block(sizeof(node));

@@ -31,7 +31,7 @@ class simple_loop : public loop {
 
   /// Makes run() return after the functions of its present turn. Any thread; lasts until restart().
   void stop() noexcept {
-    const visit inside(*this);
+    const auto inside = visit();
     stopped_.store(true);
     interrupt();
   }
