@@ -201,8 +201,8 @@ class blocking_source::operations {
   std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-blocking_source::blocking_source(const io::source_description& description)
-    : source_(description.connect(loop_.connector())) {}
+blocking_source::blocking_source(const io::source_description& description, opening_loop& loop)
+    : loop_(loop), source_(description.connect(loop_.connector())) {}
 
 blocking_source::~blocking_source() {
   // A source is let go on its loop's thread, after whatever that thread is still doing with it.
@@ -231,6 +231,14 @@ std::uint64_t blocking_source::size_bytes(std::uint32_t file) {
 
 void blocking_source::read(std::span<const request> requests) {
   operations(loop_.connector(), *source_).read(requests);
+}
+
+blocking_source& blocking_sources::of(const io::source_description& description) {
+  for (const auto& [known, source] : connected_) {
+    if (known == &description) return *source;
+  }
+  connected_.emplace_back(&description, std::make_unique<blocking_source>(description, loop_));
+  return *connected_.back().second;
 }
 
 }  // namespace leat::datasets

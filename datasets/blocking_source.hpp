@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace leat::datasets {
 
@@ -26,10 +28,11 @@ class opening_loop {
   std::unique_ptr<machine> machine_;
 };
 
-/// A source connected to a loop of its own; read() may be called from any one thread at a time.
+/// A source whose reads are waited for. Thread: one at a time.
 class blocking_source {
  public:
-  explicit blocking_source(const io::source_description& description);
+  /// `loop` outlives it.
+  blocking_source(const io::source_description& description, opening_loop& loop);
   blocking_source(const blocking_source&) = delete;
   blocking_source& operator=(const blocking_source&) = delete;
   ~blocking_source();
@@ -49,8 +52,20 @@ class blocking_source {
 
  private:
   class operations;
-  opening_loop loop_;
+  opening_loop& loop_;
   std::unique_ptr<io::source> source_;
+};
+
+/// The sources of a dataset, each connected when it is first read from, all to one loop: for as long as somebody looks
+/// at samples. Thread: one at a time.
+class blocking_sources {
+ public:
+  /// `description` outlives this.
+  [[nodiscard]] blocking_source& of(const io::source_description& description);
+
+ private:
+  opening_loop loop_;
+  std::vector<std::pair<const io::source_description*, std::unique_ptr<blocking_source>>> connected_;
 };
 
 }  // namespace leat::datasets

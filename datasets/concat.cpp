@@ -78,9 +78,12 @@ class concat_model final : public dataset_model {
     const place at = find(sample);
     return at.of->model->name(at.sample);
   }
-  member_path member(std::uint64_t sample, std::uint16_t field) const override {
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources& from) const override {
     const place at = find(sample);
-    return at.of->model->member(at.sample, inner_field(at, field));
+    std::vector<std::uint16_t> inner;
+    for (const std::uint16_t field : wanted) inner.push_back(inner_field(at, field));
+    return at.of->model->members(at.sample, inner, from);
   }
 
   std::uint64_t defects() const noexcept override { return defects_; }

@@ -52,14 +52,14 @@ std::optional<std::uint16_t> choose_field(const datasets::dataset_model& model, 
 std::vector<std::byte> read_extents(const datasets::dataset_model& model, std::uint16_t field,
                                     const datasets::part_list& present) {
   std::vector<std::byte> bytes;
+  datasets::blocking_sources sources;
   for (const datasets::part& each : present) {
     if (each.field != field) continue;
     const std::size_t begin = bytes.size();
     bytes.resize(begin + each.where.stored_bytes);
-    datasets::blocking_source source(*model.sources()[each.where.source]);
     const datasets::blocking_source::request request{each.where.file, each.where.offset,
                                                      std::span(bytes).subspan(begin)};
-    source.read({&request, 1});
+    sources.of(*model.sources()[each.where.source]).read({&request, 1});
   }
   return bytes;
 }

@@ -80,12 +80,13 @@ class folder_model final : public dataset_model {
     return files_->path(static_cast<std::uint32_t>(sample)).substr(root_bytes_);
   }
 
-  member_path member(std::uint64_t sample, std::uint16_t) const override {
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources&) const override {
     std::string path = name(sample);
     const std::size_t dot = path.rfind('.');  // There is one: an extension made it a sample.
     std::string extension = path.substr(dot + 1);
     path.resize(dot);
-    return {std::move(path), std::move(extension)};
+    return std::vector<member_path>(wanted.size(), {std::move(path), std::move(extension), false});
   }
 
   std::uint64_t defects() const noexcept override { return failures_.size(); }

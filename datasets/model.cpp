@@ -41,8 +41,12 @@ const std::vector<std::string>& dataset_model::notes() const noexcept {
   return none;
 }
 
-dataset_model::member_path dataset_model::member(std::uint64_t sample, std::uint16_t field) const {
-  return {name(sample), fields()[field].name};
+std::vector<dataset_model::member_path> dataset_model::members(std::uint64_t sample,
+                                                               std::span<const std::uint16_t> wanted,
+                                                               blocking_sources&) const {
+  std::vector<member_path> paths;
+  for (const std::uint16_t field : wanted) paths.push_back({name(sample), fields()[field].name, false});
+  return paths;
 }
 
 std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std::nullopt; }

@@ -21,6 +21,8 @@
 
 namespace leat::datasets {
 
+class blocking_sources;
+
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
@@ -100,13 +102,16 @@ class dataset_model {
   /// As dataset::name(). May block on a read of a few KiB.
   [[nodiscard]] virtual std::string name(std::uint64_t sample) const = 0;
 
-  /// Where packing puts one field of the sample: a member's path without its extension, and the extension as it was.
-  ///   default   name() and the field's name
+  /// Where packing puts a field of a sample: a member's path without its extension, and the extension as it was.
   struct member_path {
-    std::string stem;       ///< may hold directories and dots
+    std::string stem;       ///< may hold directories; dots too, unless it is a key already
     std::string extension;  ///< without the dot; may hold dots where the source's members had them
+    bool is_key = false;    ///< it comes from a shard and goes into one as it is
   };
-  [[nodiscard]] virtual member_path member(std::uint64_t sample, std::uint16_t field) const;
+  /// One for each of `fields`, which the sample has. May block, reading from `sources`.
+  ///   default   name() and the fields' names
+  [[nodiscard]] virtual std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> fields,
+                                                         blocking_sources& sources) const;
 
   /// The number of samples with a defect: 0 nearly always, and then nobody need ask for each.
   [[nodiscard]] virtual std::uint64_t defects() const noexcept { return 0; }

@@ -76,7 +76,8 @@ std::optional<std::int64_t> to_number(std::string_view text) {
 }
 
 std::string padded(std::int64_t value, std::size_t width) {
-  std::string digits = io::str_cat(value < 0 ? -value : value);
+  std::string digits =
+      io::str_cat(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value));
   const std::size_t sign = value < 0 ? 1 : 0;
   if (digits.size() + sign < width) digits.insert(0, width - sign - digits.size(), '0');
   return value < 0 ? "-" + digits : digits;
@@ -107,19 +108,18 @@ std::vector<std::string> range_values(std::string_view inside) {
   const std::optional<std::int64_t> from = letters ? std::optional<std::int64_t>(first[0]) : to_number(first);
   const std::optional<std::int64_t> to = letters ? std::optional<std::int64_t>(last[0]) : to_number(last);
   if (!from || !to) return {};
-  constexpr std::int64_t number_max = 1'000'000'000'000'000;
-  if (*from < -number_max || *from > number_max || *to < -number_max || *to > number_max) return {};
-  const std::uint64_t distance = static_cast<std::uint64_t>(*from < *to ? *to - *from : *from - *to);
-  const std::uint64_t count = distance / static_cast<std::uint64_t>(step) + 1;
-  if (count > names_max) {
-    throw error(errc::usage, io::str_cat("the range {", inside, "} has ", count, " values, more than the ", names_max,
-                                         " names that one pattern may stand for"));
+  const auto low = static_cast<std::uint64_t>(std::min(*from, *to));
+  const std::uint64_t steps =
+      (static_cast<std::uint64_t>(std::max(*from, *to)) - low) / static_cast<std::uint64_t>(step);
+  if (steps >= names_max) {
+    throw error(errc::usage, io::str_cat("the range {", inside, "} has more than the ", names_max,
+                                         " values that one pattern may stand for"));
   }
   const std::size_t width =
       !letters && (has_leading_zero(first) || has_leading_zero(last)) ? std::max(first.size(), last.size()) : 0;
   std::vector<std::string> values;
-  values.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
+  values.reserve(steps + 1);
+  for (std::uint64_t i = 0; i <= steps; ++i) {
     const std::int64_t moved = static_cast<std::int64_t>(i) * step;
     const std::int64_t value = *from < *to ? *from + moved : *from - moved;
     values.push_back(letters ? std::string(1, static_cast<char>(value)) : padded(value, width));

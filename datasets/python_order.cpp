@@ -52,4 +52,12 @@ bool python_less(std::string_view a, std::string_view b) noexcept {
   return a.empty() && !b.empty();
 }
 
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::uint32_t point = take_code_point(text);
+    if (point >= 0xD800 && point <= 0xDFFF) return false;
+  }
+  return true;
+}
+
 }  // namespace leat::datasets

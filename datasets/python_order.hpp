@@ -9,4 +9,7 @@ namespace leat::datasets {
 /// True where sorted() puts `a` before `b`.
 [[nodiscard]] bool python_less(std::string_view a, std::string_view b) noexcept;
 
+/// True where the bytes are UTF-8 from end to end.
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+
 }  // namespace leat::datasets

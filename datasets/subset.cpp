@@ -1,19 +1,15 @@
 // Some samples of a dataset, in an order of their own; and splits, which are subsets drawn by a seed.
 #include "datasets/model.hpp"
+#include "datasets/shuffle.hpp"
 #include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 
-#include <Random123/philox.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
-#include <variant>
 
 namespace leat {
 namespace datasets {
@@ -88,8 +84,9 @@ class subset_model final : public dataset_model {
     return whole_->column(choice_[sample], column);
   }
   std::string name(std::uint64_t sample) const override { return whole_->name(choice_[sample]); }
-  member_path member(std::uint64_t sample, std::uint16_t field) const override {
-    return whole_->member(choice_[sample], field);
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources& from) const override {
+    return whole_->members(choice_[sample], wanted, from);
   }
   std::uint64_t defects() const noexcept override { return defects_; }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(choice_[sample]); }
@@ -139,42 +136,6 @@ class subset_model final : public dataset_model {
   std::uint64_t defects_ = 0;
 };
 
-// Uniform numbers from a seed, the same everywhere and for ever. Philox4x32-10 of Random123.
-class split_draws {
- public:
-  explicit split_draws(std::uint64_t seed) noexcept
-      : key_{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}} {}
-
-  /// Uniform in 0..n-1, n > 0: the product's high half, with the few words taken out that would favour some values.
-  /// source   D. Lemire, "Fast random integer generation in an interval", 2019
-  [[nodiscard]] std::uint64_t below(std::uint64_t n) noexcept {
-    __extension__ using uint128 = unsigned __int128;
-    const std::uint64_t uneven = (0 - n) % n;
-    for (;;) {
-      const uint128 product = static_cast<uint128>(word()) * n;
-      if (static_cast<std::uint64_t>(product) >= uneven) return static_cast<std::uint64_t>(product >> 64);
-    }
-  }
-
- private:
-  [[nodiscard]] std::uint64_t word() noexcept {
-    if (used_ == 2) {
-      block_ = r123::Philox4x32{}({{static_cast<std::uint32_t>(count_), static_cast<std::uint32_t>(count_ >> 32), 0,
-                                    0x73706C74U /* "splt": no other draw in leat has this counter */}},
-                                  key_);
-      ++count_;
-      used_ = 0;
-    }
-    const std::size_t at = 2 * used_++;
-    return std::uint64_t{block_[at]} << 32 | block_[at + 1];
-  }
-
-  r123::Philox4x32::key_type key_;
-  r123::Philox4x32::ctr_type block_{};
-  std::uint64_t count_ = 0;
-  std::size_t used_ = 2;
-};
-
 }  // namespace
 }  // namespace datasets
 
@@ -222,11 +183,7 @@ std::vector<dataset> dataset::split(std::uint64_t seed, std::span<const double> 
     ends.push_back(size());
   }
 
-  std::vector<std::uint64_t> order(size());
-  std::iota(order.begin(), order.end(), std::uint64_t{0});
-  datasets::split_draws draws(seed);
-  for (std::uint64_t left = size(); left > 1; --left) std::swap(order[left - 1], order[draws.below(left)]);
-
+  std::vector<std::uint64_t> order = datasets::shuffled(size(), seed, "split");
   std::vector<dataset> parts;
   std::uint64_t begin = 0;
   for (const std::uint64_t end : ends) {

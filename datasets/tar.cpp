@@ -1,6 +1,7 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
 #include "datasets/blocking_source.hpp"
 #include "datasets/extent_table.hpp"
+#include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/tar_index.hpp"
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <limits>
 #include <map>
@@ -55,21 +57,28 @@ class tar_model final : public dataset_model {
   void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
 
   std::string name(std::uint64_t sample) const override {
-    const extent_table::record& first = table_.of(sample).front();
-    const std::string path = member_name_of(table_.first_part(sample));
+    const std::uint64_t first = table_.first_part(sample);
+    blocking_sources sources;
+    const std::string path = path_of_member(first, sources.of(*sources_.front()));
     const std::optional<member_name> split = split_member_name(path);
-    return io::str_cat(files_->path(first.file()), "/", split ? split->key : std::string_view(path));
+    return io::str_cat(files_->path(table_.records()[first].file()), "/", split ? decode_key(split->key) : path);
   }
 
-  member_path member(std::uint64_t sample, std::uint16_t field) const override {
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources& from) const override {
     const std::span<const extent_table::record> records = table_.of(sample);
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      if (records[i].field() != field) continue;
-      const std::string path = member_name_of(table_.first_part(sample) + i);
+    std::vector<member_path> paths;
+    for (const std::uint16_t field : wanted) {
+      const auto record = std::find_if(records.begin(), records.end(),
+                                       [&](const extent_table::record& each) { return each.field() == field; });
+      assert(record != records.end());
+      const std::uint64_t part = table_.first_part(sample) + static_cast<std::uint64_t>(record - records.begin());
+      const std::string path = path_of_member(part, from.of(*sources_.front()));
       const std::optional<member_name> split = split_member_name(path);
-      if (split) return {std::string(split->key), std::string(split->extension)};
+      if (!split) throw changed(*record);
+      paths.push_back({std::string(split->key), std::string(split->extension), true});
     }
-    return dataset_model::member(sample, field);
+    return paths;
   }
 
   std::uint64_t defects() const noexcept override { return defects_.size(); }
@@ -127,18 +136,23 @@ class tar_model final : public dataset_model {
     return number;
   }
 
+  error changed(const extent_table::record& wanted) const {
+    return error(errc::format,
+                 io::str_cat(files_->path(wanted.file()), ": offset ", wanted.offset(),
+                             ": the member is not there any more; the shard has changed since it was opened"));
+  }
+
   // A member's name stands in its header, which ends where its data begins; but a long name stands in headers before it,
   // and how many there are shows only from before them. The member before it ends there, or the shard begins.
-  std::string member_name_of(std::uint64_t part) const {
+  std::string path_of_member(std::uint64_t part, blocking_source& source) const {
     const extent_table::record& wanted = table_.records()[part];
     std::uint64_t offset = 0;
     if (part > 0 && table_.records()[part - 1].file() == wanted.file()) {
       offset = table_.records()[part - 1].offset() + tar_padded(table_.records()[part - 1].bytes());
     }
-    blocking_source source(*sources_.front());
     tar_walk walk(files_->path(wanted.file()), source.size_bytes(wanted.file()), offset);
     std::vector<std::byte> window;
-    for (;;) {
+    while (walk.position() < wanted.offset()) {
       switch (walk.next()) {
         case tar_walk::result::member:
           if (walk.member().data_offset == wanted.offset()) return walk.member().name;
@@ -151,11 +165,10 @@ class tar_model final : public dataset_model {
           break;
         }
         case tar_walk::result::end:
-          throw error(errc::format,
-                      io::str_cat(files_->path(wanted.file()), ": offset ", wanted.offset(),
-                                  ": the member is not there any more; the shard has changed since it was opened"));
+          throw changed(wanted);
       }
     }
+    throw changed(wanted);
   }
 
   std::shared_ptr<const io::file_table> files_;

@@ -140,7 +140,7 @@ struct folder_options {
   bool allow_empty_classes = false;  ///< a class folder without a picture is an error unless this is set
   /// Lower case, with the dot; a file's name is compared whatever its case. Empty: torchvision's, .jpg .jpeg .png .ppm
   /// .bmp .pgm .tif .tiff .webp.
-  std::vector<std::string> extensions;
+  std::vector<std::string> extensions = {};
   unsigned threads = 0;  ///< that walk and stat; 0: chosen from the machine
 };
 
@@ -168,7 +168,8 @@ struct tar_options {
 [[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
 [[nodiscard]] dataset open_tar(const std::string& shards, const tar_options& options = {});
 
-/// What the command does with its SOURCEs: a folder of pictures, a folder of shards, shards by name, brace list or glob.
+/// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
+/// one of pictures; everything else is shards by name, brace list or glob. Several become one, in their order.
 ///   throws   as those it opens; error{errc::not_found} says what was looked for
 [[nodiscard]] dataset open(std::span<const std::string> sources);
 [[nodiscard]] dataset open(const std::string& source);
@@ -189,11 +190,11 @@ struct extent_list {
     std::string name;
     std::vector<extent> extents;
   };
-  std::vector<std::string> files;
-  std::vector<field> fields;
-  std::vector<column_values> columns;
-  std::vector<std::string> classes;
-  std::vector<std::string> names;
+  std::vector<std::string> files = {};
+  std::vector<field> fields = {};
+  std::vector<column_values> columns = {};
+  std::vector<std::string> classes = {};
+  std::vector<std::string> names = {};
 };
 
 ///   throws   error{errc::usage} lists of different lengths; error{errc::not_found} and error{errc::format} a file that
@@ -205,9 +206,9 @@ struct extent_list {
 struct function_options {
   std::string field = "bytes";
   std::uint64_t bytes_max = 0;
-  std::vector<column_values> columns;
-  std::vector<std::string> classes;
-  std::function<std::string(std::uint64_t)> name;
+  std::vector<column_values> columns = {};
+  std::vector<std::string> classes = {};
+  std::function<std::string(std::uint64_t)> name = {};
 };
 
 /// Samples that a function makes: `make(i)` runs on the decode threads, several at a time, and must be thread-safe and

@@ -1,0 +1,193 @@
+// A table of extents that the user brings.
+#include "datasets/column_table.hpp"
+#include "datasets/extent_table.hpp"
+#include "datasets/model.hpp"
+#include "io/file_description.hpp"
+#include "io/file_table.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+class extents_model final : public dataset_model {
+ public:
+  explicit extents_model(extent_list table) : extents_model(table, samples_of(table)) {}
+
+  extents_model(extent_list& table, std::uint64_t samples)
+      : columns_(std::move(table.columns), samples),
+        classes_(std::move(table.classes)),
+        names_(std::move(table.names)) {
+    if (!names_.empty() && names_.size() != samples) {
+      throw error(errc::usage, io::str_cat("from_extents: ", names_.size(), " names for ", samples, " samples"));
+    }
+    const auto files = std::make_shared<io::file_table>();
+    for (const std::string& path : table.files) files->add(path, size_of(path));
+    files->finish();
+    files_ = files;
+    sources_.push_back(std::make_shared<io::file_description>(files_));
+    for (extent_list::field& field : table.fields) add_field(field, samples);
+    fill(table.fields, samples);
+  }
+
+  std::uint64_t size() const noexcept override { return table_.size(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
+  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+    return columns_.value(sample, column);
+  }
+  const std::vector<std::string>& classes() const noexcept override { return classes_; }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const std::size_t before = out.size();
+    append_parts(table_.of(sample), needs, out);
+    set_decoded(sample, out, before);
+  }
+  void parts(std::uint64_t sample, part_list& out) const override {
+    const std::size_t before = out.size();
+    append_parts(table_.of(sample), out);
+    set_decoded(sample, out, before);
+  }
+
+  std::string name(std::uint64_t sample) const override {
+    if (!names_.empty()) return names_[sample];
+    const std::span<const extent_table::record> records = table_.of(sample);
+    if (records.empty()) return io::str_cat("sample ", sample);
+    return io::str_cat(files_->path(records.front().file()), "@", records.front().offset());
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    held.extents = table_.memory_bytes() + decoded_.capacity() * sizeof(std::uint64_t);
+    held.files = files_->memory_bytes();
+    held.columns = columns_.memory_bytes();
+    for (const std::string& name : names_) held.columns += sizeof(name) + name.capacity();
+    return held;
+  }
+
+ private:
+  static std::uint64_t samples_of(const extent_list& table) {
+    if (!table.fields.empty()) return table.fields.front().extents.size();
+    if (!table.columns.empty()) return table.columns.front().values.size();
+    return 0;
+  }
+
+  static std::uint64_t size_of(const std::string& path) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) == 0) return static_cast<std::uint64_t>(status.st_size);
+    const int failure = errno;
+    throw error(
+        failure == ENOENT   ? errc::not_found
+        : failure == EACCES ? errc::permission
+                            : errc::io,
+        io::str_cat("from_extents: ", path, ": ", std::generic_category().message(failure), "; check the path"));
+  }
+
+  static bool is_missing(const extent& where) noexcept {
+    return where.stored_bytes == 0 && where.offset == extent_list::missing;
+  }
+
+  void add_field(const extent_list::field& field, std::uint64_t samples) {
+    if (field.extents.size() != samples) {
+      throw error(errc::usage,
+                  io::str_cat("from_extents: the field '", field.name, "' has ", field.extents.size(), " extents for ",
+                              samples, " samples; use extent_list::missing for the rest"));
+    }
+    if (find_field(field.name) || fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
+      throw error(errc::usage,
+                  io::str_cat("from_extents: the field '", field.name, "' is given twice, or too many are"));
+    }
+    field_info info;
+    info.name = field.name;
+    info.kind = kind_of(field.name);
+    for (std::uint64_t sample = 0; sample < samples; ++sample) {
+      const extent& where = field.extents[sample];
+      if (is_missing(where)) continue;
+      check(field.name, sample, where);
+      ++info.samples;
+      info.bytes_max = std::max(info.bytes_max, where.stored_bytes);
+      info.bytes_total += where.stored_bytes;
+      expands_ = expands_ || (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes);
+    }
+    fields_.push_back(std::move(info));
+  }
+
+  void check(const std::string& field, std::uint64_t sample, const extent& where) const {
+    const auto at = [&] { return io::str_cat("from_extents: sample ", sample, ", field '", field, "': "); };
+    if (where.source != 0 || where.file >= files_->files()) {
+      throw error(errc::usage, io::str_cat(at(), "file ", where.file, " of source ", where.source, "; there are ",
+                                           files_->files(), " files, all of source 0"));
+    }
+    const std::uint64_t end = files_->size_bytes(where.file);
+    if (where.offset > end || where.stored_bytes > end - where.offset) {
+      throw error(errc::format, io::str_cat(at(), files_->path(where.file), " ends at ", end, ", before the extent of ",
+                                            where.stored_bytes, " bytes at offset ", where.offset, " does"));
+    }
+    if (!extent_table::fits(where.offset, where.stored_bytes, where.file)) {
+      throw error(errc::limit, io::str_cat(at(), "beyond what leat indexes: 1 TiB per extent, 16,777,216 files"));
+    }
+  }
+
+  // Parts lie in the order of their files and offsets, as everybody expects them.
+  void fill(const std::vector<extent_list::field>& fields, std::uint64_t samples) {
+    table_.reserve(samples, samples * fields.size());
+    std::vector<std::pair<extent, std::uint16_t>> row;
+    for (std::uint64_t sample = 0; sample < samples; ++sample) {
+      row.clear();
+      for (std::size_t number = 0; number < fields.size(); ++number) {
+        const extent& where = fields[number].extents[sample];
+        if (!is_missing(where)) row.emplace_back(where, static_cast<std::uint16_t>(number));
+      }
+      std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) {
+        return std::tuple(a.first.file, a.first.offset, a.second) < std::tuple(b.first.file, b.first.offset, b.second);
+      });
+      for (const auto& [where, number] : row) {
+        table_.add({where.offset, where.stored_bytes, where.file, number});
+        if (expands_) decoded_.push_back(where.decoded_bytes != 0 ? where.decoded_bytes : where.stored_bytes);
+      }
+      table_.end_sample();
+    }
+    table_.shrink_to_fit();
+  }
+
+  void set_decoded(std::uint64_t sample, part_list& out, std::size_t from) const noexcept {
+    if (!expands_) return;
+    const std::span<const extent_table::record> records = table_.of(sample);
+    for (std::size_t i = from; i < out.size(); ++i) {
+      const auto record = std::find_if(records.begin(), records.end(),
+                                       [&](const extent_table::record& each) { return each.field() == out[i].field; });
+      out[i].where.decoded_bytes =
+          decoded_[table_.first_part(sample) + static_cast<std::uint64_t>(record - records.begin())];
+    }
+  }
+
+  column_table columns_;
+  std::vector<std::string> classes_;
+  std::vector<std::string> names_;
+  std::shared_ptr<const io::file_table> files_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+  std::vector<field_info> fields_;
+  extent_table table_;
+  bool expands_ = false;
+  std::vector<std::uint64_t> decoded_;  // Per part; empty where nothing expands: 24 bytes a part at the most.
+};
+
+}  // namespace
+}  // namespace datasets
+
+dataset from_extents(extent_list table) { return dataset(std::make_shared<datasets::extents_model>(std::move(table))); }
+
+}  // namespace leat

@@ -1,0 +1,154 @@
+// Tensors in memory: a row is a sample, and nothing is copied before it is needed.
+#include "datasets/column_table.hpp"
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <limits>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+class tensor_model final : public dataset_model {
+ public:
+  tensor_model(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner, std::vector<std::string> classes)
+      : owner_(std::move(owner)), classes_(std::move(classes)), columns_(integer_columns(tensors), rows_of(tensors)) {
+    for (named_tensor& each : tensors) {
+      if (is_column(each.values)) continue;
+      if (find_field(each.name)) {
+        throw error(errc::usage, io::str_cat("from_tensors: the tensor '", each.name, "' is given twice"));
+      }
+      field_info field;
+      field.name = each.name;
+      field.kind = field_kind::tensor;
+      field.type = each.values.type;
+      for (std::size_t axis = 1; axis < each.values.shape.size(); ++axis) {
+        field.shape.push_back(each.values.shape[axis]);
+      }
+      field.samples = columns_.samples();
+      field.bytes_max = static_cast<std::uint64_t>(field.shape.elements()) * size_bytes(field.type);
+      field.bytes_total = field.samples * field.bytes_max;
+      fields_.push_back(std::move(field));
+      data_.push_back(static_cast<const std::byte*>(each.values.data));
+    }
+  }
+
+  std::uint64_t size() const noexcept override { return columns_.samples(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
+  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
+  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+    return columns_.value(sample, column);
+  }
+  const std::vector<std::string>& classes() const noexcept override { return classes_; }
+
+  void parts(std::uint64_t, std::span<const need>, part_list&) const override {}
+  void parts(std::uint64_t, part_list&) const override {}
+  field_origin origin(std::uint16_t) const noexcept override { return field_origin::call; }
+  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                     std::vector<std::byte>&) const override {
+    return {data_[field] + sample * fields_[field].bytes_max, fields_[field].bytes_max};
+  }
+
+  std::string name(std::uint64_t sample) const override { return io::str_cat("row ", sample); }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    held.columns = columns_.memory_bytes();
+    for (const field_info& field : fields_) held.data += field.bytes_total;
+    return held;
+  }
+
+ private:
+  static bool is_integer(dtype type) noexcept {
+    return type != dtype::f16 && type != dtype::bf16 && type != dtype::f32 && type != dtype::f64;
+  }
+  static bool is_column(const tensor& values) noexcept { return values.shape.size() == 1 && is_integer(values.type); }
+
+  static std::uint64_t rows_of(const std::vector<named_tensor>& tensors) {
+    if (tensors.empty()) throw error(errc::usage, "from_tensors: no tensor was given");
+    for (const named_tensor& each : tensors) check(each, tensors.front());
+    return static_cast<std::uint64_t>(tensors.front().values.shape[0]);
+  }
+
+  static void check(const named_tensor& each, const named_tensor& first) {
+    const tensor& values = each.values;
+    const auto refuse = [&](const char* why) {
+      throw error(errc::usage, io::str_cat("from_tensors: the tensor '", each.name, "' ", why));
+    };
+    if (values.where != host) refuse("is not in host memory; copy it there, or feed it without a loader");
+    if (values.shape.empty()) refuse("is a scalar; its first axis would be the samples");
+    if (!values.strides.empty() && values.shape.elements() > 0 && !(values.strides == dense_strides(values.shape))) {
+      refuse("is not dense: its strides skip elements; make it contiguous");
+    }
+    if (values.data == nullptr && values.shape.elements() > 0) refuse("has no data");
+    if (first.values.shape.empty() || values.shape[0] != first.values.shape[0]) {
+      throw error(errc::usage,
+                  io::str_cat("from_tensors: the tensor '", each.name, "' has ", values.shape[0], " rows, '",
+                              first.name, "' has ", first.values.shape.empty() ? 0 : first.values.shape[0]));
+    }
+  }
+
+  template <class T>
+  static void append_values(const tensor& from, std::vector<std::int64_t>& to) {
+    for (const T value : from.as<const T>()) to.push_back(static_cast<std::int64_t>(value));
+  }
+
+  static std::vector<column_values> integer_columns(const std::vector<named_tensor>& tensors) {
+    static_cast<void>(rows_of(tensors));  // Checked before anything is read.
+    std::vector<column_values> columns;
+    for (const named_tensor& each : tensors) {
+      if (!is_column(each.values)) continue;
+      column_values column{each.name, {}};
+      switch (each.values.type) {
+        case dtype::u8:
+        case dtype::boolean:
+          append_values<std::uint8_t>(each.values, column.values);
+          break;
+        case dtype::i8:
+          append_values<std::int8_t>(each.values, column.values);
+          break;
+        case dtype::u16:
+          append_values<std::uint16_t>(each.values, column.values);
+          break;
+        case dtype::i16:
+          append_values<std::int16_t>(each.values, column.values);
+          break;
+        case dtype::u32:
+          append_values<std::uint32_t>(each.values, column.values);
+          break;
+        case dtype::i32:
+          append_values<std::int32_t>(each.values, column.values);
+          break;
+        case dtype::u64:
+          append_values<std::uint64_t>(each.values, column.values);
+          break;
+        default:
+          append_values<std::int64_t>(each.values, column.values);
+          break;
+      }
+      columns.push_back(std::move(column));
+    }
+    return columns;
+  }
+
+  std::shared_ptr<const void> owner_;  // The user's memory, for as long as somebody may read rows of it.
+  std::vector<std::string> classes_;
+  column_table columns_;
+  std::vector<field_info> fields_;
+  std::vector<const std::byte*> data_;
+};
+
+}  // namespace
+}  // namespace datasets
+
+dataset from_tensors(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner,
+                     std::vector<std::string> classes) {
+  return dataset(std::make_shared<datasets::tensor_model>(std::move(tensors), std::move(owner), std::move(classes)));
+}
+
+}  // namespace leat

@@ -1,0 +1,103 @@
+// What a SOURCE of the command line is, found out by looking.
+#include "datasets/patterns.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <sys/stat.h>
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+#include <system_error>
+
+namespace leat {
+namespace {
+
+using datasets::expand_paths;
+using io::str_cat;
+
+bool is_folder(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// The *.tar files directly in a folder, sorted by byte. Unreadable folders are left to who opens them, with its message.
+std::vector<std::string> shards_in(const std::string& folder) {
+  struct closer {
+    void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+  };
+  const std::unique_ptr<DIR, closer> stream(::opendir(folder.c_str()));
+  std::vector<std::string> shards;
+  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (!name.ends_with(".tar") || name.starts_with('.')) continue;
+    std::string path = folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
+    if (!is_folder(path)) shards.push_back(std::move(path));
+  }
+  std::sort(shards.begin(), shards.end());
+  return shards;
+}
+
+[[noreturn]] void refuse_address(const std::string& source) {
+  throw error(errc::unsupported,
+              str_cat(source, ": only local files can be opened; copy or mount it, then give the path"));
+}
+
+// The paths a source stands for; a missing one is named together with what would be understood.
+std::vector<std::string> paths_of(const std::string& source) {
+  for (const std::string_view scheme : {"http://", "https://", "s3://", "gs://", "pipe:"}) {
+    if (source.starts_with(scheme)) refuse_address(source);
+  }
+  std::vector<std::string> paths = expand_paths(source);
+  struct stat status{};
+  if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0) {
+    const int failure = errno;
+    const errc code = failure == EACCES                         ? errc::permission
+                      : failure == ENOENT || failure == ENOTDIR ? errc::not_found
+                                                                : errc::io;
+    throw error(code,
+                str_cat(source, ": ", std::generic_category().message(failure),
+                        "; a source is a folder of pictures or of class folders, or tar shards by path, brace list "
+                        "('a-{000..127}.tar') or glob ('a-*.tar')"));
+  }
+  return paths;
+}
+
+}  // namespace
+
+dataset open(std::span<const std::string> sources) {
+  if (sources.empty()) throw error(errc::usage, "no source was given: name a folder of pictures, or tar shards");
+  std::vector<dataset> parts;
+  std::vector<std::string> shards;  // Neighbouring ones are opened together, all their headers in flight at once.
+  const auto open_shards = [&] {
+    if (shards.empty()) return;
+    parts.push_back(open_tar(shards));
+    shards.clear();
+  };
+  for (const std::string& source : sources) {
+    for (std::string& path : paths_of(source)) {
+      if (!is_folder(path)) {
+        shards.push_back(std::move(path));
+        continue;
+      }
+      std::vector<std::string> inside = shards_in(path);
+      if (!inside.empty()) {
+        shards.insert(shards.end(), inside.begin(), inside.end());
+        continue;
+      }
+      open_shards();
+      parts.push_back(open_folder(path));
+    }
+  }
+  open_shards();
+  return concat(parts);
+}
+
+dataset open(const std::string& source) { return open({&source, 1}); }
+
+}  // namespace leat

@@ -1,0 +1,442 @@
+#include "datasets/pack.hpp"
+
+#include "datasets/blocking_source.hpp"
+#include "datasets/member_key.hpp"
+#include "datasets/model.hpp"
+#include "datasets/patterns.hpp"
+#include "datasets/shuffle.hpp"
+#include "datasets/tar_header.hpp"
+#include "datasets/tar_writer.hpp"
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+// Read and written together; larger members go through in portions of this.
+constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20;
+constexpr std::size_t window_samples_max = 1024;
+constexpr std::uint64_t bytes_per_shard_default = std::uint64_t{1} << 30;
+
+// ---- Which shard is next ----
+
+// p-%06d.tar: what stands before and after the number, and how wide it is.
+struct number_pattern {
+  std::string before;
+  std::string after;
+  std::size_t width = 0;
+
+  [[nodiscard]] std::string name(std::uint64_t number) const {
+    std::string digits = std::to_string(number);
+    if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
+    return before + digits + after;
+  }
+};
+
+std::optional<number_pattern> parse_number_pattern(std::string_view out) {
+  std::optional<number_pattern> found;
+  std::string text;
+  const auto refuse = [&](std::string_view why) {
+    throw error(errc::usage, io::str_cat("'", out, "': ", why,
+                                         "; write one %d or %06d for the shard's number, %% for a "
+                                         "percent sign"));
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] != '%') {
+      text += out[i];
+      continue;
+    }
+    if (i + 1 < out.size() && out[i + 1] == '%') {
+      text += '%';
+      ++i;
+      continue;
+    }
+    std::size_t width = 0;
+    const auto [end, failure] = std::from_chars(out.data() + i + 1, out.data() + out.size(), width);
+    const auto at = static_cast<std::size_t>(end - out.data());
+    if (at >= out.size() || out[at] != 'd' || (failure != std::errc{} && end != out.data() + i + 1) || width > 18) {
+      refuse("a % that is no number's place");
+    }
+    if (found) refuse("two places for the number");
+    found = number_pattern{std::exchange(text, {}), {}, width};
+    i = at;
+  }
+  if (found) found->after = text;
+  return found;
+}
+
+// Names of the shards, and when one is full.
+class shard_plan {
+ public:
+  shard_plan(std::string_view out, std::uint64_t samples, const pack_options& options) : samples_(samples) {
+    if (out.empty()) throw error(errc::usage, "pack: no output was named; for example shards/train-%06d.tar");
+    if (has_braces(out)) {
+      names_ = expand_braces(out);
+    } else if ((pattern_ = parse_number_pattern(out))) {
+      samples_max_ = options.samples_per_shard;
+      bytes_max_ = options.bytes_per_shard;
+      if (samples_max_ == 0 && bytes_max_ == 0) bytes_max_ = bytes_per_shard_default;
+    } else {
+      names_.emplace_back(out);
+    }
+    if (!pattern_ && (options.samples_per_shard != 0 || options.bytes_per_shard != 0)) {
+      throw error(errc::usage, io::str_cat("'", out,
+                                           "' names its shards one by one, and a size per shard was given too; "
+                                           "name them p-%06d.tar, or leave the size out"));
+    }
+    check_distinct(out);
+  }
+
+  [[nodiscard]] bool counted() const noexcept { return !pattern_.has_value(); }
+  /// Shards, where they are counted beforehand.
+  [[nodiscard]] std::uint64_t shards() const noexcept { return names_.size(); }
+  [[nodiscard]] std::string name(std::uint64_t shard) const { return pattern_ ? pattern_->name(shard) : names_[shard]; }
+
+  /// Whether a shard that holds these samples and bytes is full before a sample of so many bytes more.
+  [[nodiscard]] bool full(std::uint64_t shard, std::uint64_t samples, std::uint64_t bytes,
+                          std::uint64_t bytes_more) const noexcept {
+    if (counted()) return samples >= share(shard) && shard + 1 < shards();
+    if (samples == 0) return false;
+    constexpr std::uint64_t end_bytes = 2 * tar_block_bytes;
+    return (samples_max_ != 0 && samples >= samples_max_) ||
+           (bytes_max_ != 0 && bytes + bytes_more + end_bytes > bytes_max_);
+  }
+
+ private:
+  // As even as can be: the first ones get one more.
+  [[nodiscard]] std::uint64_t share(std::uint64_t shard) const noexcept {
+    return samples_ / shards() + (shard < samples_ % shards() ? 1 : 0);
+  }
+
+  void check_distinct(std::string_view out) const {
+    std::vector<std::string> sorted = names_;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return;
+    throw error(errc::usage, io::str_cat("'", out, "' names a shard twice"));
+  }
+
+  std::uint64_t samples_;
+  std::vector<std::string> names_;
+  std::optional<number_pattern> pattern_;
+  std::uint64_t samples_max_ = 0;
+  std::uint64_t bytes_max_ = 0;
+};
+
+// ---- What goes into it ----
+
+// One member on its way: its bytes are here already, or in extents that are still to be read.
+struct member {
+  std::string name;
+  std::uint64_t size_bytes = 0;
+  std::vector<std::byte> content;
+  std::vector<extent> extents;
+};
+
+struct sample_members {
+  std::vector<member> members;
+  std::uint64_t content_bytes = 0;
+  std::uint64_t archive_bytes = 0;
+};
+
+std::vector<std::byte> to_bytes(std::string_view text) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+class sample_reader {
+ public:
+  explicit sample_reader(const dataset_model& model) : model_(model) {}
+
+  /// The members of a sample; those with extents are not read yet.
+  [[nodiscard]] sample_members describe(std::uint64_t sample) {
+    part_list parts;
+    model_.parts(sample, parts);
+    sample_members result;
+    std::vector<std::uint16_t> fields;
+    for (const part& each : parts) {
+      const auto known = std::find(fields.begin(), fields.end(), each.field);
+      const auto at = static_cast<std::size_t>(known - fields.begin());
+      if (known == fields.end()) {
+        fields.push_back(each.field);
+        result.members.emplace_back();
+      }
+      result.members[at].extents.push_back(each.where);
+      result.members[at].size_bytes += each.where.stored_bytes;
+    }
+    for (std::uint16_t field = 0; field < model_.fields().size(); ++field) {
+      if (model_.origin(field) == field_origin::extents || !model_.makes(sample, field)) continue;
+      fields.push_back(field);
+      result.members.push_back(made(sample, field));
+    }
+    name_members(sample, fields, result);
+    add_columns(sample, result);
+    if (result.members.empty()) {
+      throw error(errc::corrupt, io::str_cat("pack: ", model_.name(sample), " has neither fields nor columns"));
+    }
+    for (const member& each : result.members) {
+      result.content_bytes += each.size_bytes;
+      result.archive_bytes += tar_member_bytes(each.name, each.size_bytes);
+    }
+    return result;
+  }
+
+  /// Reads what is still to be read, all of it together.
+  void read(std::vector<sample_members>& samples) {
+    struct wish {
+      std::uint32_t source;
+      blocking_source::request request;
+    };
+    std::vector<wish> wishes;
+    for (sample_members& sample : samples) {
+      for (member& each : sample.members) {
+        if (each.extents.empty()) continue;
+        each.content.resize(each.size_bytes);
+        std::span<std::byte> rest(each.content);
+        for (const extent& where : each.extents) {
+          wishes.push_back({where.source, {where.file, where.offset, rest.first(where.stored_bytes)}});
+          rest = rest.subspan(where.stored_bytes);
+        }
+      }
+    }
+    std::vector<blocking_source::request> requests;
+    for (std::uint32_t number = 0; number < model_.sources().size(); ++number) {
+      requests.clear();
+      for (const wish& each : wishes) {
+        if (each.source == number) requests.push_back(each.request);
+      }
+      if (!requests.empty()) source(number).read(requests);
+    }
+  }
+
+  /// A part of a member too large to be read whole.
+  void read(const extent& where, std::uint64_t offset, std::span<std::byte> into) {
+    const blocking_source::request request{where.file, where.offset + offset, into};
+    source(where.source).read({&request, 1});
+  }
+
+ private:
+  blocking_source& source(std::uint32_t number) { return sources_.of(*model_.sources()[number]); }
+
+  member made(std::uint64_t sample, std::uint16_t field) const {
+    if (model_.fields()[field].kind == field_kind::tensor) {
+      throw error(errc::unsupported,
+                  io::str_cat("pack: the field '", model_.fields()[field].name,
+                              "' is a tensor in memory, and a member of a shard has no dtype and shape"));
+    }
+    member result;
+    if (model_.origin(field) == field_origin::awaited) {
+      boost::asio::io_context here;
+      auto fetched = boost::asio::co_spawn(here, model_.fetch(sample, field), boost::asio::use_future);
+      here.run();
+      result.content = fetched.get();
+    } else {
+      std::vector<std::byte> scratch;
+      const std::span<const std::byte> bytes = model_.produce(sample, field, scratch);
+      result.content.assign(bytes.begin(), bytes.end());
+    }
+    result.size_bytes = result.content.size();
+    return result;
+  }
+
+  void name_members(std::uint64_t sample, const std::vector<std::uint16_t>& fields, sample_members& result) {
+    const std::vector<dataset_model::member_path> paths = model_.members(sample, fields, sources_);
+    // One key for all: the members of a shard's sample have it already.
+    key_ = paths.empty()          ? next_key(encode_key(model_.name(sample)))
+           : paths.front().is_key ? next_key(paths.front().stem)
+                                  : next_key(encode_key(paths.front().stem));
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      result.members[i].name = io::str_cat(key_, ".", paths[i].extension);
+    }
+  }
+
+  // Neighbours of one key would become one sample.
+  std::string next_key(std::string key) {
+    repeated_ = key == last_key_ ? repeated_ + 1 : 0;
+    last_key_ = key;
+    return number_key(key, repeated_);
+  }
+
+  void add_columns(std::uint64_t sample, sample_members& result) const {
+    for (std::size_t number = 0; number < model_.columns().size(); ++number) {
+      const std::optional<std::int64_t> value = model_.column(sample, number);
+      if (!value) continue;
+      member added;
+      added.name = io::str_cat(key_, ".", model_.columns()[number]);
+      const bool is_field_too = std::any_of(result.members.begin(), result.members.end(),
+                                            [&](const member& each) { return each.name == added.name; });
+      if (is_field_too) continue;
+      added.content = to_bytes(std::to_string(*value));
+      added.size_bytes = added.content.size();
+      result.members.push_back(std::move(added));
+    }
+  }
+
+  const dataset_model& model_;
+  blocking_sources sources_;
+  std::string key_;
+  std::string last_key_;
+  std::uint64_t repeated_ = 0;
+};
+
+// ---- Packing ----
+
+class packing {
+ public:
+  packing(const dataset& from, std::string_view out, const pack_options& options)
+      : from_(from), options_(options), plan_(out, samples_to_pack(from, options), options), reader_(*from.model()) {}
+
+  pack_result run() {
+    const std::uint64_t samples = from_.size();
+    const std::vector<std::uint64_t> order =
+        options_.shuffle ? shuffled(samples, options_.seed, "pack") : std::vector<std::uint64_t>{};
+    begin_shard();
+    for (std::uint64_t i = 0; i < samples; ++i) {
+      if (options_.stop.stop_requested()) {
+        throw error(errc::cancelled, io::str_cat("pack: stopped after ", result_.samples, " of ", samples,
+                                                 " samples; shards that are finished stay"));
+      }
+      const std::uint64_t sample = options_.shuffle ? order[i] : i;
+      if (is_left_out(sample)) continue;
+      add(reader_.describe(sample));
+    }
+    flush();
+    end_shard();
+    // A brace list is exactly so many shards, though the samples were fewer.
+    while (plan_.counted() && result_.shards.size() < plan_.shards()) {
+      begin_shard();
+      end_shard();
+    }
+    note_leftovers();
+    return std::move(result_);
+  }
+
+ private:
+  static std::uint64_t samples_to_pack(const dataset& from, const pack_options& options) {
+    return from.size() - (options.skip_damaged ? from.model()->defects() : 0);
+  }
+
+  bool is_left_out(std::uint64_t sample) {
+    if (from_.model()->defects() == 0) return false;
+    const std::optional<defect> found = from_.model()->defect_of(sample);
+    if (!found) return false;
+    if (!options_.skip_damaged) {
+      throw error(errc::corrupt, io::str_cat(from_.name(sample), ": ", found->reason,
+                                             "; mend the source, or pack without damaged samples"));
+    }
+    ++result_.skipped;
+    return true;
+  }
+
+  void add(sample_members sample) {
+    const bool large = sample.content_bytes > window_bytes;
+    if (large || pending_bytes_ + sample.content_bytes > window_bytes || pending_.size() >= window_samples_max) flush();
+    if (large) {
+      write_large(sample);
+      return;
+    }
+    pending_bytes_ += sample.content_bytes;
+    pending_.push_back(std::move(sample));
+  }
+
+  void flush() {
+    reader_.read(pending_);
+    for (const sample_members& sample : pending_) {
+      make_room(sample);
+      for (const member& each : sample.members) {
+        writer_->begin(each.name, each.size_bytes);
+        if (each.size_bytes > 0) writer_->write(each.content);
+      }
+      count(sample);
+    }
+    pending_.clear();
+    pending_bytes_ = 0;
+    tell();
+  }
+
+  void write_large(const sample_members& sample) {
+    make_room(sample);
+    std::vector<std::byte> portion;
+    for (const member& each : sample.members) {
+      writer_->begin(each.name, each.size_bytes);
+      if (each.extents.empty() && each.size_bytes > 0) writer_->write(each.content);
+      for (const extent& where : each.extents) {
+        for (std::uint64_t offset = 0; offset < where.stored_bytes; offset += portion.size()) {
+          portion.resize(std::min(window_bytes, where.stored_bytes - offset));
+          reader_.read(where, offset, portion);
+          writer_->write(portion);
+        }
+      }
+    }
+    count(sample);
+    tell();
+  }
+
+  void make_room(const sample_members& sample) {
+    while (
+        plan_.full(result_.shards.size() - 1, result_.shards.back().samples, writer_->bytes(), sample.archive_bytes)) {
+      end_shard();
+      begin_shard();
+    }
+  }
+
+  void count(const sample_members& sample) {
+    ++result_.shards.back().samples;
+    ++result_.samples;
+    bytes_ += sample.content_bytes;
+  }
+
+  void tell() const {
+    if (options_.progress) options_.progress({result_.samples, from_.size(), bytes_});
+  }
+
+  void begin_shard() {
+    writer_.emplace(plan_.name(result_.shards.size()));
+    result_.shards.push_back({writer_->path(), 0, 0});
+  }
+
+  void end_shard() {
+    writer_->finish();
+    result_.shards.back().bytes = writer_->bytes();
+    writer_.reset();
+  }
+
+  // An earlier run with more shards would silently join this one under a glob.
+  void note_leftovers() {
+    if (plan_.counted()) return;
+    const std::string next = plan_.name(result_.shards.size());
+    struct stat status{};
+    if (::stat(next.c_str(), &status) != 0) return;
+    result_.notes.push_back(io::str_cat(next, " is there from an earlier run, and does not belong to these ",
+                                        result_.shards.size(), " shards: remove it and what follows it"));
+  }
+
+  const dataset& from_;
+  const pack_options& options_;
+  shard_plan plan_;
+  sample_reader reader_;
+  pack_result result_;
+  std::optional<tar_writer> writer_;
+  std::vector<sample_members> pending_;
+  std::uint64_t pending_bytes_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+pack_result pack(const dataset& from, std::string_view out, const pack_options& options) {
+  return packing(from, out, options).run();
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,61 @@
+// Writes any dataset as WebDataset shards.
+#pragma once
+
+#include <leat/dataset.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+struct pack_progress {
+  std::uint64_t samples = 0;
+  std::uint64_t samples_total = 0;
+  std::uint64_t bytes = 0;  ///< read from the source
+};
+
+/// How samples become shards.
+struct pack_options {
+  bool shuffle = false;  ///< in an order drawn from the seed; else in the dataset's
+  std::uint64_t seed = 0;
+  /// For a pattern (%06d): a shard is full when one more sample would pass either. Both 0: 1 GiB per shard.
+  std::uint64_t samples_per_shard = 0;
+  std::uint64_t bytes_per_shard = 0;
+  bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
+  std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread
+  std::stop_token stop = {};                                ///< asked between samples
+};
+
+struct packed_shard {
+  std::string path;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct pack_result {
+  std::vector<packed_shard> shards;
+  std::uint64_t samples = 0;
+  std::uint64_t skipped = 0;
+  std::vector<std::string> notes;  ///< what the user should know: shards of an earlier run that lie beside these
+};
+
+/// Packs `from` into the shards that `out` names: a brace list, p-{000000..000003}.tar, is exactly so many shards, as even
+/// as can be; a pattern, p-%06d.tar, as many as it takes; a plain path is one shard.
+///
+/// Members keep their path and extension: class folder and name for a folder, key and fields for shards. Dots inside a
+/// name are written %2E and percent signs %25 (datasets/member_key.hpp). Columns become members of their own: a folder's
+/// class number is `.cls`. Each shard appears under its name when it is complete and durable, and replaces one that was
+/// there; killed at any moment, this leaves whole shards and at most one .NAME.partial, which the next run uses up.
+///
+/// Memory: 16 MiB of samples at a time, 8 bytes per sample where shuffled.
+///   throws   error{errc::usage} a pattern that cannot be; error{errc::limit} disk full: finished shards stay, the one
+///            begun is removed; error{errc::corrupt} a damaged sample, by name; error{errc::cancelled} on stop; what
+///            reading and writing throw
+///   source   https://github.com/webdataset/webdataset; POSIX.1-2001 ustar and pax
+pack_result pack(const dataset& from, std::string_view out, const pack_options& options);
+
+}  // namespace leat::datasets

@@ -1,0 +1,253 @@
+#include "datasets/tar_writer.hpp"
+
+#include "datasets/python_order.hpp"
+#include "datasets/tar_header.hpp"
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+constexpr std::uint64_t record_bytes = 20 * tar_block_bytes;  // GNU tar's default; readers expect whole records.
+constexpr std::uint64_t ustar_size_max = (std::uint64_t{1} << 33) - 1;  // 11 octal digits.
+constexpr std::size_t name_field_bytes = 100;
+constexpr std::size_t prefix_field_bytes = 155;
+
+using header_block = std::array<char, tar_block_bytes>;
+
+// Where a path is cut so that its halves fit the header's prefix and name; nullopt where it is too long for that.
+std::optional<std::size_t> ustar_split(std::string_view name) {
+  if (name.size() <= name_field_bytes) return 0;
+  if (name.size() > prefix_field_bytes + 1 + name_field_bytes) return std::nullopt;
+  const std::size_t first = name.find('/', name.size() - name_field_bytes - 1);
+  if (first == std::string_view::npos || first == 0 || first > prefix_field_bytes || first + 1 == name.size()) {
+    return std::nullopt;
+  }
+  return first;
+}
+
+void put(header_block& block, std::size_t offset, std::string_view text) {
+  std::memcpy(block.data() + offset, text.data(), text.size());
+}
+
+// Octal digits and a NUL, as the field is long.
+void put_octal(header_block& block, std::size_t offset, std::size_t bytes, std::uint64_t value) {
+  for (std::size_t i = bytes - 1; i-- > 0; value >>= 3) block[offset + i] = static_cast<char>('0' + (value & 7));
+}
+
+header_block make_block(std::string_view prefix, std::string_view name, char type, std::uint64_t size_bytes) {
+  header_block block{};
+  put(block, 0, name.substr(0, name_field_bytes));
+  put_octal(block, 100, 8, 0644);
+  put_octal(block, 108, 8, 0);
+  put_octal(block, 116, 8, 0);
+  put_octal(block, 124, 12, size_bytes);
+  put_octal(block, 136, 12, 0);
+  block[156] = type;
+  put(block, 257, std::string_view("ustar\00000", 8));
+  put_octal(block, 329, 8, 0);
+  put_octal(block, 337, 8, 0);
+  put(block, 345, prefix);
+  std::memset(block.data() + 148, ' ', 8);
+  std::uint64_t sum = 0;
+  for (const char value : block) sum += static_cast<unsigned char>(value);
+  put_octal(block, 148, 7, sum);
+  block[154] = '\0';  // Then the blank that is there: POSIX wants both.
+  return block;
+}
+
+// "length key=value\n", where the length counts its own digits too.
+std::string pax_record(std::string_view key, std::string_view value) {
+  const std::size_t rest = key.size() + value.size() + 3;
+  std::size_t length = rest + 1;
+  while (rest + std::to_string(length).size() != length) length = rest + std::to_string(length).size();
+  return io::str_cat(length, " ", key, "=", value, "\n");
+}
+
+// All header blocks of a member.
+std::string headers(std::string_view name, std::uint64_t size_bytes) {
+  const std::optional<std::size_t> split = ustar_split(name);
+  std::string records;
+  if (!split) {
+    if (!is_utf8(name)) records += pax_record("hdrcharset", "BINARY");
+    records += pax_record("path", name);
+  }
+  if (size_bytes > ustar_size_max) records += pax_record("size", std::to_string(size_bytes));
+  std::string all;
+  if (!records.empty()) {
+    const header_block extended = make_block({}, "././@PaxHeader", 'x', records.size());
+    all.append(extended.data(), extended.size());
+    all += records;
+    all.resize(tar_padded(all.size()), '\0');
+  }
+  const std::size_t cut = split.value_or(0);
+  const header_block own = make_block(name.substr(0, cut), cut == 0 ? name : name.substr(cut + 1), '0',
+                                      std::min(size_bytes, ustar_size_max));
+  all.append(own.data(), own.size());
+  return all;
+}
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes) {
+  return headers(name, size_bytes).size() + tar_padded(size_bytes);
+}
+
+tar_writer::tar_writer(std::string path) : path_(std::move(path)) {
+  const std::size_t base = path_.rfind('/') + 1;  // npos + 1 is 0.
+  directory_ = base == 0 ? "." : base == 1 ? "/" : path_.substr(0, base - 1);
+  temporary_ = io::str_cat(path_.substr(0, base), ".", path_.substr(base), ".partial");
+  struct stat status{};
+  if (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    throw error(errc::usage,
+                io::str_cat(path_, ": is a directory; give the shards names in it, ", path_, "/p-%06d.tar"));
+  }
+  buffer_.reserve(buffer_bytes);
+  while (fd_ < 0) try_open();
+  if (::ftruncate(fd_, 0) != 0) {
+    const int failure = errno;
+    remove_temporary();
+    fail(failure, "cannot be emptied");
+  }
+}
+
+// Takes the temporary name. What a killed run left behind is used again; what another process is writing is not.
+void tar_writer::try_open() {
+  const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) fail(errno, "cannot be created");
+  struct stat mine{};
+  struct stat named{};
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int failure = errno;
+    ::close(fd);
+    if (failure != EWOULDBLOCK) fail(failure, "cannot be locked");
+    throw error(errc::usage,
+                io::str_cat(path_, ": another process is writing this shard; wait for it, or pack elsewhere"));
+  }
+  // Between opening and locking, its owner may have finished it: then this is the finished shard, not to be touched.
+  if (::fstat(fd, &mine) == 0 && ::stat(temporary_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+      mine.st_dev == named.st_dev) {
+    fd_ = fd;
+  } else {
+    ::close(fd);
+  }
+}
+
+tar_writer::~tar_writer() { remove_temporary(); }
+
+void tar_writer::remove_temporary() noexcept {
+  if (fd_ < 0) return;
+  ::unlink(temporary_.c_str());  // Before the lock goes: the next one to lock it finds a file of its own.
+  ::close(std::exchange(fd_, -1));
+}
+
+void tar_writer::fail(int failure, std::string_view what) const {
+  const std::string why =
+      io::str_cat(temporary_, ": offset ", bytes_, ": ", what, ": ", std::generic_category().message(failure));
+  switch (failure) {
+    case ENOSPC:
+    case EDQUOT:
+      throw error(errc::limit, io::str_cat(why,
+                                           "; make room, or pack to another disk: shards that are finished stay, this "
+                                           "one is removed"));
+    case EFBIG:
+      throw error(errc::limit, io::str_cat(why, "; the file system takes no file of this size: make smaller shards"));
+    case ENOENT:
+    case ENOTDIR:
+      throw error(errc::not_found, io::str_cat(why, "; the directory '", directory_, "' must exist: mkdir -p it"));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      throw error(errc::permission, io::str_cat(why, "; this user may not write there"));
+    default:
+      throw error(errc::io, io::str_cat(why, "; see dmesg for what the disk says"));
+  }
+}
+
+void tar_writer::begin(std::string_view name, std::uint64_t size_bytes) {
+  assert(content_left_ == 0 && padding_ == 0);
+  append(as_bytes(headers(name, size_bytes)));
+  content_left_ = size_bytes;
+  padding_ = tar_padded(size_bytes) - size_bytes;
+  if (content_left_ == 0) append_zeros(std::exchange(padding_, 0));
+}
+
+void tar_writer::write(std::span<const std::byte> content) {
+  assert(content.size() <= content_left_);
+  append(content);
+  content_left_ -= content.size();
+  if (content_left_ == 0) append_zeros(std::exchange(padding_, 0));
+}
+
+void tar_writer::append(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > buffer_bytes) flush();
+  if (bytes.size() >= buffer_bytes) {
+    write_out(bytes);
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+  bytes_ += bytes.size();
+}
+
+void tar_writer::append_zeros(std::uint64_t bytes) {
+  constexpr std::array<std::byte, record_bytes> zeros{};
+  assert(bytes <= zeros.size());
+  append(std::span(zeros).first(bytes));
+}
+
+void tar_writer::flush() {
+  write_out(buffer_);
+  buffer_.clear();
+}
+
+void tar_writer::write_out(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail(errno, "cannot be written");
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void tar_writer::finish() {
+  assert(content_left_ == 0 && padding_ == 0);
+  const std::uint64_t with_end = bytes_ + 2 * tar_block_bytes;
+  append_zeros((with_end + record_bytes - 1) / record_bytes * record_bytes - bytes_);
+  flush();
+  // Blocks on the disk first, then the name: a crash leaves the old state or the new one.
+  if (::fsync(fd_) != 0) fail(errno, "cannot be made durable");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno, "cannot be given its name");
+  ::close(std::exchange(fd_, -1));
+  const int directory = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) fail(errno, "its directory cannot be opened");
+  // File systems without this call (EINVAL) order their names themselves.
+  const int failure = ::fsync(directory) != 0 && errno != EINVAL ? errno : 0;
+  ::close(directory);
+  if (failure != 0) fail(failure, "its directory cannot be made durable");
+}
+
+}  // namespace leat::datasets

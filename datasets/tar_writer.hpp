@@ -1,0 +1,63 @@
+// Writes a tar archive that is there whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Bytes that a member takes in an archive: its headers and its padded content.
+[[nodiscard]] std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes);
+
+/// One shard. It grows under a temporary name beside `path` (.NAME.partial) and takes its own in finish(); until then,
+/// whatever happens, no file of that name is touched. Members have mode 0644 and no owner or time of their own, so that
+/// the same samples give the same bytes.
+///
+/// Thread: one at a time.
+class tar_writer {
+ public:
+  ///   throws   error{errc::not_found} no such directory; error{errc::permission}; error{errc::usage} where another
+  ///            process is writing the same shard, or `path` is a directory
+  explicit tar_writer(std::string path);
+  tar_writer(const tar_writer&) = delete;
+  tar_writer& operator=(const tar_writer&) = delete;
+  /// Without finish(): removes what was written.
+  ~tar_writer();
+
+  /// Begins a member; exactly `size_bytes` of content follow.
+  void begin(std::string_view name, std::uint64_t size_bytes);
+  /// A part of its content.
+  ///   throws   error{errc::io}, with path, offset and what to do; error{errc::limit} on a full disk
+  void write(std::span<const std::byte> content);
+
+  /// Ends the archive, makes it durable and gives it its name: fsync, rename, fsync of the directory.
+  void finish();
+
+  /// Written so far, as the file will be long.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  void try_open();
+  void append(std::span<const std::byte> bytes);
+  void append_zeros(std::uint64_t bytes);
+  void flush();
+  void write_out(std::span<const std::byte> bytes);
+  void remove_temporary() noexcept;
+  [[noreturn]] void fail(int failure, std::string_view what) const;
+
+  std::string path_;
+  std::string directory_;
+  std::string temporary_;
+  int fd_ = -1;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t content_left_ = 0;
+  std::uint64_t padding_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace leat::datasets
