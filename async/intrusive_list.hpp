@@ -43,6 +43,23 @@ class intrusive_list {
     return static_cast<Element&>(*first_);
   }
 
+  /// For looking at all of them, oldest first; to take some out, note which, and do it afterwards.
+  class iterator {
+   public:
+    explicit iterator(list_hook* at) noexcept : at_(at) {}
+    [[nodiscard]] Element& operator*() const noexcept { return static_cast<Element&>(*at_); }
+    iterator& operator++() noexcept {
+      at_ = intrusive_list::next_of(*at_);
+      return *this;
+    }
+    friend bool operator==(iterator, iterator) = default;
+
+   private:
+    list_hook* at_;
+  };
+  [[nodiscard]] iterator begin() const noexcept { return iterator(first_); }
+  [[nodiscard]] iterator end() const noexcept { return iterator(nullptr); }
+
   void push_back(Element& element) noexcept {
     list_hook& hook = element;
     assert(!hook.linked_);
@@ -73,6 +90,8 @@ class intrusive_list {
   }
 
  private:
+  static list_hook* next_of(const list_hook& hook) noexcept { return hook.next_; }
+
   list_hook* first_ = nullptr;
   list_hook* last_ = nullptr;
   std::size_t size_ = 0;

@@ -7,7 +7,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <atomic>
@@ -118,10 +117,6 @@ scope::~scope() {
       orphan.holders.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-}
-
-void scope::spawn_on(const asio::any_io_executor& executor, asio::awaitable<void> body) {
-  start(asio::make_strand(executor), std::move(body), role::child_elsewhere);
 }
 
 void scope::start(const asio::any_io_executor& executor, asio::awaitable<void> body, role what) {

@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include <cstddef>
@@ -36,7 +37,10 @@ class scope {
   void spawn(asio::awaitable<void> body) { start(executor_, std::move(body), role::child); }
 
   /// Starts `body` on `executor`, through a strand, so that it may be a pool's. An error still arrives here.
-  void spawn_on(const asio::any_io_executor& executor, asio::awaitable<void> body);
+  template <class Executor>
+  void spawn_on(const Executor& executor, asio::awaitable<void> body) {
+    start(asio::make_strand(executor), std::move(body), role::child_elsewhere);
+  }
 
   /// Asks all children, and the body, to stop: "the rest is not needed". A child that then ends as cancelled is no
   /// error of the scope's; a body that does is, as its result is missing.

@@ -36,7 +36,7 @@ TEST(latch, wakes_its_waiter_at_zero_and_can_start_anew) {
   for (std::uint32_t count = 1; count < 5; ++count) {
     rows.reset(count);
     auto waited = asio::co_spawn(loop.get_executor(), rows.wait(), asio::use_future);
-    loop.run_for(std::chrono::milliseconds(0));
+    testing::settle(loop);
     for (std::uint32_t i = 0; i < count; ++i) {
       EXPECT_NE(waited.wait_for(std::chrono::seconds(0)), std::future_status::ready);
       rows.count_down();
@@ -62,14 +62,14 @@ TEST(latch, a_cancelled_wait_leaves_the_count_and_may_be_repeated) {
   std::exception_ptr thrown;
   asio::co_spawn(loop.get_executor(), rows.wait(),
                  asio::bind_cancellation_slot(signal.slot(), [&thrown](std::exception_ptr e) { thrown = e; }));
-  loop.run_for(std::chrono::milliseconds(0));
+  testing::settle(loop);
   rows.count_down();
   signal.emit(asio::cancellation_type::terminal);
   loop.run();
   EXPECT_TRUE(testing::is_error(thrown, asio::error::operation_aborted));
   EXPECT_FALSE(rows.ready());
   auto waited = asio::co_spawn(loop.get_executor(), rows.wait(), asio::use_future);
-  loop.run_for(std::chrono::milliseconds(0));
+  testing::settle(loop);
   rows.count_down();
   loop.run();
   waited.get();

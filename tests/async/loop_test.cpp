@@ -33,6 +33,8 @@ using namespace std::chrono_literals;
 static_assert(asio::execution::is_executor<loop::executor_type>::value);
 static_assert(std::is_convertible_v<loop::executor_type, asio::any_io_executor>);
 static_assert(std::is_nothrow_move_constructible_v<loop::executor_type>);
+// What any_io_executor holds without a heap allocation.
+static_assert(sizeof(asio::strand<loop::executor_type>) <= sizeof(std::shared_ptr<void>) + sizeof(void*));
 
 TEST(loop, runs_what_was_posted_in_order_and_not_what_that_posts) {
   simple_loop loop;

@@ -34,6 +34,13 @@ Result run(simple_loop& runs, asio::awaitable<Result> body) {
   return result.get();
 }
 
+/// Runs what there is to run on `runs`, and what that posts, but waits for nothing.
+inline void settle(simple_loop& runs) {
+  const auto bound = runs.bind_to_this_thread();
+  while (runs.run_posted() != 0) {
+  }
+}
+
 /// Lets everything that can run on the loop of this thread do so; the turns are counted, not timed.
 inline asio::awaitable<void> turn(int turns = 1) {
   for (int i = 0; i < turns; ++i) co_await asio::post(asio::use_awaitable);
@@ -82,7 +89,7 @@ class cancellable {
   }
 
  private:
-  asio::strand<asio::any_io_executor> strand_;
+  asio::any_io_executor strand_;
   asio::cancellation_signal signal_;
   std::exception_ptr thrown_;
   std::promise<void> ended_;

@@ -167,7 +167,7 @@ TEST(scope, cancelling_the_parent_cancels_the_children_and_waits_for_them) {
                    thrown = e;
                    over = true;
                  }));
-  loop.run_for(std::chrono::milliseconds(2));
+  testing::settle(loop);
   EXPECT_FALSE(over);
   signal.emit(asio::cancellation_type::terminal);
   EXPECT_FALSE(over) << "cancelling asks; the end comes later";
@@ -201,7 +201,7 @@ TEST(scope, does_not_begin_in_a_coroutine_that_is_already_cancelled) {
                    EXPECT_EQ(e, nullptr);
                    over = true;
                  }));
-  loop.run_for(std::chrono::milliseconds(2));
+  testing::settle(loop);
   signal.emit(asio::cancellation_type::terminal);
   loop.run();
   EXPECT_TRUE(over);
@@ -261,7 +261,7 @@ TEST(scope, destroyed_with_its_loop_destroys_its_children) {
       });
     };
     asio::co_spawn(loop.get_executor(), parent(ended), [](std::exception_ptr) { FAIL() << "never ends"; });
-    loop.run_for(std::chrono::milliseconds(1));
+    testing::settle(loop);
     EXPECT_EQ(ended, 0);
   }
   EXPECT_EQ(ended, 2);

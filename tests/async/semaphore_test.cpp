@@ -112,7 +112,7 @@ TEST(semaphore, close_fails_those_who_wait_and_all_who_come) {
   EXPECT_TRUE(units.try_acquire(1));
   auto waits = [](semaphore& s) -> asio::awaitable<void> { co_await s.acquire(1); };
   auto first = asio::co_spawn(loop.get_executor(), waits(units), asio::use_future);
-  loop.run_for(std::chrono::milliseconds(1));
+  testing::settle(loop);
   units.close();
   loop.run();
   try {
