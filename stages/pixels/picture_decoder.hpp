@@ -48,8 +48,7 @@ struct whole_picture {
 /// one: all that libjpeg-turbo, libpng and the resampling need comes from the scratch.
 class picture_decoder {
  public:
-  /// Takes scratch_arena::base_bytes of the budget, which outlives this. Throws error{errc::limit} where they are not
-  /// there.
+  /// Takes scratch_arena::base_bytes of the budget, which outlives this. Throws as scratch_arena does.
   explicit picture_decoder(scratch_budget& budget);
   ~picture_decoder();
   picture_decoder(const picture_decoder&) = delete;

@@ -57,13 +57,17 @@ std::uint64_t scratch_budget::waits() const {
 
 void scratch_budget::join(scratch_arena& arena) {
   const async::mutex_lock lock(mutex_);
-  // Bases alone must fit, whatever the arenas hold just now: what they hold above it can be taken back.
-  if ((arenas_.size() + 1) * scratch_arena::base_bytes > bytes_max_ || !make_room(arena, scratch_arena::base_bytes)) {
+  if ((arenas_.size() + 1) * scratch_arena::base_bytes > bytes_max_) {
     throw error(errc::limit, "decode scratch: " + std::to_string(bytes_max_) + " bytes are not enough for " +
                                  std::to_string(arenas_.size() + 1) + " decoders of at least " +
                                  std::to_string(scratch_arena::base_bytes) +
                                  " bytes each; raise host_bytes_max or use fewer decode threads");
   }
+  // The bases fit; what the others hold above theirs comes back at the end of their samples at the latest.
+  waiting_.fetch_add(1);
+  while (!stopped_ && !make_room(arena, scratch_arena::base_bytes)) changed_.wait(mutex_);
+  waiting_.fetch_sub(1);
+  if (stopped_) throw error(errc::cancelled, "decode scratch: stopped");
   arenas_.push_back(&arena);
   used_ += scratch_arena::base_bytes;
   peak_ = std::max(peak_, used_);
@@ -74,6 +78,10 @@ void scratch_budget::leave(scratch_arena& arena) {
   arenas_.erase(std::find(arenas_.begin(), arenas_.end(), &arena));
   used_ -= arena.held_;
   changed_.notify_all();
+}
+
+bool scratch_budget::can_ever_grow_to(std::size_t bytes) const {
+  return bytes + (arenas_.size() - 1) * scratch_arena::base_bytes <= bytes_max_;
 }
 
 stages::failure scratch_budget::refusal(std::size_t bytes) const {
@@ -109,24 +117,27 @@ void scratch_budget::reclaim(scratch_arena& arena) {
 
 stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t bytes) {
   const async::mutex_lock lock(mutex_);
-  if (bytes + (arenas_.size() - 1) * scratch_arena::base_bytes > bytes_max_) return refusal(bytes);
-
   const std::uint64_t ticket = next_ticket_++;
   arena.phase_.store(scratch_arena::phase::waiting);
   // Before the first look at the other arenas: who ends a sample after our look sees that somebody waits.
   waiting_.fetch_add(1);
-  bool counted = false;
-  while (!stopped_ && (serving_ != ticket || !make_room(arena, bytes - arena.held_))) {
-    waits_ += counted ? 0 : 1;
-    counted = true;
+  bool waited = false;
+  const auto wait = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    waits_ += waited ? 0 : 1;
+    waited = true;
     changed_.wait(mutex_);
-  }
+  };
+  while (!stopped_ && serving_ != ticket) wait();
+  // Looked at when it is our turn, and again: arenas may join meanwhile.
+  bool fits = true;
+  while (!stopped_ && (fits = can_ever_grow_to(bytes)) && !make_room(arena, bytes - arena.held_)) wait();
   waiting_.fetch_sub(1);
   arena.phase_.store(scratch_arena::phase::busy);
-  if (stopped_) return stages::cancelled();  // So do all others in the queue; nobody needs to be served any more.
+  if (stopped_) return stages::cancelled();  // So are all others in the queue; nobody needs to be served any more.
 
   ++serving_;
-  if (counted || waiting_.load() > 0) changed_.notify_all();
+  if (waiting_.load() > 0) changed_.notify_all();
+  if (!fits) return refusal(bytes);
   const std::size_t more = bytes - arena.held_;
   if (!arena.commit(bytes)) {
     return stages::unsupported("decoding needs " + mebibytes(bytes) +
@@ -162,8 +173,8 @@ scratch_arena::scratch_arena(scratch_budget& budget) : budget_(budget) {
 }
 
 scratch_arena::~scratch_arena() {
+  budget_.leave(*this);  // After this nobody takes from us any more.
   assert(phase_.load() == phase::idle);
-  budget_.leave(*this);
   ASAN_UNPOISON_MEMORY_REGION(memory_, mapped_);
   munmap(memory_, mapped_);
 }

@@ -56,6 +56,7 @@ class scratch_budget {
   void leave(scratch_arena& arena);
   stages::outcome<void> grow(scratch_arena& arena, std::size_t bytes);
   bool make_room(const scratch_arena& arena, std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool can_ever_grow_to(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void reclaim(scratch_arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] stages::failure refusal(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -84,7 +85,8 @@ class scratch_arena {
   /// What take() aligns to: the widest vector of any machine we know, and two lines of its cache.
   static constexpr std::size_t alignment_bytes = 128;
 
-  /// Throws error{errc::limit} where the budget has no base_bytes left, or the system no address space.
+  /// Takes base_bytes, waiting for samples to end if others hold them. Throws error{errc::limit} where the bases of all
+  /// arenas exceed the budget, or the system has no address space; error{errc::cancelled} after the budget's stop().
   explicit scratch_arena(scratch_budget& budget);
   ~scratch_arena();
   scratch_arena(const scratch_arena&) = delete;

@@ -1,0 +1,200 @@
+#include "stages/pixels/resample.hpp"
+
+#include "tests/pixels/decode_one.hpp"
+#include "tests/support/reference_resample.hpp"
+#include "tests/support/seeds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using pixels::geometry;
+using testing::rgb_picture;
+
+int between(std::mt19937_64& random, int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
+
+std::string text_of(const geometry& g) {
+  return "box " + std::to_string(g.box.width) + "x" + std::to_string(g.box.height) + "+" + std::to_string(g.box.x) +
+         "+" + std::to_string(g.box.y) + " to " + std::to_string(g.scaled_width) + "x" +
+         std::to_string(g.scaled_height) + ", window " + std::to_string(g.out_width) + "x" +
+         std::to_string(g.out_height) + " at " + std::to_string(g.window_x) + "," + std::to_string(g.window_y) +
+         (g.flip ? " flipped" : "") + " filter " + std::to_string(static_cast<int>(g.how));
+}
+
+// The resampler alone, without a decoder: lines of `picture` in, a u8 row out.
+rgb_picture resample(const rgb_picture& picture, const geometry& drawn, layout order) {
+  pixels::scratch_budget budget(std::size_t{64} << 20);
+  pixels::scratch_arena arena(budget);
+  arena.begin();
+  pixels::resampler to(drawn, {});
+  EXPECT_TRUE(arena.reserve(to.scratch_bytes()));
+  const auto how = pixels::store::from(dtype::u8, order, std::nullopt);
+  std::vector<std::uint8_t> row(how.row_bytes(drawn.out_height, drawn.out_width), 0xEE);
+  const std::size_t before = arena.used();
+  EXPECT_TRUE(to.start(arena, how, reinterpret_cast<std::byte*>(row.data())));
+  EXPECT_LE(arena.used() - before, to.scratch_bytes());
+  for (int y = 0; y < to.region().height; ++y) to.push(picture.at(to.region().x, to.region().y + y));
+  to.finish();
+  arena.end();
+
+  rgb_picture out{drawn.out_width, drawn.out_height, row};
+  if (order == layout::nhwc) return out;
+  const std::size_t plane = row.size() / 3;
+  for (std::size_t i = 0; i < plane; ++i) {
+    for (std::size_t c = 0; c < 3; ++c) out.pixels[3 * i + c] = row[c * plane + i];
+  }
+  return out;
+}
+
+geometry random_geometry(std::mt19937_64& random, int width, int height) {
+  geometry g;
+  const int w = between(random, 0, 4) == 0 ? 1 : between(random, 1, width);
+  const int h = between(random, 0, 4) == 0 ? 1 : between(random, 1, height);
+  g.box = {between(random, 0, width - w), between(random, 0, height - h), w, h};
+  const int side_max = between(random, 0, 1) == 0 ? 9 : 120;
+  g.scaled_width = between(random, 0, 5) == 0 ? w : between(random, 1, side_max);
+  g.scaled_height = between(random, 0, 5) == 0 ? h : between(random, 1, side_max);
+  switch (between(random, 0, 2)) {
+    case 0:  // all of it
+      g.out_width = static_cast<int>(g.scaled_width);
+      g.out_height = static_cast<int>(g.scaled_height);
+      break;
+    case 1:  // a part
+      g.out_width = between(random, 1, static_cast<int>(g.scaled_width));
+      g.out_height = between(random, 1, static_cast<int>(g.scaled_height));
+      g.window_x = between(random, 0, static_cast<int>(g.scaled_width) - g.out_width);
+      g.window_y = between(random, 0, static_cast<int>(g.scaled_height) - g.out_height);
+      break;
+    default:  // partly or wholly outside
+      g.out_width = between(random, 1, 40);
+      g.out_height = between(random, 1, 40);
+      g.window_x = between(random, -45, static_cast<int>(g.scaled_width) + 5);
+      g.window_y = between(random, -45, static_cast<int>(g.scaled_height) + 5);
+  }
+  g.flip = between(random, 0, 1) == 1;
+  g.how = static_cast<filter>(between(random, 0, 2));
+  return g;
+}
+
+// Where an output's centre falls exactly between two inputs, the neighbour is a matter of the last bit.
+bool nearest_is_ambiguous(const geometry& g) {
+  const auto tie = [](int box, std::int64_t scaled, std::int64_t output) {
+    return (2 * output + 1) * box % (2 * scaled) == 0;
+  };
+  for (int x = 0; x < g.out_width; ++x) {
+    if (tie(g.box.width, g.scaled_width, g.window_x + x)) return true;
+  }
+  for (int y = 0; y < g.out_height; ++y) {
+    if (tie(g.box.height, g.scaled_height, g.window_y + y)) return true;
+  }
+  return false;
+}
+
+TEST(resample, is_within_one_level_of_the_double_precision_reference) {
+  int nearest = 0;
+  testing::for_each_seed(150, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const int width = between(random, 0, 5) == 0 ? 1 : between(random, 1, 130);
+    const int height = between(random, 0, 5) == 0 ? 1 : between(random, 1, 130);
+    const rgb_picture picture = testing::make_texture(random(), width, height);
+    const geometry drawn = random_geometry(random, width, height);
+    SCOPED_TRACE(text_of(drawn));
+    const bool exact = drawn.how == filter::nearest;
+    if (exact && nearest_is_ambiguous(drawn)) return;
+    nearest += exact ? 1 : 0;
+    const rgb_picture expected = testing::reference_resample(picture, drawn);
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      const rgb_picture got = resample(picture, drawn, order);
+      ASSERT_LE(testing::largest_difference(got, expected), exact ? 0 : 1);
+    }
+  });
+  EXPECT_GT(nearest, 0);
+}
+
+TEST(resample, leaves_the_picture_alone_where_nothing_is_scaled) {
+  const rgb_picture picture = testing::make_texture(3, 61, 47);
+  for (const filter how : {filter::nearest, filter::bilinear, filter::bicubic}) {
+    geometry drawn = testing::plain_box(7, 5, 40, 30);
+    drawn.how = how;
+    EXPECT_EQ(resample(picture, drawn, layout::nhwc), testing::crop(picture, 7, 5, 40, 30));
+  }
+}
+
+// The decoder may be told to look at the window only; the window must not know.
+TEST(resample, makes_a_window_as_it_makes_the_whole) {
+  testing::for_each_seed(20, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const rgb_picture picture = testing::make_texture(random(), between(random, 1, 90), between(random, 1, 90));
+    geometry all = random_geometry(random, picture.width, picture.height);
+    all.window_x = all.window_y = 0;
+    all.out_width = static_cast<int>(all.scaled_width);
+    all.out_height = static_cast<int>(all.scaled_height);
+    all.flip = false;
+    const rgb_picture whole = resample(picture, all, layout::nhwc);
+    for (int i = 0; i < 5; ++i) {
+      geometry part = all;
+      part.out_width = between(random, 1, all.out_width);
+      part.out_height = between(random, 1, all.out_height);
+      part.window_x = between(random, 0, all.out_width - part.out_width);
+      part.window_y = between(random, 0, all.out_height - part.out_height);
+      SCOPED_TRACE(text_of(part));
+      ASSERT_EQ(resample(picture, part, layout::nhwc),
+                testing::crop(whole, static_cast<int>(part.window_x), static_cast<int>(part.window_y), part.out_width,
+                              part.out_height));
+    }
+  });
+}
+
+TEST(resample, flips_what_it_would_have_made) {
+  testing::for_each_seed(20, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const rgb_picture picture = testing::make_texture(random(), between(random, 1, 90), between(random, 1, 90));
+    geometry drawn = random_geometry(random, picture.width, picture.height);
+    drawn.flip = false;
+    const rgb_picture straight = resample(picture, drawn, layout::nhwc);
+    drawn.flip = true;
+    EXPECT_EQ(resample(picture, drawn, layout::nchw), testing::turn_upright(straight, 2));
+  });
+}
+
+// Values that were computed by Pillow 11.3: Image.resize of a 5 x 1 picture to 3 and to 8 pixels.
+TEST(resample, agrees_with_pillow_on_a_line) {
+  rgb_picture five{5, 1, {}};
+  for (const int value : {0, 255, 10, 200, 90})
+    five.pixels.insert(five.pixels.end(), 3, static_cast<std::uint8_t>(value));
+  const auto greys = [&](int width, filter how) {
+    const rgb_picture out = resample(five,
+                                     {.box = {0, 0, 5, 1},
+                                      .scaled_width = width,
+                                      .scaled_height = 1,
+                                      .out_width = width,
+                                      .out_height = 1,
+                                      .how = how},
+                                     layout::nhwc);
+    std::vector<int> values;
+    for (int x = 0; x < width; ++x) values.push_back(out.at(x, 0)[0]);
+    return values;
+  };
+  EXPECT_EQ(greys(3, filter::bilinear), (std::vector{109, 107, 137}));
+  EXPECT_EQ(greys(3, filter::bicubic), (std::vector{108, 115, 134}));
+  EXPECT_EQ(greys(3, filter::nearest), (std::vector{0, 10, 90}));
+  EXPECT_EQ(greys(8, filter::bilinear), (std::vector{0, 112, 240, 87, 69, 188, 138, 90}));
+  EXPECT_EQ(greys(8, filter::bicubic), (std::vector{0, 113, 253, 71, 47, 196, 143, 82}));
+  EXPECT_EQ(greys(8, filter::nearest), (std::vector{0, 0, 255, 10, 10, 200, 90, 90}));
+}
+
+TEST(resample, needs_no_more_lines_than_the_filter_is_high) {
+  geometry drawn = testing::plain_box(0, 0, 4000, 4000);
+  drawn.scaled_width = drawn.scaled_height = drawn.out_width = drawn.out_height = 224;
+  const pixels::resampler to(drawn, {});
+  EXPECT_LT(to.scratch_bytes(), std::size_t{160} << 10);
+}
+
+}  // namespace
+}  // namespace leat
