@@ -1,0 +1,52 @@
+#include "io/file_status.hpp"
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+
+namespace leat::io {
+
+std::uint64_t file_status::version() const noexcept {
+  // splitmix64's finaliser over the parts, each step a bijection: no two of them cancel out.
+  const auto mix = [](std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
+  };
+  std::uint64_t value = mix(static_cast<std::uint64_t>(write_time.seconds));
+  value = mix(value ^ write_time.nanoseconds);
+  value = mix(value ^ size_bytes);
+  return mix(value ^ inode);
+}
+
+int look_at(const char* path, file_status& out) noexcept {
+  const long result = ::syscall(SYS_statx, AT_FDCWD, path, AT_STATX_SYNC_AS_STAT,
+                                file_status::mask_basic | file_status::mask_direct, &out);
+  return result == 0 ? 0 : errno;
+}
+
+std::string file_system_of(std::uint32_t device_major, std::uint32_t device_minor) {
+  // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw", proc(5)
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string line;
+  std::string found;
+  while (std::getline(mounts, line)) {
+    unsigned major = 0;
+    unsigned minor = 0;
+    if (std::sscanf(line.c_str(), "%*d %*d %u:%u", &major, &minor) != 2) continue;
+    if (major != device_major || minor != device_minor) continue;
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const std::size_t end = line.find(' ', dash + 3);
+    found = line.substr(dash + 3, end - dash - 3);
+    break;
+  }
+  return found;
+}
+
+}  // namespace leat::io

@@ -1,0 +1,108 @@
+// What the ring's loop and the preadv loop have in common for who runs them.
+#pragma once
+
+#include "async/loop.hpp"
+#include "async/mutex.hpp"
+#include "io/arena.hpp"
+#include "io/direct_policy.hpp"
+#include "io/io_threads.hpp"
+#include "io/source.hpp"
+
+#include <leat/reader.hpp>
+#include <leat/stats.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::io {
+
+/// The reads and opens that the kernel has had for longer than the timeout. Thread: any.
+class overdue_list {
+ public:
+  using entry = std::list<std::string>::iterator;
+
+  /// Before the first operation.
+  void on_overdue(std::function<void(const error&)> told) { told_ = std::move(told); }
+
+  entry add(std::string what, const error& why) {
+    if (told_) told_(why);
+    const async::mutex_lock lock(mutex_);
+    return entries_.insert(entries_.end(), std::move(what));
+  }
+  void remove(entry which) {
+    const async::mutex_lock lock(mutex_);
+    entries_.erase(which);
+  }
+  [[nodiscard]] std::vector<std::string> list() const {
+    const async::mutex_lock lock(mutex_);
+    return {entries_.begin(), entries_.end()};
+  }
+
+ private:
+  std::function<void(const error&)> told_;
+  mutable async::mutex mutex_;
+  std::list<std::string> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// What all loops share; outlives them.
+struct io_context {
+  reader_options options;
+  std::shared_ptr<arena> memory;  // as leases do: the ring must not outlive what it has registered
+  direct_policy direct;
+  overdue_list overdue;
+
+  io_context(const reader_options& from, std::shared_ptr<arena> arena_in_use)
+      : options(from), memory(std::move(arena_in_use)), direct(from.direct) {}
+};
+
+/// Written by one thread, read by any: no locked instruction is needed to add.
+class relaxed_counter {
+ public:
+  void add(std::uint64_t n) noexcept { value_.store(get() + n, std::memory_order_relaxed); }
+  void subtract(std::uint64_t n) noexcept { value_.store(get() - n, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+struct loop_counters {
+  relaxed_counter reads, bytes_read, opens, retries, turns, wait_ns, in_flight;
+
+  void add_to(io_counters& sum) const noexcept {
+    sum.reads += reads.get();
+    sum.bytes_read += bytes_read.get();
+    sum.opens += opens.get();
+    sum.retries += retries.get();
+    sum.turns += turns.get();
+    sum.wait_ns += wait_ns.get();
+    sum.in_flight += in_flight.get();
+  }
+};
+
+/// One I/O thread's loop. Made on that thread, destroyed on any after run() has returned.
+class io_loop : public connector {
+ public:
+  virtual ~io_loop() = default;
+
+  /// The queue and executor.
+  [[nodiscard]] virtual async::loop& run_loop() noexcept = 0;
+
+  /// Turns until stop(). No operation is left then.
+  virtual void run() = 0;
+  /// Thread: any.
+  virtual void stop() noexcept = 0;
+
+  // Thread: any.
+  [[nodiscard]] virtual rung backend() const = 0;
+  [[nodiscard]] virtual rung registered_buffers() const = 0;
+  virtual void add_to(io_counters& sum) const noexcept = 0;
+};
+
+}  // namespace leat::io

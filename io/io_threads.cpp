@@ -1,0 +1,191 @@
+#include "io/io_threads.hpp"
+
+#include "io/io_loop.hpp"
+#include "io/preadv_loop.hpp"
+#include "io/read_error.hpp"
+#include "io/ring_loop.hpp"
+#include "io/text.hpp"
+#include "io/uring.hpp"
+
+#include <leat/error.hpp>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cassert>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <future>
+#include <system_error>
+#include <thread>
+
+namespace leat::io {
+namespace {
+
+constexpr std::uint32_t io_threads_max = 64;
+
+/// The rung that this thread stands on. Each thread finds out for itself: one may be refused what another was given.
+std::unique_ptr<io_loop> make_loop(io_context& context) {
+  switch (context.options.backend) {
+    case read_backend::preadv:
+      return make_preadv_loop(context, "asked for");
+    case read_backend::io_uring:
+    case read_backend::automatic:
+      break;
+  }
+  try {
+    return make_ring_loop(context);
+  } catch (const uring_refusal& refused) {
+    const std::string why = str_cat(refused.call, ": ", std::strerror(refused.code), " (", errno_name(refused.code),
+                                    ")", refused.hint.empty() ? "" : "; ", refused.hint);
+    if (!refused.means_absent()) throw error(errc::limit, why);
+    if (context.options.backend == read_backend::io_uring) {
+      throw error(errc::unsupported, str_cat(why, "; or use the reader preadv"));
+    }
+    if (context.options.registered_buffers == choice::on) {
+      throw error(errc::unsupported, str_cat("registered_buffers = on needs io_uring: ", why));
+    }
+    return make_preadv_loop(context, why);
+  }
+}
+
+/// While it lives, threads that start have every signal blocked: Ctrl-C is for the program, not for its I/O threads.
+class signals_blocked {
+ public:
+  signals_blocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+void check(const reader_options& options) {
+  if (options.io_threads == 0 || options.io_threads > io_threads_max) {
+    throw error(errc::usage, str_cat("io_threads is ", options.io_threads, "; give 1 to ", io_threads_max));
+  }
+  if (options.preadv_threads == 0 || options.preadv_threads > 1024) {
+    throw error(errc::usage, str_cat("preadv_threads is ", options.preadv_threads, "; give 1 to 1024"));
+  }
+  if (options.queue_depth > 4096) {
+    throw error(errc::usage, str_cat("queue_depth is ", options.queue_depth, "; give 0 (automatic) to 4096"));
+  }
+  if (options.read_timeout <= std::chrono::milliseconds(0)) {
+    throw error(errc::usage, str_cat("read_timeout is ", options.read_timeout.count(), " ms; give a positive time"));
+  }
+  if (options.backend == read_backend::preadv && options.registered_buffers == choice::on) {
+    throw error(errc::usage, "registered_buffers = on needs io_uring, and preadv was asked for; drop one of them");
+  }
+}
+
+}  // namespace
+
+class io_threads::implementation {
+ public:
+  implementation(const reader_options& options, std::shared_ptr<arena> memory) : context_(options, std::move(memory)) {
+    const signals_blocked blocked;
+    try {
+      for (std::uint32_t i = 0; i < options.io_threads; ++i) start_thread(i);
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~implementation() { stop(); }
+
+  io_context context_;
+  std::vector<std::unique_ptr<io_loop>> loops_;
+
+ private:
+  void start_thread(std::uint32_t number) {
+    // A ring belongs to the thread that makes it.
+    std::promise<std::unique_ptr<io_loop>> made;
+    std::future<std::unique_ptr<io_loop>> there = made.get_future();
+    try {
+      threads_.emplace_back([this, number, made = std::move(made)]() mutable {
+        ::pthread_setname_np(::pthread_self(), str_cat("leat-io-", number).c_str());
+        io_loop* loop = nullptr;
+        try {
+          std::unique_ptr<io_loop> own = make_loop(context_);
+          loop = own.get();
+          made.set_value(std::move(own));
+        } catch (...) {
+          made.set_exception(std::current_exception());
+          return;
+        }
+        loop->run();
+      });
+    } catch (const std::system_error& failure) {
+      throw error(errc::limit, str_cat("cannot start an I/O thread: ", failure.what(), "; see `ulimit -u`"));
+    }
+    loops_.push_back(there.get());
+  }
+
+  void stop() noexcept {
+    for (const auto& loop : loops_) loop->stop();
+    for (std::thread& thread : threads_) thread.join();
+    loops_.clear();
+  }
+
+  std::vector<std::thread> threads_;
+};
+
+io_threads::io_threads(const reader_options& options, std::shared_ptr<arena> memory) {
+  check(options);
+  implementation_ = std::make_unique<implementation>(options, std::move(memory));
+}
+
+io_threads::~io_threads() = default;
+
+std::uint32_t io_threads::size() const noexcept { return static_cast<std::uint32_t>(implementation_->loops_.size()); }
+
+connector& io_threads::loop(std::uint32_t k) noexcept {
+  assert(k < size());
+  return *implementation_->loops_[k];
+}
+
+async::loop::executor_type io_threads::executor(std::uint32_t k) noexcept {
+  assert(k < size());
+  return implementation_->loops_[k]->run_loop().get_executor();
+}
+
+void io_threads::set_epoch_bytes(std::uint64_t bytes) { implementation_->context_.direct.set_epoch_bytes(bytes); }
+
+void io_threads::on_overdue(std::function<void(const error&)> told) {
+  implementation_->context_.overdue.on_overdue(std::move(told));
+}
+
+std::vector<std::string> io_threads::overdue() const { return implementation_->context_.overdue.list(); }
+
+reader_report io_threads::report() const {
+  const auto& loops = implementation_->loops_;
+  reader_report made;
+  made.backend = loops.front()->backend();
+  made.registered_buffers = loops.front()->registered_buffers();
+  for (const auto& loop : loops) {
+    if (const rung other = loop->backend(); other.use != made.backend.use) {
+      made.backend = {str_cat(made.backend.use, " and ", other.use),
+                      other.use == "preadv" ? other.why : made.backend.why};
+    }
+    if (const rung other = loop->registered_buffers(); other.use != made.registered_buffers.use) {
+      made.registered_buffers = {"partly", other.use == "on" ? made.registered_buffers.why : other.why};
+    }
+  }
+  made.direct = implementation_->context_.direct.report();
+  made.huge_pages = implementation_->context_.memory->report().pages;
+  return made;
+}
+
+io_counters io_threads::count() const noexcept {
+  io_counters sum;
+  for (const auto& loop : implementation_->loops_) loop->add_to(sum);
+  return sum;
+}
+
+}  // namespace leat::io

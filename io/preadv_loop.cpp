@@ -1,0 +1,486 @@
+#include "io/preadv_loop.hpp"
+
+#include "async/clock.hpp"
+#include "async/intrusive_list.hpp"
+#include "async/mutex.hpp"
+#include "async/simple_loop.hpp"
+#include "io/file_status.hpp"
+#include "io/open_files.hpp"
+#include "io/read_error.hpp"
+#include "io/text.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <sys/resource.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace leat::io {
+namespace {
+
+using async::intrusive_list;
+using async::list_hook;
+using async::mutex_lock;
+using async::now_ns;
+
+// A thread takes a run of reads at once and tells of them at once: a hop for each costs more than the read (19.7 us
+// against 7.9, at 112 KiB). Not more than a share of what is queued, lest the other threads stand idle.
+constexpr std::size_t run_max = 8;
+constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 20;
+// Between two calls a cancelled read can stop.
+constexpr std::uint64_t call_bytes_max = std::uint64_t{4} << 20;
+constexpr unsigned tries_max = 16;
+
+struct preadv_set : open_files::file_set {
+  using open_files::file_set::file_set;
+  std::uint64_t operations = 0;  // taken and not done; loop thread
+};
+
+/// An operation that was taken and is not done.
+struct job : list_hook {
+  read_operation* read = nullptr;  // one of the two
+  open_operation* look = nullptr;
+  preadv_set* set = nullptr;
+  bool queued = false;  // under the loop's mutex
+  std::atomic<bool> cancelled{false};
+  std::atomic<std::uint64_t> since_ns{0};      // a thread is at it
+  std::optional<overdue_list::entry> overdue;  // loop thread
+
+  // The outcome, written by the thread before it hands the job back.
+  int failure = 0;
+  std::span<const std::byte> data;
+  std::uint64_t bytes_read = 0;
+  unsigned retries = 0;
+  file_status status;
+};
+
+class preadv_loop final : public io_loop {
+ public:
+  preadv_loop(io_context& context, std::string why);
+  ~preadv_loop() override;
+
+  // connector
+  [[nodiscard]] std::unique_ptr<source> connect_files(const file_table& files) override;
+  void post(void (*function)(void*) noexcept, void* argument) override {
+    loop_.get_executor().require(async::asio::execution::blocking.never).execute([function, argument] {
+      function(argument);
+    });
+  }
+
+  // io_loop
+  [[nodiscard]] async::loop& run_loop() noexcept override { return loop_; }
+  void run() override;
+  void stop() noexcept override { loop_.stop(); }
+  [[nodiscard]] rung backend() const override { return backend_; }
+  [[nodiscard]] rung registered_buffers() const override { return {"off", "preadv knows of none"}; }
+  void add_to(io_counters& sum) const noexcept override {
+    count_.add_to(sum);
+    sum.opens += files_.opens();
+  }
+
+  // For the sources. Loop thread.
+  void start(preadv_set& set, std::span<read_operation* const> operations);
+  void start(preadv_set& set, open_operation& operation);
+  void cancel(read_operation& operation);
+  [[nodiscard]] io_context& context() noexcept { return context_; }
+  [[nodiscard]] open_files& files() noexcept { return files_; }
+
+ private:
+  // On the threads.
+  void work(unsigned number);
+  void do_read(job& given);
+  void do_look(job& given);
+  [[nodiscard]] static int read_range(const open_files::use& file, job& given);
+
+  // On the loop.
+  [[nodiscard]] job& take_job(preadv_set& set);
+  void queue(std::span<job* const> jobs);
+  void take_back();
+  void deliver(job& done);
+  void give_back(job& done);
+  void look_for_overdue();
+
+  io_context& context_;
+  rung backend_;
+  async::simple_loop loop_;
+  open_files files_;
+  const std::uint64_t timeout_ns_;
+  loop_counters count_;
+
+  std::deque<job> jobs_;  // they never move
+  std::vector<job*> spare_jobs_;
+  std::vector<job*> starting_;
+
+  async::mutex mutex_;
+  async::condition_variable work_there_;
+  intrusive_list<job> queue_ ABSL_GUARDED_BY(mutex_);
+  intrusive_list<job> done_ ABSL_GUARDED_BY(mutex_);
+  unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+class preadv_source final : public source {
+ public:
+  preadv_source(preadv_loop& loop, std::unique_ptr<preadv_set> set) : loop_(loop), set_(std::move(set)) {}
+  ~preadv_source() override {
+    assert(set_->operations == 0 && "a source is destroyed while operations are under way");
+    loop_.files().forget(*set_);
+  }
+
+  void start(std::span<read_operation* const> operations) override { loop_.start(*set_, operations); }
+  void start(open_operation& operation) override { loop_.start(*set_, operation); }
+  void cancel(read_operation& operation) override { loop_.cancel(operation); }
+
+  [[nodiscard]] error explain(const read_operation& failed) const override {
+    const std::string path = set_->files->path(failed.file);
+    return explain_read({.failure = failed.failure,
+                         .path = path,
+                         .offset = failed.offset,
+                         .bytes = failed.bytes,
+                         .data_bytes = failed.data.size(),
+                         .timeout_s = std::chrono::duration<double>(loop_.context().options.read_timeout).count()});
+  }
+  [[nodiscard]] error explain(const open_operation& failed) const override {
+    return explain_open(failed.failure, set_->files->path(failed.file));
+  }
+
+ private:
+  preadv_loop& loop_;
+  std::unique_ptr<preadv_set> set_;
+};
+
+std::size_t files_open_max() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 32;
+  // Half of what the process may have; the rest of it wants some too.
+  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 1, 1024));
+}
+
+// ---- The threads --------------------------------------------------------------------------------------------------
+
+preadv_loop::preadv_loop(io_context& context, std::string why)
+    : context_(context),
+      files_(files_open_max()),
+      timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())) {
+  const unsigned count = std::max(1U, context.options.preadv_threads);
+  backend_ = {"preadv", str_cat(why, "; ", count, " threads")};
+  try {
+    for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error& failure) {
+    {
+      const mutex_lock lock(mutex_);
+      ending_ = true;
+      work_there_.notify_all();
+    }
+    for (std::thread& thread : threads_) thread.join();
+    throw error(errc::limit, str_cat("cannot start a reading thread: ", failure.what(), "; see `ulimit -u`"));
+  }
+}
+
+preadv_loop::~preadv_loop() {
+  {
+    const mutex_lock lock(mutex_);
+    ending_ = true;
+    work_there_.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void preadv_loop::work(unsigned number) {
+  ::pthread_setname_np(::pthread_self(), str_cat("leat-read-", number).c_str());
+  job* run[run_max];
+  for (;;) {
+    std::size_t count = 0;
+    {
+      const mutex_lock lock(mutex_);
+      ++idle_;
+      while (queue_.empty() && !ending_) work_there_.wait(mutex_);
+      --idle_;
+      if (queue_.empty()) return;
+      const std::size_t share = std::clamp<std::size_t>(queue_.size() / threads_.size(), 1, run_max);
+      std::uint64_t bytes = 0;
+      do {
+        job& next = queue_.pop_front();
+        next.queued = false;
+        bytes += next.read != nullptr ? next.read->bytes : 0;
+        run[count++] = &next;
+      } while (count < share && bytes < run_bytes_max && !queue_.empty());
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      run[i]->since_ns.store(now_ns(), std::memory_order_relaxed);
+      if (run[i]->read != nullptr) {
+        do_read(*run[i]);
+      } else {
+        do_look(*run[i]);
+      }
+      run[i]->since_ns.store(0, std::memory_order_relaxed);
+    }
+    bool first = false;
+    {
+      const mutex_lock lock(mutex_);
+      first = done_.empty();
+      for (std::size_t i = 0; i < count; ++i) done_.push_back(*run[i]);
+    }
+    // One post for all that is told before the loop has looked.
+    if (first) loop_.get_executor().execute([this] { take_back(); });
+  }
+}
+
+void preadv_loop::do_read(job& given) {
+  const read_operation& asked = *given.read;
+  for (unsigned tries = 0;; ++tries) {
+    if (given.cancelled.load(std::memory_order_relaxed)) {
+      given.failure = ECANCELED;
+      return;
+    }
+    const open_files::use file = files_.take(*given.set, asked.file);
+    given.failure = file.failure;
+    if (file.failure != 0) return;
+    given.failure = read_range(file, given);
+    const bool refused = (given.failure == EINVAL || given.failure == EOPNOTSUPP) && file.mode.direct && tries < 2;
+    files_.give_back(file, !refused);
+    if (!refused) return;
+    file_modes& modes = given.set->modes;
+    if (!modes.refused(given.set->files->directory(asked.file), given.set->files->path(asked.file), given.failure)) {
+      return;
+    }
+  }
+}
+
+int preadv_loop::read_range(const open_files::use& file, job& given) {
+  const read_operation& asked = *given.read;
+  const std::uint64_t unit = file.mode.alignment;
+  const std::uint64_t begin = asked.offset / unit * unit;
+  const std::uint64_t wanted_end = asked.offset + asked.bytes;
+  const std::uint64_t end = (wanted_end + unit - 1) / unit * unit;
+  std::byte* const memory = asked.into.bytes.data();
+  std::uint64_t at = begin;
+  std::uint64_t reached = begin;
+  int failure = 0;
+  unsigned tries = 0;
+  while (reached < wanted_end) {
+    if (given.cancelled.load(std::memory_order_relaxed)) {
+      failure = ECANCELED;
+      break;
+    }
+    const std::uint64_t bytes = std::min(end - at, call_bytes_max);
+    const ssize_t result = ::pread(file.descriptor, memory + (at - begin), bytes, static_cast<off_t>(at));
+    if (result < 0) {
+      if ((errno == EINTR || errno == EAGAIN) && ++tries < tries_max) {
+        ++given.retries;
+        continue;
+      }
+      failure = errno;
+      break;
+    }
+    given.bytes_read += static_cast<std::uint64_t>(result);
+    const std::uint64_t now = at + static_cast<std::uint64_t>(result);
+    // No progress is the end of the file; see the ring for reads that end between multiples of the alignment.
+    if (now <= reached) {
+      failure = ENODATA;
+      break;
+    }
+    if (now < at + bytes && now < wanted_end) ++given.retries;
+    reached = now;
+    at = now / unit * unit;
+  }
+  if (failure == 0 || failure == ENODATA) {
+    const std::uint64_t last = std::min(wanted_end, reached);
+    given.data = {memory + (asked.offset - begin), last > asked.offset ? last - asked.offset : 0};
+  }
+  return failure;
+}
+
+void preadv_loop::do_look(job& given) {
+  const std::string path = given.set->files->path(given.look->file);
+  given.failure = look_at(path.c_str(), given.status);
+  if (given.failure == 0 && given.status.is_directory()) given.failure = EISDIR;
+}
+
+// ---- The loop -----------------------------------------------------------------------------------------------------
+
+void preadv_loop::run() {
+  const auto keep = boost::asio::make_work_guard(loop_.get_executor());
+  // Late reads are looked for now and then only: a timeout is minutes, and in tests a fraction of a second.
+  const auto period = std::chrono::nanoseconds(std::clamp<std::uint64_t>(timeout_ns_ / 4, 1'000'000, 1'000'000'000));
+  while (!loop_.stopped()) {
+    loop_.run_for(period);
+    look_for_overdue();
+    count_.turns.add(1);
+  }
+  // What was stopped for must see its operations end.
+  loop_.restart();
+  while (spare_jobs_.size() != jobs_.size()) loop_.run_for(std::chrono::milliseconds(1));
+}
+
+std::unique_ptr<source> preadv_loop::connect_files(const file_table& files) {
+  static std::atomic<std::uint64_t> sets{0};
+  const std::uint64_t id = sets.fetch_add(1) & 0xFFFFFFFFU;
+  return std::make_unique<preadv_source>(*this, std::make_unique<preadv_set>(files, context_.direct, id));
+}
+
+job& preadv_loop::take_job(preadv_set& set) {
+  if (spare_jobs_.empty()) {
+    spare_jobs_.reserve(jobs_.size() + 1);
+    spare_jobs_.push_back(&jobs_.emplace_back());
+  }
+  job& taken = *spare_jobs_.back();
+  spare_jobs_.pop_back();
+  taken.read = nullptr;
+  taken.look = nullptr;
+  taken.set = &set;
+  taken.cancelled.store(false, std::memory_order_relaxed);
+  taken.since_ns.store(0, std::memory_order_relaxed);
+  taken.failure = 0;
+  taken.data = {};
+  taken.bytes_read = 0;
+  taken.retries = 0;
+  ++set.operations;
+  count_.in_flight.add(1);
+  return taken;
+}
+
+void preadv_loop::queue(std::span<job* const> jobs) {
+  std::size_t to_wake = 0;
+  {
+    const mutex_lock lock(mutex_);
+    for (job* const one : jobs) {
+      one->queued = true;
+      queue_.push_back(*one);
+    }
+    to_wake = std::min<std::size_t>(idle_, jobs.size());
+  }
+  for (; to_wake != 0; --to_wake) work_there_.notify_one();
+}
+
+void preadv_loop::start(preadv_set& set, std::span<read_operation* const> operations) {
+  const std::uint64_t now = now_ns();
+  starting_.clear();
+  for (read_operation* const operation : operations) {
+    assert(operation->done != nullptr);
+    assert(operation->bytes == 0 || operation->into.bytes.size() >= aligned_bytes(operation->offset, operation->bytes));
+    assert(reinterpret_cast<std::uintptr_t>(operation->into.bytes.data()) % alignment_max_bytes == 0);
+    job& taken = take_job(set);
+    taken.read = operation;
+    operation->state = &taken;
+    operation->started_ns = now;
+    operation->failure = 0;
+    operation->data = {};
+    starting_.push_back(&taken);
+  }
+  queue(starting_);
+}
+
+void preadv_loop::start(preadv_set& set, open_operation& operation) {
+  job& taken = take_job(set);
+  taken.look = &operation;
+  operation.state = &taken;
+  operation.failure = 0;
+  job* const one[] = {&taken};
+  queue(one);
+}
+
+void preadv_loop::cancel(read_operation& operation) {
+  auto* const asked = static_cast<job*>(operation.state);
+  if (asked == nullptr) return;
+  asked->cancelled.store(true, std::memory_order_relaxed);
+  bool first = false;
+  {
+    const mutex_lock lock(mutex_);
+    if (!asked->queued) return;  // a thread is at it, and looks between two calls
+    asked->queued = false;
+    queue_.remove(*asked);
+    asked->failure = ECANCELED;
+    first = done_.empty();
+    done_.push_back(*asked);
+  }
+  if (first) {
+    loop_.get_executor().require(async::asio::execution::blocking.never).execute([this] { take_back(); });
+  }
+}
+
+void preadv_loop::take_back() {
+  intrusive_list<job> back;
+  {
+    const mutex_lock lock(mutex_);
+    while (!done_.empty()) back.push_back(done_.pop_front());
+  }
+  while (!back.empty()) deliver(back.pop_front());
+}
+
+void preadv_loop::deliver(job& done) {
+  --done.set->operations;
+  count_.in_flight.subtract(1);
+  const bool late = done.overdue.has_value();
+  if (late) {
+    context_.overdue.remove(*done.overdue);
+    done.overdue.reset();
+  }
+  if (open_operation* const operation = done.look; operation != nullptr) {
+    operation->failure = late ? ETIMEDOUT : done.failure;
+    operation->state = nullptr;
+    if (operation->failure == 0) {
+      operation->size_bytes = done.status.size_bytes;
+      operation->version = done.status.version();
+      operation->alignment = done.set->modes.mode_of(done.status).alignment;
+    }
+    give_back(done);
+    return operation->done(*operation);
+  }
+  count_.reads.add(1);
+  count_.bytes_read.add(done.bytes_read);
+  count_.retries.add(done.retries);
+  read_operation& operation = *done.read;
+  operation.failure = late ? ETIMEDOUT : done.failure;
+  operation.data = late ? std::span<const std::byte>() : done.data;
+  operation.state = nullptr;
+  give_back(done);
+  operation.done(operation);
+}
+
+void preadv_loop::give_back(job& done) {
+  done.read = nullptr;
+  done.look = nullptr;
+  spare_jobs_.push_back(&done);
+}
+
+void preadv_loop::look_for_overdue() {
+  const std::uint64_t now = now_ns();
+  for (job& one : jobs_) {
+    const std::uint64_t since = one.since_ns.load(std::memory_order_relaxed);
+    if (since == 0 || one.overdue || now < since + timeout_ns_) continue;
+    one.cancelled.store(true, std::memory_order_relaxed);
+    const std::uint32_t file = one.read != nullptr ? one.read->file : one.look->file;
+    const std::string path = one.set->files->path(file);
+    if (one.read == nullptr) {
+      one.overdue = context_.overdue.add(path, explain_open(ETIMEDOUT, path));
+      continue;
+    }
+    one.overdue = context_.overdue.add(str_cat(path, " at offset ", one.read->offset),
+                                       explain_read({.failure = ETIMEDOUT,
+                                                     .path = path,
+                                                     .offset = one.read->offset,
+                                                     .bytes = one.read->bytes,
+                                                     .timeout_s = static_cast<double>(timeout_ns_) * 1e-9}));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<io_loop> make_preadv_loop(io_context& context, std::string why) {
+  return std::make_unique<preadv_loop>(context, std::move(why));
+}
+
+}  // namespace leat::io

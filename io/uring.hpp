@@ -1,0 +1,85 @@
+// One io_uring: setting it up as well as this kernel can, submitting and waiting. The only header that sees liburing.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace leat::io {
+
+/// What the constructor of uring throws.
+struct uring_refusal {
+  int code = 0;      ///< errno
+  std::string call;  ///< what the kernel refused
+  std::string hint;  ///< and what may stand behind it
+
+  /// Whether reading by threads instead is what a user would want: io_uring is forbidden, missing or too old here. What
+  /// is left (EMFILE, ENOMEM) is an error, for the threads would run into it too.
+  [[nodiscard]] bool means_absent() const noexcept;
+};
+
+/// A ring that has shown that it can read. All members on the thread that made it: with IORING_SETUP_SINGLE_ISSUER
+/// the kernel insists.
+class uring {
+ public:
+  ///   entries   of the submission queue
+  ///   files     size wanted of the table of direct descriptors
+  ///   buffers   size wanted of the table of registered buffers; 0: none
+  uring(unsigned entries, unsigned files, unsigned buffers);
+  ~uring();
+  uring(const uring&) = delete;
+  uring& operator=(const uring&) = delete;
+
+  /// Setup flags in use, in words.
+  [[nodiscard]] const std::string& flags() const noexcept { return flags_; }
+  /// Entries of the table of direct descriptors; 0 where the kernel has none (before 5.19).
+  [[nodiscard]] unsigned files() const noexcept { return files_; }
+  /// Entries of the table of registered buffers, all empty; 0 where there is none, and why.
+  [[nodiscard]] unsigned buffers() const noexcept { return buffers_; }
+  [[nodiscard]] const std::string& why_no_buffers() const noexcept { return why_no_buffers_; }
+
+  /// Registers `memory` as buffer `index`. Returns 0 or an errno: ENOMEM is RLIMIT_MEMLOCK.
+  [[nodiscard]] int register_buffer(unsigned index, std::span<std::byte> memory) noexcept;
+
+  /// A cleared entry of the submission queue; submits what is there when it is full.
+  [[nodiscard]] io_uring_sqe* next_sqe();
+
+  /// Submits, and lets finished work show.
+  void submit();
+
+  /// Submits, then sleeps until `count` completions are there, or after `patience_ns` at least one, or `deadline_ns`
+  /// (from now; 0: none) has passed. May return early.
+  void submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint64_t deadline_ns);
+
+  /// Calls `each(user_data, result)` for every completion that is there. `each` may use next_sqe().
+  template <class Function>
+  unsigned reap(Function&& each) {
+    unsigned reaped = 0;
+    for (;;) {
+      // In bunches: entries are given back before more are looked for.
+      io_uring_cqe* bunch[64];
+      const unsigned count = io_uring_peek_batch_cqe(&ring_, bunch, 64);
+      if (count == 0) return reaped;
+      for (unsigned i = 0; i < count; ++i) each(bunch[i]->user_data, bunch[i]->res);
+      io_uring_cq_advance(&ring_, count);
+      reaped += count;
+    }
+  }
+
+ private:
+  void set_up(unsigned entries);
+  void check_operations();
+  void check_reading();
+  void make_tables(unsigned files, unsigned buffers);
+
+  io_uring ring_{};
+  std::string flags_;
+  unsigned files_ = 0;
+  unsigned buffers_ = 0;
+  std::string why_no_buffers_;
+};
+
+}  // namespace leat::io
