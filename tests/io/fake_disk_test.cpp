@@ -296,6 +296,35 @@ TEST(fake_disk, fails_reads_by_chance_the_same_way_every_time) {
   });
 }
 
+TEST(fake_disk, keeps_its_damage_on_another_schedule_where_told) {
+  const auto damage = [](std::uint64_t seed, std::uint64_t damage_seed) {
+    fake_disk_options options{.seed = seed};
+    options.faults.io_error = 0.5;
+    options.faults.damage_seed = damage_seed;
+    const fake_disk disk(options);
+    std::vector<int> failures;
+    for (std::uint64_t offset = 0; offset < 100; ++offset) failures.push_back(disk.drawn_failure(0, offset));
+    return failures;
+  };
+  EXPECT_EQ(damage(1, 7), damage(2, 7));
+  EXPECT_NE(damage(1, 0), damage(2, 0));
+}
+
+TEST(fake_disk, shows_poison_to_who_looks_too_early) {
+  for_each_seed(50, [](std::uint64_t seed) {
+    fake_disk disk({.seed = seed});
+    disk.add_seeded_file("file", 100'000);
+    test_loop loop;
+    const auto source = disk.connect(loop);
+    recorded_read read(0, 1000, 5000);
+    start_one(*source, read);
+    const std::span<const std::byte> memory = read.into.bytes;
+    EXPECT_EQ(std::adjacent_find(memory.begin(), memory.end(), std::not_equal_to<>()), memory.end());
+    loop.run();
+    EXPECT_EQ(read.got, disk.bytes(0, 1000, 5000));
+  });
+}
+
 TEST(fake_disk, says_that_the_file_ends_early) {
   fake_disk disk({.seed = 9});
   disk.add_seeded_file("file", 1000);

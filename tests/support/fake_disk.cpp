@@ -131,7 +131,8 @@ class fake_disk::state {
 
   int drawn_failure(std::uint32_t number, std::uint64_t offset) const {
     const fault_plan& plan = options.faults;
-    const std::uint64_t bits = mix_bits(options.seed, failure_of, number, offset);
+    const std::uint64_t seed = plan.damage_seed != 0 ? plan.damage_seed : options.seed;
+    const std::uint64_t bits = mix_bits(seed, failure_of, number, offset);
     double below = plan.io_error;
     if (happens(bits, below)) return EIO;
     if (happens(bits, below += plan.not_found)) return ENOENT;

@@ -45,10 +45,11 @@ struct open_fault {
 struct fault_plan {
   // Chances per read, drawn from (seed, file, offset): such a read fails however often it is asked, and by whom, so that
   // a test can tell beforehand (fake_disk::drawn_failure) and every thread count sees the same.
-  double io_error = 0;   ///< EIO
-  double not_found = 0;  ///< ENOENT
-  double timed_out = 0;  ///< ETIMEDOUT
-  double never = 0;      ///< no completion until cancelled
+  std::uint64_t damage_seed = 0;  ///< where not 0, in place of the disk's seed: the same damage on another schedule
+  double io_error = 0;            ///< EIO
+  double not_found = 0;           ///< ENOENT
+  double timed_out = 0;           ///< ETIMEDOUT
+  double never = 0;               ///< no completion until cancelled
 
   // Chances that change when something arrives, not what.
   double short_read = 0.2;  ///< per attempt: part of the bytes come, the read goes on

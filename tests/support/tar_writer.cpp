@@ -183,11 +183,11 @@ tar_place tar_writer::add_sparse_file(std::string name, std::uint64_t hole_bytes
   const std::uint64_t real_bytes = hole_bytes + contents.size();
   if (dialect_ == tar_dialect::gnu) {
     const tar_place place = add({.name = std::move(name), .contents = contents, .type = 'S'});
-    const std::span<std::byte> block(bytes_.data() + place.data_offset - block_bytes, block_bytes);
-    put_number(block, gnu_sparse_at, 12, hole_bytes, false);
-    put_number(block, gnu_sparse_at + 12, 12, contents.size(), false);
-    put_number(block, gnu_real_size_at, 12, real_bytes, false);
-    put_checksum(block, false, false);
+    const std::span<std::byte> written(bytes_.data() + place.data_offset - block_bytes, block_bytes);
+    put_number(written, gnu_sparse_at, 12, hole_bytes, false);
+    put_number(written, gnu_sparse_at + 12, 12, contents.size(), false);
+    put_number(written, gnu_real_size_at, 12, real_bytes, false);
+    put_checksum(written, false, false);
     return place;
   }
   if (dialect_ == tar_dialect::ustar) throw std::invalid_argument("tar: ustar has no sparse files");
