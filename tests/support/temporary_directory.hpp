@@ -12,9 +12,9 @@ namespace leat::testing {
 
 class temporary_directory {
  public:
-  /// Under $TMPDIR, or /tmp. Throws std::system_error.
-  temporary_directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "leat-test-XXXXXX").string();
+  /// Under `parent`: $TMPDIR, or /tmp. Throws std::system_error.
+  explicit temporary_directory(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "leat-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
     path_ = name;
   }

@@ -1,0 +1,197 @@
+// What the loader's tests share: the usual fields, and what a run delivered as values that can be compared.
+#pragma once
+
+#include "stages/digest.hpp"
+#include "tests/support/fake_dataset.hpp"
+
+#include <leat/loader.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+
+/// Everything make_samples() holds: a random crop of a picture, a number, a text, bytes.
+inline std::vector<field> all_fields() {
+  return {image("jpg").random_resized_crop(12).random_flip().normalize(imagenet), label("cls"), text("txt"),
+          bytes("json")};
+}
+
+/// Small and cheap: tests of what is around the decoders.
+inline std::vector<field> label_only() { return {label("cls")}; }
+
+/// A budget that fits any of these tests. Little memory is touched, so that a loader costs little.
+inline constexpr std::size_t small_budget = std::size_t{40} << 20;
+
+inline loader_options small_options() {
+  loader_options options;
+  options.batch_size = 8;
+  options.seed = 7;
+  options.epochs = 2;
+  options.decode_threads = 2;
+  options.host_bytes_max = small_budget;
+  options.digests = true;
+  return options;
+}
+
+struct seen_batch {
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::int64_t> labels;
+  std::string content;
+
+  friend bool operator==(const seen_batch&, const seen_batch&) = default;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const seen_batch& seen) {
+  out << "epoch " << seen.epoch << " batch " << seen.index << " ids";
+  for (const std::uint64_t id : seen.ids) out << ' ' << id;
+  return out << " digest " << seen.content;
+}
+
+inline seen_batch look_at(const batch& delivered) {
+  seen_batch seen;
+  seen.epoch = delivered.epoch();
+  seen.index = delivered.index();
+  seen.ids.assign(delivered.ids().begin(), delivered.ids().end());
+  for (const std::string& output : delivered.outputs()) {
+    if (output != "cls") continue;
+    const auto labels = delivered["cls"].as<std::int64_t>();
+    seen.labels.assign(labels.begin(), labels.end());
+  }
+  if (const auto content = delivered.content_digest()) seen.content = content->hex();
+  return seen;
+}
+
+/// All batches of so many epochs.
+inline std::vector<seen_batch> run_epochs(loader& from, std::uint32_t epochs) {
+  std::vector<seen_batch> seen;
+  for (std::uint32_t e = 0; e < epochs; ++e) {
+    for (const batch& delivered : from.blocking()) seen.push_back(look_at(delivered));
+  }
+  return seen;
+}
+
+/// What a run delivers, the error that ended it where one did, and what it counted.
+struct seen_run {
+  std::vector<seen_batch> batches;
+  std::optional<errc> failed;
+  std::string message;
+  loader_stats stats;
+};
+
+inline seen_run run_all(const dataset& samples, const loader_options& options, std::vector<field> fields) {
+  seen_run run;
+  loader train(samples, options, std::move(fields));
+  try {
+    for (std::uint32_t e = 0; e < options.epochs; ++e) {
+      while (std::optional<batch> delivered = train.next_blocking()) run.batches.push_back(look_at(*delivered));
+    }
+  } catch (const error& failure) {
+    run.failed = failure.code();
+    run.message = failure.what();
+  }
+  run.stats = train.stats();
+  return run;
+}
+
+/// The code of what an exception_ptr holds; nullopt where it is no leat::error.
+inline std::optional<errc> code_of(const std::exception_ptr& failure) {
+  if (failure == nullptr) return std::nullopt;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& known) {
+    return known.code();
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+inline bool is_operation_aborted(const std::exception_ptr& failure) {
+  if (failure == nullptr) return false;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const boost::system::system_error& aborted) {
+    return aborted.code() == boost::asio::error::operation_aborted;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// What `call` throws, which must be a leat::error of this code; its message.
+template <class Call>
+std::string message_of(errc code, Call&& call) {
+  try {
+    call();
+  } catch (const error& failure) {
+    EXPECT_EQ(static_cast<int>(failure.code()), static_cast<int>(code)) << failure.what();
+    return failure.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+/// A trainer on a context of its own, which the test turns by hand.
+class trainer {
+ public:
+  struct result {
+    bool completed = false;
+    std::exception_ptr failure;
+    std::optional<batch> got;
+  };
+
+  explicit trainer(loader& from) : from_(from) {}
+
+  /// Calls next(), and does not wait.
+  std::shared_ptr<result> ask(boost::asio::cancellation_slot slot = {}) {
+    auto into = std::make_shared<result>();
+    from_.next(boost::asio::bind_cancellation_slot(
+        slot, boost::asio::bind_executor(context_, [into](std::exception_ptr failure, std::optional<batch> got) {
+          into->completed = true;
+          into->failure = std::move(failure);
+          into->got = std::move(got);
+        })));
+    return into;
+  }
+
+  /// Runs what is ready.
+  void turn() {
+    context_.restart();
+    context_.poll();
+  }
+  /// Runs until every call has completed.
+  void wait() {
+    context_.restart();
+    context_.run();
+  }
+  std::shared_ptr<result> ask_and_wait() {
+    auto into = ask();
+    wait();
+    return into;
+  }
+
+ private:
+  boost::asio::io_context context_;
+  loader& from_;
+};
+
+inline std::string whole_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace leat::testing

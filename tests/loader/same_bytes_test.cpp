@@ -1,0 +1,239 @@
+// The project's central test: what must not change a byte. A table with one base and one column for everything that may
+// differ between two machines or two runs; later issues add columns.
+#include "tests/loader/running.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::fake_dataset;
+using testing::fake_dataset_options;
+using testing::fake_layout;
+using testing::seen_batch;
+using testing::seen_run;
+
+constexpr std::size_t sample_count = 45;  // five batches of eight and one of five
+
+/// One way of running the same thing.
+struct setup {
+  loader_options options = testing::small_options();
+  fake_dataset_options where;
+  bool real_files = false;
+  std::string directory_of_files;  // empty: the usual temporary one
+};
+
+struct column {
+  std::string name;
+  std::function<void(setup&)> change;
+};
+
+std::vector<column> columns() {
+  std::vector<column> all;
+  const auto add = [&](std::string name, std::function<void(setup&)> change) {
+    all.push_back({std::move(name), std::move(change)});
+  };
+  const auto number = [](const char* what, auto value) { return std::string(what) + "_" + std::to_string(value); };
+
+  for (const std::uint32_t threads : {1U, 3U, 4U, 5U, 6U, 7U, 8U}) {
+    add(number("decode_threads", threads), [=](setup& s) { s.options.decode_threads = threads; });
+  }
+  for (const std::uint32_t depth : {1U, 2U, 7U, 32U, 128U}) {
+    add(number("queue_depth", depth), [=](setup& s) { s.options.reader.queue_depth = depth; });
+    add(number("files_queue_depth", depth), [=](setup& s) {
+      s.options.reader.queue_depth = depth;
+      s.real_files = true;
+    });
+  }
+  for (const std::uint32_t batches : {1U, 2U, 3U, 5U, 8U}) {
+    add(number("prefetch_batches", batches), [=](setup& s) { s.options.prefetch_batches = batches; });
+  }
+  for (const std::uint32_t threads : {2U, 3U}) {
+    add(number("io_threads", threads), [=](setup& s) { s.options.reader.io_threads = threads; });
+    add(number("files_io_threads", threads), [=](setup& s) {
+      s.options.reader.io_threads = threads;
+      s.real_files = true;
+    });
+  }
+  // The smallest budget there is: what a loader says that it needs at least. It is found out by asking for too little.
+  add("budget_least", [](setup& s) { s.options.host_bytes_max = 0; });
+  add("budget_large", [](setup& s) { s.options.host_bytes_max = std::size_t{1} << 30; });
+  for (const std::uint64_t seed : {2U, 3U, 4U, 5U, 6U, 7U}) {
+    add(number("fake_disk_seed", seed), [=](setup& s) { s.where.disk.seed = seed; });
+  }
+  add("fake_disk_in_order", [](setup& s) { s.where.disk.order = testing::delivery::in_order; });
+  add("fake_disk_mostly_short_reads", [](setup& s) { s.where.disk.faults.short_read = 0.9; });
+  add("two_disks", [](setup& s) { s.where.disks = 2; });
+  add("layout_loose_files", [](setup& s) { s.where.layout = fake_layout::file_per_member; });
+  add("layout_columns", [](setup& s) { s.where.layout = fake_layout::columns; });
+  add("one_shard", [](setup& s) { s.where.shards = 1; });
+  add("names_too", [](setup& s) { s.options.names = true; });
+  add("skip_with_nothing_corrupt", [](setup& s) { s.options.on_corrupt = corrupt_policy::skip; });
+  add("substitute_with_nothing_corrupt", [](setup& s) { s.options.on_corrupt = corrupt_policy::substitute; });
+
+  add("files", [](setup& s) { s.real_files = true; });
+  add("files_on_tmpfs", [](setup& s) {
+    s.real_files = true;
+    s.directory_of_files = "/dev/shm";
+  });
+  add("files_loose", [](setup& s) {
+    s.real_files = true;
+    s.where.layout = fake_layout::file_per_member;
+  });
+  add("files_columns", [](setup& s) {
+    s.real_files = true;
+    s.where.layout = fake_layout::columns;
+  });
+  for (const choice direct : {choice::on, choice::off}) {
+    for (const choice pages : {choice::automatic, choice::off}) {
+      for (const choice registered : {choice::automatic, choice::off}) {
+        for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+          if (backend == read_backend::preadv && registered == choice::off) continue;  // It registers nothing anyway.
+          const auto word = [](choice rung) {
+            return rung == choice::off ? "off" : rung == choice::on ? "on" : "auto";
+          };
+          add(std::string("files_") + (backend == read_backend::preadv ? "preadv" : "ring") + "_direct_" +
+                  word(direct) + "_huge_pages_" + word(pages) + "_registered_" + word(registered),
+              [=](setup& s) {
+                s.real_files = true;
+                s.options.reader = {
+                    .backend = backend, .registered_buffers = registered, .huge_pages = pages, .direct = direct};
+              });
+        }
+      }
+    }
+  }
+  add("files_preadv_1_thread", [](setup& s) {
+    s.real_files = true;
+    s.options.reader.backend = read_backend::preadv;
+    s.options.reader.preadv_threads = 1;
+  });
+  return all;
+}
+
+seen_run run(const setup& given) {
+  setup use = given;
+  const std::vector<testing::fake_sample> samples = testing::make_samples(1, sample_count);
+  if (use.options.host_bytes_max == 0) {
+    const fake_dataset asked(samples, use.where);
+    use.options.host_bytes_max = std::size_t{256} << 20;
+    use.options.host_bytes_max = loader(asked, use.options, testing::all_fields()).plan().host_bytes_least;
+  }
+  if (!use.real_files) {
+    const fake_dataset fake(samples, use.where);
+    return testing::run_all(fake, use.options, testing::all_fields());
+  }
+  const testing::temporary_directory directory = use.directory_of_files.empty()
+                                                     ? testing::temporary_directory()
+                                                     : testing::temporary_directory(use.directory_of_files);
+  return testing::run_all(testing::write_samples(samples, use.where, directory.path()), use.options,
+                          testing::all_fields());
+}
+
+const seen_run& base() {
+  static const seen_run once = run({});
+  return once;
+}
+
+void expect_same(const seen_run& got) {
+  EXPECT_FALSE(got.failed) << got.message;
+  ASSERT_EQ(got.batches.size(), base().batches.size());
+  for (std::size_t i = 0; i < got.batches.size(); ++i) ASSERT_EQ(got.batches[i], base().batches[i]);
+}
+
+class same_bytes : public ::testing::TestWithParam<column> {};
+
+TEST_P(same_bytes, as_the_base) {
+  const testing::watchdog dog("same_bytes " + GetParam().name);
+  setup changed;
+  GetParam().change(changed);
+  try {
+    expect_same(run(changed));
+  } catch (const error& failure) {
+    // A rung that was asked for and that this machine lacks.
+    if (failure.code() != errc::unsupported) throw;
+    GTEST_SKIP() << failure.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(columns, same_bytes, ::testing::ValuesIn(columns()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(same_bytes, of_two_epochs_that_hold_every_sample_once_and_not_in_the_same_order) {
+  ASSERT_EQ(base().batches.size(), 12U);
+  for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int> seen(sample_count);
+    for (const seen_batch& each : base().batches) {
+      if (each.epoch != epoch) continue;
+      ASSERT_EQ(each.ids.size(), each.labels.size());
+      for (std::size_t row = 0; row < each.ids.size(); ++row) {
+        ++seen[each.ids[row]];
+        EXPECT_EQ(each.labels[row], 1000 + static_cast<std::int64_t>(each.ids[row]));
+      }
+    }
+    EXPECT_EQ(seen, std::vector<int>(sample_count, 1));
+  }
+  EXPECT_NE(base().batches[0].ids, base().batches[6].ids);
+}
+
+// Everything at once: columns hide each other's mistakes one by one, not all together.
+TEST(same_bytes, under_any_mixture_of_columns) {
+  const std::vector<column> all = columns();
+  testing::for_each_seed(12, [&](std::uint64_t seed) {
+    testing::seeded_random random(seed);
+    setup mixed;
+    mixed.where.disk.seed = seed;
+    std::string names;
+    for (int k = 0; k < 4; ++k) {
+      const column& chosen = all[random.below(all.size())];
+      chosen.change(mixed);
+      names += " " + chosen.name;
+    }
+    const testing::watchdog dog("same_bytes mixture of" + names);
+    SCOPED_TRACE(names);
+    try {
+      expect_same(run(mixed));
+    } catch (const error& failure) {
+      if (failure.code() != errc::unsupported && failure.code() != errc::limit) throw;
+    }
+  });
+}
+
+// And the other way round: what should change the bytes does.
+TEST(same_bytes, not_with_another_seed_order_size_type_or_batch) {
+  const auto changed = [](const std::function<void(setup&)>& change) {
+    setup s;
+    change(s);
+    return run(s).batches;
+  };
+  EXPECT_NE(changed([](setup& s) { s.options.seed = 8; }), base().batches);
+  EXPECT_NE(changed([](setup& s) { s.options.shuffle = false; }), base().batches);
+  EXPECT_NE(changed([](setup& s) { s.options.batch_size = 9; }), base().batches);
+
+  const fake_dataset fake(testing::make_samples(1, sample_count));
+  const auto with = [&](const image& picture) {
+    return testing::run_all(fake, testing::small_options(), {picture, label("cls"), text("txt"), bytes("json")})
+        .batches;
+  };
+  const image usual = image("jpg").random_resized_crop(12).random_flip().normalize(imagenet);
+  EXPECT_EQ(with(usual), base().batches);
+  EXPECT_NE(with(usual.as(dtype::f16)), base().batches);
+  EXPECT_NE(with(usual.as(layout::nhwc)), base().batches);
+  EXPECT_NE(with(image("jpg").random_resized_crop(13).random_flip().normalize(imagenet)), base().batches);
+  EXPECT_NE(with(image("jpg").random_resized_crop(12).normalize(imagenet)), base().batches);
+}
+
+}  // namespace
+}  // namespace leat
