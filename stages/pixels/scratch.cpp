@@ -120,7 +120,7 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   const std::uint64_t ticket = next_ticket_++;
   arena.phase_.store(scratch_arena::phase::waiting);
   // Before the first look at the other arenas: who ends a sample after our look sees that somebody waits.
-  waiting_.fetch_add(1);
+  if (waiting_.fetch_add(1) > 0) changed_.notify_all();  // What we keep may now be taken by who is before us.
   bool waited = false;
   const auto wait = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     waits_ += waited ? 0 : 1;
