@@ -1,0 +1,219 @@
+// Tables, functions, coroutines and tensors of one's own; and open(), which looks what is there.
+#include "datasets/model.hpp"
+#include "tests/datasets/archive.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::archive;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::temporary_directory;
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string failure_of(errc expected, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), expected) << caught.what();
+    return caught.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+void put(const fs::path& path, const std::string& content) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << content;
+}
+
+TEST(from_extents, reads_what_the_table_says) {
+  const temporary_directory root;
+  put(root.path() / "a.bin", "0123456789");
+  put(root.path() / "b.bin", "abcdef");
+  extent_list table;
+  table.files = {(root.path() / "a.bin").string(), (root.path() / "b.bin").string()};
+  table.fields = {{"txt", {extent{0, 0, 2, 3, 0}, extent{0, 1, 0, 6, 0}}},
+                  {"head", {extent{0, 0, 0, 1, 0}, extent{0, 0, extent_list::missing, 0, 0}}}};
+  table.columns = {{"cls", {4, 5}}, {"length", {1LL << 40, -1}}};
+  table.classes = {"z"};
+  const dataset own = from_extents(table);
+  ASSERT_EQ(own.size(), 2U);
+  EXPECT_EQ(text_of(own.read(0, "txt")), "234");
+  EXPECT_EQ(text_of(own.read(0, "head")), "0");
+  EXPECT_EQ(text_of(own.read(1, "txt")), "abcdef");
+  failure_of(errc::not_found, [&] { static_cast<void>(own.read(1, "head")); });
+  EXPECT_EQ(own.label(1), 5);
+  EXPECT_EQ(own.column(0, "length"), 1LL << 40);
+  EXPECT_EQ(own.column(0, "nothing"), std::nullopt);
+  EXPECT_EQ(own.fields()[1].samples, 1U);
+  EXPECT_THAT(own.name(0), HasSubstr("a.bin@0"));
+  // In the file's order, the head before the text.
+  datasets::part_list parts;
+  own.model()->parts(0, parts);
+  EXPECT_EQ(parts[0].where, (extent{0, 0, 0, 1, 1}));
+  EXPECT_EQ(parts[1].where, (extent{0, 0, 2, 3, 3}));
+}
+
+TEST(from_extents, keeps_decoded_sizes_where_they_differ) {
+  const temporary_directory root;
+  put(root.path() / "a.bin", "0123456789");
+  extent_list table;
+  table.files = {(root.path() / "a.bin").string()};
+  table.fields = {{"x", {extent{0, 0, 5, 3, 30}}}, {"y", {extent{0, 0, 0, 2, 0}}}};
+  const dataset own = from_extents(table);
+  datasets::part_list parts;
+  own.model()->parts(0, parts);
+  EXPECT_EQ(parts[0].where.decoded_bytes, 2U);
+  EXPECT_EQ(parts[1].where.decoded_bytes, 30U);
+  EXPECT_LE(own.memory().extents, 2 * 24 + 64U);
+}
+
+TEST(from_extents, refuses_tables_that_cannot_be_right) {
+  const temporary_directory root;
+  put(root.path() / "a.bin", "0123456789");
+  const std::string file = (root.path() / "a.bin").string();
+  const auto with = [&](extent where) { return extent_list{.files = {file}, .fields = {{"x", {where}}}}; };
+  EXPECT_THAT(failure_of(errc::format, [&] { static_cast<void>(from_extents(with({0, 0, 8, 3, 0}))); }),
+              AllOf(HasSubstr("sample 0"), HasSubstr("ends at 10"), HasSubstr("a.bin")));
+  failure_of(errc::format, [&] { static_cast<void>(from_extents(with({0, 0, ~std::uint64_t{0} - 1, 3, 0}))); });
+  failure_of(errc::usage, [&] { static_cast<void>(from_extents(with({0, 1, 0, 1, 0}))); });
+  failure_of(errc::usage, [&] { static_cast<void>(from_extents(with({1, 0, 0, 1, 0}))); });
+  failure_of(errc::not_found, [&] { static_cast<void>(from_extents({.files = {file + "x"}})); });
+  failure_of(errc::usage, [&] {
+    static_cast<void>(from_extents({.files = {file}, .fields = {{"x", {extent{}}}}, .columns = {{"cls", {1, 2}}}}));
+  });
+  failure_of(errc::usage, [&] {
+    static_cast<void>(from_extents({.files = {file}, .fields = {{"x", {extent{}}}, {"x", {extent{}}}}}));
+  });
+}
+
+TEST(from_function, calls_for_each_sample_and_passes_its_failures_on) {
+  const dataset made = from_function(3,
+                                     [](std::uint64_t i) {
+                                       if (i == 2) throw std::runtime_error("no third");
+                                       return std::vector<std::byte>(i + 1, std::byte{7});
+                                     },
+                                     {.field = "x", .bytes_max = 2, .columns = {{"cls", {1, 2, 3}}}});
+  EXPECT_EQ(made.model()->origin(0), datasets::field_origin::call);
+  EXPECT_EQ(made.read(1).size(), 2U);
+  EXPECT_EQ(made.label(2), 3);
+  EXPECT_THROW(static_cast<void>(made.read(2)), std::runtime_error);
+  EXPECT_TRUE(made.model()->sources().empty());
+}
+
+TEST(from_function, more_bytes_than_promised_are_an_error_and_no_promise_is_one_too) {
+  const auto ten = [](std::uint64_t) { return std::vector<std::byte>(10); };
+  const dataset made = from_function(1, ten, {.bytes_max = 9});
+  EXPECT_THAT(failure_of(errc::limit, [&] { static_cast<void>(made.read(0)); }),
+              AllOf(HasSubstr("10 bytes"), HasSubstr("9")));
+  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(from_function(1, ten, {})); }), HasSubstr("bytes_max"));
+}
+
+TEST(from_coroutine, is_awaited) {
+  const dataset fetched = from_coroutine(2,
+                                         [](std::uint64_t i) -> asio::awaitable<std::vector<std::byte>> {
+                                           co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+                                           co_return std::vector<std::byte>(i + 5);
+                                         },
+                                         {.field = "x", .bytes_max = 6});
+  EXPECT_EQ(fetched.model()->origin(0), datasets::field_origin::awaited);
+  EXPECT_EQ(fetched.read(0).size(), 5U);
+  EXPECT_EQ(fetched.subset({1}).read(0).size(), 6U);
+}
+
+TEST(from_tensors, rows_are_samples_and_integers_are_columns) {
+  static std::array<float, 6> pixels = {1, 2, 3, 4, 5, 6};
+  static std::array<std::int32_t, 3> labels = {7, -8, 9};
+  const dataset rows = from_tensors({{"x", tensor{dtype::f32, {3, 2}, {2, 1}, pixels.data(), host}},
+                                     {"cls", tensor{dtype::i32, {3}, {1}, labels.data(), host}}},
+                                    nullptr);
+  ASSERT_EQ(rows.size(), 3U);
+  const field_info field = rows.fields()[0];
+  EXPECT_EQ(field.kind, field_kind::tensor);
+  EXPECT_EQ(field.type, dtype::f32);
+  EXPECT_EQ(field.shape, dimensions({2}));
+  EXPECT_EQ(field.bytes_max, 8U);
+  EXPECT_EQ(rows.label(1), -8);
+  std::vector<std::byte> scratch;
+  const std::span<const std::byte> row = rows.model()->produce(1, 0, scratch);
+  EXPECT_EQ(static_cast<const void*>(row.data()), &pixels[2]);
+  EXPECT_TRUE(scratch.empty());
+}
+
+TEST(from_tensors, refuses_what_is_not_dense_or_of_unequal_length) {
+  static std::array<float, 6> data{};
+  const auto one = [&](dimensions shape, dimensions strides) {
+    return std::vector<named_tensor>{{"x", tensor{dtype::f32, shape, strides, data.data(), host}}};
+  };
+  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(from_tensors(one({2, 2}, {3, 1}), nullptr)); }),
+              HasSubstr("contiguous"));
+  failure_of(errc::usage, [&] { static_cast<void>(from_tensors({}, nullptr)); });
+  failure_of(errc::usage, [&] { static_cast<void>(from_tensors(one({}, {}), nullptr)); });
+  failure_of(errc::usage, [&] {
+    static_cast<void>(from_tensors({{"x", tensor{dtype::f32, {2, 2}, {2, 1}, data.data(), host}},
+                                    {"y", tensor{dtype::f32, {3, 2}, {2, 1}, data.data(), host}}},
+                                   nullptr));
+  });
+}
+
+TEST(dataset, a_sample_that_is_not_there_is_a_usage_error) {
+  const dataset none = from_function(0, [](std::uint64_t) { return std::vector<std::byte>(); }, {.bytes_max = 1});
+  failure_of(errc::usage, [&] { static_cast<void>(none.read(0)); });
+  failure_of(errc::usage, [&] { static_cast<void>(none.name(0)); });
+  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(none.label(5)); }), HasSubstr("sample 5"));
+}
+
+TEST(open, tells_folders_shards_and_folders_of_shards_apart) {
+  const temporary_directory root;
+  put(root.path() / "photos/cat/1.jpg", "1");
+  fs::create_directories(root.path() / "shards");
+  archive().file("b.jpg", "2").end().save(root.path() / "shards/s-1.tar");
+  archive().file("a.jpg", "3").file("a.txt", "t").end().save(root.path() / "shards/s-0.tar");
+  const std::string photos = (root.path() / "photos").string();
+  const std::string shards = (root.path() / "shards").string();
+  EXPECT_THAT(open(photos).classes(), ElementsAre("cat"));
+  const dataset both = open(shards);
+  EXPECT_EQ(both.size(), 2U);
+  EXPECT_THAT(both.name(0), HasSubstr("s-0.tar/a"));
+  EXPECT_EQ(open(shards + "/s-{0..1}.tar").size(), 2U);
+  EXPECT_EQ(open(shards + "/*-1.tar").size(), 1U);
+  const std::vector<std::string> all = {photos, shards + "/s-1.tar", shards + "/s-0.tar"};
+  EXPECT_EQ(text_of(open(all).read(2, "jpg")), "3");
+}
+
+TEST(open, says_what_it_looked_for) {
+  const temporary_directory root;
+  EXPECT_THAT(failure_of(errc::not_found, [&] { static_cast<void>(open((root.path() / "x").string())); }),
+              AllOf(HasSubstr("/x"), HasSubstr("tar shards")));
+  failure_of(errc::usage, [&] { static_cast<void>(open(std::span<const std::string>())); });
+  EXPECT_THAT(failure_of(errc::unsupported, [&] { static_cast<void>(open("https://example.com/a.tar")); }),
+              HasSubstr("local"));
+}
+
+}  // namespace
+}  // namespace leat

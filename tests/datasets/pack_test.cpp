@@ -1,0 +1,371 @@
+#include "datasets/pack.hpp"
+
+#include "datasets/member_key.hpp"
+#include "datasets/model.hpp"
+#include "datasets/tar_writer.hpp"
+#include "tests/datasets/archive.hpp"
+#include "tests/datasets/programs.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::archive;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using testing::temporary_directory;
+
+void put(const fs::path& path, const std::string& content) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string content_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> listing(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string failure_of(errc expected, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), expected) << caught.what();
+    return caught.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+class packing : public ::testing::Test {
+ protected:
+  // n samples "0".."n-1" of `bytes` bytes each.
+  static dataset numbers(std::uint64_t n, std::size_t bytes = 10) {
+    return from_function(
+        n, [=](std::uint64_t i) { return std::vector<std::byte>(bytes, static_cast<std::byte>(i)); },
+        {.field = "bin", .bytes_max = bytes, .name = [](std::uint64_t i) { return std::to_string(i); }});
+  }
+
+  std::string out(const std::string& name) const { return (out_.path() / name).string(); }
+
+  std::vector<std::uint64_t> sizes(const std::string& pattern) const {
+    std::vector<std::uint64_t> all;
+    for (const std::string& name : listing(out_.path())) {
+      if (name.starts_with(pattern)) all.push_back(open_tar(out(name)).size());
+    }
+    return all;
+  }
+
+  temporary_directory root_;
+  temporary_directory out_;
+};
+
+TEST_F(packing, a_brace_list_is_exactly_so_many_shards_as_even_as_can_be) {
+  const pack_result result = pack(numbers(10), out("p-{000..003}.tar"), {});
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p-000.tar", "p-001.tar", "p-002.tar", "p-003.tar"));
+  EXPECT_THAT(sizes("p-"), ElementsAre(3, 3, 2, 2));
+  EXPECT_EQ(result.samples, 10U);
+  ASSERT_THAT(result.shards, SizeIs(4));
+  EXPECT_EQ(result.shards[1].bytes, fs::file_size(out("p-001.tar")));
+  pack(numbers(2), out("q-{0..2}.tar"), {});
+  EXPECT_THAT(sizes("q-"), ElementsAre(1, 1, 0));
+  pack(numbers(0), out("r-{0..1}.tar"), {});
+  EXPECT_THAT(sizes("r-"), ElementsAre(0, 0));
+}
+
+TEST_F(packing, a_pattern_is_as_many_shards_as_it_takes) {
+  pack(numbers(10), out("p-%06d.tar"), {.samples_per_shard = 4});
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p-000000.tar", "p-000001.tar", "p-000002.tar"));
+  EXPECT_THAT(sizes("p-"), ElementsAre(4, 4, 2));
+  // 1,024 bytes each and 1,024 for the end: four fit into 5,120.
+  pack(numbers(10), out("q%d%%.tar"), {.bytes_per_shard = 5 * 1024});
+  EXPECT_THAT(sizes("q"), ElementsAre(4, 4, 2));
+  // One that is too large stands alone.
+  pack(numbers(3, 4000), out("r-%d.tar"), {.bytes_per_shard = 100});
+  EXPECT_THAT(sizes("r-"), ElementsAre(1, 1, 1));
+  pack(numbers(3), out("s-%d.tar"), {});
+  EXPECT_THAT(sizes("s-"), ElementsAre(3));
+}
+
+TEST_F(packing, shards_of_an_earlier_run_that_would_mix_in_are_told) {
+  pack(numbers(10), out("p-%d.tar"), {.samples_per_shard = 2});
+  const pack_result result = pack(numbers(4), out("p-%d.tar"), {.samples_per_shard = 2});
+  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("p-2.tar")));
+}
+
+TEST_F(packing, patterns_that_cannot_be_are_usage_errors) {
+  for (const char* pattern : {"", "p-%s.tar", "p-%d-%d.tar", "p-%", "p-%06.tar", "{a,a}.tar"}) {
+    failure_of(errc::usage, [&] { pack(numbers(1), *pattern == '\0' ? "" : out(pattern), {}); });
+  }
+  failure_of(errc::usage, [&] { pack(numbers(1), out("{a,b}.tar"), {.samples_per_shard = 1}); });
+  failure_of(errc::usage, [&] { pack(numbers(1), out_.path().string(), {}); });
+  EXPECT_THAT(failure_of(errc::not_found, [&] { pack(numbers(1), out("no/where.tar"), {}); }), HasSubstr("mkdir"));
+  EXPECT_THAT(listing(out_.path()), IsEmpty());
+}
+
+TEST_F(packing, a_folder_keeps_its_order_paths_and_labels) {
+  put(root_.path() / "cat/b.JPEG", "catb");
+  put(root_.path() / "cat/a.jpg", "cata");
+  put(root_.path() / "dog/1.png", "dog1");
+  const dataset folder = open_folder(root_.path().string());
+  pack(folder, out("p.tar"), {});
+  const dataset packed = open_tar(out("p.tar"));
+  ASSERT_EQ(packed.size(), folder.size());
+  for (std::uint64_t i = 0; i < folder.size(); ++i) {
+    EXPECT_EQ(packed.read(i), folder.read(i));
+    EXPECT_EQ(text_of(packed.read(i, "cls")), std::to_string(*folder.label(i)));
+    const std::string path = folder.name(i);
+    EXPECT_EQ(packed.name(i), out("p.tar") + "/" + path.substr(0, path.rfind('.')));
+  }
+  // The extension as it was, in the archive itself.
+  EXPECT_THAT(content_of(out("p.tar")), HasSubstr("cat/b.JPEG"));
+}
+
+TEST_F(packing, dots_and_percent_signs_in_names_come_back) {
+  for (const char* name : {"c.1/a.b.c.jpg", "c.1/50%.jpg", "c.1/%2E.jpg", "c.1/.hidden.jpg", "c.1/.jpg", "d/%.jpg"}) {
+    put(root_.path() / name, name);
+  }
+  const dataset folder = open_folder(root_.path().string());
+  pack(folder, out("p.tar"), {});
+  const dataset packed = open_tar(out("p.tar"));
+  ASSERT_EQ(packed.size(), folder.size());
+  for (std::uint64_t i = 0; i < folder.size(); ++i) {
+    const std::string path = folder.name(i);
+    EXPECT_EQ(packed.name(i), out("p.tar") + "/" + path.substr(0, path.rfind('.')));
+    EXPECT_EQ(text_of(packed.read(i, "jpg")), path);
+  }
+}
+
+TEST_F(packing, neighbours_that_differ_in_their_extension_stay_two_samples) {
+  for (const char* name : {"c/x.jpeg", "c/x.jpg", "c/x.png", "c/y.jpg"}) put(root_.path() / name, name);
+  const dataset folder = open_folder(root_.path().string());
+  pack(folder, out("p.tar"), {});
+  const dataset packed = open_tar(out("p.tar"));
+  ASSERT_EQ(packed.size(), 4U);
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(packed.read(i), folder.read(i));
+  EXPECT_EQ(packed.name(1), out("p.tar") + "/c/x");
+  // The same sample twice in a row too.
+  pack(folder.subset({3, 3, 3}), out("q.tar"), {});
+  EXPECT_EQ(open_tar(out("q.tar")).size(), 3U);
+}
+
+TEST_F(packing, shards_keep_all_their_fields_and_pack_to_the_same_bytes_again) {
+  archive shard;
+  shard.file("a/1.jpg", "J").file("a/1.JSON", "{}").file("a/2.seg.png", "S").file("a/2.cls", "4");
+  shard.long_name("a/" + std::string(300, 'n') + ".txt").file("n", "T").file("50%25.txt", "").end();
+  const dataset original = open_tar(shard.save(root_.path() / "s.tar"));
+  pack(original, out("p.tar"), {});
+  const dataset packed = open_tar(out("p.tar"));
+  ASSERT_EQ(packed.size(), original.size());
+  for (std::uint64_t i = 0; i < original.size(); ++i) {
+    EXPECT_EQ(packed.name(i).substr(out("p.tar").size()),
+              original.name(i).substr((root_.path() / "s.tar").string().size()));
+    part_list parts;
+    original.model()->parts(i, parts);
+    for (const part& each : parts) {
+      const std::string& field = original.model()->fields()[each.field].name;
+      EXPECT_EQ(packed.read(i, field), original.read(i, field)) << field;
+    }
+  }
+  pack(packed, out("q.tar"), {});
+  EXPECT_EQ(content_of(out("q.tar")), content_of(out("p.tar")));
+}
+
+TEST_F(packing, a_shuffle_is_the_whole_in_another_order_the_same_for_the_same_seed) {
+  const auto order = [&](const pack_options& options) {
+    pack(numbers(200), out("p.tar"), options);
+    std::vector<std::string> names;
+    const dataset packed = open_tar(out("p.tar"));
+    for (std::uint64_t i = 0; i < packed.size(); ++i) names.push_back(packed.name(i));
+    return names;
+  };
+  const std::vector<std::string> plain = order({});
+  const std::vector<std::string> seven = order({.shuffle = true, .seed = 7});
+  EXPECT_EQ(seven, order({.shuffle = true, .seed = 7}));
+  EXPECT_NE(seven, order({.shuffle = true, .seed = 8}));
+  EXPECT_NE(seven, plain);
+  EXPECT_EQ(std::set<std::string>(seven.begin(), seven.end()), std::set<std::string>(plain.begin(), plain.end()));
+}
+
+TEST_F(packing, members_larger_than_the_window_go_through_in_portions) {
+  std::string large(40 << 20, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 2654435761U >> 24);
+  put(root_.path() / "a.jpg", "small");
+  put(root_.path() / "b.jpg", large);
+  put(root_.path() / "c.jpg", "after");
+  const dataset folder = open_folder(root_.path().string());
+  pack(folder, out("p.tar"), {});
+  const dataset packed = open_tar(out("p.tar"));
+  ASSERT_EQ(packed.size(), 3U);
+  EXPECT_TRUE(packed.read(1) == folder.read(1));
+  EXPECT_EQ(text_of(packed.read(2)), "after");
+}
+
+TEST_F(packing, damaged_samples_are_named_or_left_out) {
+  archive shard;
+  shard.file("a.jpg", "1").file("b.jpg", "2").file("b.jpg", "3").file("c.jpg", "4").end();
+  const dataset damaged = open_tar(shard.save(root_.path() / "s.tar"));
+  EXPECT_THAT(failure_of(errc::corrupt, [&] { pack(damaged, out("p.tar"), {}); }),
+              AllOf(HasSubstr("/b"), HasSubstr("twice")));
+  EXPECT_THAT(listing(out_.path()), IsEmpty());
+  const pack_result result = pack(damaged, out("p-{0..1}.tar"), {.skip_damaged = true});
+  EXPECT_EQ(result.samples, 2U);
+  EXPECT_EQ(result.skipped, 1U);
+  EXPECT_THAT(sizes("p-"), ElementsAre(1, 1));
+}
+
+TEST_F(packing, stopped_it_leaves_whole_shards_and_no_other_file) {
+  std::stop_source stop;
+  pack_options options{.samples_per_shard = 1000, .stop = stop.get_token()};
+  options.progress = [&](const pack_progress& done) {
+    if (done.samples >= 2500) stop.request_stop();
+  };
+  failure_of(errc::cancelled, [&] { pack(numbers(10'000), out("p-%d.tar"), options); });
+  for (const std::string& name : listing(out_.path())) EXPECT_EQ(open_tar(out(name)).size(), 1000U) << name;
+}
+
+TEST_F(packing, killed_halfway_it_leaves_no_half_shard_under_a_final_name) {
+  for (const std::uint64_t die_at : {1024U, 2048U, 5000U}) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      pack_options options{.samples_per_shard = 1500};
+      options.progress = [&](const pack_progress& done) {
+        if (done.samples >= die_at) ::kill(::getpid(), SIGKILL);
+      };
+      pack(numbers(10'000, 3000), out("p-%d.tar"), options);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    int partial = 0;
+    for (const std::string& name : listing(out_.path())) {
+      if (name.ends_with(".partial")) {
+        ++partial;
+        EXPECT_TRUE(name.starts_with('.'));
+      } else {
+        EXPECT_EQ(open_tar(out(name)).size(), 1500U) << name;
+      }
+    }
+    EXPECT_EQ(partial, 1);
+  }
+  pack(numbers(3000), out("p-%d.tar"), {.samples_per_shard = 500});
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p-0.tar", "p-1.tar", "p-2.tar", "p-3.tar", "p-4.tar", "p-5.tar"));
+}
+
+TEST_F(packing, a_full_disk_is_a_clear_error_and_leaves_finished_shards_only) {
+  if (::mount("leat", out_.path().c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "no small file system can be mounted";
+  struct unmounted {
+    fs::path path;
+    ~unmounted() { ::umount(path.c_str()); }
+  } const at_the_end{out_.path()};
+  const std::string message =
+      failure_of(errc::limit, [&] { pack(numbers(1000, 4000), out("p-%d.tar"), {.samples_per_shard = 100}); });
+  EXPECT_THAT(message, AllOf(HasSubstr("No space left"), HasSubstr("p-"), HasSubstr("make room")));
+  for (const std::string& name : listing(out_.path())) EXPECT_EQ(open_tar(out(name)).size(), 100U) << name;
+  EXPECT_THAT(listing(out_.path()), Not(IsEmpty()));
+}
+
+TEST_F(packing, a_file_size_limit_is_a_clear_error) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{100'000, 100'000};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const std::string message = failure_of(errc::limit, [&] { pack(numbers(1000, 4000), out("p.tar"), {}); });
+    EXPECT_THAT(message, HasSubstr("smaller shards"));
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(listing(out_.path()), IsEmpty());
+}
+
+TEST_F(packing, a_directory_that_may_not_be_written_is_named) {
+  if (!testing::can_become_nobody()) GTEST_SKIP() << "not root: the directory cannot be another user's";
+  testing::as_nobody([&] {
+    EXPECT_THAT(failure_of(errc::permission, [&] { pack(numbers(1), out("p.tar"), {}); }), HasSubstr("may not write"));
+  });
+}
+
+TEST_F(packing, two_at_a_time_do_not_write_one_shard) {
+  const tar_writer first(out("p.tar"));
+  EXPECT_THAT(failure_of(errc::usage, [&] { const tar_writer second(out("p.tar")); }), HasSubstr("another process"));
+}
+
+TEST_F(packing, a_failed_write_leaves_the_shard_that_was_there) {
+  pack(numbers(5), out("p.tar"), {});
+  const std::string before = content_of(out("p.tar"));
+  {
+    tar_writer half(out("p.tar"));
+    half.begin("x.bin", 3);
+  }
+  EXPECT_EQ(content_of(out("p.tar")), before);
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p.tar"));
+}
+
+TEST(member_key, comes_back) {
+  for (const char* stem : {"a", "a/b.c", "a.b/c.d%e", "", "a/", "%2E", "%25.", "a/%", "%", "x%~3y"}) {
+    const std::string key = encode_key(stem);
+    const std::size_t base = key.rfind('/') + 1;
+    EXPECT_EQ(key.find('.', base), std::string::npos) << key;
+    EXPECT_GT(key.size(), base) << key;
+    EXPECT_EQ(decode_key(key), stem);
+    EXPECT_EQ(decode_key(number_key(key, 1)), stem);
+    EXPECT_EQ(decode_key(number_key(key, 25)), stem);
+  }
+  EXPECT_EQ(encode_key("n01/photo.v2"), "n01/photo%2Ev2");
+  EXPECT_EQ(encode_key("d.ir/100%"), "d.ir/100%25");
+}
+
+TEST(tar_writer, sizes_of_headers_are_known_beforehand) {
+  EXPECT_EQ(tar_member_bytes("a.jpg", 0), 512U);
+  EXPECT_EQ(tar_member_bytes("a.jpg", 1), 1024U);
+  EXPECT_EQ(tar_member_bytes(std::string(90, 'd') + "/" + std::string(96, 'a') + ".jpg", 0), 512U);
+  EXPECT_EQ(tar_member_bytes(std::string(200, 'a') + ".jpg", 0), 3 * 512U);
+  EXPECT_EQ(tar_member_bytes("a.jpg", std::uint64_t{9} << 30), 3 * 512U + (std::uint64_t{9} << 30));
+}
+
+}  // namespace
+}  // namespace leat::datasets

@@ -1,0 +1,371 @@
+// Shards as open_tar sees them, each shape of archive made by hand.
+#include "datasets/model.hpp"
+#include "datasets/webdataset.hpp"
+#include "tests/datasets/archive.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using testing::archive;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::temporary_directory;
+
+class tar : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name = "s.tar") const { return (directory_.path() / name).string(); }
+  dataset opened(const archive& from) const { return open_tar(from.save(path())); }
+
+  // "key: field=content ..." per sample.
+  static std::vector<std::string> samples(const dataset& of) {
+    std::vector<std::string> all;
+    for (std::uint64_t i = 0; i < of.size(); ++i) {
+      const std::string name = of.name(i);
+      std::string line = name.substr(name.find(".tar/") + 5) + ":";
+      datasets::part_list parts;
+      of.model()->parts(i, parts);
+      for (const datasets::part& each : parts) {
+        const std::string& field = of.model()->fields()[each.field].name;
+        const std::vector<std::byte> bytes = of.read(i, field);
+        line += " " + field + "=" + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      }
+      all.push_back(line);
+    }
+    return all;
+  }
+
+  std::string failure_of(const archive& from, errc expected) const {
+    try {
+      static_cast<void>(opened(from));
+    } catch (const error& caught) {
+      EXPECT_EQ(caught.code(), expected) << caught.what();
+      EXPECT_THAT(caught.what(), HasSubstr(path()));
+      return caught.what();
+    }
+    ADD_FAILURE() << "the shard was opened";
+    return {};
+  }
+
+  temporary_directory directory_;
+};
+
+TEST_F(tar, neighbours_of_one_key_are_one_sample_and_fields_are_lower_case) {
+  archive shard;
+  shard.file("a/1.jpg", "J1").file("a/1.cls", "7").file("a/2.JPG", "J2").file("a/2.CLS", "8").end();
+  const dataset photos = opened(shard);
+  EXPECT_THAT(samples(photos), ElementsAre("a/1: jpg=J1 cls=7", "a/2: jpg=J2 cls=8"));
+  const std::vector<field_info> fields = photos.fields();
+  ASSERT_EQ(fields.size(), 2U);
+  EXPECT_EQ(fields[0].kind, field_kind::picture);
+  EXPECT_EQ(fields[1].kind, field_kind::label);
+  EXPECT_EQ(fields[0].bytes_total, 4U);
+  EXPECT_EQ(photos.name(1), path() + "/a/2");
+  EXPECT_EQ(photos.label(0), std::nullopt);
+}
+
+TEST_F(tar, a_key_ends_at_the_first_dot_of_the_last_part) {
+  archive shard;
+  shard.file("v1.0/x.seg.png", "S").file("v1.0/x.jpg", "J").file("v1.0/y.jpg", "K").end();
+  EXPECT_THAT(samples(opened(shard)), ElementsAre("v1.0/x: seg.png=S jpg=J", "v1.0/y: jpg=K"));
+}
+
+TEST_F(tar, a_key_that_comes_back_later_is_another_sample) {
+  archive shard;
+  shard.file("x.jpg", "1").file("y.jpg", "2").file("x.jpg", "3").end();
+  EXPECT_THAT(samples(opened(shard)), ElementsAre("x: jpg=1", "y: jpg=2", "x: jpg=3"));
+}
+
+TEST_F(tar, what_is_no_regular_file_or_has_no_key_is_skipped_and_counted) {
+  archive shard;
+  shard.add({.name = "d/", .type = '5'});
+  shard.file("d/1.jpg", "1");
+  shard.add({.name = "d/link.jpg", .type = '2', .link = "1.jpg"});
+  shard.add({.name = "d/fifo.jpg", .type = '6'});
+  shard.file("README", "text").file("d/1.cls", "0").file("__meta__", "{}").file("__parts__/x.json", "{}");
+  shard.add({.name = "old/", .type = '\0'});
+  shard.add({.name = "label", .type = 'V'});
+  shard.end();
+  const dataset one = opened(shard);
+  EXPECT_THAT(samples(one), ElementsAre("d/1: jpg=1 cls=0"));
+  EXPECT_THAT(one.notes(), ElementsAre(AllOf(HasSubstr("4 members skipped"), HasSubstr("1 symbolic link"))));
+}
+
+TEST_F(tar, empty_members_and_odd_sizes_lie_where_they_are) {
+  archive shard;
+  shard.file("a.jpg", "").file("a.txt", std::string(513, 'x')).file("b.jpg", std::string(512, 'y')).end();
+  const dataset two = opened(shard);
+  EXPECT_THAT(samples(two), ElementsAre("a: jpg= txt=" + std::string(513, 'x'), "b: jpg=" + std::string(512, 'y')));
+}
+
+TEST_F(tar, long_names_come_from_gnu_pax_and_prefix) {
+  const std::string gnu = std::string(150, 'g') + "/" + std::string(100, 'h');
+  const std::string pax = std::string(300, 'p');
+  archive shard;
+  shard.long_name(gnu + ".jpg").add({.name = gnu.substr(0, 100), .size = 1, .gnu = true}).content("1");
+  shard.pax({{"path", pax + ".jpg"}, {"mtime", "1.5"}}).add({.name = "short", .size = 1}).content("2");
+  shard.add({.name = "name.jpg", .size = 1, .prefix = "deep/er"}).content("3");
+  shard.extension('K', std::string(200, 'l'))
+      .add({.name = "n.jpg", .size = 1, .prefix = "123", .gnu = true})
+      .content("4");
+  shard.end();
+  EXPECT_THAT(samples(opened(shard)), ElementsAre(gnu + ": jpg=1", pax + ": jpg=2", "deep/er/name: jpg=3", "n: jpg=4"));
+}
+
+TEST_F(tar, sizes_may_be_base_256_or_pax) {
+  archive shard;
+  shard.add({.name = "a.jpg", .size = 3, .base256 = true}).content("abc");
+  shard.pax({{"size", "4"}}).add({.name = "b.jpg", .size = 0}).content("defg");
+  shard.pax({{"comment", "of no concern"}}, 'g').file("c.jpg", "h").end();
+  EXPECT_THAT(samples(opened(shard)), ElementsAre("a: jpg=abc", "b: jpg=defg", "c: jpg=h"));
+}
+
+TEST_F(tar, headers_across_any_window_border_are_found) {
+  // Long pax records before members of every small size move headers over every border of a page and a window.
+  archive shard;
+  std::vector<std::string> expected;
+  for (std::size_t i = 0; i < 600; ++i) {
+    const std::string key = "k" + std::to_string(i) + std::string(i % 7 == 0 ? 3000 : 90, 'n');
+    const std::string text(i * 37 % 2000, static_cast<char>('a' + i % 26));
+    shard.pax({{"path", key + ".txt"}}).add({.name = "x", .size = text.size()}).content(text);
+    expected.push_back(key + ": txt=" + text);
+  }
+  shard.end();
+  EXPECT_EQ(samples(opened(shard)), expected);
+}
+
+TEST_F(tar, an_archive_without_its_end_is_whole) {
+  archive shard;
+  shard.file("a.jpg", "1");
+  EXPECT_THAT(samples(opened(shard)), ElementsAre("a: jpg=1"));
+  EXPECT_THAT(opened(shard).notes(), IsEmpty());
+  shard.cut_to(512 + 1);  // Not even the padding is there, all of the content is.
+  EXPECT_THAT(samples(opened(shard)), ElementsAre("a: jpg=1"));
+}
+
+TEST_F(tar, bytes_after_the_end_are_told) {
+  archive shard;
+  shard.file("a.jpg", "1").end().file("b.jpg", std::string(20000, 'b')).end();
+  const dataset one = opened(shard);
+  EXPECT_THAT(samples(one), ElementsAre("a: jpg=1"));
+  EXPECT_THAT(one.notes(), ElementsAre(HasSubstr("after the archive's end")));
+}
+
+TEST_F(tar, an_archive_of_nothing_has_no_samples) {
+  EXPECT_EQ(opened(archive().end()).size(), 0U);
+  EXPECT_THAT(failure_of(archive(), errc::format), HasSubstr("empty"));
+}
+
+TEST_F(tar, sparse_members_and_hard_links_are_refused_by_name) {
+  archive sparse;
+  sparse.file("a.jpg", "1").add({.name = "hole.jpg", .type = 'S', .size = 5, .gnu = true}).content("12345").end();
+  EXPECT_THAT(failure_of(sparse, errc::unsupported),
+              AllOf(HasSubstr("'hole.jpg'"), HasSubstr("sparse"), HasSubstr("1024")));
+  archive pax_sparse;
+  pax_sparse.pax({{"GNU.sparse.major", "1"}, {"GNU.sparse.name", "hole.jpg"}}).file("x/hole.jpg", "1").end();
+  EXPECT_THAT(failure_of(pax_sparse, errc::unsupported), HasSubstr("sparse"));
+  archive hard;
+  hard.file("a.jpg", "1").add({.name = "b.jpg", .type = '1', .link = "a.jpg"}).end();
+  EXPECT_THAT(failure_of(hard, errc::unsupported),
+              AllOf(HasSubstr("'b.jpg'"), HasSubstr("'a.jpg'"), HasSubstr("hard link")));
+}
+
+TEST_F(tar, compressed_archives_and_other_files_say_what_they_are) {
+  EXPECT_THAT(failure_of(archive().raw("\x1f\x8b" + std::string(1000, 'z')), errc::unsupported), HasSubstr("gzip"));
+  EXPECT_THAT(failure_of(archive().raw("\x28\xb5\x2f\xfd" + std::string(1000, 'z')), errc::unsupported),
+              HasSubstr("zstd"));
+  EXPECT_THAT(failure_of(archive().raw(std::string(1000, 'z')), errc::format), HasSubstr("no tar archive"));
+}
+
+TEST_F(tar, a_damaged_header_is_an_error_with_its_offset) {
+  archive shard;
+  shard.file("a.jpg", "1");
+  const std::size_t second = shard.size();
+  shard.file("b.jpg", "2").end();
+  shard.bytes()[second] = 'B';
+  EXPECT_THAT(failure_of(shard, errc::format), AllOf(HasSubstr("offset 1024"), HasSubstr("checksum")));
+}
+
+TEST_F(tar, damaged_pax_headers_are_errors_with_their_offset) {
+  for (const std::string& text : {std::string("99 path=x\n"), std::string("x path=y\n"), std::string("12 path=abcd"),
+                                  std::string("9 path x\n"), std::string("10 size=x\n"), std::string("3 \n")}) {
+    archive shard;
+    shard.file("a.jpg", "1").extension('x', text).file("b.jpg", "2").end();
+    EXPECT_THAT(failure_of(shard, errc::format), HasSubstr("offset 1024")) << text;
+  }
+  archive huge;
+  huge.add({.name = "x", .type = 'x', .size = 2 << 20}).content(std::string(2 << 20, '\0')).end();
+  EXPECT_THAT(failure_of(huge, errc::format), HasSubstr("1 MiB"));
+}
+
+TEST_F(tar, a_field_given_twice_is_the_defect_of_its_sample) {
+  archive shard;
+  shard.file("a.jpg", "1").file("b.jpg", "2").file("b.JPG", "3").file("b.cls", "0").file("c.jpg", "4").end();
+  const dataset three = opened(shard);
+  ASSERT_EQ(three.size(), 3U);
+  EXPECT_EQ(three.model()->defects(), 1U);
+  const std::optional<datasets::defect> defect = three.model()->defect_of(1);
+  ASSERT_TRUE(defect);
+  EXPECT_THAT(defect->reason, AllOf(HasSubstr("'jpg' twice"), HasSubstr("offset 1536"), HasSubstr("'b.JPG'")));
+  EXPECT_EQ(defect->offset, 2048U);
+  EXPECT_EQ(three.name(1), path() + "/b");
+  EXPECT_THROW(static_cast<void>(three.read(1)), error);
+  EXPECT_EQ(three.read(2).size(), 1U);
+}
+
+TEST_F(tar, a_cut_inside_a_member_hurts_its_sample_only) {
+  archive shard;
+  shard.file("a.jpg", std::string(600, '1')).file("b.cls", "0").file("b.jpg", std::string(600, '2'));
+  shard.cut_to(shard.size() - 512);
+  const dataset cut = opened(shard);
+  ASSERT_EQ(cut.size(), 2U);
+  EXPECT_EQ(cut.model()->defect_of(0), std::nullopt);
+  const std::optional<datasets::defect> defect = cut.model()->defect_of(1);
+  ASSERT_TRUE(defect);
+  EXPECT_THAT(defect->reason, AllOf(HasSubstr("ends inside 'b.jpg'"), HasSubstr("600 bytes"), HasSubstr("3072")));
+  EXPECT_THAT(cut.notes(), Contains(HasSubstr(path())));
+  EXPECT_EQ(cut.fields()[0].bytes_max, 600U);
+}
+
+TEST_F(tar, every_cut_of_a_shard_is_whole_samples_and_one_defect_or_an_error) {
+  archive whole;
+  whole.file("a.jpg", std::string(700, '1')).file("a.cls", "0");
+  whole.long_name(std::string(120, 'b') + ".jpg").add({.name = "b", .size = 10, .gnu = true}).content("0123456789");
+  whole.file("c.jpg", "3").end();
+  for (std::size_t bytes = 1; bytes < whole.size(); bytes += 61) {
+    archive shard = whole;
+    shard.cut_to(bytes);
+    SCOPED_TRACE("cut to " + std::to_string(bytes));
+    try {
+      const dataset cut = opened(shard);
+      EXPECT_LE(cut.model()->defects(), 1U);
+      for (std::uint64_t i = 0; i < cut.size(); ++i) {
+        EXPECT_FALSE(cut.name(i).empty());
+        if (!cut.model()->defect_of(i)) EXPECT_NO_THROW(static_cast<void>(cut.read(i)));
+        if (i + 1 < cut.size()) EXPECT_FALSE(cut.model()->defect_of(i));
+      }
+    } catch (const error& caught) {
+      EXPECT_EQ(caught.code(), errc::format);
+      EXPECT_LT(bytes, 512U) << caught.what();
+    }
+  }
+}
+
+TEST_F(tar, half_a_header_at_the_end_is_the_defect_of_the_last_sample) {
+  archive shard;
+  shard.file("a.jpg", "1").file("b.jpg", "2").file("b.cls", "0").cut_to(2048 + 300);
+  const dataset cut = opened(shard);
+  ASSERT_EQ(cut.size(), 2U);
+  EXPECT_THAT(cut.model()->defect_of(1)->reason, AllOf(HasSubstr("inside a header"), HasSubstr("2048")));
+  EXPECT_THAT(failure_of(archive().file("a.jpg", "").cut_to(100), errc::format), HasSubstr("offset 0"));
+}
+
+TEST_F(tar, a_size_beyond_all_files_is_a_cut_and_no_overflow) {
+  archive shard;
+  shard.file("a.jpg", "1").add({.name = "b.jpg", .size = ~std::uint64_t{0} >> 1, .base256 = true}).content("2").end();
+  const dataset cut = opened(shard);
+  ASSERT_EQ(cut.size(), 2U);
+  EXPECT_TRUE(cut.model()->defect_of(1));
+}
+
+TEST_F(tar, several_shards_come_in_the_order_given_with_one_set_of_fields) {
+  archive().file("a.jpg", "1").file("a.cls", "5").end().save(path("x-0.tar"));
+  archive().file("b.json", "{}").file("b.jpg", "2").end().save(path("x-1.tar"));
+  archive().file("c.jpg", "3").end().save(path("x-2.tar"));
+  const std::string root = directory_.path().string();
+  EXPECT_THAT(samples(open_tar(root + "/x-{2..0}.tar")), ElementsAre("c: jpg=3", "b: json={} jpg=2", "a: jpg=1 cls=5"));
+  const dataset sorted = open_tar(root + "/x-*.tar");
+  EXPECT_THAT(samples(sorted), ElementsAre("a: jpg=1 cls=5", "b: json={} jpg=2", "c: jpg=3"));
+  const std::vector<field_info> fields = sorted.fields();
+  ASSERT_EQ(fields.size(), 3U);
+  EXPECT_EQ(fields[0].name, "jpg");
+  EXPECT_EQ(fields[0].samples, 3U);
+  EXPECT_EQ(fields[1].name, "cls");
+  EXPECT_EQ(fields[2].name, "json");
+}
+
+TEST_F(tar, a_missing_shard_is_named) {
+  archive().end().save(path("x-0.tar"));
+  try {
+    static_cast<void>(open_tar(directory_.path().string() + "/x-{0..3}.tar"));
+    FAIL();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), errc::not_found);
+    EXPECT_THAT(caught.what(), AllOf(HasSubstr("x-1.tar"), HasSubstr("4 shards")));
+  }
+}
+
+TEST_F(tar, a_sample_without_a_field_names_those_it_has) {
+  archive().file("a.jpg", "1").file("a.json", "{}").file("b.cls", "0").end().save(path());
+  const dataset two = open_tar(path());
+  const datasets::defect missing = datasets::missing_field(*two.model(), 0, "cls");
+  EXPECT_EQ(missing.reason, "has no field 'cls' (it has jpg, json)");
+  EXPECT_EQ(missing.offset, 512U);
+  try {
+    static_cast<void>(two.read(0, "cls"));
+    FAIL();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), errc::not_found);
+    EXPECT_THAT(caught.what(), AllOf(HasSubstr(path() + "/a"), HasSubstr("jpg, json")));
+  }
+}
+
+TEST_F(tar, a_shard_that_changed_since_it_was_opened_says_so_when_asked_for_a_name) {
+  archive().file("a.jpg", "1").file("b.jpg", "2").end().save(path());
+  const dataset two = open_tar(path());
+  archive().file("other.jpg", std::string(5000, 'x')).end().save(path());
+  try {
+    static_cast<void>(two.name(1));
+    FAIL();
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), errc::format);
+  }
+}
+
+TEST_F(tar, a_million_samples_of_one_field_cost_less_than_24_bytes_each) {
+  archive shard;
+  for (int i = 0; i < 2000; ++i)
+    shard.file("k" + std::to_string(i) + ".jpg", "x").file("k" + std::to_string(i) + ".cls", "1");
+  const dataset pairs = opened(shard.end());
+  EXPECT_LE(pairs.memory().extents, 2000 * 2 * 18 + 64);
+}
+
+TEST(webdataset, splits_names_as_its_regular_expression_does) {
+  const auto split = [](std::string_view path) -> std::string {
+    const auto name = datasets::split_member_name(path);
+    return name ? std::string(name->key) + "|" + std::string(name->extension) : "none";
+  };
+  // Each checked with re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", path).
+  EXPECT_EQ(split("a.jpg"), "a|jpg");
+  EXPECT_EQ(split("a.b.c"), "a|b.c");
+  EXPECT_EQ(split("./a.jpg"), "./a|jpg");
+  EXPECT_EQ(split("x.y/a.jpg"), "x.y/a|jpg");
+  EXPECT_EQ(split("a"), "none");
+  EXPECT_EQ(split("x.y/a"), "none");
+  EXPECT_EQ(split(".jpg"), "none");
+  EXPECT_EQ(split("d/.jpg"), "d/|jpg");
+  EXPECT_EQ(split("d.e/.jpg"), "none");
+  EXPECT_EQ(split("x.y/z/.jpg"), "x.y/z/|jpg");
+  EXPECT_EQ(split("/.jpg"), "/|jpg");
+  EXPECT_EQ(split("a."), "a|");
+  EXPECT_EQ(split(""), "none");
+  EXPECT_TRUE(datasets::is_archive_metadata("__index__"));
+  EXPECT_TRUE(datasets::is_archive_metadata("__x__/y.jpg"));
+  EXPECT_FALSE(datasets::is_archive_metadata("__x__.jpg"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,228 @@
+// subset, slice, split and concat.
+#include "datasets/model.hpp"
+#include "datasets/shuffle.hpp"
+#include "tests/datasets/archive.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::archive;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::temporary_directory;
+
+// Samples named by their number, of as many bytes.
+dataset numbers(std::uint64_t count) {
+  return from_function(
+      count, [](std::uint64_t i) { return std::vector<std::byte>(i); },
+      {.field = "bytes", .bytes_max = count + 1, .name = [](std::uint64_t i) { return std::to_string(i); }});
+}
+
+std::vector<std::string> names(const dataset& of) {
+  std::vector<std::string> all;
+  for (std::uint64_t i = 0; i < of.size(); ++i) all.push_back(of.name(i));
+  return all;
+}
+
+void put(const fs::path& path, const std::string& content) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << content;
+}
+
+dataset pets(const temporary_directory& root, const std::vector<std::string>& classes) {
+  for (const std::string& name : classes) put(root.path() / name / (name + ".jpg"), name);
+  return open_folder(root.path().string());
+}
+
+errc code_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const error& caught) {
+    return caught.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return errc::io;
+}
+
+TEST(subset, is_these_samples_in_this_order) {
+  const dataset some = numbers(10).subset({7, 0, 7, 3});
+  EXPECT_THAT(names(some), ElementsAre("7", "0", "7", "3"));
+  EXPECT_EQ(some.read(3).size(), 3U);
+  EXPECT_THAT(names(some.subset({3, 0})), ElementsAre("3", "7"));
+  EXPECT_EQ(some.subset({}).size(), 0U);
+  EXPECT_EQ(code_of([] { static_cast<void>(numbers(10).subset({10})); }), errc::usage);
+}
+
+TEST(subset, a_slice_is_a_range) {
+  EXPECT_THAT(names(numbers(10).slice(8, 2)), ElementsAre("8", "9"));
+  EXPECT_EQ(numbers(10).slice(10, 0).size(), 0U);
+  EXPECT_EQ(code_of([] { static_cast<void>(numbers(10).slice(8, 3)); }), errc::usage);
+  EXPECT_EQ(code_of([] { static_cast<void>(numbers(10).slice(11, ~std::uint64_t{0})); }), errc::usage);
+}
+
+TEST(subset, knows_the_largest_of_its_own_samples) {
+  const temporary_directory root;
+  put(root.path() / "1.jpg", "1");
+  put(root.path() / "2.jpg", "22");
+  put(root.path() / "3.jpg", "333");
+  const field_info field = open_folder(root.path().string()).subset({1, 0, 1}).fields()[0];
+  EXPECT_EQ(field.bytes_max, 2U);
+  EXPECT_EQ(field.bytes_total, 5U);
+  EXPECT_EQ(field.samples, 3U);
+}
+
+TEST(subset, keeps_labels_classes_and_defects) {
+  const temporary_directory root;
+  put(root.path() / "a/1.jpg", "1");
+  put(root.path() / "b/2.jpg", "2");
+  fs::create_symlink("gone", root.path() / "b/3.jpg");
+  const dataset some = open_folder(root.path().string()).subset({2, 0});
+  EXPECT_EQ(some.label(0), 1);
+  EXPECT_EQ(some.label(1), 0);
+  EXPECT_THAT(some.classes(), ElementsAre("a", "b"));
+  EXPECT_EQ(some.model()->defects(), 1U);
+  EXPECT_TRUE(some.model()->defect_of(0));
+}
+
+TEST(split, parts_are_disjoint_whole_and_of_exact_size) {
+  for (const std::uint64_t n : {0U, 1U, 2U, 9U, 10U, 1000U}) {
+    for (const std::vector<double>& fractions :
+         {std::vector<double>{0.8, 0.1, 0.1}, {0.9}, {1.0}, {}, {0.5, 0.5}, {1.0 / 3, 1.0 / 3, 1.0 / 3}, {0, 1}}) {
+      const std::vector<dataset> parts = numbers(n).split(7, fractions);
+      const double sum = std::accumulate(fractions.begin(), fractions.end(), 0.0);
+      EXPECT_EQ(parts.size(), fractions.size() + (sum < 0.999 ? 1 : 0));
+      std::multiset<std::string> all;
+      double before = 0;
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        const double share = k < fractions.size() ? fractions[k] : 1 - sum;
+        EXPECT_EQ(parts[k].size(), static_cast<std::uint64_t>(std::llround(static_cast<double>(n) * (before + share)) -
+                                                              std::llround(static_cast<double>(n) * before)));
+        before += share;
+        const std::vector<std::string> here = names(parts[k]);
+        EXPECT_TRUE(std::is_sorted(here.begin(), here.end(), [](const std::string& a, const std::string& b) {
+          return std::stoull(a) < std::stoull(b);
+        }));
+        all.insert(here.begin(), here.end());
+      }
+      EXPECT_EQ(all.size(), n);
+      EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), n);
+    }
+  }
+}
+
+TEST(split, is_the_same_for_the_same_seed_for_ever) {
+  EXPECT_EQ(names(numbers(1000).split(7, {0.5})[0]), names(numbers(1000).split(7, {0.5})[0]));
+  EXPECT_NE(names(numbers(1000).split(7, {0.5})[0]), names(numbers(1000).split(8, {0.5})[0]));
+  // Never to change: a model is compared on the same split years later.
+  EXPECT_THAT(names(numbers(20).split(7, {0.25})[0]), ElementsAre("0", "4", "5", "11", "16"));
+  EXPECT_THAT(datasets::shuffled(8, 1, "split"), ElementsAre(4, 6, 2, 5, 0, 3, 7, 1));
+}
+
+TEST(split, refuses_fractions_that_cannot_be) {
+  EXPECT_EQ(code_of([] { static_cast<void>(numbers(4).split(1, {0.8, 0.3})); }), errc::usage);
+  EXPECT_EQ(code_of([] { static_cast<void>(numbers(4).split(1, {-0.1})); }), errc::usage);
+  EXPECT_EQ(code_of([] { static_cast<void>(numbers(4).split(1, {std::nan("")})); }), errc::usage);
+}
+
+TEST(split, draws_every_place_alike) {
+  // Over many seeds each sample is in the first half about as often: 400 draws of 1/2, five standard deviations.
+  std::vector<int> times(20, 0);
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const std::vector<std::uint64_t> order = datasets::shuffled(20, seed, "split");
+    for (std::size_t i = 0; i < 10; ++i) ++times[order[i]];
+  }
+  for (const int each : times) EXPECT_NEAR(each, 200, 50);
+}
+
+TEST(concat, is_one_after_the_other) {
+  const dataset both = concat({numbers(2), numbers(0), numbers(3)});
+  EXPECT_THAT(names(both), ElementsAre("0", "1", "0", "1", "2"));
+  EXPECT_EQ(both.read(4).size(), 2U);
+  EXPECT_EQ(both.fields()[0].samples, 5U);
+  EXPECT_EQ(code_of([] { static_cast<void>(concat(std::span<const dataset>())); }), errc::usage);
+}
+
+TEST(concat, equal_classes_keep_their_numbers_and_others_get_the_unions) {
+  const temporary_directory one, two, three;
+  const dataset a = pets(one, {"cat", "dog"});
+  const dataset same = pets(two, {"cat", "dog"});
+  const dataset other = pets(three, {"ant", "dog"});
+  EXPECT_THAT(concat({a, same}).classes(), ElementsAre("cat", "dog"));
+  EXPECT_EQ(concat({a, same}).label(3), 1);
+  const dataset joined = concat({a, other});
+  EXPECT_THAT(joined.classes(), ElementsAre("ant", "cat", "dog"));
+  EXPECT_EQ(joined.label(0), 1);
+  EXPECT_EQ(joined.label(1), 2);
+  EXPECT_EQ(joined.label(2), 0);
+  EXPECT_EQ(joined.label(3), 2);
+}
+
+TEST(concat, numbers_without_names_cannot_follow_a_new_numbering) {
+  const temporary_directory one, two, shards;
+  archive().file("x.jpg", "1").file("x.cls", "0").end().save(shards.path() / "s.tar");
+  const dataset labelled = open_tar((shards.path() / "s.tar").string());
+  const dataset a = pets(one, {"cat"});
+  const dataset b = pets(two, {"dog"});
+  EXPECT_EQ(concat({a, labelled}).size(), 2U);
+  EXPECT_EQ(code_of([&] { static_cast<void>(concat({a, b, labelled})); }), errc::usage);
+}
+
+TEST(concat, fields_are_matched_by_name_and_sources_renumbered) {
+  const temporary_directory root, shards;
+  archive().file("x.json", "{}").file("x.jpg", "shard").end().save(shards.path() / "s.tar");
+  const dataset folder = pets(root, {"cat"});
+  const dataset tar = open_tar((shards.path() / "s.tar").string());
+  const dataset both = concat({folder, tar, folder});
+  EXPECT_EQ(both.model()->sources().size(), 2U);
+  const std::vector<field_info> fields = both.fields();
+  EXPECT_EQ(fields[0].name, "jpg");
+  EXPECT_EQ(fields[0].samples, 3U);
+  EXPECT_EQ(fields[1].name, "json");
+  EXPECT_EQ(fields[2].name, "cls");
+  const auto text = [&](std::uint64_t sample, std::string_view field) {
+    const std::vector<std::byte> bytes = both.read(sample, field);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  EXPECT_EQ(text(0, "jpg"), "cat");
+  EXPECT_EQ(text(1, "jpg"), "shard");
+  EXPECT_EQ(text(1, "json"), "{}");
+  EXPECT_EQ(text(2, "jpg"), "cat");
+  EXPECT_EQ(both.label(0), 0);
+  EXPECT_EQ(both.label(1), std::nullopt);
+  datasets::part_list parts;
+  const datasets::need json{.field = 1};
+  both.model()->parts(1, {&json, 1}, parts);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].where.source, 1U);
+  EXPECT_EQ(parts[0].field, 1U);
+  parts.clear();
+  both.model()->parts(0, {&json, 1}, parts);
+  EXPECT_TRUE(parts.empty());
+}
+
+TEST(concat, the_same_field_of_two_kinds_is_refused) {
+  const temporary_directory root;
+  const dataset folder = pets(root, {"cat"});
+  const dataset made =
+      from_function(1, [](std::uint64_t) { return std::vector<std::byte>(1); }, {.field = "jpg", .bytes_max = 1});
+  EXPECT_EQ(code_of([&] { static_cast<void>(concat({folder, made})); }), errc::usage);
+}
+
+}  // namespace
+}  // namespace leat
