@@ -69,6 +69,7 @@ void scratch_budget::join(scratch_arena& arena) {
   waiting_.fetch_sub(1);
   if (stopped_) throw error(errc::cancelled, "decode scratch: stopped");
   arenas_.push_back(&arena);
+  arena.held_ = scratch_arena::base_bytes;
   used_ += scratch_arena::base_bytes;
   peak_ = std::max(peak_, used_);
 }
@@ -150,7 +151,6 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
 
 scratch_arena::scratch_arena(scratch_budget& budget) : budget_(budget) {
   budget_.join(*this);
-  held_ = base_bytes;
   // Addresses for the largest picture there may be, memory for a header only: growing never moves what libjpeg points to.
   void* memory = mmap(nullptr, budget_.bytes_max(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
