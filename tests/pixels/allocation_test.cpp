@@ -1,0 +1,104 @@
+#include "stages/pixels/jpeg_reader.hpp"
+#include "tests/pixels/decode_one.hpp"
+#include "tests/support/allocation_count.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::allocations_of_this_thread;
+using testing::jpeg_colours;
+using testing::jpeg_options;
+namespace tr = transforms;
+
+std::vector<std::vector<std::byte>> some_of_every_kind() {
+  std::vector<std::vector<std::byte>> out;
+  const testing::rgb_picture texture = testing::make_texture(6, 330, 250);
+  for (const jpeg_options& options :
+       {jpeg_options{}, jpeg_options{.h = 1, .v = 1}, jpeg_options{.progressive = true},
+        jpeg_options{.separate_scans = true}, jpeg_options{.arithmetic = true}, jpeg_options{.restart_interval = 7},
+        jpeg_options{.colours = jpeg_colours::grey, .h = 1, .v = 1}, jpeg_options{.colours = jpeg_colours::ycck},
+        jpeg_options{.colours = jpeg_colours::ycck, .progressive = true}, jpeg_options{.orientation = 6}}) {
+    out.push_back(testing::make_jpeg(texture, options));
+  }
+  testing::rgb_picture seen;
+  for (const testing::png_options& options :
+       {testing::png_options{}, testing::png_options{.depth = 16, .interlaced = true},
+        testing::png_options{.colours = testing::png_colours::palette, .transparency = true}}) {
+    out.push_back(testing::make_png(texture, options, seen));
+  }
+  return out;
+}
+
+TEST(allocation, counter_counts) {
+  if (!testing::can_count_allocations()) GTEST_SKIP() << "this build has another allocator";
+  const std::uint64_t before = allocations_of_this_thread();
+  const auto owned = std::make_unique<int>(1);
+  void* const plain = std::malloc(10);
+  EXPECT_NE(plain, nullptr);
+  EXPECT_EQ(allocations_of_this_thread() - before, 2U);
+  std::free(plain);
+  testing::make_jpeg(testing::make_texture(1, 8, 8), {});  // libjpeg's own
+  EXPECT_GT(allocations_of_this_thread() - before, 10U);
+}
+
+TEST(allocation, none_per_sample_after_warming_up) {
+  if (!testing::can_count_allocations()) GTEST_SKIP() << "this build has another allocator";
+  testing::one_decoder one;
+  const auto pictures = some_of_every_kind();
+  const pixels::pipeline train({tr::random_resized_crop{.height = 64, .width = 64}, tr::random_flip{}});
+  const pixels::pipeline eval({tr::resize{.shorter_side = 72, .how = filter::bicubic}, tr::center_crop{64, 64}});
+  const auto how = pixels::store::from(dtype::f16, layout::nchw, imagenet);
+  std::vector<std::byte> row(how.row_bytes(64, 64));
+  const auto decode_all = [&](std::uint64_t sample) {
+    for (const auto& encoded : pictures) {
+      for (const pixels::pipeline* steps : {&train, &eval}) {
+        const auto result = one.decoder.decode(encoded, *steps, {1, 0, sample}, how,
+                                               {.exif_orientation = true, .decimate = true}, row.data(), nullptr);
+        ASSERT_TRUE(result) << result.reason();
+      }
+    }
+  };
+  decode_all(0);
+  const std::uint64_t before = allocations_of_this_thread();
+  for (std::uint64_t sample = 1; sample < 20; ++sample) decode_all(sample);
+  EXPECT_EQ(allocations_of_this_thread() - before, 0U);
+}
+
+// What is reserved is an upper bound, and not a wasteful one: checked by what was really taken.
+TEST(allocation, takes_no_more_than_it_said) {
+  for (const auto& encoded : some_of_every_kind()) {
+    const auto info = pixels::peek(encoded);
+    ASSERT_TRUE(info);
+    if (info->what != pixels::format::jpeg) continue;
+    for (const int by : {1, 2, 4, 8}) {
+      pixels::scratch_budget budget(std::size_t{64} << 20);
+      pixels::scratch_arena arena(budget);
+      pixels::jpeg_reader reader(arena);
+      const pixels::rectangle region{0, 0, (info->width + by - 1) / by, (info->height + by - 1) / by};
+      arena.begin();
+      ASSERT_TRUE(reader.open(encoded, *info, nullptr));
+      const std::size_t headers = arena.used();
+      EXPECT_LT(headers, pixels::scratch_arena::base_bytes);
+      const std::size_t said = reader.scratch_bytes(region, by);
+      ASSERT_TRUE(arena.reserve(said));
+      ASSERT_TRUE(reader.start(region, by));
+      for (int y = 0; y < region.height;) {
+        const auto some = reader.read();
+        ASSERT_TRUE(some);
+        y += some->count;
+      }
+      EXPECT_LE(arena.used() - headers, said);
+      EXPECT_LT(said, arena.used() - headers + (std::size_t{40} << 10)) << "wastes too much";
+      arena.end();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
