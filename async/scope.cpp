@@ -68,6 +68,26 @@ struct scope::child : list_hook {
   };
 };
 
+/// Brings a child's end to the scope's executor.
+class scope::news {
+ public:
+  news(child::held&& one, std::exception_ptr&& thrown) noexcept : child_(std::move(one)), thrown_(std::move(thrown)) {}
+  news(news&&) = default;
+  news& operator=(news&&) = delete;
+  ~news() {
+    // Unread: the scope's own context is being destroyed. Whoever joins us is held by us, so we must let go.
+    if (child_ && child_->owner != nullptr) child_->owner->lost(*child_);
+  }
+  void operator()() {
+    const child::held one(std::move(child_));
+    if (one->owner != nullptr) one->owner->ended(*one, std::move(thrown_));
+  }
+
+ private:
+  child::held child_;
+  std::exception_ptr thrown_;
+};
+
 /// The completion handler of the coroutine of a child. It has no executor of its own and so runs on the child's. When it
 /// is destroyed without being called, because a pool was stopped under the coroutine, that is the child's end, too.
 class scope::child_end {
@@ -97,11 +117,7 @@ class scope::child_end {
   }
 
  private:
-  void send_back(std::exception_ptr thrown) {
-    asio::post(back_, [one = std::move(child_), e = std::move(thrown)]() mutable {
-      if (one->owner != nullptr) one->owner->ended(*one, std::move(e));
-    });
-  }
+  void send_back(std::exception_ptr thrown) { asio::post(back_, news(std::move(child_), std::move(thrown))); }
 
   child::held child_;
   asio::any_io_executor back_;
@@ -167,6 +183,14 @@ void scope::ended(child& one, std::exception_ptr thrown) noexcept {
     if (!expected) cancel();
   }
   if (size() == 0 && joined_) joined_.complete();
+}
+
+void scope::lost(child& one) noexcept {
+  (one.to_cancel ? to_cancel_ : children_).remove(one);
+  one.owner = nullptr;
+  one.holders.fetch_sub(1, std::memory_order_relaxed);  // the caller holds it, too
+  // Destroys the coroutine that awaits the scope, and the scope with it.
+  if (size() == 0) const completion<void()> dropped(std::move(joined_));
 }
 
 void scope::start_join(completion<void()> done) {

@@ -55,6 +55,7 @@ class scope {
   enum class role { body, child, child_elsewhere };
   struct child;
   class child_end;
+  class news;
   template <class Body>
   friend auto with_scope(Body body) -> asio::awaitable<typename std::invoke_result_t<Body&, scope&>::value_type>;
 
@@ -63,6 +64,7 @@ class scope {
   void start(const asio::any_io_executor& executor, asio::awaitable<void> body, role what);
   void cancel(child& one) noexcept;
   void ended(child& one, std::exception_ptr thrown) noexcept;
+  void lost(child& one) noexcept;
   void start_join(completion<void()> done);
   /// Waits for all, whatever happens, and throws what failed first.
   [[nodiscard]] asio::awaitable<void> join();
