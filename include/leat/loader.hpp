@@ -56,11 +56,11 @@ struct loader_options {
   std::uint32_t prefetch_batches = 0;
 
   /// Ring or threads, depth, O_DIRECT and the other rungs of the ladder.
-  reader_options reader;
+  reader_options reader = {};
 
   corrupt_policy on_corrupt = corrupt_policy::raise;
   /// JSON lines, one per quarantined sample, in delivery order; empty is none.
-  std::filesystem::path journal;
+  std::filesystem::path journal = {};
 
   /// Digests of every row and batch (XXH3-128): about 60 us of CPU per row of 600 KB.
   bool digests = false;
@@ -68,7 +68,7 @@ struct loader_options {
   bool names = false;
 
   /// How batches get to the trainer; null is by host memory. For tests, and the door for devices.
-  std::shared_ptr<stages::transfer> transfer;
+  std::shared_ptr<stages::transfer> transfer = {};
 };
 
 /// What the memory is for, before a byte is read.
