@@ -73,6 +73,10 @@ class lease_pool {
         bytes);
   }
 
+  using lease_completion = completion<void(std::exception_ptr, lease)>;
+  /// async_lease() for who has a completion already. Call it on the handler's executor.
+  void start(std::size_t bytes, lease_completion done);
+
   /// Fails those who wait and all who come, with error{errc::cancelled}. Leases stay good.
   void close() noexcept;
 
@@ -80,10 +84,7 @@ class lease_pool {
   [[nodiscard]] std::size_t bytes_max() const noexcept;
 
  private:
-  using lease_completion = completion<void(std::exception_ptr, lease)>;
   class state;
-
-  void start(std::size_t bytes, lease_completion done);
 
   // Shared with the leases that are out: they may come home after the pool has gone.
   std::shared_ptr<state> state_;

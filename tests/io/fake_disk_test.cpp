@@ -339,7 +339,8 @@ TEST(fake_disk, says_that_the_file_ends_early) {
   EXPECT_EQ(beyond.failure, ENODATA);
   const error explained = source->explain(beyond);
   EXPECT_EQ(explained.code(), errc::io);
-  EXPECT_THAT(explained.what(), HasSubstr("file: reading 101 bytes at offset 900: ENODATA; "));
+  EXPECT_THAT(explained.what(), HasSubstr("file: the file ends at 1000, and bytes up to 1001 were expected (ENODATA)"));
+  EXPECT_EQ(beyond.got, disk.bytes(0, 900, 100)) << "what there is comes";
 }
 
 TEST(fake_disk, never_delivers_some_reads_until_they_are_cancelled) {
@@ -488,8 +489,7 @@ TEST(fake_disk, opens_files_late_and_tells_size_and_version) {
   fake_disk disk({.seed = 2});
   disk.add_file("first", bytes_of("12345"));
   disk.add_seeded_file("second", 77);
-  disk.add_seeded_file("missing", 1);
-  disk.add_fault(open_fault{.file = 2, .failure = ENOENT});
+  disk.add_missing_file("missing");
   test_loop loop;
   const auto source = disk.connect(loop);
   recorded_open first(0), second(1), missing(2);
@@ -500,7 +500,7 @@ TEST(fake_disk, opens_files_late_and_tells_size_and_version) {
   EXPECT_EQ(second.size_bytes, 77U);
   EXPECT_EQ(missing.failure, ENOENT);
   EXPECT_EQ(source->explain(missing).code(), errc::not_found);
-  EXPECT_THAT(source->explain(missing).what(), HasSubstr("missing: opening: ENOENT; "));
+  EXPECT_THAT(source->explain(missing).what(), HasSubstr("missing: no such file (ENOENT); "));
 
   disk.replace_file(0, bytes_of("another"));
   recorded_open again(0);

@@ -1,0 +1,515 @@
+#include "async/intrusive_list.hpp"
+#include "async/mutex.hpp"
+#include "io/arena.hpp"
+#include "io/file_table.hpp"
+#include "io/fork_guard.hpp"
+#include "io/io_threads.hpp"
+#include "io/lease_pool.hpp"
+#include "io/read_error.hpp"
+#include "io/text.hpp"
+
+#include <leat/reader.hpp>
+
+#include <absl/container/flat_hash_map.h>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <deque>
+#include <future>
+#include <optional>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using async::mutex_lock;
+
+std::exception_ptr aborted() {
+  return std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted));
+}
+std::exception_ptr stopped() { return std::make_exception_ptr(error(errc::cancelled, "the reader was stopped")); }
+std::exception_ptr forked() {
+  return std::make_exception_ptr(error(errc::usage,
+                                       "this reader was made before fork(): its threads stayed in the parent; make one "
+                                       "after fork()"));
+}
+
+io::arena_options arena_of(std::size_t bytes_max, choice huge_pages) {
+  const io::huge_pages pages = huge_pages == choice::on    ? io::huge_pages::on
+                               : huge_pages == choice::off ? io::huge_pages::off
+                                                           : io::huge_pages::automatic;
+  return {.bytes_max = bytes_max, .pages = pages};
+}
+
+/// A file that was opened once. The sources, one for each loop, are made when that loop first needs one.
+struct known_file {
+  explicit known_file(const std::string& path, std::uint32_t loops) : sources(loops) { table.add(path); }
+  io::file_table table;
+  std::vector<std::unique_ptr<io::source>> sources;  // each touched on its loop's thread only
+};
+
+}  // namespace
+
+class reader::machine {
+ public:
+  machine(std::size_t lease_bytes_max, const reader_options& options)
+      : timeout_s_(std::chrono::duration<double>(options.read_timeout).count()),
+        arena_(std::make_shared<io::arena>(arena_of(lease_bytes_max, options.huge_pages))),
+        pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory"}),
+        threads_(options, arena_),
+        lines_(threads_.size()) {
+    for (std::uint32_t k = 0; k < threads_.size(); ++k) {
+      lines_[k].owner = this;
+      lines_[k].number = k;
+    }
+  }
+  ~machine() { stop(); }
+
+  [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
+
+  void open(std::string path, completion<void(std::exception_ptr, file)> done);
+  void lease(std::size_t bytes, completion<void(std::exception_ptr, leat::lease)> done) {
+    if (in_child()) return done.complete(forked(), {});
+    pool_.start(bytes, std::move(done));
+  }
+  void read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done);
+  void read(std::span<request> what, completion<void(std::exception_ptr)> done);
+
+  [[nodiscard]] error explain(const request& failed) const;
+  [[nodiscard]] reader_report report() const { return threads_.report(); }
+  [[nodiscard]] asio::any_io_executor executor() noexcept { return threads_.executor(0); }
+  void stop() noexcept;
+
+ private:
+  struct batch;
+  struct line;
+
+  /// A read of a batch.
+  struct operation : io::read_operation {
+    batch* owner = nullptr;
+    request* asked = nullptr;
+  };
+
+  /// Reads that were asked for together. Made once and used again; its line's.
+  struct batch : async::list_hook {
+    machine* owner = nullptr;
+    line* home = nullptr;
+    std::span<request> requests;
+    request only;  // where one read was asked for by itself
+    std::deque<operation> operations;
+    std::vector<io::read_operation*> starting;
+    std::size_t left = 0;
+    bool cancelled = false;
+    /// Tells one use from the next: a cancellation may come too late.
+    std::atomic<std::uint64_t> use{0};
+    completion<void(std::exception_ptr)> done;
+    completion<void(std::exception_ptr, std::span<const std::byte>)> done_one;
+  };
+
+  struct opening : io::open_operation, async::list_hook {
+    machine* owner = nullptr;
+    line* home = nullptr;
+    known_file* what = nullptr;
+    std::uint32_t number = 0;
+    std::atomic<std::uint64_t> use{0};
+    completion<void(std::exception_ptr, reader::file)> asker;
+  };
+
+  /// What belongs to one loop.
+  struct line {
+    machine* owner = nullptr;
+    std::uint32_t number = 0;
+    std::promise<void> quiet;  // nothing is under way any more
+    // Loop thread.
+    async::intrusive_list<batch> reading;
+    async::intrusive_list<opening> looking;
+    bool ended = false;  // nothing more is begun
+    bool quiet_posted = false;
+    // Any thread.
+    async::mutex mutex;
+    std::deque<batch> batches ABSL_GUARDED_BY(mutex);  // they never move
+    std::vector<batch*> spare_batches ABSL_GUARDED_BY(mutex);
+    std::deque<opening> openings ABSL_GUARDED_BY(mutex);
+    std::vector<opening*> spare_openings ABSL_GUARDED_BY(mutex);
+  };
+
+  /// Runs `function` on the line's thread: now if that is this one.
+  template <class Function>
+  void run_on(const line& there, Function function) {
+    threads_.executor(there.number).execute(std::move(function));
+  }
+
+  [[nodiscard]] line& next_line() noexcept {
+    return lines_[turn_.fetch_add(1, std::memory_order_relaxed) % lines_.size()];
+  }
+  [[nodiscard]] std::uint32_t number_of(const std::string& path, known_file*& found);
+  [[nodiscard]] known_file& known(std::uint32_t number) const;
+  [[nodiscard]] io::source& source_of(known_file& what, const line& on);
+  [[nodiscard]] std::string wrong_with(const request& asked) const;
+
+  [[nodiscard]] batch& take_batch();
+  void give_back(batch& used) noexcept;
+  void submit(batch& begun);
+  void begin(batch& begun);
+  void cancel(batch& asked);
+  void told(operation& ended) noexcept;
+  void complete(batch& ended) noexcept;
+
+  [[nodiscard]] opening& take_opening(line& at);
+  void told(opening& ended) noexcept;
+  void abandon(opening& asked) noexcept;
+
+  void wind_down(line& at);
+  void end_if_quiet(line& at) noexcept;
+  void forget_sources(const line& of);
+
+  const double timeout_s_;
+  const io::fork_guard forked_;
+  const std::shared_ptr<io::arena> arena_;  // leases share it, and may outlive us
+  io::lease_pool pool_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint32_t> turn_{0};
+  std::atomic<std::uint32_t> file_count_{0};
+
+  mutable async::mutex files_mutex_;
+  std::deque<known_file> files_ ABSL_GUARDED_BY(files_mutex_);  // they never move
+  absl::flat_hash_map<std::string, std::uint32_t> numbers_ ABSL_GUARDED_BY(files_mutex_);
+
+  io::io_threads threads_;
+  std::vector<line> lines_;
+  async::mutex stop_mutex_;
+  bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
+};
+
+// ---- Files --------------------------------------------------------------------------------------------------------
+
+std::uint32_t reader::machine::number_of(const std::string& path, known_file*& found) {
+  const mutex_lock lock(files_mutex_);
+  const auto [place, is_new] = numbers_.try_emplace(path, static_cast<std::uint32_t>(files_.size()));
+  if (is_new) {
+    files_.emplace_back(path, threads_.size());
+    file_count_.store(place->second + 1, std::memory_order_release);
+  }
+  found = &files_[place->second];
+  return place->second;
+}
+
+known_file& reader::machine::known(std::uint32_t number) const {
+  const mutex_lock lock(files_mutex_);
+  // Files are added and never taken away; what they hold is their lines' own.
+  return const_cast<known_file&>(files_[number]);
+}
+
+io::source& reader::machine::source_of(known_file& what, const line& on) {
+  std::unique_ptr<io::source>& source = what.sources[on.number];
+  if (source == nullptr) source = threads_.loop(on.number).connect_files(what.table);
+  return *source;
+}
+
+void reader::machine::open(std::string path, completion<void(std::exception_ptr, file)> done) {
+  if (in_child()) return done.complete(forked(), {});
+  if (path.empty()) {
+    return done.complete(std::make_exception_ptr(error(errc::usage, "an empty path names no file")), {});
+  }
+  known_file* what = nullptr;
+  const std::uint32_t number = number_of(path, what);
+  line& at = lines_[number % lines_.size()];
+  opening& begun = take_opening(at);
+  begun.what = what;
+  begun.number = number;
+  begun.asker = std::move(done);
+  begun.asker.on_cancel([this, o = &begun, use = begun.use.load()](asio::cancellation_type) {
+    run_on(*o->home, [this, o, use] {
+      if (o->use.load() == use) abandon(*o);
+    });
+  });
+  run_on(at, [this, o = &begun] {
+    o->home->looking.push_back(*o);
+    if (o->home->ended || stopping_.load(std::memory_order_relaxed)) {
+      o->failure = ECANCELED;
+      return told(*o);
+    }
+    source_of(*o->what, *o->home).start(*o);
+  });
+}
+
+reader::machine::opening& reader::machine::take_opening(line& at) {
+  const mutex_lock lock(at.mutex);
+  if (at.spare_openings.empty()) {
+    opening& made = at.openings.emplace_back();
+    at.spare_openings.reserve(at.openings.size());
+    made.owner = this;
+    made.home = &at;
+    made.file = 0;
+    made.done = [](io::open_operation& looked) noexcept {
+      auto& self = static_cast<opening&>(looked);
+      self.owner->told(self);
+    };
+    return made;
+  }
+  opening& taken = *at.spare_openings.back();
+  at.spare_openings.pop_back();
+  return taken;
+}
+
+void reader::machine::told(opening& ended) noexcept {
+  line& at = *ended.home;
+  at.looking.remove(ended);
+  if (ended.asker) {
+    if (ended.failure == ECANCELED) {
+      ended.asker.complete(stopped(), {});
+    } else if (ended.failure != 0) {
+      ended.asker.complete(std::make_exception_ptr(io::explain_open(ended.failure, ended.what->table.path(0))), {});
+    } else {
+      ended.asker.complete(nullptr, {ended.number, ended.size_bytes, ended.version, ended.alignment});
+    }
+  }
+  ended.use.fetch_add(1);
+  {
+    const mutex_lock lock(at.mutex);
+    at.spare_openings.push_back(&ended);
+  }
+  end_if_quiet(at);
+}
+
+/// The kernel writes its answer into memory of ours: who asked need not wait for it.
+void reader::machine::abandon(opening& asked) noexcept {
+  if (asked.asker) asked.asker.complete(aborted(), {});
+}
+
+// ---- Reads --------------------------------------------------------------------------------------------------------
+
+std::string reader::machine::wrong_with(const request& asked) const {
+  if (asked.file.number >= file_count_.load(std::memory_order_acquire)) return "its file was not opened by this reader";
+  if (asked.into == nullptr || !*asked.into) return "it has no lease to read into";
+  if (asked.offset + asked.bytes < asked.offset) return "its range ends beyond 2^64";
+  if (asked.into->size() < lease_bytes(asked.offset, asked.bytes)) {
+    return io::str_cat("its lease has ", asked.into->size(), " bytes and lease_bytes(", asked.offset, ", ", asked.bytes,
+                       ") is ", lease_bytes(asked.offset, asked.bytes));
+  }
+  return {};
+}
+
+reader::machine::batch& reader::machine::take_batch() {
+  line& at = next_line();
+  const mutex_lock lock(at.mutex);
+  if (at.spare_batches.empty()) {
+    batch& made = at.batches.emplace_back();
+    at.spare_batches.reserve(at.batches.size());
+    made.owner = this;
+    made.home = &at;
+    return made;
+  }
+  batch& taken = *at.spare_batches.back();
+  at.spare_batches.pop_back();
+  return taken;
+}
+
+void reader::machine::give_back(batch& used) noexcept {
+  const mutex_lock lock(used.home->mutex);
+  used.home->spare_batches.push_back(&used);
+}
+
+void reader::machine::read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done) {
+  if (in_child()) return done.complete(forked(), {});
+  if (const std::string wrong = wrong_with(what); !wrong.empty()) {
+    return done.complete(std::make_exception_ptr(error(errc::usage, "a read cannot be made: " + wrong)), {});
+  }
+  batch& begun = take_batch();
+  begun.only = what;
+  begun.requests = {&begun.only, 1};
+  begun.done_one = std::move(done);
+  begun.done_one.on_cancel([this, b = &begun, use = begun.use.load()](asio::cancellation_type) {
+    run_on(*b->home, [this, b, use] {
+      if (b->use.load() == use) cancel(*b);
+    });
+  });
+  submit(begun);
+}
+
+void reader::machine::read(std::span<request> what, completion<void(std::exception_ptr)> done) {
+  if (in_child()) return done.complete(forked());
+  for (std::size_t i = 0; i < what.size(); ++i) {
+    if (const std::string wrong = wrong_with(what[i]); !wrong.empty()) {
+      return done.complete(
+          std::make_exception_ptr(error(errc::usage, io::str_cat("request ", i, " cannot be made: ", wrong))));
+    }
+  }
+  batch& begun = take_batch();
+  begun.requests = what;
+  begun.done = std::move(done);
+  begun.done.on_cancel([this, b = &begun, use = begun.use.load()](asio::cancellation_type) {
+    run_on(*b->home, [this, b, use] {
+      if (b->use.load() == use) cancel(*b);
+    });
+  });
+  submit(begun);
+}
+
+void reader::machine::submit(batch& begun) {
+  run_on(*begun.home, [this, b = &begun] { begin(*b); });
+}
+
+void reader::machine::begin(batch& begun) {
+  line& at = *begun.home;
+  at.reading.push_back(begun);
+  begun.cancelled = false;
+  // One more than there are reads: nothing completes before all have been started.
+  begun.left = begun.requests.size() + 1;
+  while (begun.operations.size() < begun.requests.size()) {
+    operation& made = begun.operations.emplace_back();
+    made.owner = &begun;
+    made.done = [](io::read_operation& ended) noexcept {
+      auto& self = static_cast<operation&>(ended);
+      self.owner->owner->told(self);
+    };
+  }
+  const bool too_late = at.ended || stopping_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < begun.requests.size(); ++i) {
+    operation& next = begun.operations[i];
+    request& asked = begun.requests[i];
+    next.asked = &asked;
+    next.file = 0;
+    next.offset = asked.offset;
+    next.bytes = asked.bytes;
+    next.into = io::space_of(*asked.into);
+    if (too_late) {
+      next.failure = ECANCELED;
+      next.data = {};
+      told(next);
+      continue;
+    }
+    begun.starting.push_back(&next);
+    // Neighbours in one file go to its source together.
+    const bool last = i + 1 == begun.requests.size() || begun.requests[i + 1].file.number != asked.file.number;
+    if (last) {
+      source_of(known(asked.file.number), at).start(begun.starting);
+      begun.starting.clear();
+    }
+  }
+  if (--begun.left == 0) complete(begun);
+}
+
+void reader::machine::told(operation& ended) noexcept {
+  batch& owner = *ended.owner;
+  ended.asked->data = ended.data;
+  ended.asked->failure = ended.failure;
+  if (--owner.left == 0) complete(owner);
+}
+
+void reader::machine::cancel(batch& asked) {
+  asked.cancelled = true;
+  for (std::size_t i = 0; i < asked.requests.size(); ++i) {
+    operation& one = asked.operations[i];
+    if (one.state != nullptr) source_of(known(one.asked->file.number), *asked.home).cancel(one);
+  }
+}
+
+void reader::machine::complete(batch& ended) noexcept {
+  ended.home->reading.remove(ended);
+  std::exception_ptr failure;
+  for (const request& one : ended.requests) {
+    if (one.failure == 0) continue;
+    if (one.failure != ECANCELED) {
+      failure = std::make_exception_ptr(explain(one));
+    } else if (ended.cancelled && !stopping_.load(std::memory_order_relaxed)) {
+      failure = aborted();
+    } else {
+      failure = stopped();
+    }
+    break;
+  }
+  if (ended.done_one) {
+    ended.done_one.complete(failure, ended.only.data);
+  } else {
+    ended.done.complete(failure);
+  }
+  ended.use.fetch_add(1);
+  line& at = *ended.home;
+  give_back(ended);
+  end_if_quiet(at);
+}
+
+error reader::machine::explain(const request& failed) const {
+  if (failed.failure == ECANCELED) return {errc::cancelled, "the read was cancelled"};
+  return io::explain_read({.failure = failed.failure,
+                           .path = known(failed.file.number).table.path(0),
+                           .offset = failed.offset,
+                           .bytes = failed.bytes,
+                           .data_bytes = failed.data.size(),
+                           .timeout_s = timeout_s_});
+}
+
+void reader::machine::stop() noexcept {
+  if (in_child()) return;  // The threads that would have to end are not here.
+  const mutex_lock lock(stop_mutex_);
+  if (stopped_) return;
+  stopped_ = true;
+  stopping_.store(true);
+  pool_.close();
+  for (line& at : lines_) {
+    assert(!threads_.executor(at.number).running_in_this_thread() && "stop() would wait for itself");
+    std::future<void> ended = at.quiet.get_future();
+    run_on(at, [this, &at] { wind_down(at); });
+    ended.wait();
+  }
+}
+
+void reader::machine::wind_down(line& at) {
+  at.ended = true;
+  std::vector<batch*> asked;
+  for (batch& one : at.reading) asked.push_back(&one);
+  for (batch* const one : asked) cancel(*one);
+  end_if_quiet(at);
+}
+
+void reader::machine::end_if_quiet(line& at) noexcept {
+  if (!at.ended || at.quiet_posted || !at.reading.empty() || !at.looking.empty()) return;
+  at.quiet_posted = true;
+  // In a turn of its own: whoever calls this is still on its way out of our books.
+  threads_.loop(at.number).post(
+      [](void* argument) noexcept {
+        auto& ending = *static_cast<line*>(argument);
+        ending.owner->forget_sources(ending);
+        ending.quiet.set_value();
+      },
+      &at);
+}
+
+void reader::machine::forget_sources(const line& of) {
+  const mutex_lock lock(files_mutex_);
+  for (known_file& one : files_) one.sources[of.number].reset();
+}
+
+// ---- The public face ----------------------------------------------------------------------------------------------
+
+reader::reader(std::size_t lease_bytes_max, reader_options options)
+    : machine_(std::make_unique<machine>(lease_bytes_max, options)) {}
+
+reader::~reader() {
+  // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with
+  // the process.
+  if (machine_ != nullptr && machine_->in_child()) static_cast<void>(machine_.release());
+}
+
+void reader::start_open(std::string path, completion<void(std::exception_ptr, file)> done) {
+  machine_->open(std::move(path), std::move(done));
+}
+void reader::start_lease(std::size_t bytes, completion<void(std::exception_ptr, leat::lease)> done) {
+  machine_->lease(bytes, std::move(done));
+}
+void reader::start_read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done) {
+  machine_->read(what, std::move(done));
+}
+void reader::start_batch(std::span<request> what, completion<void(std::exception_ptr)> done) {
+  machine_->read(what, std::move(done));
+}
+error reader::explain(const request& failed) const { return machine_->explain(failed); }
+reader_report reader::report() const { return machine_->report(); }
+asio::any_io_executor reader::get_executor() const noexcept { return machine_->executor(); }
+void reader::stop() noexcept { machine_->stop(); }
+
+}  // namespace leat

@@ -1,0 +1,154 @@
+#include "io/arena.hpp"
+
+#include "io/lease_pool.hpp"
+
+#include <leat/error.hpp>
+#include <leat/units.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace leat::io {
+namespace {
+
+using namespace leat::literals;
+using ::testing::HasSubstr;
+
+TEST(arena, maps_in_only_the_pieces_that_are_used) {
+  arena memory({.bytes_max = 256_MiB});
+  const arena::region region = memory.reserve(100_MiB);
+  EXPECT_EQ(region.bytes.size(), 100_MiB);
+  EXPECT_EQ(memory.bytes_populated(), 0U);
+  EXPECT_TRUE(memory.piece(0).empty());
+
+  memory.populate(region, region.bytes.subspan(15_MiB, 2_MiB));
+  EXPECT_EQ(memory.bytes_populated(), 32_MiB);
+  EXPECT_EQ(memory.piece(0).size(), arena::piece_bytes);
+  EXPECT_EQ(memory.piece(1).data(), region.bytes.data() + arena::piece_bytes);
+  EXPECT_TRUE(memory.piece(2).empty());
+  // The last piece of a region is as long as the region.
+  memory.populate(region, region.bytes.last(1));
+  EXPECT_EQ(memory.piece(6).size(), 4_MiB);
+}
+
+TEST(arena, numbers_pieces_by_address) {
+  arena memory({.bytes_max = 64_MiB});
+  const arena::region first = memory.reserve(20_MiB);
+  const arena::region second = memory.reserve(40_MiB);
+  EXPECT_EQ(first.first_piece, 0U);
+  EXPECT_EQ(second.first_piece, 2U);
+  const std::byte* const base = second.bytes.data();
+  EXPECT_EQ(arena::piece_at(base, base, 2), 2U);
+  EXPECT_EQ(arena::piece_at(base + 16_MiB, base, 2), 3U);
+  EXPECT_EQ(arena::piece_at(base + 39_MiB, base + 17_MiB, 3), 4U);
+  EXPECT_EQ(arena::bytes_to_piece_end(base + 15_MiB), 1_MiB);
+}
+
+TEST(arena, refuses_more_than_it_was_made_for) {
+  arena memory({.bytes_max = 32_MiB});
+  static_cast<void>(memory.reserve(20_MiB));
+  try {
+    static_cast<void>(memory.reserve(13_MiB));
+    FAIL() << "13 MiB were given out of 12";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::limit);
+  }
+  EXPECT_NO_THROW(static_cast<void>(memory.reserve(12_MiB)));
+}
+
+TEST(arena, reports_the_huge_pages_it_got) {
+  arena memory({.bytes_max = 32_MiB});
+  const arena::region region = memory.reserve(32_MiB);
+  memory.populate(region, region.bytes);
+  const arena::page_report got = memory.report();
+  EXPECT_EQ(got.bytes_populated, 32_MiB);
+  EXPECT_LE(got.bytes_huge, got.bytes_populated);
+  if (got.bytes_huge == 0) {
+    EXPECT_EQ(got.pages.use, "off");
+    EXPECT_FALSE(got.pages.why.empty());
+    GTEST_SKIP() << "no huge pages here: " << got.pages.why;
+  }
+  EXPECT_EQ(got.pages.use, got.bytes_huge == got.bytes_populated ? "on" : "partly");
+}
+
+TEST(arena, takes_small_pages_when_told_to) {
+  arena memory({.bytes_max = 16_MiB, .pages = huge_pages::off});
+  const arena::region region = memory.reserve(16_MiB);
+  memory.populate(region, region.bytes);
+  const arena::page_report got = memory.report();
+  EXPECT_EQ(got.bytes_huge, 0U);
+  EXPECT_EQ(got.pages.use, "off");
+}
+
+TEST(arena, pins_a_piece_once_and_unpins_all_of_them_in_reverse) {
+  std::vector<std::byte*> pinned;
+  std::vector<std::byte*> unpinned;
+  {
+    arena memory({.bytes_max = 64_MiB,
+                  .pin = [&](std::span<std::byte> piece) { pinned.push_back(piece.data()); },
+                  .unpin = [&](std::span<std::byte> piece) { unpinned.push_back(piece.data()); }});
+    const arena::region region = memory.reserve(64_MiB);
+    memory.populate(region, region.bytes.first(1));
+    memory.populate(region, region.bytes.first(20_MiB));
+    EXPECT_EQ(pinned.size(), 2U);
+  }
+  std::reverse(unpinned.begin(), unpinned.end());
+  EXPECT_EQ(pinned, unpinned);
+}
+
+TEST(arena, tells_of_a_pin_that_failed_and_tries_it_again) {
+  int calls = 0;
+  arena memory({.bytes_max = 16_MiB, .pin = [&](std::span<std::byte>) {
+                  if (++calls == 1) throw error(errc::limit, "no more pinned memory");
+                }});
+  const arena::region region = memory.reserve(16_MiB);
+  EXPECT_THROW(memory.populate(region, region.bytes), error);
+  EXPECT_TRUE(memory.piece(0).empty());
+  memory.populate(region, region.bytes);
+  EXPECT_FALSE(memory.piece(0).empty());
+}
+
+TEST(arena, populates_a_piece_once_when_several_threads_want_it) {
+  std::atomic<int> pins{0};
+  arena memory({.bytes_max = 32_MiB, .pin = [&](std::span<std::byte>) { pins.fetch_add(1); }});
+  const arena::region region = memory.reserve(32_MiB);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      memory.populate(region, region.bytes);
+      region.bytes[0] = std::byte{1};  // there for whoever returns
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pins.load(), 2);
+}
+
+TEST(arena, is_not_there_in_a_child_after_fork) {
+  arena memory({.bytes_max = 16_MiB});
+  const arena::region region = memory.reserve(16_MiB);
+  memory.populate(region, region.bytes);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // mincore() fails with ENOMEM where nothing is mapped; touching it would be the end.
+    unsigned char resident[1];
+    ::_exit(::mincore(region.bytes.data(), 4096, resident) == -1 && errno == ENOMEM ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+}  // namespace leat::io
