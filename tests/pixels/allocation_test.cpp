@@ -1,4 +1,5 @@
 #include "stages/pixels/jpeg_reader.hpp"
+#include "stages/pixels/png_reader.hpp"
 #include "tests/pixels/decode_one.hpp"
 #include "tests/support/allocation_count.hpp"
 
@@ -96,6 +97,36 @@ TEST(allocation, takes_no_more_than_it_said) {
       EXPECT_LE(arena.used() - headers, said);
       EXPECT_LT(said, arena.used() - headers + (std::size_t{40} << 10)) << "wastes too much";
       arena.end();
+    }
+  }
+}
+
+TEST(allocation, takes_no_more_for_a_png_than_it_said) {
+  const testing::rgb_picture texture = testing::make_texture(6, 330, 250);
+  for (const bool interlaced : {false, true}) {
+    for (const int depth : {8, 16}) {
+      for (const auto colours : {testing::png_colours::rgba, testing::png_colours::grey}) {
+        testing::rgb_picture seen;
+        const auto encoded =
+            testing::make_png(texture, {.colours = colours, .depth = depth, .interlaced = interlaced}, seen);
+        const auto info = pixels::peek(encoded);
+        ASSERT_TRUE(info);
+        pixels::scratch_budget budget(std::size_t{64} << 20);
+        pixels::scratch_arena arena(budget);
+        pixels::png_reader reader(arena);
+        arena.begin();
+        const std::size_t said = pixels::png_reader::scratch_bytes(*info);
+        ASSERT_TRUE(arena.reserve(said));
+        ASSERT_TRUE(reader.start(encoded, *info, {0, 0, 330, 250}, nullptr));
+        for (int y = 0; y < 250;) {
+          const auto some = reader.read();
+          ASSERT_TRUE(some);
+          y += some->count;
+        }
+        EXPECT_LE(arena.used(), said);
+        EXPECT_LT(said, arena.used() + (std::size_t{56} << 10)) << "wastes too much";
+        arena.end();
+      }
     }
   }
 }
