@@ -1,0 +1,57 @@
+#include "tools/arguments.hpp"
+
+#include "io/text.hpp"
+#include "tools/human.hpp"
+
+#include <absl/strings/numbers.h>
+
+namespace leat::tools {
+
+CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources) {
+  return app
+      .add_option("SOURCE", sources,
+                  "a folder of pictures or of class folders; tar shards by path, brace list "
+                  "('a-{000..127}.tar') or glob; a folder of shards")
+      ->required()
+      ->type_name("");
+}
+
+void refuse(const std::string& option, std::string_view given, std::string_view wanted) {
+  throw CLI::ValidationError(option, io::str_cat("'", given, "' will not do; give ", wanted));
+}
+
+std::uint64_t parse_number(const std::string& option, std::string_view given, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const bool fits =
+      absl::SimpleAtoi(io::as_absl(given), &value) && given.front() != '-' && value >= least && value <= most;
+  if (!fits) refuse(option, given, io::str_cat("a whole number from ", least, " to ", most));
+  return value;
+}
+
+CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint64_t& value, std::string help) {
+  return app
+      .add_option_function<std::string>(
+          option,
+          [&value, option](const std::string& given) {
+            const std::optional<std::uint64_t> bytes = parse_bytes(given);
+            if (!bytes || *bytes == 0) refuse(option, given, "a size like 512MiB, 2GiB or a number of bytes");
+            value = *bytes;
+          },
+          std::move(help))
+      ->type_name("SIZE");
+}
+
+CLI::Option* add_text(CLI::App& app, const std::string& option, std::string& value, std::string type,
+                      std::string help) {
+  return app
+      .add_option_function<std::string>(
+          option,
+          [&value, option, type](const std::string& given) {
+            if (given.empty()) refuse(option, given, io::str_cat("a ", type));
+            value = given;
+          },
+          std::move(help))
+      ->type_name(type);
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,37 @@
+// What `leat epoch` writes of each batch for others to look at.
+#pragma once
+
+#include "tools/output.hpp"
+
+#include <leat/batch.hpp>
+
+#include <string>
+
+namespace leat::tools {
+
+/// --batches: a JSON line per delivered batch, in order: epoch, batch, ids, labels, digest, rows.
+class batch_lines {
+ public:
+  /// rows          also write the row digests
+  /// label         the output that becomes `labels`; empty: there is none, and they are []
+  /// throws        error as output_file
+  batch_lines(std::string path, bool rows, std::string label);
+
+  /// The line is in the file when this returns.
+  void append(const batch& delivered);
+  void close() { file_.close(); }
+
+ private:
+  output_file file_;
+  bool rows_;
+  std::string label_;
+};
+
+/// --npy: every output of the batch as directory/<epoch>-<batch>-<output>.npy.
+///   throws   error as output_file
+void write_npy_files(const std::string& directory, const batch& delivered);
+
+/// The labels of a batch as JSON: a number per row, or a list of them.
+[[nodiscard]] nlohmann::ordered_json labels_of(const tensor& values);
+
+}  // namespace leat::tools

@@ -1,0 +1,332 @@
+// leat epoch: loads, and says how fast, from where and what.
+#include "io/text.hpp"
+#include "stages/digest.hpp"
+#include "tools/arguments.hpp"
+#include "tools/batch_files.hpp"
+#include "tools/epoch_report.hpp"
+#include "tools/fields.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/process.hpp"
+#include "tools/sources.hpp"
+#include "tools/status_line.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+#include <leat/loader.hpp>
+
+#include <absl/strings/str_format.h>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+namespace asio = boost::asio;
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point began) { return std::chrono::duration<double>(clock::now() - began).count(); }
+
+struct epoch_arguments {
+  std::vector<std::string> sources;
+  picture_options pictures;
+  order_options order;
+  std::uint32_t epochs = 1;
+  std::uint64_t limit = 0;
+  bool drop_last = false;
+  std::uint32_t threads = 0;
+  std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
+  reader_options reader;
+  corrupt_policy on_corrupt = corrupt_policy::raise;
+  std::string journal;
+  bool digests = true;
+  std::string batches;
+  bool rows = false;
+  std::string npy;
+  bool plan = false;
+  bool json = false;
+};
+
+loader_options options_of(const epoch_arguments& arguments) {
+  return {.batch_size = arguments.order.batch_size,
+          .seed = arguments.order.seed,
+          .shuffle = arguments.order.shuffled(arguments.pictures),
+          .drop_last = arguments.drop_last,
+          .epochs = arguments.epochs,
+          .batches_max = arguments.limit,
+          .decode_threads = arguments.threads,
+          .host_bytes_max = arguments.host_bytes_max,
+          .prefetch_batches = 0,
+          .reader = arguments.reader,
+          .on_corrupt = arguments.on_corrupt,
+          .journal = arguments.journal,
+          .digests = arguments.digests,
+          .names = false,
+          .transfer = nullptr};
+}
+
+void check(const epoch_arguments& arguments) {
+  if (arguments.rows && arguments.batches.empty()) {
+    throw error(errc::usage, "--rows says what a line of --batches holds; give --batches FILE as well");
+  }
+  if (arguments.rows && !arguments.digests) {
+    throw error(errc::usage, "--rows writes digests, and --digest off makes none; leave one of them out");
+  }
+}
+
+/// Samples and bytes per second over the last few seconds: what a person wants to know of a run whose start was slow.
+class recent_rate {
+ public:
+  void add(double at_s, std::uint64_t samples, std::uint64_t bytes) {
+    seen_.push_back({at_s, samples, bytes});
+    while (seen_.size() > 2 && seen_.front().at_s < at_s - window_s) seen_.pop_front();
+  }
+  [[nodiscard]] double samples_per_s() const { return over(seen_.back().samples - seen_.front().samples); }
+  [[nodiscard]] double bytes_per_s() const { return over(seen_.back().bytes - seen_.front().bytes); }
+
+ private:
+  static constexpr double window_s = 3;
+  struct point {
+    double at_s = 0;
+    std::uint64_t samples = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] double over(std::uint64_t amount) const {
+    const double seconds = seen_.back().at_s - seen_.front().at_s;
+    return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
+  }
+  std::deque<point> seen_ = {{}};
+};
+
+/// The bar of a running loader.
+class epoch_progress {
+ public:
+  epoch_progress(const loader& train, std::uint64_t samples_in_all, std::uint32_t epochs)
+      : train_(train), samples_in_all_(samples_in_all), epochs_(epochs), began_(clock::now()) {}
+
+  std::string draw(const terminal& screen, std::size_t columns) {
+    const loader_stats now = train_.stats();
+    rate_.add(seconds_since(began_), now.planned, now.bytes_read);
+    const double share =
+        static_cast<double>(now.planned) / static_cast<double>(std::max<std::uint64_t>(samples_in_all_, 1));
+    const double left = static_cast<double>(samples_in_all_ - std::min(samples_in_all_, now.planned));
+    // From the most to the least wanted: on a narrow terminal the last ones are left out.
+    std::vector<std::string> parts;
+    parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
+    parts.push_back(io::str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
+    parts.push_back(io::str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
+    parts.push_back(rate_text(rate_.bytes_per_s()));
+    parts.push_back(io::str_cat("waits for ", name(now.slowest)));
+    std::string start = "  ";
+    if (epochs_ > 1) {
+      io::str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
+    }
+    std::string end;
+    for (const std::string& part : parts) {
+      if (start.size() + bar_columns_min + end.size() + 2 + part.size() > columns) break;
+      io::str_append(end, "  ", part);
+    }
+    const std::size_t taken = start.size() + end.size();
+    const std::size_t bar = columns > taken ? std::min(columns - taken, bar_columns_max) : 0;
+    return io::str_cat(start, bar_text(screen, bar, share), end);
+  }
+
+ private:
+  static constexpr std::size_t bar_columns_min = 8;
+  static constexpr std::size_t bar_columns_max = 32;
+
+  const loader& train_;
+  const std::uint64_t samples_in_all_;
+  const std::uint32_t epochs_;
+  const clock::time_point began_;
+  recent_rate rate_;
+};
+
+/// Where the batches go.
+struct batch_outputs {
+  std::optional<batch_lines> lines;
+  std::string npy_directory;
+
+  void take(const batch& delivered) {
+    if (lines) lines->append(delivered);
+    if (!npy_directory.empty()) write_npy_files(npy_directory, delivered);
+  }
+};
+
+batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& fields) {
+  batch_outputs outputs;
+  if (!arguments.batches.empty()) {
+    outputs.lines.emplace(arguments.batches, arguments.rows, fields.labels.empty() ? "" : fields.labels.front());
+  }
+  if (!arguments.npy.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(arguments.npy, failure);
+    if (failure) {
+      throw error(errc::io, io::str_cat("cannot make the directory ", arguments.npy, ": ", failure.message(),
+                                        "; give --npy a directory that you may write"));
+    }
+    outputs.npy_directory = arguments.npy;
+  }
+  return outputs;
+}
+
+// The trainer: takes batch after batch and does nothing with them but what it was asked.
+asio::awaitable<void> take_all(loader& train, std::uint32_t epochs, batch_outputs& outputs, epoch_report& report) {
+  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
+    while (std::optional<batch> delivered = co_await train.next(asio::use_awaitable)) {
+      if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
+      if (report.run_digest) report.run_digest = stages::chain_digest(*report.run_digest, *delivered->content_digest());
+      outputs.take(*delivered);
+    }
+  }
+}
+
+// Runs the loader on this thread until all batches are taken, or something ends it.
+void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report) {
+  epoch_progress progress(train, report.planned_in_all, arguments.epochs);
+  const status_line shown([&](const terminal& screen, std::size_t columns) { return progress.draw(screen, columns); });
+  asio::io_context here(1);
+  auto done = asio::co_spawn(here, take_all(train, arguments.epochs, outputs, report), asio::use_future);
+  here.run();
+  done.get();
+  if (outputs.lines) outputs.lines->close();
+}
+
+void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report) {
+  const clock::time_point opening = clock::now();
+  const dataset samples = open_sources(arguments.sources, stop, [&] {
+    report.interrupted = true;
+    report.measure_process();
+    if (arguments.json) print(json_text(report.as_json()) + "\n");
+    complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
+  });
+  const chosen_fields fields = fields_of(samples, arguments.pictures);
+  batch_outputs outputs = outputs_of(arguments, fields);
+
+  report.open_seconds = seconds_since(opening);
+  const clock::time_point began = clock::now();
+  loader train(samples, options_of(arguments), fields.all);
+  report.planned_in_all =
+      std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, samples.size()) * arguments.epochs;
+  if (arguments.plan) {
+    report.plan = train.plan();
+    if (!arguments.json) print("\n" + train.plan().to_string());
+  }
+  if (arguments.digests) report.run_digest.emplace();
+
+  const auto settle = [&] {
+    report.seconds = seconds_since(began);
+    report.stats = train.stats();
+  };
+  const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
+  try {
+    load(train, arguments, outputs, report);
+  } catch (...) {
+    settle();
+    throw;
+  }
+  train.stop();  // Its threads have counted their last sample when it returns.
+  settle();
+}
+
+int epoch(const epoch_arguments& arguments, interruption& stop) {
+  check(arguments);
+  epoch_report report;
+  report.host_bytes_max = arguments.host_bytes_max;
+  std::exception_ptr failure;
+  try {
+    run_loader(arguments, stop, report);
+  } catch (const error& problem) {
+    report.interrupted = stop.requested() && problem.code() == errc::cancelled;
+    if (!report.interrupted) {
+      // Nothing was run: what there is to say is the error.
+      if (problem.code() == errc::usage) throw;
+      report.failure = problem.what();
+      failure = std::current_exception();
+    }
+  } catch (const std::exception& problem) {
+    report.failure = problem.what();
+    failure = std::current_exception();
+  }
+  report.measure_process();
+  if (arguments.json) {
+    print(json_text(report.as_json()) + "\n");
+  } else if (failure == nullptr || report.stats.batches > 0) {
+    print(report.as_text(terminal::of(stdout)));
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+  if (!report.interrupted) return exit_done;
+  complain("epoch", io::str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",
+                                counted(report.planned_in_all, "sample", "samples")));
+  return stop.exit_code();
+}
+
+void add_options(CLI::App& app, epoch_arguments& arguments) {
+  add_sources(app, arguments.sources);
+
+  app.option_defaults()->group("What a batch holds");
+  add_order_options(app, arguments.order);
+  add_number(app, "--epochs", arguments.epochs, 1, "how often all samples are loaded (1)");
+  add_number(app, "--limit", arguments.limit, 1, "at most so many batches of each epoch");
+  app.add_flag("--drop-last", arguments.drop_last, "leave out a last batch that is not full");
+  add_picture_options(app, arguments.pictures);
+
+  app.option_defaults()->group("How it is loaded");
+  add_number(app, "--threads", arguments.threads, 1, "that decode (one per core)", 1024);
+  add_bytes(app, "--host-bytes-max", arguments.host_bytes_max, "memory for reads, decoding and batches (512MiB)");
+  add_number(app, "--io-threads", arguments.reader.io_threads, 1, "that read, each with a ring (1)", 64);
+  add_number(app, "--queue-depth", arguments.reader.queue_depth, 1, "reads in flight per I/O thread (by size)", 4096);
+  add_choice(
+      app, "--reader", arguments.reader.backend,
+      {{"auto", read_backend::automatic}, {"io_uring", read_backend::io_uring}, {"preadv", read_backend::preadv}},
+      "auto: io_uring where the kernel allows it");
+  add_choice(app, "--direct", arguments.reader.direct,
+             {{"auto", choice::automatic}, {"on", choice::on}, {"off", choice::off}},
+             "O_DIRECT; auto: unless an epoch fits in half of the memory available");
+
+  app.option_defaults()->group("Corrupt samples");
+  add_choice(
+      app, "--on-corrupt", arguments.on_corrupt,
+      {{"raise", corrupt_policy::raise}, {"skip", corrupt_policy::skip}, {"substitute", corrupt_policy::substitute}},
+      "end there, leave the row out, or put another sample into it (raise)");
+  add_text(app, "--journal", arguments.journal, "FILE", "a JSON line for each");
+
+  app.option_defaults()->group("What to see of it");
+  add_choice(app, "--digest", arguments.digests, {{"on", true}, {"off", false}},
+             "of every byte delivered; off to measure speed (on)");
+  add_text(app, "--batches", arguments.batches, "FILE",
+           "a JSON line for each batch: epoch, batch, ids, labels, digest");
+  app.add_flag("--rows", arguments.rows, "with --batches: the digest of each row as well");
+  add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");
+  app.add_flag("--plan", arguments.plan, "first say what the memory is for");
+  app.add_flag("--json", arguments.json, "the result as one JSON object");
+}
+
+}  // namespace
+
+void add_epoch(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<epoch_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("epoch", "load one epoch and say how fast it went");
+  add_options(app, *arguments);
+  app.footer(
+      "  leat epoch photos\n"
+      "  leat epoch 'train-{000..127}.tar' --batch-size 256 --dtype u8 --layout nhwc --digest off\n"
+      "  leat epoch photos --transform eval --epochs 2 --json | jq .samples_per_s");
+  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return epoch(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools

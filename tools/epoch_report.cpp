@@ -1,0 +1,184 @@
+#include "tools/epoch_report.hpp"
+
+#include "io/text.hpp"
+#include "tools/human.hpp"
+#include "tools/process.hpp"
+
+#include <absl/strings/str_format.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
+struct named_stage {
+  const char* name;
+  const stage_stats* numbers;
+};
+std::vector<named_stage> stages_of(const loader_stats& stats) {
+  return {{"read", &stats.read},
+          {"decode", &stats.decode},
+          {"collate", &stats.collate},
+          {"transfer", &stats.transfer},
+          {"next", &stats.next}};
+}
+
+struct named_rung {
+  const char* name;
+  const rung* taken;
+};
+std::vector<named_rung> rungs_of(const reader_report& reader) {
+  return {{"backend", &reader.backend},
+          {"registered_buffers", &reader.registered_buffers},
+          {"direct", &reader.direct},
+          {"huge_pages", &reader.huge_pages}};
+}
+
+// "backend: ...; direct: ...": every rung that has a reason to tell.
+std::string reasons(const reader_report& reader) {
+  std::string text;
+  for (const auto& [name, taken] : rungs_of(reader)) {
+    if (!taken->why.empty()) io::str_append(text, text.empty() ? "" : "; ", name, " ", taken->use, ": ", taken->why);
+  }
+  return text;
+}
+
+json plan_json(const loader_plan& plan) {
+  json lines = json::array();
+  for (const loader_plan::line& line : plan.lines) {
+    lines.push_back({{"holder", line.holder}, {"bytes", line.bytes}, {"why", line.why}});
+  }
+  return {{"lines", lines},
+          {"bytes_total", plan.bytes_total},
+          {"host_bytes_max", plan.host_bytes_max},
+          {"host_bytes_least", plan.host_bytes_least},
+          {"batches", plan.batches},
+          {"batch_bytes", plan.batch_bytes}};
+}
+
+// "  name       text"
+void row(std::string& text, const terminal& screen, std::string_view name, std::string_view value) {
+  io::str_append(text, "  ", screen.dim(absl::StrFormat("%-12s", io::as_absl(name))), value, "\n");
+}
+
+std::string headline(const epoch_report& run) {
+  const loader_stats& stats = run.stats;
+  std::string text =
+      io::str_cat(counted(stats.samples, "sample", "samples"), " in ", counted(stats.batches, "batch", "batches"));
+  if (stats.epochs_finished > 1) io::str_append(text, ", ", count_text(stats.epochs_finished), " epochs");
+  return io::str_cat(text, ", ", seconds_text(run.seconds));
+}
+
+std::string reader_text(const terminal& screen, const reader_report& reader) {
+  std::string text = io::str_cat(reader.backend.use, ", O_DIRECT ", reader.direct.use, ", registered buffers ",
+                                 reader.registered_buffers.use, ", huge pages ", reader.huge_pages.use);
+  for (const auto& [name, taken] : rungs_of(reader)) {
+    if (!taken->why.empty()) {
+      std::string spaced = name;
+      for (char& letter : spaced) letter = letter == '_' ? ' ' : letter;
+      io::str_append(text, "\n", std::string(14, ' '),
+                     screen.dim(io::str_cat(spaced, " ", taken->use, ": ", one_line(taken->why))));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void epoch_report::measure_process() {
+  cpu_s = cpu_seconds();
+  rss_bytes_max = tools::rss_bytes_max();
+}
+
+json epoch_report::as_json() const {
+  json object;
+  object["planned"] = stats.planned;
+  object["samples"] = stats.samples;
+  object["batches"] = stats.batches;
+  object["quarantined"] = stats.quarantined;
+  object["substituted"] = stats.substituted;
+  object["epochs"] = stats.epochs_finished;
+  object["seconds"] = seconds;
+  object["open_seconds"] = open_seconds;
+  object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);
+  object["bytes_read"] = stats.bytes_read;
+  object["bytes_delivered"] = stats.bytes_delivered;
+  object["cpu_s"] = cpu_s;
+  object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
+  object["digest_cpu_s"] = stats.digest_cpu_s;
+  object["first_batch_ms"] = first_batch_ms ? json(*first_batch_ms) : json(nullptr);
+  if (run_digest) object["digest"] = run_digest->hex();
+  object["rss_bytes_max"] = rss_bytes_max;
+  object["host_bytes_max"] = host_bytes_max;
+  object["arena_bytes"] = stats.arena_bytes;
+  object["scratch_bytes_peak"] = stats.scratch_bytes_peak;
+  object["bottleneck"] = std::string(name(stats.slowest));
+  object["next_wait_ms_p50"] = stats.next_wait_p50_s * 1e3;
+  object["next_wait_ms_p99"] = stats.next_wait_p99_s * 1e3;
+  json reader;
+  for (const auto& [rung_name, taken] : rungs_of(stats.reader)) reader[rung_name] = taken->use;
+  reader["why"] = reasons(stats.reader);
+  object["reader"] = std::move(reader);
+  json stages;
+  for (const auto& [stage_name, numbers] : stages_of(stats)) {
+    stages[stage_name] = {
+        {"count", numbers->count}, {"bytes", numbers->bytes}, {"busy_s", numbers->busy_s}, {"wait_s", numbers->wait_s}};
+  }
+  object["stages"] = std::move(stages);
+  if (plan) object["plan"] = plan_json(*plan);
+  object["interrupted"] = interrupted;
+  if (!failure.empty()) object["error"] = failure;
+  return object;
+}
+
+std::string epoch_report::as_text(const terminal& screen) const {
+  const auto samples = static_cast<double>(stats.samples);
+  std::string text = io::str_cat("\n  ", screen.bold(headline(*this)), "\n");
+  const double share_done = per_second(static_cast<double>(stats.planned), static_cast<double>(planned_in_all));
+  if (interrupted) {
+    io::str_append(text, "  ", screen.warning(absl::StrFormat("stopped at %.0f %%", share_done * 100)), "\n");
+  }
+  text += "\n";
+  row(text, screen, "speed",
+      io::str_cat(screen.bold(io::str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),
+                                          " samples/s")),
+                  ", ", rate_text(per_second(static_cast<double>(stats.bytes_read), seconds)), " read"));
+  row(text, screen, "bottleneck", screen.bold(name(stats.slowest)));
+  if (first_batch_ms) {
+    row(text, screen, "waiting",
+        io::str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ",
+                    seconds_text(stats.next_wait_p50_s), " each (median), 1 % over ",
+                    seconds_text(stats.next_wait_p99_s)));
+  }
+  row(text, screen, "cpu",
+      io::str_cat(
+          seconds_text(cpu_s), ", ", seconds_text(per_second(cpu_s * 1000, samples)), " per 1,000 samples",
+          stats.digest_cpu_s > 0 ? io::str_cat(", ", seconds_text(stats.digest_cpu_s), " of it for digests") : ""));
+  row(text, screen, "memory",
+      io::str_cat(bytes_text(rss_bytes_max), " resident at most; the loader has ",
+                  bytes_text(stats.arena_bytes + stats.scratch_bytes_peak), " of ", bytes_text(host_bytes_max)));
+  row(text, screen, "reader", reader_text(screen, stats.reader));
+  if (stats.quarantined > 0) {
+    row(text, screen, "corrupt",
+        screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), ", ", count_text(stats.substituted),
+                                   " of them substituted")));
+  }
+  if (run_digest) row(text, screen, "digest", run_digest->hex());
+
+  text += "\n";
+  io::str_append(text, "  ", screen.dim(absl::StrFormat("%-12s%10s  %10s  %10s", "stage", "count", "busy", "waiting")),
+                 "\n");
+  for (const auto& [stage_name, numbers] : stages_of(stats)) {
+    absl::StrAppendFormat(&text, "  %-12s%10s  %10s  %10s\n", stage_name, count_text(numbers->count),
+                          seconds_text(numbers->busy_s), seconds_text(numbers->wait_s));
+  }
+  return text + "\n";
+}
+
+}  // namespace leat::tools

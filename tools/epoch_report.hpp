@@ -1,0 +1,45 @@
+// What an epoch came to: for a person, and for a program.
+#pragma once
+
+#include "tools/terminal.hpp"
+
+#include <leat/batch.hpp>
+#include <leat/loader.hpp>
+#include <leat/stats.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace leat::tools {
+
+/// The run so far. What never came to be stays as it is here.
+///   seconds           from the loader's construction to the last batch, or to where it ended
+///   open_seconds      before that: finding out what the sources are
+///   first_batch_ms    since the start of the process; unset when none was delivered
+///   run_digest        the chain over the batches' digests; unset with --digest off
+///   failure           what ended the run before its time
+struct epoch_report {
+  loader_stats stats;
+  std::uint64_t planned_in_all = 0;  ///< samples, had it come to its end
+  double seconds = 0;
+  double open_seconds = 0;
+  std::optional<double> first_batch_ms;
+  std::optional<digest> run_digest;
+  double cpu_s = 0;
+  std::uint64_t rss_bytes_max = 0;
+  std::uint64_t host_bytes_max = 0;
+  std::optional<loader_plan> plan;
+  bool interrupted = false;
+  std::string failure;
+
+  /// cpu_s and rss_bytes_max, as of now.
+  void measure_process();
+
+  [[nodiscard]] nlohmann::ordered_json as_json() const;
+  [[nodiscard]] std::string as_text(const terminal& screen) const;
+};
+
+}  // namespace leat::tools

@@ -1,0 +1,56 @@
+// What a source has decides what a batch of it holds: the command's fields, where nobody wrote a program.
+#pragma once
+
+#include <leat/dataset.hpp>
+#include <leat/field.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat::tools {
+
+/// What becomes of pictures.
+///   train      random_resized_crop(size), random_flip; else resize(size * 256 / 224), center_crop(size)
+///   type       floats are normalised with ImageNet's mean and deviation; u8 is the pixel
+struct picture_options {
+  bool train = true;
+  std::uint32_t size = 224;
+  dtype type = dtype::f32;
+  layout order = layout::nchw;
+};
+
+/// Which samples make up a batch.
+///   shuffle, no_shuffle   as given; neither: on for train, off for eval
+struct order_options {
+  std::uint32_t batch_size = 64;
+  std::uint64_t seed = 0;
+  bool shuffle = false;
+  bool no_shuffle = false;
+
+  [[nodiscard]] bool shuffled(const picture_options& pictures) const {
+    return shuffle || (pictures.train && !no_shuffle);
+  }
+};
+
+void add_picture_options(CLI::App& app, picture_options& pictures);
+void add_order_options(CLI::App& app, order_options& order);
+
+/// A source's fields.
+///   pictures   one for all where no sample has two of jpg, jpeg and png (a folder, a shard of mixed formats); else one
+///              for each name
+///   labels     outputs that hold numbers; "cls" first where there is one
+struct chosen_fields {
+  std::vector<field> all;
+  std::vector<image> pictures;
+  std::vector<std::string> labels;
+  std::vector<std::string> texts;
+};
+
+/// What a label's text holds (a class number, a float, a vector) is seen from the first sample's.
+///   throws   error{errc::unsupported} for a source without any field
+[[nodiscard]] chosen_fields fields_of(const dataset& samples, const picture_options& pictures);
+
+}  // namespace leat::tools

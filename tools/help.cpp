@@ -1,0 +1,153 @@
+#include "tools/help.hpp"
+
+#include "io/text.hpp"
+#include "tools/terminal.hpp"
+
+#include <absl/strings/str_split.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+constexpr std::size_t indent_columns = 2;
+constexpr std::size_t name_columns = 32;
+constexpr std::size_t columns_max = 100;
+
+// "  --name TYPE      what it does, wrapped under itself"
+std::string row(const terminal& screen, const std::string& name, const std::string& type, std::string_view text) {
+  std::string line(indent_columns, ' ');
+  line += screen.bold(name);
+  std::size_t used = indent_columns + name.size();
+  if (!type.empty()) {
+    line += io::str_cat(" ", screen.dim(type));
+    used += 1 + type.size();
+  }
+  const std::size_t left = indent_columns + name_columns;
+  if (used + 2 > left) {
+    line += "\n";
+    used = 0;
+  }
+  line.append(left - used, ' ');
+  std::size_t column = left;
+  for (const absl::string_view word : absl::StrSplit(io::as_absl(text), ' ')) {
+    if (column > left && column + 1 + word.size() > columns_max) {
+      line += "\n" + std::string(left, ' ');
+      column = left;
+    }
+    if (column > left) {
+      line += ' ';
+      ++column;
+    }
+    line.append(word.data(), word.size());
+    column += word.size();
+  }
+  return line + "\n";
+}
+
+std::string usage(const CLI::App& app, const std::string& name) {
+  std::string line = name;
+  bool has_options = false;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) {
+      has_options |= !option->get_group().empty() && option != app.get_help_ptr();
+      continue;
+    }
+    line += io::str_cat(" ", option->get_name(true), option->get_expected_max() > 1 ? "..." : "");
+  }
+  if (!app.get_subcommands({}).empty()) return line + " COMMAND ...";
+  return line + (has_options ? " [options]" : "");
+}
+
+// Damerau's distance: letters missing, wrong, too many or exchanged.
+std::size_t slips(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  std::iota(cost[0].begin(), cost[0].end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      cost[i][j] =
+          std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+std::string nearest(const std::string& given, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_slips = 1 + given.size() / 4;
+  for (const std::string& name : known) {
+    const std::size_t wrong = slips(given, name);
+    if (wrong > best_slips || (wrong == best_slips && !best.empty())) continue;
+    best = name;
+    best_slips = wrong;
+  }
+  return best;
+}
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+  return names;
+}
+
+}  // namespace
+
+std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const {
+  const terminal screen = terminal::of(stdout);
+  std::string text = io::str_cat(app->get_description(), "\n\n  ", screen.bold(usage(*app, name)), "\n");
+
+  const std::vector<const CLI::App*> commands = app->get_subcommands({});
+  if (!commands.empty()) text += "\n" + screen.dim("Commands") + "\n";
+  for (const CLI::App* each : commands) text += row(screen, each->get_name(), "", each->get_description());
+
+  for (const std::string& group : app->get_groups()) {
+    if (group.empty()) continue;
+    std::string rows;
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->get_group() != group) continue;
+      const bool positional = option->get_positional();
+      const std::string shown = positional ? option->get_name(true) + (option->get_expected_max() > 1 ? "..." : "")
+                                           : option->get_name(false, true);
+      rows += row(screen, shown, option->get_type_name(), option->get_description());
+    }
+    if (!rows.empty()) text += io::str_cat("\n", screen.dim(group), "\n", rows);
+  }
+  if (!app->get_footer().empty()) text += io::str_cat("\n", screen.dim("Examples"), "\n", app->get_footer(), "\n");
+  return text;
+}
+
+std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
+  const std::string help = io::str_cat("`leat", app.get_parent() != nullptr ? " " + app.get_name() : "", " --help`");
+  std::string what = problem.what();
+  if (const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&problem)) {
+    static_cast<void>(extras);
+    const std::vector<std::string> left = app.remaining();
+    const std::string given = left.empty() ? "" : left.front().substr(0, left.front().find('='));
+    const std::string meant = nearest(given, names_of(app));
+    const char* const kind = given.starts_with("-") ? "option" : app.get_parent() == nullptr ? "command" : "argument";
+    return io::str_cat(
+        "unknown ", kind, " '", given, "'; ",
+        meant.empty() ? io::str_cat(help, " lists what there is") : io::str_cat("did you mean ", meant, "?"));
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&problem) != nullptr) {
+    return io::str_cat(what, "; ", help, " shows how");
+  }
+  if (dynamic_cast<const CLI::ValidationError*>(&problem) != nullptr) {
+    if (const std::size_t colon = what.find(": "); colon != std::string::npos) what.replace(colon, 2, " ");
+    return what;
+  }
+  return io::str_cat(what, "; ", help, " shows how");
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,381 @@
+// leat inspect: what is in there.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "tools/arguments.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/sources.hpp"
+#include "tools/status_line.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_format.h>
+#include <absl/strings/strip.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+using datasets::dataset_model;
+
+struct inspect_arguments {
+  std::vector<std::string> sources;
+  bool json = false;
+};
+
+/// Samples by the bytes that lie in files for them.
+struct size_histogram {
+  struct bucket {
+    std::uint64_t from = 0;  // bytes
+    std::uint64_t to = 0;    // exclusive
+    std::uint64_t samples = 0;
+  };
+  std::vector<bucket> buckets;
+  std::uint64_t least = 0;
+  std::uint64_t median = 0;
+  std::uint64_t most = 0;
+};
+
+/// Samples by class number.
+///   looked_at   samples whose class was looked at: all where the source itself knows them, a share of a large tar's
+struct class_counts {
+  std::map<std::int64_t, std::uint64_t> samples;
+  std::uint64_t looked_at = 0;
+};
+
+// Labels that are members have to be read one by one; so many take a second or two.
+constexpr std::uint64_t labels_read_max = 20'000;
+// In text; JSON has them all.
+constexpr std::size_t classes_shown = 12;
+constexpr std::size_t defects_shown = 8;
+
+std::vector<std::uint64_t> sizes_of(const dataset& samples) {
+  const dataset_model& model = *samples.model();
+  std::vector<std::uint64_t> sizes(samples.size());
+  datasets::part_list parts;
+  for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
+    parts.clear();
+    model.parts(sample, parts);
+    for (const datasets::part& part : parts) sizes[sample] += part.where.stored_bytes;
+  }
+  return sizes;
+}
+
+// Steps of two, or of the root of two where that is too coarse to see anything: at least a few rows, and fewer than 20.
+size_histogram histogram_of(std::vector<std::uint64_t> sizes) {
+  size_histogram shown;
+  if (sizes.empty()) return shown;
+  std::sort(sizes.begin(), sizes.end());
+  shown.least = sizes.front();
+  shown.median = sizes[sizes.size() / 2];
+  shown.most = sizes.back();
+  const double octaves = std::log2(static_cast<double>(shown.most + 1) / static_cast<double>(shown.least + 1));
+  const double per_octave = octaves > 9 ? 1 : octaves > 4 ? 2 : 4;
+  const auto edge = [&](int step) {
+    return static_cast<std::uint64_t>(std::llround(std::exp2(static_cast<double>(step) / per_octave)));
+  };
+  const auto step_of = [&](std::uint64_t bytes) {
+    if (bytes == 0) return -1;
+    int step = static_cast<int>(std::floor(std::log2(static_cast<double>(bytes)) * per_octave));
+    while (edge(step + 1) <= bytes) ++step;
+    while (step > 0 && edge(step) > bytes) --step;
+    return step;
+  };
+  const auto lower = [&](int step) { return step < 0 ? 0 : edge(step); };
+  const int last = step_of(shown.most);
+  for (int step = step_of(shown.least); step <= last; ++step) {
+    // Neighbouring edges fall together among the smallest numbers.
+    if (lower(step) < lower(step + 1)) shown.buckets.push_back({lower(step), lower(step + 1), 0});
+  }
+  auto bucket = shown.buckets.begin();
+  for (const std::uint64_t size : sizes) {
+    while (size >= bucket->to) ++bucket;
+    ++bucket->samples;
+  }
+  return shown;
+}
+
+std::optional<std::int64_t> class_of(const dataset& samples, std::uint64_t sample, bool has_member) {
+  if (const std::optional<std::int64_t> known = samples.label(sample)) return known;
+  if (!has_member) return std::nullopt;
+  try {
+    const std::vector<std::byte> bytes = samples.read(sample, "cls");
+    std::int64_t number = 0;
+    const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &number)) return number;
+  } catch (const error&) {
+    // A damaged sample is told of under defects, or by the loader.
+  }
+  return std::nullopt;
+}
+
+class_counts classes_of(const dataset& samples) {
+  class_counts counts;
+  const std::vector<field_info> fields = samples.fields();
+  const auto is_cls = [](bool column) {
+    return [column](const field_info& each) { return each.name == "cls" && each.column == column; };
+  };
+  const bool has_column = std::any_of(fields.begin(), fields.end(), is_cls(true));
+  const bool has_member = std::any_of(fields.begin(), fields.end(), is_cls(false));
+  if (!has_column && !has_member) return counts;
+  const std::uint64_t reads = has_member ? std::min(labels_read_max, samples.size()) : samples.size();
+  for (std::uint64_t k = 0; k < reads; ++k) {
+    // Evenly spread over the whole, as shards are often sorted by class.
+    const auto sample = static_cast<std::uint64_t>(static_cast<double>(k) * static_cast<double>(samples.size()) /
+                                                   static_cast<double>(reads));
+    ++counts.looked_at;
+    if (const std::optional<std::int64_t> number = class_of(samples, sample, has_member)) ++counts.samples[*number];
+  }
+  return counts;
+}
+
+std::string class_name(const dataset& samples, std::int64_t number) {
+  const std::vector<std::string>& names = samples.classes();
+  const bool named = number >= 0 && static_cast<std::size_t>(number) < names.size();
+  return named ? names[static_cast<std::size_t>(number)] : absl::StrCat(number);
+}
+
+const char* word(field_kind kind) {
+  switch (kind) {
+    case field_kind::picture:
+      return "picture";
+    case field_kind::label:
+      return "label";
+    case field_kind::text:
+      return "text";
+    case field_kind::bytes:
+      return "bytes";
+    case field_kind::tensor:
+      return "tensor";
+  }
+  return "bytes";
+}
+
+std::uint64_t files_of(const dataset& samples) {
+  std::uint64_t files = 0;
+  for (const auto& source : samples.model()->sources()) files += source->files();
+  return files;
+}
+
+struct known_defect {
+  std::uint64_t sample = 0;
+  std::string name;
+  std::string reason;
+};
+
+std::vector<known_defect> defects_of(const dataset& samples) {
+  const dataset_model& model = *samples.model();
+  std::vector<known_defect> all;
+  for (std::uint64_t sample = 0; sample < samples.size() && all.size() < model.defects(); ++sample) {
+    if (const std::optional<datasets::defect> found = model.defect_of(sample)) {
+      all.push_back({sample, samples.name(sample), found->reason});
+    }
+  }
+  return all;
+}
+
+/// All that is told, in either form.
+struct findings {
+  dataset samples;
+  std::vector<field_info> fields;
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  size_histogram sizes;
+  class_counts classes;
+  std::vector<known_defect> defects;
+};
+
+findings look_through(dataset samples) {
+  findings found{.samples = samples,
+                 .fields = samples.fields(),
+                 .files = files_of(samples),
+                 .bytes = 0,
+                 .sizes = {},
+                 .classes = {},
+                 .defects = {}};
+  std::vector<std::uint64_t> sizes = sizes_of(samples);
+  for (const std::uint64_t size : sizes) found.bytes += size;
+  found.sizes = histogram_of(std::move(sizes));
+  found.classes = classes_of(samples);
+  found.defects = defects_of(samples);
+  return found;
+}
+
+nlohmann::ordered_json as_json(const findings& found) {
+  using json = nlohmann::ordered_json;
+  json fields = json::array();
+  for (const field_info& each : found.fields) {
+    json field = {{"name", each.name}, {"kind", word(each.kind)}, {"column", each.column}, {"samples", each.samples}};
+    if (!each.column) {
+      field["bytes"] = each.bytes_total;
+      field["bytes_max"] = each.bytes_max;
+      field["bytes_mean"] =
+          static_cast<double>(each.bytes_total) / static_cast<double>(std::max<std::uint64_t>(each.samples, 1));
+    }
+    fields.push_back(std::move(field));
+  }
+  json classes = json::array();
+  for (const auto& [number, count] : found.classes.samples) {
+    classes.push_back({{"class", number}, {"name", class_name(found.samples, number)}, {"samples", count}});
+  }
+  json sizes = json::array();
+  for (const size_histogram::bucket& each : found.sizes.buckets) {
+    sizes.push_back({{"from", each.from}, {"to", each.to}, {"samples", each.samples}});
+  }
+  json defects = json::array();
+  for (const known_defect& each : found.defects) {
+    defects.push_back({{"sample", each.sample}, {"name", each.name}, {"reason", each.reason}});
+  }
+  const dataset_memory memory = found.samples.memory();
+  return {{"samples", found.samples.size()},
+          {"files", found.files},
+          {"bytes", found.bytes},
+          {"fields", fields},
+          {"classes", classes},
+          {"classes_looked_at", found.classes.looked_at},
+          {"size_histogram", sizes},
+          {"sample_bytes", {{"min", found.sizes.least}, {"median", found.sizes.median}, {"max", found.sizes.most}}},
+          {"memory",
+           {{"extents", memory.extents},
+            {"files", memory.files},
+            {"columns", memory.columns},
+            {"data", memory.data},
+            {"total", memory.total()}}},
+          {"notes", found.samples.notes()},
+          {"defects", defects}};
+}
+
+std::string heading(const terminal& screen, std::string_view text) {
+  return io::str_cat("\n", screen.bold(text), "\n");
+}
+
+std::string fields_text(const terminal& screen, const findings& found) {
+  std::size_t name_columns = 5;
+  for (const field_info& each : found.fields) name_columns = std::max(name_columns, columns_of(each.name));
+  const int width = static_cast<int>(name_columns);
+  std::string text = io::str_cat(
+      "\n", screen.bold(absl::StrFormat("%-*s", width + 2, "field")),
+      screen.dim(absl::StrFormat("  %-8s %14s %12s %12s %12s", "kind", "samples", "in all", "mean", "largest")), "\n");
+  for (const field_info& each : found.fields) {
+    text += absl::StrFormat("  %-*s  %-8s %14s", width, one_line(each.name), word(each.kind), count_text(each.samples));
+    if (each.column) {
+      io::str_append(text, " ", screen.dim("  kept with the dataset"), "\n");
+    } else {
+      text += absl::StrFormat(" %12s %12s %12s\n", bytes_text(each.bytes_total),
+                              bytes_text(each.bytes_total / std::max<std::uint64_t>(each.samples, 1)),
+                              bytes_text(each.bytes_max));
+    }
+  }
+  return text;
+}
+
+std::string sizes_text(const terminal& screen, const findings& found) {
+  constexpr std::size_t bar_columns = 36;
+  std::uint64_t most = 1;
+  for (const size_histogram::bucket& each : found.sizes.buckets) most = std::max(most, each.samples);
+  std::string text = heading(screen, "sizes of samples");
+  for (const size_histogram::bucket& each : found.sizes.buckets) {
+    const double share = static_cast<double>(each.samples) / static_cast<double>(most);
+    // What is there is seen, however little it is.
+    const double visible = each.samples > 0 ? std::max(share, 0.13 / static_cast<double>(bar_columns)) : 0;
+    text += absl::StrFormat("  %9s to %9s  %s %s\n", bytes_text(each.from), bytes_text(each.to),
+                            bar_text(screen, bar_columns, visible), each.samples > 0 ? count_text(each.samples) : "");
+  }
+  io::str_append(text, "  ",
+                 screen.dim(io::str_cat("smallest ", bytes_text(found.sizes.least), ", median ",
+                                        bytes_text(found.sizes.median), ", largest ", bytes_text(found.sizes.most))),
+                 "\n");
+  return text;
+}
+
+std::string classes_text(const terminal& screen, const findings& found) {
+  const std::size_t count = found.classes.samples.size();
+  std::string text = heading(screen, counted(count, "class", "classes"));
+  if (found.classes.looked_at < found.samples.size()) {
+    io::str_append(
+        text, "  ",
+        screen.dim(io::str_cat("as seen in ", count_text(found.classes.looked_at), " samples, evenly spread")), "\n");
+  }
+  std::size_t name_columns = 8;
+  std::size_t shown = 0;
+  for (const auto& [number, samples] : found.classes.samples) {
+    if (++shown > classes_shown) break;
+    name_columns = std::max(name_columns, columns_of(class_name(found.samples, number)));
+  }
+  shown = 0;
+  for (const auto& [number, samples] : found.classes.samples) {
+    if (++shown > classes_shown) {
+      io::str_append(
+          text, "  ",
+          screen.dim(io::str_cat("... and ", count_text(count - classes_shown), " more; --json has them all")), "\n");
+      break;
+    }
+    const std::string name = one_line(class_name(found.samples, number));
+    text +=
+        absl::StrFormat("  %5d  %s%s %10s\n", number, name,
+                        std::string(name_columns - std::min(name_columns, columns_of(name)), ' '), count_text(samples));
+  }
+  return text;
+}
+
+std::string as_text(const findings& found) {
+  const terminal screen = terminal::of(stdout);
+  const dataset_memory memory = found.samples.memory();
+  std::string text =
+      io::str_cat("\n  ", screen.bold(counted(found.samples.size(), "sample", "samples")), " in ",
+                  counted(found.files, "file", "files"), ", ", bytes_text(found.bytes), "\n  ",
+                  screen.dim(io::str_cat("the table of them takes ", bytes_text(memory.total()), " of memory")), "\n");
+  text += fields_text(screen, found);
+  if (!found.sizes.buckets.empty()) text += sizes_text(screen, found);
+  if (!found.classes.samples.empty()) text += classes_text(screen, found);
+  if (!found.defects.empty()) {
+    text += heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
+    for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
+      io::str_append(text, "  ", one_line(found.defects[i].name), ": ", one_line(found.defects[i].reason), "\n");
+    }
+    if (found.defects.size() > defects_shown) io::str_append(text, "  ", screen.dim("... --json has them all"), "\n");
+  }
+  if (!found.samples.notes().empty()) text += heading(screen, "notes");
+  for (const std::string& note : found.samples.notes()) io::str_append(text, "  ", one_line(note), "\n");
+  return text + "\n";
+}
+
+int inspect(const inspect_arguments& arguments, interruption& stop) {
+  const auto leave = [&] { complain("inspect", io::str_cat("stopped by ", stop.name())); };
+  const dataset samples = open_sources(arguments.sources, stop, leave);
+  const findings found = [&] {
+    const std::stop_callback leaving(stop.token(), [&] {
+      leave();
+      std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
+    });
+    const status_line shown(
+        [](const terminal& screen, std::size_t) { return screen.dim("  looking through the samples"); });
+    return look_through(samples);
+  }();
+  print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<inspect_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("inspect", "say what is in a source: samples, fields, sizes, classes, damage");
+  add_sources(app, arguments->sources);
+  app.add_flag("--json", arguments->json, "all of it, as one JSON object");
+  app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");
+  app.callback(
+      [arguments, &chosen] { chosen = [arguments](interruption& stop) { return inspect(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools

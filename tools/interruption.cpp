@@ -1,0 +1,75 @@
+#include "tools/interruption.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+namespace leat::tools {
+namespace {
+
+sigset_t stop_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGINT);
+  ::sigaddset(&set, SIGTERM);
+  return set;
+}
+
+int checked(int result, const char* what) {
+  if (result < 0) throw std::system_error(errno, std::generic_category(), what);
+  return result;
+}
+
+}  // namespace
+
+interruption::interruption() {
+  // An ignored signal is thrown away even while blocked.
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGTERM, SIG_DFL);
+  const sigset_t set = stop_signals();
+  if (const int failure = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); failure != 0) {
+    throw std::system_error(failure, std::generic_category(), "pthread_sigmask");
+  }
+  signals_fd_ = checked(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
+  end_fd_ = checked(::eventfd(0, EFD_CLOEXEC), "eventfd");
+  thread_ = std::thread([this] { watch(); });
+}
+
+interruption::~interruption() {
+  const std::uint64_t one = 1;
+  while (::write(end_fd_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  thread_.join();
+  ::close(end_fd_);
+  ::close(signals_fd_);
+}
+
+void interruption::watch() {
+  pollfd watched[] = {{signals_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};
+  while (true) {
+    if (::poll(watched, 2, -1) < 0) continue;  // EINTR: a debugger.
+    if (watched[1].revents != 0) return;
+    signalfd_siginfo info{};
+    if (::read(signals_fd_, &info, sizeof info) != sizeof info) continue;
+    signal_.store(static_cast<int>(info.ssi_signo));
+    // What answers the request may take its time on this thread; the next signal finds it here, with the default action.
+    const sigset_t set = stop_signals();
+    ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    source_.request_stop();
+    while (::poll(&watched[1], 1, -1) < 0) {
+    }
+    return;
+  }
+}
+
+const char* interruption::name() const noexcept { return signal_.load() == SIGTERM ? "SIGTERM" : "Ctrl-C"; }
+
+}  // namespace leat::tools

@@ -1,0 +1,39 @@
+// Ctrl-C, as a request that the program can answer in order.
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace leat::tools {
+
+/// Turns the first SIGINT or SIGTERM into a stop request; the second one ends the process at once. Also of processes
+/// that a shell started in the background, where SIGINT comes ignored: who sends it to us by number means it.
+///
+/// What is registered with the token (std::stop_callback) runs on a thread of this, not in a signal handler, so it may
+/// lock and wait. Thread: constructed before any other thread, since those must inherit the blocked signals.
+class interruption {
+ public:
+  interruption();
+  interruption(const interruption&) = delete;
+  interruption& operator=(const interruption&) = delete;
+  ~interruption();
+
+  [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
+  [[nodiscard]] bool requested() const noexcept { return source_.stop_requested(); }
+  /// 130 after SIGINT, 143 after SIGTERM, as shells count.
+  [[nodiscard]] int exit_code() const noexcept { return 128 + signal_.load(); }
+  /// "Ctrl-C" or "SIGTERM".
+  [[nodiscard]] const char* name() const noexcept;
+
+ private:
+  void watch();
+
+  std::stop_source source_;
+  std::atomic<int> signal_{0};
+  int signals_fd_ = -1;
+  int end_fd_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace leat::tools

@@ -1,0 +1,19 @@
+// Tensors as .npy files, to look at from Python.
+#pragma once
+
+#include <leat/tensor.hpp>
+
+#include <string>
+
+namespace leat::tools {
+
+/// The header of a dense tensor, 64-byte aligned. bf16, which NumPy does not know, is u2: its bits, so that
+/// (a.astype("u4") << 16).view("f4") are the numbers.
+///   source   numpy.lib.format, version 1.0
+[[nodiscard]] std::string npy_header(dtype type, const dimensions& shape);
+
+/// A dense host tensor as a file.
+///   throws   error as output_file
+void write_npy(const std::string& path, const tensor& values);
+
+}  // namespace leat::tools

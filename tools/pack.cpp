@@ -1,0 +1,145 @@
+// leat pack: any source as WebDataset shards.
+#include "datasets/pack.hpp"
+
+#include "io/text.hpp"
+#include "tools/arguments.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/sources.hpp"
+#include "tools/status_line.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+struct pack_arguments {
+  std::vector<std::string> paths;  // SOURCE... OUT
+  datasets::pack_options how;
+  bool json = false;
+};
+
+double share(const datasets::pack_progress& now) {
+  return static_cast<double>(now.samples) / static_cast<double>(std::max<std::uint64_t>(now.samples_total, 1));
+}
+
+std::string progress(const terminal& screen, std::size_t columns, const datasets::pack_progress& now, double seconds) {
+  std::string end = io::str_cat("  ", count_text(now.samples), " of ", count_text(now.samples_total), " samples");
+  if (now.samples > 0) {
+    io::str_append(end, "  ", rate_text(static_cast<double>(now.bytes) / seconds), "  eta ",
+                   clock_text(seconds * (1 - share(now)) / share(now)));
+  }
+  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
+  return io::str_cat("  ", bar_text(screen, bar, share(now)), end.substr(0, columns - 2 - bar));
+}
+
+std::string summary(const datasets::pack_result& made, double seconds) {
+  std::uint64_t bytes = 0;
+  for (const datasets::packed_shard& shard : made.shards) bytes += shard.bytes;
+  std::string text =
+      io::str_cat(counted(made.samples, "sample", "samples"), " in ", counted(made.shards.size(), "shard", "shards"),
+                  ", ", bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
+  if (made.shards.size() == 1) io::str_append(text, "  ", made.shards.front().path, "\n");
+  if (made.shards.size() > 1) {
+    const auto [least, most] = std::minmax_element(made.shards.begin(), made.shards.end(),
+                                                   [](const auto& a, const auto& b) { return a.samples < b.samples; });
+    io::str_append(text, "  ", made.shards.front().path, " ... ", made.shards.back().path, ", ",
+                   count_text(least->samples),
+                   least->samples == most->samples ? "" : " to " + count_text(most->samples), " samples each\n");
+  }
+  if (made.skipped > 0)
+    io::str_append(text, "  left out: ", counted(made.skipped, "damaged sample", "damaged samples"), "\n");
+  for (const std::string& note : made.notes) io::str_append(text, "  note: ", one_line(note), "\n");
+  return text;
+}
+
+nlohmann::ordered_json as_json(const datasets::pack_result& made, double seconds) {
+  nlohmann::ordered_json shards = nlohmann::ordered_json::array();
+  for (const datasets::packed_shard& shard : made.shards) {
+    shards.push_back({{"path", shard.path}, {"samples", shard.samples}, {"bytes", shard.bytes}});
+  }
+  return {{"samples", made.samples},
+          {"skipped", made.skipped},
+          {"seconds", seconds},
+          {"shards", shards},
+          {"notes", made.notes}};
+}
+
+int pack_sources(pack_arguments& arguments, interruption& stop) {
+  if (arguments.paths.size() < 2) {
+    throw error(errc::usage, "SOURCE and OUT are both needed; as in `leat pack photos 'photos-{000000..000003}.tar'`");
+  }
+  const std::string out = arguments.paths.back();
+  const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
+  const dataset from = open_sources(sources, stop, [&] {
+    complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
+  });
+
+  const auto began = std::chrono::steady_clock::now();
+  const auto seconds = [began] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  };
+  std::mutex mutex;
+  datasets::pack_progress now{.samples = 0, .samples_total = from.size(), .bytes = 0};
+  arguments.how.stop = stop.token();
+  arguments.how.progress = [&](const datasets::pack_progress& so_far) {
+    const std::lock_guard lock(mutex);
+    now = so_far;
+  };
+  datasets::pack_result made;
+  try {
+    const status_line shown([&](const terminal& screen, std::size_t columns) {
+      const std::lock_guard lock(mutex);
+      return progress(screen, columns, now, seconds());
+    });
+    made = datasets::pack(from, out, arguments.how);
+  } catch (const error& failure) {
+    if (failure.code() != errc::cancelled || !stop.requested()) throw;
+    complain("pack", io::str_cat("stopped by ", stop.name(), " after ", count_text(now.samples), " of ",
+                                 counted(now.samples_total, "sample", "samples"),
+                                 "; finished shards stay, the one begun was removed"));
+    return stop.exit_code();
+  }
+  print(arguments.json ? json_text(as_json(made, seconds())) + "\n" : summary(made, seconds()));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_pack(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards");
+  app.add_option("SOURCE... OUT", arguments->paths,
+                 "OUT: a brace list ('p-{000000..000003}.tar': so many shards, as even as can be), or a pattern "
+                 "('p-%06d.tar': as many as it takes)")
+      ->required()
+      ->type_name("");
+  CLI::Option* const samples =
+      add_number(app, "--samples-per-shard", arguments->how.samples_per_shard, 1, "for a pattern");
+  CLI::Option* const bytes =
+      add_bytes(app, "--bytes-per-shard", arguments->how.bytes_per_shard, "for a pattern (1GiB)");
+  static_cast<void>(samples);
+  static_cast<void>(bytes);
+  CLI::Option* const shuffle =
+      app.add_flag("--shuffle", arguments->how.shuffle, "in an order drawn from the seed; else in the source's own");
+  add_number(app, "--seed", arguments->how.seed, 0, "of --shuffle (0)")->needs(shuffle);
+  app.add_flag("--skip-damaged", arguments->how.skip_damaged,
+               "leave out samples known to be damaged; else they are an error");
+  app.add_flag("--json", arguments->json, "what was written, as one JSON object");
+  app.footer(
+      "  leat pack photos 'photos-{000000..000003}.tar'\n"
+      "  leat pack photos 'shards/photos-%06d.tar' --bytes-per-shard 256MiB --shuffle --seed 7");
+  app.callback(
+      [arguments, &chosen] { chosen = [arguments](interruption& stop) { return pack_sources(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,98 @@
+// The command as a whole: from argv to an exit code.
+#include "io/text.hpp"
+#include "tools/help.hpp"
+#include "tools/output.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+#include <leat/version.hpp>
+
+#include <signal.h>
+
+#include <exception>
+#include <memory>
+#include <new>
+
+namespace leat::tools {
+namespace {
+
+std::string version_text() {
+  return io::str_cat("leat ", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, ".", LEAT_VERSION_PATCH, "\n");
+}
+
+// The subcommand that was named, or the whole.
+const CLI::App& named(const CLI::App& leat) {
+  const std::vector<CLI::App*> parsed = leat.get_subcommands();
+  return parsed.empty() ? leat : *parsed.front();
+}
+
+std::string name_of(const CLI::App& app) { return app.get_parent() == nullptr ? "" : app.get_name(); }
+
+// Errors of the subcommand `name`, told in one line.
+int run_chosen(const chosen_command& chosen, const std::string& name) {
+  try {
+    interruption stop;
+    return chosen(stop);
+  } catch (const error& failure) {
+    complain(name, failure.what());
+    return failure.code() == errc::usage ? exit_usage : exit_failed;
+  } catch (const std::bad_alloc&) {
+    complain(name, "out of memory; give a smaller --host-bytes-max or --batch-size, or free some");
+    return exit_failed;
+  } catch (const std::exception& failure) {
+    complain(name, failure.what());
+    return exit_failed;
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
+  ::signal(SIGPIPE, SIG_IGN);
+
+  chosen_command chosen;
+  CLI::App leat("leat loads training data: batched reads, decoded and collated in place, batch by batch.", "leat");
+  leat.formatter(std::make_shared<help_formatter>());
+  leat.set_help_flag("-h,--help", "this, or a command's own");
+  bool version_wanted = false;
+  leat.add_flag("--version", version_wanted, "the version");
+  leat.footer("  leat make-photos photos && leat epoch photos\n  leat show photos -o sheet.html");
+  add_epoch(leat, chosen);
+  add_inspect(leat, chosen);
+  add_show(leat, chosen);
+  add_pack(leat, chosen);
+  add_make_photos(leat, chosen);
+
+  try {
+    leat.parse(argc, argv);
+    if (version_wanted) {
+      print(version_text());
+      return exit_done;
+    }
+    if (!chosen) {
+      // Nothing was asked: a mistake to a script, and a question to a person.
+      const std::string help = leat.help();
+      std::fwrite(help.data(), 1, help.size(), stderr);
+      return exit_usage;
+    }
+  } catch (const CLI::CallForHelp&) {
+    try {
+      const CLI::App& app = named(leat);
+      print(app.help(&app == &leat ? "" : "leat " + app.get_name()));
+      return exit_done;
+    } catch (const error& failure) {
+      complain("", failure.what());
+      return exit_failed;
+    }
+  } catch (const CLI::ParseError& problem) {
+    complain(name_of(named(leat)), explain(problem, named(leat)));
+    return exit_usage;
+  } catch (const error& failure) {
+    complain("", failure.what());
+    return exit_failed;
+  }
+  return run_chosen(chosen, name_of(named(leat)));
+}
+
+}  // namespace leat::tools

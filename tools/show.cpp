@@ -1,0 +1,366 @@
+// leat show: a contact sheet of the first batch, each picture as the trainer will see it beside its original.
+#include "io/text.hpp"
+#include "stages/pixels/picture_decoder.hpp"
+#include "tools/arguments.hpp"
+#include "tools/batch_files.hpp"
+#include "tools/fields.hpp"
+#include "tools/human.hpp"
+#include "tools/jpeg_encode.hpp"
+#include "tools/output.hpp"
+#include "tools/pixels_back.hpp"
+#include "tools/sheet.hpp"
+#include "tools/sources.hpp"
+#include "tools/status_line.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+#include <leat/loader.hpp>
+
+#include <sys/mman.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+struct show_arguments {
+  std::vector<std::string> sources;
+  std::string out;
+  picture_options pictures;
+  order_options order;
+  std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
+};
+
+// Originals that are larger go onto the page as a smaller JPEG: a page of 64 photographs from a camera would be 300 MB.
+constexpr std::size_t original_bytes_max = std::size_t{400} << 10;
+constexpr int original_side_max = 720;
+constexpr std::size_t text_bytes_max = 2000;
+
+/// The loader's journal, in memory: it knows why a sample is not in the batch.
+class journal_in_memory {
+ public:
+  journal_in_memory() : fd_(::memfd_create("journal", MFD_CLOEXEC)) {
+    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
+  }
+  journal_in_memory(const journal_in_memory&) = delete;
+  journal_in_memory& operator=(const journal_in_memory&) = delete;
+  ~journal_in_memory() { ::close(fd_); }
+
+  [[nodiscard]] std::string path() const { return io::str_cat("/proc/self/fd/", fd_); }
+
+  [[nodiscard]] std::map<std::uint64_t, std::string> reasons() const {
+    std::map<std::uint64_t, std::string> found;
+    std::ifstream lines(path());
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json entry = nlohmann::json::parse(line);
+      found[entry.at("sample").get<std::uint64_t>()] = entry.at("reason").get<std::string>();
+    }
+    return found;
+  }
+
+ private:
+  int fd_;
+};
+
+/// The first batch, and what should have been in it.
+struct first_batch {
+  std::vector<std::uint64_t> planned;
+  std::optional<batch> delivered;
+  std::map<std::uint64_t, std::string> reasons;
+
+  /// The row of planned sample number `place`: rows stand in the order of the plan, without those left out.
+  [[nodiscard]] std::vector<std::optional<std::size_t>> rows() const {
+    std::vector<std::optional<std::size_t>> found(planned.size());
+    std::size_t row = 0;
+    for (std::size_t place = 0; delivered && place < planned.size() && row < delivered->ids().size(); ++place) {
+      if (delivered->ids()[row] == planned[place]) found[place] = row++;
+    }
+    return found;
+  }
+};
+
+first_batch load_first(const dataset& samples, const show_arguments& arguments, const chosen_fields& fields,
+                       interruption& stop) {
+  first_batch first;
+  const bool shuffle = arguments.order.shuffled(arguments.pictures);
+  const global_sampler sampler(
+      samples.size(),
+      {.shuffle = shuffle, .seed = arguments.order.seed, .batch_size = arguments.order.batch_size, .drop_last = false});
+  if (sampler.batches(0) == 0) return first;
+  first.planned.resize(sampler.rows(0, 0));
+  sampler.ids(0, 0, 0, static_cast<std::uint32_t>(first.planned.size()), first.planned);
+
+  const journal_in_memory journal;
+  loader_options options;
+  options.batch_size = arguments.order.batch_size;
+  options.seed = arguments.order.seed;
+  options.shuffle = shuffle;
+  options.epochs = 1;
+  options.batches_max = 1;
+  options.host_bytes_max = arguments.host_bytes_max;
+  options.on_corrupt = corrupt_policy::skip;
+  options.journal = journal.path();
+  loader train(samples, options, fields.all);
+  const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
+  first.delivered = train.next_blocking();
+  first.reasons = journal.reasons();
+  return first;
+}
+
+// The bytes of the member that the picture field takes: the first that the sample has.
+std::vector<std::byte> read_picture(const dataset& samples, std::uint64_t sample, const std::string& field) {
+  std::vector<std::string> names{field};
+  if (field == "jpg") names.insert(names.end(), {"jpeg", "png"});
+  for (const std::string& name : names) {
+    try {
+      return samples.read(sample, name);
+    } catch (const error& failure) {
+      if (failure.code() != errc::not_found || &name == &names.back()) throw;
+    }
+  }
+  return {};
+}
+
+/// Decodes once more what the loader has decoded, to see what it drew.
+class onlooker {
+ public:
+  onlooker(const show_arguments& arguments, const image::settings& settings)
+      : key_{.seed = arguments.order.seed, .epoch = 0, .sample = 0},
+        steps_(settings.steps),
+        options_{.exif_orientation = settings.exif_orientation,
+                 .pixels_max = settings.pixels_max,
+                 .decimate = settings.decimate.value_or(steps_.random())},
+        budget_(arguments.host_bytes_max),
+        decoder_(budget_) {}
+
+  /// Fills in original, box, flip and decimation, as far as the bytes allow.
+  void look_at(std::uint64_t sample, std::vector<std::byte> encoded, sheet_cell& cell) {
+    const pixels::outcome<pixels::picture_info> info = pixels::peek(encoded);
+    if (!info) return;
+    cell.original.width = info->width;
+    cell.original.height = info->height;
+    key_.sample = sample;
+    std::vector<std::byte> row(store_.row_bytes(steps_.out_height(), steps_.out_width()));
+    const pixels::outcome<pixels::decoded> drawn =
+        decoder_.decode(encoded, steps_, key_, store_, options_, row.data(), nullptr);
+    if (drawn) {
+      cell.box = seen_part(drawn->drawn);
+      cell.flipped = drawn->drawn.flip;
+      cell.decimation = drawn->decimation;
+    }
+    cell.original.media_type = info->what == pixels::format::png ? "image/png" : "image/jpeg";
+    const bool large = encoded.size() > original_bytes_max;
+    if (large) shrink(encoded, cell.original);
+    if (cell.original.file.empty()) cell.original.file = std::move(encoded);
+  }
+
+ private:
+  // The window that is the row, scaled back to the original's pixels.
+  static crop_box seen_part(const pixels::geometry& drawn) {
+    const double across = static_cast<double>(drawn.box.width) / static_cast<double>(drawn.scaled_width);
+    const double down = static_cast<double>(drawn.box.height) / static_cast<double>(drawn.scaled_height);
+    return {.x = drawn.box.x + static_cast<double>(drawn.window_x) * across,
+            .y = drawn.box.y + static_cast<double>(drawn.window_y) * down,
+            .width = drawn.out_width * across,
+            .height = drawn.out_height * down};
+  }
+
+  void shrink(std::span<const std::byte> encoded, original_picture& original) {
+    const int side = std::max(original.width, original.height);
+    const auto scaled = [side](int length) {
+      const auto pixels = static_cast<std::int64_t>(length) * std::min(side, original_side_max) / side;
+      return static_cast<int>(std::max<std::int64_t>(pixels, 1));
+    };
+    pixels::geometry whole;
+    whole.box = {0, 0, original.width, original.height};
+    whole.scaled_width = whole.out_width = scaled(original.width);
+    whole.scaled_height = whole.out_height = scaled(original.height);
+    std::vector<std::byte> rgb(store_.row_bytes(whole.out_height, whole.out_width));
+    const pixels::decode_options how{.exif_orientation = false, .pixels_max = options_.pixels_max, .decimate = true};
+    if (!decoder_.decode(encoded, whole, store_, how, rgb.data(), nullptr)) return;
+    std::vector<std::uint8_t> file;
+    encode_jpeg({reinterpret_cast<const std::uint8_t*>(rgb.data()), rgb.size()},
+                static_cast<std::uint32_t>(whole.out_width), static_cast<std::uint32_t>(whole.out_height),
+                {.quality = 88, .chroma = jpeg_chroma::yuv420}, file);
+    const auto bytes = std::as_bytes(std::span(file));
+    original.file.assign(bytes.begin(), bytes.end());
+    original.media_type = "image/jpeg";
+  }
+
+  pixels::draw_key key_;
+  const pixels::pipeline steps_;
+  const pixels::decode_options options_;
+  const pixels::store store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  pixels::scratch_budget budget_;
+  pixels::picture_decoder decoder_;
+};
+
+// "daisy (3)", "3", "0.25": the label as a person would say it.
+std::string label_text(const dataset& samples, const nlohmann::ordered_json& label) {
+  if (!label.is_number_integer()) return label.dump();
+  const auto number = label.get<std::int64_t>();
+  const bool named = number >= 0 && static_cast<std::size_t>(number) < samples.classes().size();
+  return named ? io::str_cat(samples.classes()[static_cast<std::size_t>(number)], " (", number, ")")
+               : absl::StrCat(number);
+}
+
+std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fields& fields, const first_batch& first) {
+  std::vector<std::string> labels;
+  if (fields.labels.empty() || !first.delivered) return labels;
+  for (const auto& label : labels_of((*first.delivered)[fields.labels.front()]))
+    labels.push_back(label_text(samples, label));
+  return labels;
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), text_bytes_max));
+  return io::str_cat(text, bytes.size() > text_bytes_max ? " ..." : "");
+}
+
+/// Puts a sheet together, cell by cell.
+class sheet_maker {
+ public:
+  sheet_maker(const dataset& samples, const show_arguments& arguments, const chosen_fields& fields,
+              const first_batch& first)
+      : samples_(samples),
+        fields_(fields),
+        first_(first),
+        rows_(first.rows()),
+        labels_(labels_by_row(samples, fields, first)) {
+    for (const image& field : fields.pictures) onlookers_.push_back(std::make_unique<onlooker>(arguments, field.get()));
+  }
+
+  /// The cells of planned sample number `place`: one per picture field, or one without a picture.
+  void add_cells(std::size_t place, std::vector<sheet_cell>& cells) {
+    const sheet_cell common = about(place);
+    if (fields_.pictures.empty()) cells.push_back(common);
+    for (std::size_t k = 0; k < fields_.pictures.size(); ++k) cells.push_back(with_picture(place, k, common));
+  }
+
+ private:
+  sheet_cell about(std::size_t place) const {
+    sheet_cell cell;
+    cell.sample = first_.planned[place];
+    cell.name = samples_.name(cell.sample);
+    const std::optional<std::size_t> row = rows_[place];
+    if (!row) {
+      const auto reason = first_.reasons.find(cell.sample);
+      cell.problem = reason == first_.reasons.end() ? "not in the batch" : reason->second;
+      if (const auto known = samples_.label(cell.sample)) cell.label = label_text(samples_, *known);
+      return cell;
+    }
+    if (*row < labels_.size()) cell.label = labels_[*row];
+    for (const std::string& name : fields_.texts)
+      cell.texts.emplace_back(name, text_of(first_.delivered->bytes(name, *row)));
+    return cell;
+  }
+
+  sheet_cell with_picture(std::size_t place, std::size_t k, sheet_cell cell) {
+    const image::settings& settings = fields_.pictures[k].get();
+    if (fields_.pictures.size() > 1) io::str_append(cell.name, "  ", settings.name);
+    if (const std::optional<std::size_t> row = rows_[place]) {
+      const dimensions all = (*first_.delivered)[settings.name].shape;
+      cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, first_.delivered->bytes(settings.name, *row));
+    }
+    try {
+      onlookers_[k]->look_at(cell.sample, read_picture(samples_, cell.sample, settings.name), cell);
+    } catch (const error& failure) {
+      // The sample's own trouble, which the loader has met too.
+      if (cell.problem.empty()) cell.problem = failure.what();
+    }
+    return cell;
+  }
+
+  const dataset& samples_;
+  const chosen_fields& fields_;
+  const first_batch& first_;
+  const std::vector<std::optional<std::size_t>> rows_;
+  const std::vector<std::string> labels_;
+  std::vector<std::unique_ptr<onlooker>> onlookers_;
+};
+
+std::vector<std::string> facts_of(const dataset& samples, const show_arguments& arguments, const first_batch& first) {
+  const picture_options& pictures = arguments.pictures;
+  std::vector<std::string> facts = {
+      io::str_cat("first batch: ", count_text(first.planned.size()), " of ",
+                  counted(samples.size(), "sample", "samples")),
+      arguments.order.shuffled(pictures) ? io::str_cat("shuffled, seed ", arguments.order.seed)
+                                         : "in the source's order",
+      io::str_cat(pictures.train ? "train" : "eval", ", ", pictures.size, " × ", pictures.size, " ",
+                  name(pictures.type), " ", pictures.order == layout::nchw ? "nchw" : "nhwc")};
+  if (!first.reasons.empty()) facts.push_back(counted(first.reasons.size(), "corrupt sample", "corrupt samples"));
+  return facts;
+}
+
+bool ends_with(std::string_view path, std::string_view end) {
+  return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
+}
+
+int show(const show_arguments& arguments, interruption& stop) {
+  const bool png = ends_with(arguments.out, ".png");
+  if (!png && !ends_with(arguments.out, ".html") && !ends_with(arguments.out, ".htm")) {
+    throw error(errc::usage,
+                io::str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
+  }
+  const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
+  const dataset samples = open_sources(arguments.sources, stop, leave);
+  const chosen_fields fields = fields_of(samples, arguments.pictures);
+
+  sheet shown;
+  try {
+    const status_line drawing(
+        [](const terminal& screen, std::size_t) { return screen.dim("  drawing the first batch"); });
+    const first_batch first = load_first(samples, arguments, fields, stop);
+    shown.title = io::str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
+    shown.facts = facts_of(samples, arguments, first);
+    sheet_maker maker(samples, arguments, fields, first);
+    for (std::size_t place = 0; place < first.planned.size(); ++place) {
+      if (stop.requested()) throw error(errc::cancelled, "stopped");
+      maker.add_cells(place, shown.cells);
+    }
+  } catch (const error& failure) {
+    if (!stop.requested() || failure.code() != errc::cancelled) throw;
+    leave();
+    return stop.exit_code();
+  }
+
+  output_file file(arguments.out);
+  if (png) {
+    file.write(sheet_png(shown));
+  } else {
+    file.write(sheet_html(shown));
+  }
+  file.close();
+  print(io::str_cat(arguments.out, ": ", shown.facts.front(), "\n"));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_show(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<show_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("show", "draw the first batch as the trainer will see it");
+  add_sources(app, arguments->sources);
+  add_text(app, "-o,--out", arguments->out, "FILE",
+           "sheet.html: a page, with originals and crops; sheet.png: a plain grid")
+      ->required();
+  add_order_options(app, arguments->order);
+  add_picture_options(app, arguments->pictures);
+  add_bytes(app, "--host-bytes-max", arguments->host_bytes_max, "memory for loading (512MiB)");
+  app.footer("  leat show photos -o sheet.html\n  leat show photos -o sheet.png --transform eval --batch-size 16");
+  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return show(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,33 @@
+#include "tools/sources.hpp"
+
+#include "io/text.hpp"
+#include "tools/human.hpp"
+#include "tools/status_line.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stop_token>
+
+namespace leat::tools {
+
+dataset open_sources(const std::vector<std::string>& sources, interruption& stop, const std::function<void()>& leave) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::stop_callback leaving(stop.token(), [&] {
+    leave();
+    std::fflush(nullptr);
+    std::_Exit(stop.exit_code());  // The threads that look through the source are in the middle of it.
+  });
+  const std::string what =
+      one_line(sources.size() == 1 ? sources.front() : counted(sources.size(), "source", "sources"));
+  const status_line shown([&](const terminal& screen, std::size_t columns) {
+    const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - began;
+    const std::string line = io::str_cat("  opening ", what);
+    const std::string clock = io::str_cat("  ", clock_text(so_far.count()));
+    const std::string shown_line = line.size() + clock.size() <= columns ? line : "  opening";
+    return screen.dim(shown_line + clock);
+  });
+  return open(sources);
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,32 @@
+// What the command is made of: each subcommand adds its options, and leaves behind what is to be run.
+#pragma once
+
+#include "tools/interruption.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace leat::tools {
+
+/// What a process tells its shell. After a signal: interruption::exit_code().
+enum exit_code : int {
+  exit_done = 0,
+  exit_failed = 1,  ///< the data or the environment
+  exit_usage = 2
+};
+
+/// What the command line asked for; empty until the parser has found a subcommand. Returns the exit code; throws what
+/// went wrong.
+using chosen_command = std::function<int(interruption& stop)>;
+
+void add_epoch(CLI::App& leat, chosen_command& chosen);
+void add_inspect(CLI::App& leat, chosen_command& chosen);
+void add_show(CLI::App& leat, chosen_command& chosen);
+void add_pack(CLI::App& leat, chosen_command& chosen);
+void add_make_photos(CLI::App& leat, chosen_command& chosen);
+
+/// The whole command: parses, runs, says in one line what went wrong. Called by main(), once.
+int run(int argc, char** argv);
+
+}  // namespace leat::tools
