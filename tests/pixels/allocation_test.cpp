@@ -1,18 +1,15 @@
 #include "stages/pixels/jpeg_reader.hpp"
 #include "stages/pixels/png_reader.hpp"
 #include "tests/pixels/decode_one.hpp"
-#include "tests/support/allocation_count.hpp"
+#include "tests/support/allocation_counter.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 namespace leat {
 namespace {
 
-using testing::allocations_of_this_thread;
 using testing::jpeg_colours;
 using testing::jpeg_options;
 namespace tr = transforms;
@@ -36,20 +33,8 @@ std::vector<std::vector<std::byte>> some_of_every_kind() {
   return out;
 }
 
-TEST(allocation, counter_counts) {
-  if (!testing::can_count_allocations()) GTEST_SKIP() << "this build has another allocator";
-  const std::uint64_t before = allocations_of_this_thread();
-  const auto owned = std::make_unique<int>(1);
-  void* const plain = std::malloc(10);
-  EXPECT_NE(plain, nullptr);
-  EXPECT_EQ(allocations_of_this_thread() - before, 2U);
-  std::free(plain);
-  testing::make_jpeg(testing::make_texture(1, 8, 8), {});  // libjpeg's own
-  EXPECT_GT(allocations_of_this_thread() - before, 10U);
-}
-
 TEST(allocation, none_per_sample_after_warming_up) {
-  if (!testing::can_count_allocations()) GTEST_SKIP() << "this build has another allocator";
+  LEAT_NEEDS_ALLOCATION_COUNTER();
   testing::one_decoder one;
   const auto pictures = some_of_every_kind();
   const pixels::pipeline train({tr::random_resized_crop{.height = 64, .width = 64}, tr::random_flip{}});
@@ -66,9 +51,9 @@ TEST(allocation, none_per_sample_after_warming_up) {
     }
   };
   decode_all(0);
-  const std::uint64_t before = allocations_of_this_thread();
+  const testing::allocation_counter counter;
   for (std::uint64_t sample = 1; sample < 20; ++sample) decode_all(sample);
-  EXPECT_EQ(allocations_of_this_thread() - before, 0U);
+  EXPECT_EQ(counter.count().allocations, 0U);
 }
 
 // What is reserved is an upper bound, and not a wasteful one: checked by what was really taken.
