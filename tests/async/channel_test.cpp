@@ -168,7 +168,7 @@ TEST(channel, loses_and_doubles_nothing_while_both_sides_are_cancelled) {
         receivers.push_back(std::make_unique<testing::cancellable>(pool.get_executor(), receive(pipe, books)));
       }
       for (int i = 0; i < 4; ++i) {
-        for (unsigned spins = random() % 3000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
+        for (auto spins = random() % 3000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
         if (random() % 2 == 0) {
           senders[random() % 4]->cancel();
         } else {

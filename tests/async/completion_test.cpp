@@ -239,7 +239,7 @@ TEST(completion, complete_and_cancel_race_without_touching_what_is_gone) {
         signal.emit(asio::cancellation_type::terminal);
         emitted.set_value();
       });
-      for (unsigned spins = random() % 2000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
+      for (auto spins = random() % 2000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
       waiting.complete({}, round);
       shared.reset();
       emitted.get_future().get();

@@ -174,7 +174,7 @@ TEST(semaphore, holds_its_bound_while_takers_on_many_threads_are_cancelled) {
             pool.get_executor(), taker(units, held, granted, static_cast<unsigned>(seed) * 100 + i)));
       }
       for (int i = 0; i < 5; ++i) {
-        for (unsigned spins = random() % 3000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
+        for (auto spins = random() % 3000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
         takers[random() % takers.size()]->cancel();
       }
       for (auto& one : takers) {

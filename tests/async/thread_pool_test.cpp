@@ -244,7 +244,7 @@ TEST(thread_pool, runs_or_drops_every_job_exactly_once_whenever_it_is_stopped) {
       });
     }
     const auto mode = random() % 2 == 0 ? thread_pool::stop_mode::drain : thread_pool::stop_mode::drop;
-    for (unsigned spins = random() % 20'000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (auto spins = random() % 20'000; spins != 0; --spins) std::atomic_signal_fence(std::memory_order_seq_cst);
     pool.stop(mode);
     for (auto& poster : posters) poster.join();
     for (const auto& one : jobs) ASSERT_EQ(one.runs + one.drops, 1);
