@@ -95,7 +95,7 @@ TEST(latch, races_counters_waiter_and_cancellation) {
       rows.reset();
     };
     for (int round = 0; round < 30; ++round) {
-      const std::uint32_t count = 1 + random() % 6;
+      const auto count = static_cast<std::uint32_t>(1 + random() % 6);
       auto owned = std::make_unique<latch>(count);
       latch& rows = *owned;
       testing::cancellable waiter(loop.get_executor(), waits(std::move(owned)));
