@@ -441,7 +441,7 @@ TEST(fake_disk, may_write_after_a_cancel_and_never_after_done) {
 }
 
 TEST(fake_disk, lets_done_start_and_cancel_reads) {
-  for_each_seed(200, [](std::uint64_t seed) {
+  for_each_seed(50, [](std::uint64_t seed) {
     fake_disk disk({.seed = seed});
     disk.add_seeded_file("file", 1'000'000);
     test_loop loop;

@@ -1,6 +1,7 @@
 #include "tests/support/fake_disk.hpp"
 
 #include "async/mutex.hpp"
+#include "io/read_error.hpp"
 #include "tests/support/seeded_random.hpp"
 
 #include <leat/error.hpp>
@@ -22,43 +23,6 @@ namespace {
 enum purpose : std::uint64_t { contents_of, failure_of, schedule_of };
 
 bool is_tried_again(int failure) { return failure == EAGAIN || failure == EINTR; }
-
-std::string name_of(int failure) {
-  const char* const name = ::strerrorname_np(failure);
-  return name != nullptr ? name : "errno " + std::to_string(failure);
-}
-
-errc kind_of(int failure) {
-  switch (failure) {
-    case ENOENT:
-      return errc::not_found;
-    case EACCES:
-    case EPERM:
-      return errc::permission;
-    case ECANCELED:
-      return errc::cancelled;
-    default:
-      return errc::io;
-  }
-}
-
-const char* remedy_for(int failure) {
-  switch (failure) {
-    case ENOENT:
-      return "was the file moved after the dataset was opened?";
-    case EACCES:
-    case EPERM:
-      return "check the file's permissions";
-    case ENODATA:
-      return "the file ends early; was it changed after the dataset was opened?";
-    case ETIMEDOUT:
-      return "check the device, or raise the read timeout";
-    case ECANCELED:
-      return "the read was cancelled";
-    default:
-      return "check the device";
-  }
-}
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
@@ -168,6 +132,7 @@ struct flight {
   bool cancelled = false;
   bool ended = false;  // its outcome is decided
   int failure = 0;
+  std::uint64_t data_bytes = 0;
 };
 
 class fake_source final : public io::source {
@@ -477,7 +442,11 @@ void fake_source::attempt_read(flight& one) {
   }
   one.ended = true;
   if (one.failure == 0) one.failure = disk_->drawn_failure(asked.file, asked.offset);
-  if (one.failure == 0 && asked.offset + asked.bytes > disk_->look_at(asked.file).size_bytes) one.failure = ENODATA;
+  if (one.failure == 0) {
+    const std::uint64_t size = disk_->look_at(asked.file).size_bytes;
+    one.data_bytes = std::min(asked.bytes, size - std::min(size, asked.offset));
+    if (one.data_bytes < asked.bytes) one.failure = ENODATA;
+  }
   if (one.failure != 0) return;
 
   const std::uint64_t room = io::aligned_bytes(asked.offset, asked.bytes);
@@ -543,9 +512,12 @@ void fake_source::deliver(std::unique_ptr<flight> one) {
   }
   io::open_operation& operation = *one->open;
   const fake_disk::state::file found = disk_->look_at(operation.file);
+  const fake_disk_options& options = disk_->options;
   operation.failure = one->failure;
   operation.size_bytes = one->failure == 0 ? found.size_bytes : 0;
   operation.version = one->failure == 0 ? found.version : 0;
+  operation.alignment =
+      static_cast<std::uint32_t>(options.alignment_bytes != 0 ? options.alignment_bytes : io::alignment_max_bytes);
   operation.state = nullptr;
   operation.done(operation);
 }
@@ -555,13 +527,13 @@ void fake_source::deliver_read(flight& one) {
   check_untouched(one);  // once more: another done() of this turn may have done it
   operation.data = {};
   operation.failure = one.failure;
-  if (one.failure == 0) {
-    // All that a read with this alignment asks the kernel for.
+  if (one.failure == 0 || one.failure == ENODATA) {
+    // All that a read with this alignment asks the kernel for; of a file that ends early, what there is.
     const std::uint64_t skipped = one.question.offset % one.alignment_bytes;
     const std::uint64_t end =
         (skipped + one.question.bytes + one.alignment_bytes - 1) / one.alignment_bytes * one.alignment_bytes;
     write_until(one, end);
-    operation.data = operation.into.bytes.subspan(skipped, operation.bytes);
+    operation.data = operation.into.bytes.subspan(skipped, one.data_bytes);
   }
   disk_->options.watch->release(one.question.into.bytes);
   {
@@ -574,15 +546,17 @@ void fake_source::deliver_read(flight& one) {
 }
 
 error fake_source::explain(const io::read_operation& operation) const {
-  return {kind_of(operation.failure), disk_->look_at(operation.file).name + ": reading " +
-                                          std::to_string(operation.bytes) + " bytes at offset " +
-                                          std::to_string(operation.offset) + ": " + name_of(operation.failure) + "; " +
-                                          remedy_for(operation.failure)};
+  const std::string path = disk_->look_at(operation.file).name;
+  return io::explain_read({.failure = operation.failure,
+                           .path = path,
+                           .offset = operation.offset,
+                           .bytes = operation.bytes,
+                           .data_bytes = operation.data.size(),
+                           .timeout_s = 300});  // the reader's default: nothing here waits for so long
 }
 
 error fake_source::explain(const io::open_operation& operation) const {
-  return {kind_of(operation.failure), disk_->look_at(operation.file).name + ": opening: " + name_of(operation.failure) +
-                                          "; " + remedy_for(operation.failure)};
+  return io::explain_open(operation.failure, disk_->look_at(operation.file).name);
 }
 
 }  // namespace
@@ -602,6 +576,14 @@ std::uint32_t fake_disk::add_seeded_file(std::string name, std::uint64_t size_by
   const async::mutex_lock lock(state_->mutex);
   state_->all_files.push_back({std::move(name), size_bytes, 1, nullptr});
   return static_cast<std::uint32_t>(state_->all_files.size() - 1);
+}
+
+std::uint32_t fake_disk::add_missing_file(std::string name) {
+  const std::uint32_t file = add_seeded_file(std::move(name), 0);
+  constexpr std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
+  add_fault(read_fault{.file = file, .offset = 0, .bytes = everything, .failure = ENOENT});
+  add_fault(open_fault{.file = file, .failure = ENOENT});
+  return file;
 }
 
 void fake_disk::replace_file(std::uint32_t file, std::vector<std::byte> contents) {

@@ -118,6 +118,8 @@ class fake_disk final : public io::source_description {
   std::uint32_t add_file(std::string name, std::vector<std::byte> contents);
   /// A file whose bytes are a function of (seed, file, offset), of any size: they are made when they are read.
   std::uint32_t add_seeded_file(std::string name, std::uint64_t size_bytes);
+  /// A name without a file: opens and reads fail with ENOENT.
+  std::uint32_t add_missing_file(std::string name);
   /// Another file under the same name from now on, with another version.
   void replace_file(std::uint32_t file, std::vector<std::byte> contents);
   /// Adds to the plan, from now on.
