@@ -1,94 +1,18 @@
 #include "datasets/blocking_source.hpp"
 
 #include "async/mutex.hpp"
-#include "async/simple_loop.hpp"
-#include "io/file_table.hpp"
-#include "io/text.hpp"
+#include "io/arena.hpp"
+#include "io/io_threads.hpp"
 
 #include <leat/error.hpp>
-
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
-#include <sys/stat.h>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <leat/reader.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <new>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace leat::datasets {
 namespace {
-
-namespace asio = boost::asio;
-
-// Until the reader can be built from here: plain preads on the loop's own thread.
-class plain_source final : public io::source {
- public:
-  plain_source(async::simple_loop& loop, const io::file_table& files) : loop_(loop), files_(files) {}
-  ~plain_source() override { close_file(); }
-
-  void start(std::span<io::read_operation* const> operations) override {
-    for (io::read_operation* const operation : operations) {
-      asio::post(loop_.get_executor(), [this, operation] { perform(*operation); });
-    }
-  }
-  void start(io::open_operation& operation) override {
-    asio::post(loop_.get_executor(), [this, &operation] {
-      struct stat status{};
-      operation.failure = ::stat(files_.path(operation.file).c_str(), &status) == 0 ? 0 : errno;
-      operation.size_bytes = static_cast<std::uint64_t>(status.st_size);
-      operation.done(operation);
-    });
-  }
-  void cancel(io::read_operation&) override {}
-  error explain(const io::read_operation& operation) const override {
-    return explain(operation.file, operation.offset, operation.failure);
-  }
-  error explain(const io::open_operation& operation) const override {
-    return explain(operation.file, 0, operation.failure);
-  }
-
- private:
-  error explain(std::uint32_t file, std::uint64_t offset, int failure) const {
-    const errc code = failure == ENOENT ? errc::not_found : failure == EACCES ? errc::permission : errc::io;
-    return error(code,
-                 io::str_cat(files_.path(file), ": offset ", offset, ": ", std::generic_category().message(failure)));
-  }
-  void close_file() noexcept {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  void perform(io::read_operation& operation) {
-    operation.failure = 0;
-    if (fd_ < 0 || open_file_ != operation.file) {
-      close_file();
-      fd_ = ::open(files_.path(operation.file).c_str(), O_RDONLY | O_CLOEXEC);
-      open_file_ = operation.file;
-      if (fd_ < 0) operation.failure = errno;
-    }
-    std::uint64_t done = 0;
-    while (operation.failure == 0 && done < operation.bytes) {
-      const ssize_t got = ::pread(fd_, operation.into.bytes.data() + done, operation.bytes - done,
-                                  static_cast<off_t>(operation.offset + done));
-      if (got < 0) operation.failure = errno;
-      if (got == 0) operation.failure = ENODATA;
-      if (got > 0) done += static_cast<std::uint64_t>(got);
-    }
-    operation.data = operation.into.bytes.first(done);
-    operation.done(operation);
-  }
-
-  async::simple_loop& loop_;
-  const io::file_table& files_;
-  int fd_ = -1;
-  std::uint32_t open_file_ = 0;
-};
 
 struct free_memory {
   void operator()(std::byte* memory) const noexcept { std::free(memory); }
@@ -96,30 +20,26 @@ struct free_memory {
 
 }  // namespace
 
-class opening_loop::machine final : public io::connector {
- public:
-  machine() : work_(asio::make_work_guard(loop_)), thread_([this] { loop_.run(); }) {}
-  ~machine() {
-    work_.reset();
-    thread_.join();
+struct opening_loop::machine {
+  explicit machine(const reader_options& options)
+      : threads(options, std::make_shared<io::arena>(io::arena_options{.pages = io::huge_pages::off})) {
+    // Headers, labels and single pictures are a trickle, and whoever opens a shard once opens it again: buffered.
+    threads.set_epoch_bytes(0);
   }
-
-  std::unique_ptr<io::source> connect_files(const io::file_table& files) override {
-    return std::make_unique<plain_source>(loop_, files);
-  }
-  void post(void (*function)(void*) noexcept, void* argument) override {
-    asio::post(loop_.get_executor(), [function, argument] { function(argument); });
-  }
-
- private:
-  async::simple_loop loop_;
-  asio::executor_work_guard<async::simple_loop::executor_type> work_;
-  std::thread thread_;
+  io::io_threads threads;
 };
 
-opening_loop::opening_loop() : machine_(std::make_unique<machine>()) {}
+opening_loop::opening_loop(traffic expected) {
+  reader_options options;
+  options.registered_buffers = choice::off;  // What is read into is not the arena's.
+  if (expected == traffic::few) {
+    options.backend = read_backend::preadv;
+    options.preadv_threads = 1;
+  }
+  machine_ = std::make_unique<machine>(options);
+}
 opening_loop::~opening_loop() = default;
-io::connector& opening_loop::connector() noexcept { return *machine_; }
+io::connector& opening_loop::connector() noexcept { return machine_->threads.loop(0); }
 
 // What one call waits for: all of its operations, counted down on the loop's thread.
 class blocking_source::operations {

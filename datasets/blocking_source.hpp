@@ -15,7 +15,12 @@ namespace leat::datasets {
 /// A loop with a thread of its own, for as long as something is opened or looked at.
 class opening_loop {
  public:
-  opening_loop();
+  enum class traffic : std::uint8_t {
+    few,  ///< one thread that reads: for a handful of reads, there in 0.1 ms
+    many  ///< what the reader has best: for the headers of many shards
+  };
+  ///   throws   as io::io_threads
+  explicit opening_loop(traffic expected);
   opening_loop(const opening_loop&) = delete;
   opening_loop& operator=(const opening_loop&) = delete;
   /// Every source connected to it is gone before this. Joins the thread.
@@ -24,7 +29,7 @@ class opening_loop {
   [[nodiscard]] io::connector& connector() noexcept;
 
  private:
-  class machine;
+  struct machine;
   std::unique_ptr<machine> machine_;
 };
 
@@ -64,7 +69,7 @@ class blocking_sources {
   [[nodiscard]] blocking_source& of(const io::source_description& description);
 
  private:
-  opening_loop loop_;
+  opening_loop loop_{opening_loop::traffic::few};
   std::vector<std::pair<const io::source_description*, std::unique_ptr<blocking_source>>> connected_;
 };
 

@@ -215,7 +215,7 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   const std::shared_ptr<const io::file_table> files = table_of_shards(paths);
   tar_index_options index_options;
   if (options.shards_in_flight != 0) index_options.shards_in_flight = options.shards_in_flight;
-  opening_loop loop;
+  opening_loop loop(opening_loop::traffic::many);
   std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loop.connector(), index_options);
   return dataset(std::make_shared<tar_model>(files, std::move(indexes)));
 }
