@@ -6,6 +6,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include <ctime>
+#include <exception>
 
 namespace leat::stages {
 namespace {
@@ -62,12 +63,15 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
                        .seed = settings_.seed,
                        .dataset = &dataset_,
                        .encoded = batch.encoded[index],
-                       .present = batch.present[index] != 0,
+                       .present = batch.chosen[index] != work::no_field,
                        .stop = &stop};
-    if (!program.reads().empty() && input.present && input.encoded.data() == nullptr) {
-      const std::uint16_t field = program.reads().front();
-      if (dataset_.origin(field) == datasets::field_origin::call) {
-        input.encoded = dataset_.produce(slot.sample, field, own.produced);
+    if (input.present && dataset_.origin(batch.chosen[index]) == datasets::field_origin::call) {
+      try {
+        input.encoded = dataset_.produce(slot.sample, batch.chosen[index], own.produced);
+      } catch (const std::exception& problem) {
+        slot.corrupt = true;
+        slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
+        return;
       }
     }
     const outcome<void> result =

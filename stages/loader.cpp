@@ -37,6 +37,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <deque>
 #include <future>
 #include <mutex>
@@ -98,7 +99,7 @@ class loader::machine final : public line_events {
                                    .seed = options_.seed,
                                    .batch_size = options_.batch_size,
                                    .drop_last = options_.drop_last}),
-        planner_(dataset_, programs_, *layout_),
+        planner_(dataset_, programs_, *layout_, options_.on_corrupt == corrupt_policy::substitute),
         memory_(divide_memory(needs())),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
         transfer_(options_.transfer != nullptr ? options_.transfer : std::make_shared<host_transfer>()),
@@ -317,8 +318,10 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
   planner_.plan_batch(batch);
   batch.samples_missing.store(batch.rows, std::memory_order_relaxed);
 
-  // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one.
-  const std::size_t bytes = layout_->bytes(batch.ragged_capacity);
+  // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one. Each is its share of the
+  // batch memory and not less: else batches smaller than the largest would run further ahead than prefetch_batches.
+  const std::size_t bytes = memory_.batch_bytes / memory_.batches;
+  assert(bytes >= layout_->bytes(batch.ragged_capacity));
   std::optional<io::lease> memory = batch_pool_.try_lease(bytes);
   if (!memory) memory = co_await batch_pool_.async_lease(bytes, asio::use_awaitable);
   batch.memory = std::move(*memory);
@@ -350,17 +353,17 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
     if (!slot.corrupt) continue;
     random_draws draws(options_.seed, batch.epoch, slot.planned, "substitute");
     for (std::uint32_t skipped = 0; skipped < slot.substitutions; ++skipped) static_cast<void>(draws.below(1));
-    bool fits = false;
-    while (!fits) {
+    std::uint64_t drawn = slot.planned;
+    while (drawn == slot.planned) {
       if (slot.substitutions == substitutions_max) {
         throw error(errc::corrupt, io::str_cat("no substitute for ", slot.planned_name, " (", slot.planned_reason,
                                                ") in ", substitutions_max, " draws, the last of which failed with: ",
                                                slot.reason, "; are most samples corrupt?"));
       }
       ++slot.substitutions;
-      const std::uint64_t drawn = draws.below(dataset_.size());
-      fits = drawn != slot.planned && planner_.plan_substitute(batch, row, drawn);
+      drawn = draws.below(dataset_.size());
     }
+    planner_.plan_substitute(batch, row, drawn);
     rows.push_back(row);
   }
   batch.samples_missing.store(static_cast<std::uint32_t>(rows.size()), std::memory_order_relaxed);
@@ -517,7 +520,7 @@ void loader::machine::stop() noexcept {
         [](void* argument) noexcept {
           auto& self = *static_cast<machine*>(argument);
           self.stop_signal_.emit(asio::cancellation_type::all);
-          for (work& batch : self.works_) self.reads_.cancel(batch);
+          self.reads_.cancel(self.works_);
         },
         this);
     finished_.wait();

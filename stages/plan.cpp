@@ -32,13 +32,22 @@ std::string missing_field(const datasets::dataset_model& dataset, const field_pr
 }  // namespace
 
 planner::planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-                 const batch_layout& layout)
-    : dataset_(dataset), programs_(programs), layout_(layout) {
+                 const batch_layout& layout, bool substitutes)
+    : dataset_(dataset), programs_(programs), layout_(layout), substitutes_(substitutes) {
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
       if (dataset_.origin(field) == datasets::field_origin::extents) needs_.push_back({.field = field});
+    }
+  }
+  for (const auto& program : programs_) {
+    std::size_t largest = 0;
+    for (const std::uint16_t field : program->reads()) {
+      largest = std::max<std::size_t>(largest, dataset_.fields()[field].bytes_max);
+    }
+    for (const output_spec& output : program->outputs()) {
+      if (output.ragged) ragged_bytes_max_.push_back(largest);
     }
   }
 }
@@ -49,7 +58,7 @@ void planner::plan_batch(work& batch) const {
   batch.reads_used = 0;
   while (batch.samples.size() < batch.rows) batch.samples.emplace_back();
   batch.encoded.assign(batch.rows * programs_.size(), {});
-  batch.present.assign(batch.rows * programs_.size(), 0);
+  batch.chosen.assign(batch.rows * programs_.size(), work::no_field);
 
   std::vector<std::size_t>& used = batch.ragged_capacity;
   used.assign(layout_.ragged_count(), 0);
@@ -64,6 +73,8 @@ void planner::plan_batch(work& batch) const {
     slot.ragged_capacity.assign(layout_.ragged_count(), 0);
     slot.ragged_bytes.assign(layout_.ragged_count(), 0);
     plan_sample(batch, slot, {slot.ragged_capacity.data(), slot.ragged_capacity.size()});
+    // Whoever takes the row of a corrupt sample may be larger than it.
+    if (substitutes_) slot.ragged_capacity.assign(ragged_bytes_max_.begin(), ragged_bytes_max_.end());
     for (std::size_t r = 0; r < used.size(); ++r) used[r] += slot.ragged_capacity[r];
   }
 
@@ -75,20 +86,13 @@ void planner::plan_batch(work& batch) const {
   }
 }
 
-bool planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const {
+void planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const {
+  assert(substitutes_);
   sample_slot& slot = batch.samples[row];
-  const std::uint64_t before = slot.sample;
-  const std::size_t reads_before = batch.reads_used;
   slot.sample = sample;
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
   plan_sample(batch, slot, {needed.data(), needed.size()});
-  bool fits = true;
-  for (std::size_t r = 0; r < needed.size(); ++r) fits = fits && needed[r] <= slot.ragged_capacity[r];
-  if (!fits) {
-    batch.reads_used = reads_before;
-    slot.sample = before;
-  }
-  return fits;
+  for (std::size_t r = 0; r < needed.size(); ++r) assert(needed[r] <= slot.ragged_capacity[r]);
 }
 
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
@@ -102,7 +106,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
   const std::size_t first = slot.row * programs_.size();
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     batch.encoded[first + p] = {};
-    batch.present[first + p] = 0;
+    batch.chosen[first + p] = work::no_field;
   }
 
   datasets::part_list parts;
@@ -116,28 +120,28 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const field_program& program = *programs_[p];
     std::uint64_t bytes = 0;
-    bool found = false;
+    std::uint16_t& chosen = batch.chosen[first + p];
     for (const std::uint16_t field : program.reads()) {
       if (dataset_.origin(field) != datasets::field_origin::extents) {
+        if (!dataset_.makes(slot.sample, field)) continue;
         bytes = dataset_.fields()[field].bytes_max;
-        found = true;
+        chosen = field;
         break;
       }
       for (const datasets::part& part : parts) {
         if (part.field != field) continue;
-        if (found) {
+        if (chosen == field) {
           return mark_corrupt(slot, io::str_cat("field '", dataset_.fields()[field].name,
                                                 "' lies in several pieces, which cannot be joined yet"));
         }
-        found = true;
+        chosen = field;
         bytes = part.where.decoded_bytes;
         placed.push_back({part.where, static_cast<std::uint16_t>(p)});
       }
-      if (found) break;
+      if (chosen == field) break;
     }
-    if (!found && program.required(slot.sample))
+    if (chosen == work::no_field && program.required(slot.sample))
       return mark_corrupt(slot, missing_field(dataset_, program, slot.sample));
-    batch.present[first + p] = found ? 1 : 0;
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::slot& place = layout_.slots()[output];
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
@@ -173,7 +177,9 @@ void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> p
       read->parts.clear();
       read->rows.clear();
       read->rows.push_back(slot.row);
-      read->users.store(1, std::memory_order_relaxed);
+      read->holder = slot.reads.front();
+      read->users.store(0, std::memory_order_relaxed);
+      batch.reads[read->holder].users.fetch_add(1, std::memory_order_relaxed);
     }
     read->bytes = std::max(read->bytes, end - read->offset);
     read->parts.push_back({slot.row, part.program, part.where.offset, part.where.stored_bytes});

@@ -25,15 +25,15 @@ class planner {
   /// to read than another request costs to make (2 us of CPU, against 16 KiB at 3 GiB/s).
   static constexpr std::uint64_t gap_bytes_max = std::uint64_t{16} << 10;
 
+  ///   substitutes   whether rows get room for whoever may take the place of a corrupt sample
   planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-          const batch_layout& layout);
+          const batch_layout& layout, bool substitutes);
 
   /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose ids are set.
   void plan_batch(work& batch) const;
 
   /// Plans one row anew for another sample: its reads are added to those of the batch.
-  ///   returns   false where the row's ragged outputs would not fit into the room of the planned sample
-  bool plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const;
+  void plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const;
 
   /// The dataset's fields that some program reads.
   [[nodiscard]] std::span<const std::uint16_t> wanted() const noexcept { return wanted_; }
@@ -45,8 +45,10 @@ class planner {
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
-  std::vector<std::uint16_t> wanted_;  // dataset fields that some program reads
-  std::vector<datasets::need> needs_;  // the same, as the dataset is asked
+  const bool substitutes_;
+  std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output
+  std::vector<std::uint16_t> wanted_;          // dataset fields that some program reads
+  std::vector<datasets::need> needs_;          // the same, as the dataset is asked
 };
 
 }  // namespace leat::stages

@@ -35,6 +35,7 @@ struct errand {
       }
       return;
     }
+    for (io::read_operation* operation : operations) static_cast<read_slot*>(operation)->in_flight = true;
     // Runs of one source are handed over together.
     std::size_t begin = 0;
     while (begin < operations.size()) {
@@ -82,41 +83,57 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
   std::vector<io::read_operation*> operations;
   for (const std::uint32_t row : rows) {
     sample_slot& slot = batch.samples[row];
+    std::size_t fetched_bytes = 0;
+    absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
     for (std::size_t p = 0; p < programs_.size() && !slot.corrupt; ++p) {
-      const auto fields = programs_[p]->reads();
-      if (fields.empty() || dataset_.origin(fields.front()) != datasets::field_origin::awaited) continue;
-      ++slot.reads_missing;
-      const std::size_t bytes = dataset_.fields()[fields.front()].bytes_max;
-      std::optional<io::lease> charge = pool_.try_lease(bytes);
-      if (!charge) charge = co_await pool_.async_lease(bytes, asio::use_awaitable);
-      slot.fetched.push_back({.bytes = {}, .charge = std::move(*charge)});
-      fetches.spawn(fetch(batch, slot, static_cast<std::uint16_t>(p), fields.front()));
+      const std::uint16_t field = batch.chosen[row * programs_.size() + p];
+      if (field == work::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
+      fetched.push_back(static_cast<std::uint16_t>(p));
+      fetched_bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
-    if (slot.reads.empty() && slot.reads_missing == 0) {
+    slot.reads_missing += static_cast<std::uint32_t>(fetched.size());
+    if (slot.reads_missing == 0) {
       events_.ready(slot);
       continue;
     }
-    for (const std::uint32_t index : slot.reads) {
-      read_slot& read = batch.reads[index];
-      const std::size_t bytes = io::aligned_bytes(read.offset, read.bytes);
-      std::optional<io::lease> memory = pool_.try_lease(bytes);
-      if (!memory) {
-        // What was asked for so far goes to the disk while we wait.
-        start(batch, operations);
-        memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
-      }
-      read.memory = std::move(*memory);
-      read.into = io::space_of(read.memory);
-      read.stage = this;
-      read.done = [](io::read_operation& operation) noexcept {
-        auto& done = static_cast<read_slot&>(operation);
-        done.stage->finished(done);
-      };
-      operations.push_back(&read);
-      bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    slot.fetched.resize(fetched.size());
+    co_await take_memory(batch, slot, fetched_bytes, operations);
+    for (std::size_t i = 0; i < fetched.size(); ++i) {
+      fetches.spawn(fetch(batch, slot, slot.fetched[i], fetched[i]));
     }
   }
   start(batch, operations);
+}
+
+// One lease for all that the sample needs, and its reads ready to be started.
+asio::awaitable<void> reader_stage::take_memory(work& batch, sample_slot& slot, std::size_t fetched_bytes,
+                                                std::vector<io::read_operation*>& operations) {
+  std::size_t bytes = fetched_bytes;
+  for (const std::uint32_t index : slot.reads) {
+    bytes += io::aligned_bytes(batch.reads[index].offset, batch.reads[index].bytes);
+  }
+  std::optional<io::lease> memory = pool_.try_lease(bytes);
+  if (!memory) {
+    // What was asked for so far goes to the disk while we wait.
+    start(batch, operations);
+    memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
+  }
+  std::span<std::byte> left = memory->bytes();
+  for (const std::uint32_t index : slot.reads) {
+    read_slot& read = batch.reads[index];
+    const std::size_t read_bytes = io::aligned_bytes(read.offset, read.bytes);
+    read.into = {left.first(read_bytes), io::arena::piece_at(left.data(), memory->data(), memory->piece())};
+    left = left.subspan(read_bytes);
+    read.stage = this;
+    read.done = [](io::read_operation& operation) noexcept {
+      auto& done = static_cast<read_slot&>(operation);
+      done.stage->finished(done);
+    };
+    operations.push_back(&read);
+    bytes_.fetch_add(read_bytes, std::memory_order_relaxed);
+  }
+  io::lease& holder = slot.reads.empty() ? slot.fetched.front().charge : batch.reads[slot.reads.front()].memory;
+  holder = std::move(*memory);
 }
 
 void reader_stage::start(work& batch, std::vector<io::read_operation*>& operations) {
@@ -124,11 +141,11 @@ void reader_stage::start(work& batch, std::vector<io::read_operation*>& operatio
   reads_.fetch_add(operations.size(), std::memory_order_relaxed);
   in_flight_.fetch_add(operations.size(), std::memory_order_relaxed);
   const std::uint64_t now = async::now_ns();
-  for (io::read_operation* operation : operations) {
-    operation->started_ns = now;
-    static_cast<read_slot*>(operation)->in_flight = true;
-  }
-  run_on(loop_of(batch), std::exchange(operations, {}), false);
+  for (io::read_operation* operation : operations) operation->started_ns = now;
+  run_on(loop_of(batch), operations, false);
+  // A lease that was granted just before the end was asked for: nobody else would cancel these.
+  if (cancelled_) run_on(loop_of(batch), operations, true);
+  operations.clear();
 }
 
 void reader_stage::run_on(loop_state& loop, std::vector<io::read_operation*> operations, bool cancel) {
@@ -174,8 +191,10 @@ void reader_stage::finished(read_slot& read) noexcept {
   if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
 }
 
-asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, std::uint16_t program, std::uint16_t field) {
-  fetched_field& fetched = slot.fetched.back();
+asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetched_field& fetched,
+                                          std::uint16_t program) {
+  const std::size_t index = slot.row * programs_.size() + program;
+  const std::uint16_t field = batch.chosen[index];
   try {
     fetched.bytes = co_await dataset_.fetch(slot.sample, field);
     if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
@@ -183,7 +202,7 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, std::u
       slot.reason = io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
                                 dataset_.fields()[field].bytes_max);
     }
-    batch.encoded[slot.row * programs_.size() + program] = fetched.bytes;
+    batch.encoded[index] = fetched.bytes;
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() == asio::error::operation_aborted) throw;
     slot.corrupt = true;
@@ -197,16 +216,19 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, std::u
 
 void reader_stage::release(sample_slot& slot) noexcept {
   for (const std::uint32_t index : slot.reads) {
-    read_slot& read = slot.owner->reads[index];
-    if (read.users.fetch_sub(1, std::memory_order_acq_rel) == 1) read.memory = {};
+    read_slot& holder = slot.owner->reads[slot.owner->reads[index].holder];
+    if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
   }
   slot.fetched.clear();
 }
 
-void reader_stage::cancel(work& batch) {
-  std::vector<io::read_operation*> operations;
-  for (std::size_t i = 0; i < batch.reads_used; ++i) operations.push_back(&batch.reads[i]);
-  run_on(loop_of(batch), std::move(operations), true);
+void reader_stage::cancel(std::deque<work>& batches) {
+  cancelled_ = true;
+  for (work& batch : batches) {
+    std::vector<io::read_operation*> operations;
+    for (std::size_t i = 0; i < batch.reads_used; ++i) operations.push_back(&batch.reads[i]);
+    run_on(loop_of(batch), std::move(operations), true);
+  }
 }
 
 void reader_stage::drain() noexcept {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,8 +46,9 @@ class reader_stage {
   /// The sample's bytes are no longer needed. Thread: any.
   static void release(sample_slot& slot) noexcept;
 
-  /// Asks for the end of whatever is in flight in `batch`; each read still completes.
-  void cancel(work& batch);
+  /// Asks for the end of whatever is in flight in these batches, and of whatever may still be asked for; each read
+  /// still completes.
+  void cancel(std::deque<work>& batches);
 
   /// Waits until no read is in flight. Thread: any but a loop's.
   void drain() noexcept;
@@ -60,16 +62,19 @@ class reader_stage {
   };
 
   [[nodiscard]] loop_state& loop_of(const work& batch) noexcept { return loops_[batch.sequence % loops_.size()]; }
+  asio::awaitable<void> take_memory(work& batch, sample_slot& slot, std::size_t fetched_bytes,
+                                    std::vector<io::read_operation*>& operations);
   void start(work& batch, std::vector<io::read_operation*>& operations);
   void run_on(loop_state& loop, std::vector<io::read_operation*> operations, bool cancel);
   void finished(read_slot& read) noexcept;
-  asio::awaitable<void> fetch(work& batch, sample_slot& slot, std::uint16_t program, std::uint16_t field);
+  asio::awaitable<void> fetch(work& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
   std::vector<loop_state> loops_;
   io::lease_pool& pool_;
   line_events& events_;
+  bool cancelled_ = false;  // what is started from now on ends at once
   std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> bytes_{0};

@@ -51,22 +51,27 @@ struct read_part {
   std::uint64_t bytes = 0;
 };
 
-/// One read: it serves one or more parts, of one sample or several, and its lease goes home after the last of them.
+/// One read: it serves one or more parts, of one sample or several. The reads of a sample share one lease: who took one
+/// after the other could wait for memory that another sample holds while it waits in turn.
 struct read_slot final : io::read_operation {
   reader_stage* stage = nullptr;
   work* owner = nullptr;
   std::uint32_t source = 0;
-  io::lease memory;  ///< goes home after the last sample it serves
+  std::uint32_t holder = 0;  ///< the read, perhaps itself, that holds the lease
   absl::InlinedVector<read_part, 4> parts;
   absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it
-  std::atomic<std::uint32_t> users{0};         ///< samples that still need the bytes
-  bool in_flight = false;                      ///< on the loop's thread
+  bool in_flight = false;                      ///< on the thread of the loop that reads
+  // Of a holder.
+  io::lease memory;                     ///< goes home after the last sample that its reads serve
+  std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
 };
 
 /// Bytes that a coroutine fetched for one field of one sample.
 struct fetched_field {
   std::vector<std::byte> bytes;
-  io::lease charge;  ///< nothing is stored in it: it stands for `bytes` in the budget
+  /// Nothing is stored in it: it stands for `bytes` in the budget. The sample's reads, or else its first fetched field,
+  /// hold it for all.
+  io::lease charge;
 };
 
 /// One row of the batch to be; also the job that decodes it.
@@ -113,8 +118,9 @@ struct work {
   std::deque<sample_slot> samples;           ///< a deque: jobs and operations never move
   std::deque<read_slot> reads;
   std::size_t reads_used = 0;
+  static constexpr std::uint16_t no_field = 0xFFFF;
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
-  std::vector<std::uint8_t> present;                ///< likewise
+  std::vector<std::uint16_t> chosen;                ///< likewise: the dataset's field that serves the program
   std::vector<std::uint64_t> ids;
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;

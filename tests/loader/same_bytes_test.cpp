@@ -125,7 +125,7 @@ std::vector<column> columns() {
 
 seen_run run(const setup& given) {
   setup use = given;
-  const std::vector<testing::fake_sample> samples = testing::make_samples(1, sample_count);
+  static const std::vector<testing::fake_sample> samples = testing::make_samples(1, sample_count);
   if (use.options.host_bytes_max == 0) {
     const fake_dataset asked(samples, use.where);
     use.options.host_bytes_max = std::size_t{256} << 20;
