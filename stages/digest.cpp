@@ -1,6 +1,5 @@
 #include "stages/digest.hpp"
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <bit>
