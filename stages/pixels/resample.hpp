@@ -41,19 +41,24 @@ struct axis_needs {
 /// Which inputs make each wanted output, with which weights; they sum to about 2^weight_bits.
 ///   first     counted from needs_of(axis).begin
 ///   weights   `taps_max` per output, the first `taps` of them used
+///   overshoots  some weights are negative: sums can leave 0..255
 struct axis_table {
   std::int32_t* first = nullptr;
   std::int32_t* taps = nullptr;
   std::int32_t* weights = nullptr;
   int taps_max = 0;
   int count = 0;
+  bool overshoots = false;
 
   [[nodiscard]] static std::size_t scratch_bytes(const axis& a) noexcept;
   /// False where the arena has not been reserved for it.
   [[nodiscard]] bool build(const axis& a, scratch_arena& arena) noexcept;
+  /// Gives every output as many weights as the widest has, by adding zeros: what resample_line() wants. `inputs` is how
+  /// many there are from the first on.
+  void even_out(int inputs) noexcept;
 };
 
-/// One line, horizontally. `line` is interleaved RGB and begins at the first input needed.
+/// One line, horizontally, with an evened-out table. `line` is interleaved RGB and begins at the first input needed.
 ///   to   `width` pixels: planes of `width` (nchw) or interleaved (nhwc); output x goes to `at` + x, or mirrored
 void resample_line(const std::uint8_t* line, const axis_table& table, layout order, bool flip, int at, int width,
                    std::uint8_t* to) noexcept;
