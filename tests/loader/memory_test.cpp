@@ -1,0 +1,144 @@
+// Memory: a budget in bytes that is kept, and nothing taken per sample. A program of its own: what other tests left on the
+// heap would be counted.
+#include "tests/loader/running.hpp"
+#include "tests/support/allocation_counter.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/photos.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::watchdog;
+
+// A line of /proc/self/status, in bytes: "VmRSS", "VmHWM".
+std::size_t process_bytes(const std::string& what) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(what + ":")) return std::stoull(line.substr(what.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+bool reset_peak() {
+  std::ofstream clear("/proc/self/clear_refs");
+  clear << "5";
+  return static_cast<bool>(clear.flush());
+}
+
+TEST(memory, stays_within_the_budget_for_ten_epochs) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();  // sanitizers keep memory of their own
+  const watchdog dog("ten epochs");
+  // Real photographs by size, some of them progressive by the set's own law; 224-pixel training crops.
+  tools::make_photos_options set = testing::photo_folder::small();
+  set.count = 48;
+  set.width = 400;
+  set.height = 320;
+  const testing::photo_folder photos(set);
+  for (const std::size_t budget : {std::size_t{48} << 20, std::size_t{160} << 20}) {
+    const dataset samples = open_folder(photos.path().string());
+    loader_options options;
+    options.batch_size = 16;
+    options.seed = 1;
+    options.epochs = 10;
+    options.decode_threads = 2;
+    options.host_bytes_max = budget;
+    if (!reset_peak()) GTEST_SKIP() << "the kernel does not reset VmHWM";
+    const std::size_t before = process_bytes("VmRSS");
+    {
+      loader train(samples, options, image("jpg").random_resized_crop(224).random_flip().normalize(imagenet),
+                   label("cls"));
+      std::uint64_t rows = 0;
+      for (int epoch = 0; epoch < 10; ++epoch) {
+        for (const batch& got : train.blocking()) rows += got.valid_rows();
+      }
+      EXPECT_EQ(rows, 480U);
+      const loader_stats stats = train.stats();
+      EXPECT_LE(stats.arena_bytes + stats.scratch_bytes_peak, train.plan().bytes_total);
+    }
+    const std::size_t peak = process_bytes("VmHWM");
+    const std::size_t grown = peak > before ? peak - before : 0;
+    std::printf("budget %zu MiB: grew by %zu MiB\n", budget >> 20, grown >> 20);
+    EXPECT_LE(grown, budget + (std::size_t{48} << 20));
+    // And all of it is given back.
+    EXPECT_LE(process_bytes("VmRSS"), before + (std::size_t{24} << 20));
+  }
+}
+
+// A field that asks, once per sample, how often its thread has asked for memory since it last did.
+class allocation_probe {
+ public:
+  [[nodiscard]] field as_field(const std::string& member) {
+    return custom(member, dtype::u8, {1},
+                  [this](std::span<const std::byte>, const sample_context& context, std::span<std::byte> row) {
+                    row[0] = std::byte{0};
+                    const std::uint64_t now = testing::allocations_of_this_thread().allocations;
+                    const std::lock_guard lock(mutex_);  // allocates nothing
+                    thread_state& mine = threads_.at(std::this_thread::get_id());
+                    if (mine.samples++ > 0 && context.epoch >= 2) allocations_ += now - mine.before;
+                    if (context.epoch >= 2) ++looked_at_;
+                    mine.before = now;
+                    return std::string();
+                  });
+  }
+  // Threads are entered by a first call that may allocate.
+  [[nodiscard]] field entering(const std::string& member) {
+    return custom(member, dtype::u8, {1},
+                  [this](std::span<const std::byte>, const sample_context&, std::span<std::byte> row) {
+                    row[0] = std::byte{0};
+                    const std::lock_guard lock(mutex_);
+                    threads_.try_emplace(std::this_thread::get_id());
+                    return std::string();
+                  });
+  }
+  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+  [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
+
+ private:
+  struct thread_state {
+    std::uint64_t before = 0;
+    std::uint64_t samples = 0;
+  };
+  std::mutex mutex_;
+  std::map<std::thread::id, thread_state> threads_;
+  std::uint64_t allocations_ = 0;
+  std::uint64_t looked_at_ = 0;
+};
+
+TEST(memory, is_not_allocated_per_sample_on_decode_threads_after_warm_up) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  const watchdog dog("allocations");
+  auto samples = testing::make_samples(1, 64);
+  for (auto& sample : samples) {
+    sample.members.push_back({"probe", testing::to_bytes("p")});
+    sample.members.push_back({"enter", testing::to_bytes("e")});
+  }
+  const testing::fake_dataset set(samples);
+  allocation_probe probe;
+  loader_options options = testing::small_options();
+  options.epochs = 8;
+  options.host_bytes_max = std::size_t{256} << 20;
+  loader train(set, options, probe.entering("enter"), image("jpg").random_resized_crop(16).random_flip(), label("cls"),
+               text("txt"), bytes("json"), probe.as_field("probe"));
+  EXPECT_EQ(testing::run_epochs(train, 8).size(), 64U);
+  EXPECT_GE(probe.looked_at(), 6U * 64 - 16);
+  // One for each batch, when its last sample tells the I/O thread; none for a sample.
+  EXPECT_LE(probe.allocations(), 6U * 8) << "for " << probe.looked_at() << " samples";
+}
+
+}  // namespace
+}  // namespace leat
