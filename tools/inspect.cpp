@@ -289,7 +289,8 @@ std::string sizes_text(const terminal& screen, const findings& found) {
     // What is there is seen, however little it is.
     const double visible = each.samples > 0 ? std::max(share, 0.13 / static_cast<double>(bar_columns)) : 0;
     text += absl::StrFormat("  %9s to %9s  %s %s\n", bytes_text(each.from), bytes_text(each.to),
-                            bar_text(screen, bar_columns, visible), each.samples > 0 ? count_text(each.samples) : "");
+                            bar_text(screen, bar_columns, visible, bar_rest::blank),
+                            each.samples > 0 ? count_text(each.samples) : "");
   }
   io::str_append(text, "  ",
                  screen.dim(io::str_cat("smallest ", bytes_text(found.sizes.least), ", median ",

@@ -106,12 +106,14 @@ std::string caption_html(const sheet_cell& cell) {
       io::str_cat("<figcaption><div class=\"name\">", html_text(cell.name), "</div><div class=\"chips\">");
   if (!cell.label.empty()) io::str_append(html, "<span class=\"label\">", html_text(cell.label), "</span>");
   html += chip(io::str_cat("sample ", cell.sample));
+  const std::string size = io::str_cat(cell.original.width, " × ", cell.original.height);
   if (cell.box) {
     const auto whole = [](double value) { return static_cast<std::int64_t>(std::llround(value)); };
     html += chip(io::str_cat("crop ", whole(cell.box->width), " × ", whole(cell.box->height), " at ",
-                             whole(cell.box->x), ", ", whole(cell.box->y)));
+                             whole(cell.box->x), ", ", whole(cell.box->y), " of ", size));
+  } else if (cell.original.width > 0) {
+    html += chip(size);
   }
-  if (cell.original.width > 0) html += chip(io::str_cat("of ", cell.original.width, " × ", cell.original.height));
   if (cell.box) html += chip(cell.flipped ? "flipped" : "not flipped");
   if (cell.decimation > 1) html += chip(io::str_cat("decoded at 1/", cell.decimation));
   html += "</div>";

@@ -55,7 +55,7 @@ void status_line::run() {
   if (drawn) send("\r\x1b[K");
 }
 
-std::string bar_text(const terminal& screen, std::size_t columns, double share) {
+std::string bar_text(const terminal& screen, std::size_t columns, double share, bar_rest rest) {
   share = std::clamp(std::isnan(share) ? 0.0 : share, 0.0, 1.0);
   std::string filled;
   std::string empty;
@@ -65,11 +65,11 @@ std::string bar_text(const terminal& screen, std::size_t columns, double share) 
     for (std::size_t i = 0; i < whole / 8; ++i) filled += "█";
     filled += eighths[whole % 8];
     const std::size_t used = whole / 8 + (whole % 8 != 0 ? 1 : 0);
-    for (std::size_t i = used; i < columns; ++i) empty += "·";
+    for (std::size_t i = used; i < columns; ++i) empty += rest == bar_rest::dotted ? "·" : " ";
   } else {
     const auto whole = static_cast<std::size_t>(share * static_cast<double>(columns));
     filled.assign(whole, '#');
-    empty.assign(columns - whole, '.');
+    empty.assign(columns - whole, rest == bar_rest::dotted ? '.' : ' ');
   }
   return screen.accent(filled) + screen.dim(empty);
 }

@@ -4,6 +4,8 @@
 #include "tools/terminal.hpp"
 
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -35,7 +37,10 @@ class status_line {
   std::thread thread_;  // Last: it uses all of the above.
 };
 
-/// A bar of `columns` columns, `share` (0 to 1) of it filled, to an eighth of a column where there is Unicode.
-[[nodiscard]] std::string bar_text(const terminal& screen, std::size_t columns, double share);
+/// A bar of `columns` columns, `share` (0 to 1) of it filled, to an eighth of a column where there is Unicode. The rest is
+/// dotted, or blank.
+enum class bar_rest : std::uint8_t { dotted, blank };
+[[nodiscard]] std::string bar_text(const terminal& screen, std::size_t columns, double share,
+                                   bar_rest rest = bar_rest::dotted);
 
 }  // namespace leat::tools

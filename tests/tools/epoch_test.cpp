@@ -1,0 +1,450 @@
+// leat epoch, as a person or a script runs it.
+#include "tests/support/photos.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Small pictures at a small size: an epoch of 12 takes milliseconds.
+std::vector<std::string> epoch(const photo_folder& photos, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{"epoch", photos.path().string(), "--size", "32", "--batch-size", "5"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json run_json(const photo_folder& photos, std::vector<std::string> more = {}) {
+  more.emplace_back("--json");
+  const ended process = run(epoch(photos, more));
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  return process.json();
+}
+
+std::string digest_of(const photo_folder& photos, const std::vector<std::string>& more = {}) {
+  return run_json(photos, more).value("digest", "none");
+}
+
+// A file that begins as a JPEG and ends soon after.
+void cut(const std::filesystem::path& file) {
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 4);
+}
+
+std::vector<json> json_lines(const std::string& path) {
+  std::vector<json> lines;
+  for (const std::string& line : lines_of(text_of(path))) lines.push_back(json::parse(line));
+  return lines;
+}
+
+TEST(epoch, gives_one_json_object_with_all_that_was_promised) {
+  const photo_folder photos;
+  const json object = run_json(photos);
+  for (const char* name : {"planned", "samples", "batches", "quarantined", "substituted", "epochs", "bytes_read",
+                           "rss_bytes_max", "host_bytes_max", "arena_bytes"}) {
+    ASSERT_TRUE(object.contains(name)) << name;
+    EXPECT_TRUE(object[name].is_number_unsigned()) << name << " is " << object[name];
+  }
+  for (const char* name :
+       {"seconds", "samples_per_s", "cpu_s", "cpu_s_per_1000_samples", "digest_cpu_s", "first_batch_ms"}) {
+    ASSERT_TRUE(object.contains(name)) << name;
+    EXPECT_TRUE(object[name].is_number()) << name << " is " << object[name];
+  }
+  EXPECT_THAT(object.at("digest").get<std::string>(), MatchesRegex("[0-9a-f]{32}"));
+  EXPECT_THAT(object.at("bottleneck").get<std::string>(), MatchesRegex("read|decode|transfer|consumer"));
+  const json reader = object.at("reader");
+  for (const char* name : {"backend", "registered_buffers", "direct", "huge_pages", "why"}) {
+    ASSERT_TRUE(reader.contains(name)) << name;
+    EXPECT_TRUE(reader[name].is_string()) << name;
+  }
+  for (const char* stage : {"read", "decode", "collate", "transfer", "next"}) {
+    ASSERT_TRUE(object.at("stages").contains(stage)) << stage;
+    for (const char* name : {"count", "busy_s", "wait_s"}) {
+      EXPECT_TRUE(object["stages"][stage].at(name).is_number()) << stage << "." << name;
+    }
+  }
+}
+
+TEST(epoch, counts_samples_batches_and_epochs) {
+  const photo_folder photos;
+  const json once = run_json(photos);
+  EXPECT_EQ(once["planned"], 12);
+  EXPECT_EQ(once["samples"], 12);
+  EXPECT_EQ(once["batches"], 3);
+  EXPECT_EQ(once["epochs"], 1);
+  EXPECT_EQ(once["quarantined"], 0);
+  EXPECT_EQ(once["interrupted"], false);
+  EXPECT_EQ(once["host_bytes_max"], 512 << 20);
+  EXPECT_GT(once["samples_per_s"], 0);
+  EXPECT_GT(once["cpu_s"], 0);
+  EXPECT_GT(once["first_batch_ms"], 0);
+  EXPECT_EQ(once["stages"]["decode"]["count"], 12);
+
+  const json twice = run_json(photos, {"--epochs", "2", "--drop-last"});
+  EXPECT_EQ(twice["samples"], 20);
+  EXPECT_EQ(twice["batches"], 4);
+  EXPECT_EQ(twice["epochs"], 2);
+
+  const json limited = run_json(photos, {"--limit", "1", "--epochs", "2"});
+  EXPECT_EQ(limited["batches"], 2);
+  EXPECT_EQ(limited["samples"], 10);
+}
+
+TEST(epoch, digest_does_not_depend_on_the_machinery) {
+  const photo_folder photos;
+  const std::string digest = digest_of(photos);
+  const std::vector<std::vector<std::string>> ways = {
+      {"--threads", "1"},
+      {"--threads", "4"},
+      {"--queue-depth", "1"},
+      {"--queue-depth", "128"},
+      {"--reader", "preadv"},
+      {"--direct", "off"},
+      {"--io-threads", "2"},
+      {"--host-bytes-max", "64MiB"},
+      {"--threads", "3", "--reader", "preadv", "--queue-depth", "2", "--direct", "off"}};
+  for (const std::vector<std::string>& way : ways) EXPECT_EQ(digest_of(photos, way), digest) << way[0] << " " << way[1];
+}
+
+TEST(epoch, digest_depends_on_what_a_batch_holds) {
+  const photo_folder photos;
+  const std::vector<std::vector<std::string>> contents = {{},
+                                                          {"--seed", "1"},
+                                                          {"--no-shuffle"},
+                                                          {"--transform", "eval"},
+                                                          {"--transform", "eval", "--shuffle"},
+                                                          {"--dtype", "u8"},
+                                                          {"--dtype", "f16"},
+                                                          {"--dtype", "bf16"},
+                                                          {"--layout", "nhwc"},
+                                                          {"--size", "48"},
+                                                          {"--batch-size", "6"},
+                                                          {"--epochs", "2"},
+                                                          {"--drop-last"}};
+  std::set<std::string> digests;
+  for (const std::vector<std::string>& content : contents) {
+    // The last of an option counts, as in `alias`es.
+    std::vector<std::string> arguments{"epoch", photos.path().string(), "--json"};
+    const auto has = [&](const char* name) { return !content.empty() && content[0] == name; };
+    if (!has("--size")) arguments.insert(arguments.end(), {"--size", "32"});
+    if (!has("--batch-size")) arguments.insert(arguments.end(), {"--batch-size", "5"});
+    arguments.insert(arguments.end(), content.begin(), content.end());
+    const std::string digest = run(arguments).json().value("digest", "none");
+    EXPECT_TRUE(digests.insert(digest).second)
+        << (content.empty() ? "plain" : content[0]) << " gives a digest seen before";
+  }
+}
+
+TEST(epoch, without_digests_there_is_none) {
+  const photo_folder photos;
+  const json object = run_json(photos, {"--digest", "off"});
+  EXPECT_FALSE(object.contains("digest"));
+  EXPECT_EQ(object["digest_cpu_s"], 0);
+}
+
+TEST(epoch, writes_a_line_per_batch_with_ids_labels_and_digests) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string file = (directory.path() / "batches").string();
+  const json object = run_json(photos, {"--batches", file, "--rows", "--epochs", "2"});
+  const std::vector<json> lines = json_lines(file);
+  ASSERT_EQ(lines.size(), 6U);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const json& line = lines[i];
+    EXPECT_EQ(line.at("epoch"), i / 3);
+    EXPECT_EQ(line.at("batch"), i % 3);
+    const std::size_t rows = i % 3 == 2 ? 2 : 5;
+    EXPECT_EQ(line.at("ids").size(), rows);
+    EXPECT_EQ(line.at("rows").size(), rows);
+    ASSERT_EQ(line.at("labels").size(), rows);
+    EXPECT_THAT(line.at("digest").get<std::string>(), MatchesRegex("[0-9a-f]{32}"));
+    // 4 pictures in each of 3 classes, sorted by class.
+    for (std::size_t row = 0; row < rows; ++row) EXPECT_EQ(line["labels"][row], line["ids"][row].get<int>() / 4);
+  }
+  std::set<int> ids;
+  for (std::size_t i = 0; i < 3; ++i) ids.insert(lines[i]["ids"].begin(), lines[i]["ids"].end());
+  EXPECT_EQ(ids.size(), 12U);
+  EXPECT_NE(lines[0]["ids"], lines[3]["ids"]) << "both epochs have one order";
+}
+
+TEST(epoch, lines_have_no_rows_unless_asked_and_no_digest_without_one) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string file = (directory.path() / "batches").string();
+  run_json(photos, {"--batches", file});
+  EXPECT_FALSE(json_lines(file).at(0).contains("rows"));
+  run_json(photos, {"--batches", file, "--digest", "off"});
+  ASSERT_EQ(json_lines(file).size(), 3U) << "the file was begun anew";
+  EXPECT_FALSE(json_lines(file).at(0).contains("digest"));
+}
+
+TEST(epoch, writes_tensors_that_python_reads) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3 here";
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string npy = (directory.path() / "deep" / "npy").string();
+  run_json(photos, {"--npy", npy, "--dtype", "u8", "--layout", "nhwc", "--no-shuffle"});
+  // With nothing but the standard library: the format is that simple.
+  const std::string script = (directory.path() / "read.py").string();
+  std::ofstream(script) << R"(
+import ast, struct, sys
+def load(path):
+    with open(path, 'rb') as f:
+        assert f.read(8) == b'\x93NUMPY\x01\x00', path
+        header = ast.literal_eval(f.read(struct.unpack('<H', f.read(2))[0]).decode())
+        assert f.tell() % 64 == 0 and not header['fortran_order']
+        return header['descr'], header['shape'], f.read()
+d = sys.argv[1]
+for batch, rows in ((0, 5), (1, 5), (2, 2)):
+    descr, shape, data = load(f'{d}/0-{batch}-jpg.npy')
+    assert (descr, shape) == ('|u1', (rows, 32, 32, 3)), (descr, shape)
+    assert len(data) == rows * 32 * 32 * 3 and len(set(data)) > 16
+    descr, shape, data = load(f'{d}/0-{batch}-cls.npy')
+    assert (descr, shape) == ('<i8', (rows,)), (descr, shape)
+    assert list(struct.unpack(f'<{rows}q', data)) == [i // 4 for i in range(5 * batch, 5 * batch + rows)]
+)";
+  EXPECT_EQ(std::system(("python3 '" + script + "' '" + npy + "'").c_str()), 0);
+}
+
+TEST(epoch, a_corrupt_sample_ends_the_run_unless_told_otherwise) {
+  const photo_folder photos;
+  cut(photos.files()[7]);
+  const ended raised = run(epoch(photos, {"--json"}));
+  EXPECT_EQ(raised.exit_code, 1);
+  expect_one_line(raised, "leat epoch: ");
+  EXPECT_THAT(raised.err, HasSubstr(photos.files()[7].filename().string()));
+  EXPECT_THAT(raised.json().value("error", ""), HasSubstr(photos.files()[7].filename().string()));
+
+  const json skipped = run_json(photos, {"--on-corrupt", "skip"});
+  EXPECT_EQ(skipped["planned"], 12);
+  EXPECT_EQ(skipped["samples"], 11);
+  EXPECT_EQ(skipped["quarantined"], 1);
+  EXPECT_EQ(skipped["substituted"], 0);
+
+  const json substituted = run_json(photos, {"--on-corrupt", "substitute"});
+  EXPECT_EQ(substituted["samples"], 11);
+  EXPECT_EQ(substituted["quarantined"], 1);
+  EXPECT_EQ(substituted["substituted"], 1);
+}
+
+TEST(epoch, journal_tells_of_each_corrupt_sample_and_is_the_same_at_every_thread_count) {
+  const photo_folder photos;
+  cut(photos.files()[2]);
+  std::ofstream(photos.files()[9], std::ios::trunc).flush();
+  const temporary_directory directory;
+  const std::string journal = (directory.path() / "journal").string();
+  run_json(photos, {"--on-corrupt", "skip", "--journal", journal, "--threads", "1"});
+  const std::string text = text_of(journal);
+  const std::vector<json> lines = json_lines(journal);
+  ASSERT_EQ(lines.size(), 2U) << text;
+  std::set<int> samples;
+  for (const json& line : lines) {
+    samples.insert(line.at("sample").get<int>());
+    EXPECT_FALSE(line.at("reason").get<std::string>().empty());
+    EXPECT_EQ(line.at("action"), "skipped");
+  }
+  EXPECT_EQ(samples, (std::set<int>{2, 9}));
+  run_json(photos, {"--on-corrupt", "skip", "--journal", journal, "--threads", "4"});
+  EXPECT_EQ(text_of(journal), text);
+}
+
+TEST(epoch, plan_says_what_the_memory_is_for) {
+  const photo_folder photos;
+  const ended process = run(epoch(photos, {"--plan", "--host-bytes-max", "100MiB"}));
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_THAT(process.out, HasSubstr("read buffers"));
+  EXPECT_THAT(process.out, HasSubstr("decode scratch"));
+  const json object = run_json(photos, {"--plan", "--host-bytes-max", "100MiB"});
+  EXPECT_EQ(object.at("host_bytes_max"), 100 << 20);
+  EXPECT_EQ(object.at("plan").at("host_bytes_max"), 100 << 20);
+  std::uint64_t sum = 0;
+  for (const json& line : object["plan"]["lines"]) sum += line.at("bytes").get<std::uint64_t>();
+  EXPECT_EQ(object["plan"]["bytes_total"], sum);
+  EXPECT_LE(sum, std::uint64_t{100} << 20);
+}
+
+TEST(epoch, a_budget_too_small_says_what_would_do) {
+  const photo_folder photos;
+  const ended process = run(epoch(photos, {"--host-bytes-max", "1MiB"}));
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat epoch: host_bytes_max");
+  EXPECT_THAT(process.err, HasSubstr("give at least"));
+}
+
+TEST(epoch, ends_with_a_table_for_people_and_shows_no_bar_off_a_terminal) {
+  const photo_folder photos;
+  const ended process = run(epoch(photos));
+  EXPECT_EQ(process.exit_code, 0);
+  EXPECT_EQ(process.err, "");
+  EXPECT_THAT(process.out, HasSubstr("12 samples in 3 batches"));
+  EXPECT_THAT(process.out, HasSubstr("samples/s"));
+  EXPECT_THAT(process.out, HasSubstr("bottleneck"));
+  EXPECT_THAT(process.out, HasSubstr("digest"));
+  EXPECT_THAT(process.out, Not(HasSubstr("\r")));
+  EXPECT_THAT(process.out, Not(HasSubstr("\x1b")));
+}
+
+TEST(epoch, shows_a_bar_on_a_terminal_and_leaves_none_behind) {
+  const photo_folder photos;
+  // Long enough to be drawn a few times, whatever the machine: it goes on until it was.
+  command process(epoch(photos, {"--epochs", "100000", "--digest", "off"}), command::streams::terminal,
+                  {"TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL="});
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // Not to win a race: to give the bar time to be seen.
+  process.signal(SIGINT);
+  const ended seen = process.wait();
+  EXPECT_EQ(seen.exit_code, 130);
+  EXPECT_THAT(seen.out, HasSubstr("samples/s"));
+  EXPECT_THAT(seen.out, HasSubstr("eta "));
+  EXPECT_THAT(seen.out, HasSubstr("epoch "));
+  EXPECT_THAT(seen.out, HasSubstr("\r\x1b[K")) << "the bar was not taken away";
+  EXPECT_THAT(seen.out, HasSubstr("stopped by Ctrl-C"));
+}
+
+// --- stopping ---------------------------------------------------------------------------------------------------------
+
+// Returns when the process has written its first batch line: it is in the middle of its work then.
+void wait_for_lines(const std::string& path) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < give_up) {
+    std::error_code none;
+    if (std::filesystem::exists(path, none) && std::filesystem::file_size(path, none) > 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  FAIL() << "no batch within a minute";
+}
+
+void expect_stop(int signal, int exit_code, const char* name) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string file = (directory.path() / "batches").string();
+  command process(epoch(photos, {"--epochs", "1000000", "--json", "--batches", file}));
+  wait_for_lines(file);
+  process.signal(signal);
+  const ended result = process.wait();
+  EXPECT_EQ(result.exit_code, exit_code);
+  expect_one_line(result, std::string("leat epoch: stopped by ") + name + " after ");
+  const json object = result.json();
+  EXPECT_EQ(object.at("interrupted"), true);
+  EXPECT_GT(object.at("samples"), 0);
+  EXPECT_GE(object.at("batches").get<std::size_t>(), 1U);
+  // Every line is whole, and there is one per batch that was handed over (the last may have been on its way).
+  const std::size_t lines = json_lines(file).size();
+  EXPECT_LE(lines, object["batches"].get<std::size_t>());
+  EXPECT_GE(lines + 1, object["batches"].get<std::size_t>());
+}
+
+TEST(epoch, ctrl_c_stops_it_in_order_and_says_what_was_done) { expect_stop(SIGINT, 130, "Ctrl-C"); }
+
+TEST(epoch, sigterm_stops_it_likewise) { expect_stop(SIGTERM, 143, "SIGTERM"); }
+
+TEST(epoch, ctrl_c_works_where_a_shell_started_it_in_the_background) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string file = (directory.path() / "batches").string();
+  // POSIX shells start background jobs with SIGINT ignored; children inherit that.
+  ASSERT_NE(::signal(SIGINT, SIG_IGN), SIG_ERR);
+  command process(epoch(photos, {"--epochs", "1000000", "--batches", file}));
+  ASSERT_NE(::signal(SIGINT, SIG_DFL), SIG_ERR);
+  wait_for_lines(file);
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, 130);
+}
+
+TEST(epoch, ctrl_c_at_any_moment_of_the_start_ends_with_130_or_a_finished_run) {
+  const photo_folder photos;
+  for (int delay_ms = 0; delay_ms < 60; delay_ms += 4) {
+    command process(epoch(photos, {"--epochs", "1000000", "--json"}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));  // Any moment is a good one to be tried.
+    process.signal(SIGINT);
+    const ended result = process.wait();
+    EXPECT_EQ(result.exit_code, 130) << "after " << delay_ms << " ms: " << result.err;
+    // Before the command has taken over the signal the kernel ends it, and nothing is printed.
+    if (!result.out.empty()) EXPECT_EQ(result.json().value("interrupted", false), true);
+  }
+}
+
+// --- what can go wrong --------------------------------------------------------------------------------------------------
+
+TEST(epoch, a_source_that_is_not_there_is_named) {
+  const ended process = run({"epoch", "/no/such/folder"});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.out, "");
+  expect_one_line(process, "leat epoch: /no/such/folder: ");
+}
+
+TEST(epoch, a_failed_run_is_a_json_object_too) {
+  const ended process = run({"epoch", "/no/such/folder", "--json"});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.json().value("error", ""), HasSubstr("/no/such/folder"));
+  EXPECT_EQ(process.json().value("samples", -1), 0);
+}
+
+TEST(epoch, an_empty_folder_is_an_error) {
+  const temporary_directory directory;
+  const ended process = run({"epoch", directory.path().string()});
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat epoch: ");
+  EXPECT_THAT(process.err, HasSubstr(directory.path().string()));
+}
+
+TEST(epoch, a_full_disk_behind_standard_output_is_an_error) {
+  const photo_folder photos;
+  const ended process = run_into("/dev/full", epoch(photos, {"--json"}));
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat epoch: cannot write to standard output: ");
+}
+
+TEST(epoch, files_that_cannot_be_written_are_named_with_what_to_do) {
+  const photo_folder photos;
+  for (const char* option : {"--batches", "--journal", "--npy"}) {
+    const ended process = run(epoch(photos, {option, "/proc/no/such/place"}));
+    EXPECT_EQ(process.exit_code, 1) << option;
+    expect_one_line(process, "leat epoch: cannot ");
+    EXPECT_THAT(process.err, HasSubstr("/proc/no/such/place")) << option;
+  }
+  const ended full = run(epoch(photos, {"--batches", "/dev/full"}));
+  EXPECT_EQ(full.exit_code, 1);
+  expect_one_line(full, "leat epoch: cannot write /dev/full: No space left on device; ");
+}
+
+TEST(epoch, names_that_would_break_a_line_do_not) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "line\nbreak";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "a\n.jpg").put('x');
+  const ended process = run({"epoch", folder.string()});
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat epoch: ");
+}
+
+TEST(epoch, one_sample_and_a_batch_larger_than_the_source_are_fine) {
+  const temporary_directory directory;
+  const std::vector<std::uint8_t> file = photo_jpeg(1, 40, 30);
+  std::ofstream(directory.path() / "one.jpg", std::ios::binary)
+      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  const ended process = run({"epoch", directory.path().string(), "--json", "--batch-size", "1000"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_EQ(process.json().value("samples", 0), 1);
+  EXPECT_EQ(process.json().value("batches", 0), 1);
+}
+
+}  // namespace
+}  // namespace leat::testing

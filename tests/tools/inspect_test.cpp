@@ -1,0 +1,124 @@
+// leat inspect: what it finds in a source.
+#include "tests/support/photos.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+#include <string>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::uint64_t bytes_in(const photo_folder& photos) {
+  std::uint64_t bytes = 0;
+  for (const std::filesystem::path& file : photos.files()) bytes += std::filesystem::file_size(file);
+  return bytes;
+}
+
+const json& named(const json& list, const std::string& name) {
+  for (const json& each : list) {
+    if (each.at("name") == name) return each;
+  }
+  static const json nothing;
+  ADD_FAILURE() << "nothing is called " << name << " in " << list;
+  return nothing;
+}
+
+TEST(inspect, a_folder_of_classes) {
+  const photo_folder photos;
+  const ended process = run({"inspect", photos.path().string(), "--json"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  const json found = process.json();
+  EXPECT_EQ(found.at("samples"), 12);
+  EXPECT_EQ(found.at("files"), 12);
+  EXPECT_EQ(found.at("bytes"), bytes_in(photos));
+  EXPECT_EQ(named(found.at("fields"), "jpg").at("kind"), "picture");
+  EXPECT_EQ(named(found.at("fields"), "jpg").at("bytes"), bytes_in(photos));
+  EXPECT_EQ(named(found.at("fields"), "cls").at("column"), true);
+  ASSERT_EQ(found.at("classes").size(), 3U);
+  for (const json& each : found["classes"]) EXPECT_EQ(each.at("samples"), 4);
+  EXPECT_EQ(found["classes"][1].at("class"), 1);
+  EXPECT_EQ(found["classes"][1].at("name"), photos.files()[4].parent_path().filename().string());
+  EXPECT_TRUE(found.at("notes").is_array());
+  EXPECT_TRUE(found.at("defects").empty());
+}
+
+TEST(inspect, the_histogram_has_every_sample_once) {
+  const photo_folder photos;
+  const json found = run({"inspect", photos.path().string(), "--json"}).json();
+  std::uint64_t samples = 0;
+  std::uint64_t last = 0;
+  for (const json& bucket : found.at("size_histogram")) {
+    EXPECT_LT(bucket.at("from"), bucket.at("to"));
+    if (last != 0) EXPECT_EQ(bucket["from"], last) << "a gap";
+    last = bucket["to"];
+    samples += bucket.at("samples").get<std::uint64_t>();
+    for (const std::filesystem::path& file : photos.files()) {
+      const std::uint64_t size = std::filesystem::file_size(file);
+      if (size >= bucket["from"] && size < bucket["to"]) EXPECT_GT(bucket["samples"], 0);
+    }
+  }
+  EXPECT_EQ(samples, 12U);
+}
+
+TEST(inspect, shards_tell_their_classes_from_their_members) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string shards = (directory.path() / "p-{0..2}.tar").string();
+  ASSERT_EQ(run({"pack", photos.path().string(), shards}).exit_code, 0);
+  const json found = run({"inspect", shards, "--json"}).json();
+  EXPECT_EQ(found.at("samples"), 12);
+  EXPECT_EQ(found.at("files"), 3);
+  EXPECT_EQ(named(found.at("fields"), "cls").at("column"), false);
+  EXPECT_EQ(found.at("classes").size(), 3U);
+  EXPECT_EQ(found.at("classes_looked_at"), 12);
+  // A folder of shards is those shards.
+  EXPECT_EQ(run({"inspect", directory.path().string(), "--json"}).json().at("samples"), 12);
+}
+
+TEST(inspect, damage_is_named) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string shard = (directory.path() / "p.tar").string();
+  ASSERT_EQ(run({"pack", photos.path().string(), shard}).exit_code, 0);
+  // In the middle of some member.
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) / 2);
+  const ended process = run({"inspect", shard, "--json"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  const json found = process.json();
+  ASSERT_EQ(found.at("defects").size(), 1U) << found;
+  EXPECT_FALSE(found["defects"][0].at("reason").get<std::string>().empty());
+  EXPECT_THAT(run({"inspect", shard}).out, HasSubstr("1 damaged sample"));
+}
+
+TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {
+  const photo_folder photos;
+  const ended process = run({"inspect", photos.path().string()});
+  EXPECT_EQ(process.exit_code, 0);
+  EXPECT_THAT(process.out, HasSubstr("12 samples"));
+  EXPECT_THAT(process.out, HasSubstr("sizes of samples"));
+  EXPECT_THAT(process.out, HasSubstr("3 classes"));
+  EXPECT_THAT(process.out, Not(HasSubstr("\x1b")));
+  const ended coloured =
+      command({"inspect", photos.path().string()}, command::streams::terminal, {"TERM=xterm", "NO_COLOR="}).wait();
+  EXPECT_THAT(coloured.out, HasSubstr("\x1b["));
+  const ended plain =
+      command({"inspect", photos.path().string()}, command::streams::terminal, {"TERM=xterm", "NO_COLOR=1"}).wait();
+  EXPECT_THAT(plain.out, Not(HasSubstr("\x1b[1m")));
+}
+
+TEST(inspect, a_source_that_is_not_there_is_named) {
+  const ended process = run({"inspect", "/no/such/shard-{0..3}.tar"});
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat inspect: /no/such/shard-");
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,93 @@
+// leat pack as a command; what is in its shards is tested in tests/datasets.
+#include "tests/support/photos.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::string digest_of(const std::string& source, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{"epoch", source, "--size", "32", "--batch-size", "5", "--epochs", "2", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run(arguments).json().value("digest", "none");
+}
+
+TEST(pack, a_folder_and_its_pack_give_one_digest) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string shards = (directory.path() / "p-{000000..000004}.tar").string();
+  const ended process = run({"pack", photos.path().string(), shards});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_THAT(process.out, HasSubstr("12 samples in 5 shards"));
+  for (const char* transform : {"train", "eval"}) {
+    EXPECT_EQ(digest_of(photos.path().string(), {"--transform", transform}),
+              digest_of(shards, {"--transform", transform}))
+        << transform;
+  }
+}
+
+TEST(pack, a_pattern_makes_as_many_shards_as_it_takes) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string out = (directory.path() / "p-%06d.tar").string();
+  const ended process = run({"pack", photos.path().string(), out, "--samples-per-shard", "5", "--json"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  const json made = process.json();
+  EXPECT_EQ(made.at("samples"), 12);
+  ASSERT_EQ(made.at("shards").size(), 3U);
+  EXPECT_EQ(made["shards"][0].at("samples"), 5);
+  EXPECT_EQ(made["shards"][2].at("samples"), 2);
+  for (const json& shard : made["shards"]) {
+    EXPECT_EQ(std::filesystem::file_size(shard.at("path").get<std::string>()), shard.at("bytes"));
+  }
+}
+
+TEST(pack, several_sources_go_into_one_pack) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string out = (directory.path() / "p.tar").string();
+  const std::string folder = photos.path().string();
+  EXPECT_EQ(run({"pack", folder, folder, out}).exit_code, 0);
+  EXPECT_EQ(run({"inspect", out, "--json"}).json().at("samples"), 24);
+}
+
+TEST(pack, shuffled_by_a_seed_gives_the_same_shards_again) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const auto packed = [&](const std::string& name, const std::string& seed) {
+    const std::string out = (directory.path() / name).string();
+    EXPECT_EQ(run({"pack", photos.path().string(), out, "--shuffle", "--seed", seed}).exit_code, 0);
+    return text_of(out);
+  };
+  const std::string first = packed("a.tar", "7");
+  EXPECT_EQ(packed("b.tar", "7"), first);
+  EXPECT_NE(packed("c.tar", "8"), first);
+}
+
+TEST(pack, a_directory_that_is_not_there_is_named) {
+  const photo_folder photos;
+  const ended process = run({"pack", photos.path().string(), "/no/such/place/p.tar"});
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat pack: ");
+  EXPECT_THAT(process.err, HasSubstr("/no/such/place"));
+}
+
+TEST(pack, a_seed_without_shuffle_is_a_usage_error) {
+  const photo_folder photos;
+  const ended process = run({"pack", photos.path().string(), "/tmp/p.tar", "--seed", "7"});
+  EXPECT_EQ(process.exit_code, 2);
+  expect_one_line(process, "leat pack: ");
+  EXPECT_THAT(process.err, HasSubstr("--shuffle"));
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,137 @@
+// leat show: the page and the grid of a real batch.
+#include "stages/pixels/geometry.hpp"
+#include "tests/support/photos.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <png.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+struct shown {
+  photo_folder photos;
+  temporary_directory directory;
+
+  std::string page(const std::vector<std::string>& more = {}) const {
+    const std::string file = (directory.path() / "sheet.html").string();
+    std::vector<std::string> arguments{"show", photos.path().string(), "-o", file, "--size", "32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    EXPECT_EQ(process.err, "");
+    return text_of(file);
+  }
+};
+
+TEST(show, the_page_has_each_picture_beside_its_original) {
+  const shown sheet;
+  const std::string page = sheet.page();
+  EXPECT_EQ(count_of(page, "<figure>"), 12U);
+  EXPECT_EQ(count_of(page, "src=\"data:image/png;base64,"), 12U);
+  EXPECT_EQ(count_of(page, "src=\"data:image/jpeg;base64,"), 12U);
+  EXPECT_EQ(count_of(page, "class=\"box\""), 12U);
+  for (const std::filesystem::path& file : sheet.photos.files()) {
+    EXPECT_THAT(page, HasSubstr(file.filename().string()));
+    EXPECT_THAT(page, HasSubstr(">" + file.parent_path().filename().string() + " ("));
+  }
+  EXPECT_THAT(page, Not(HasSubstr("http")));
+}
+
+TEST(show, the_boxes_are_those_the_loader_draws) {
+  const shown sheet;
+  const std::string page = sheet.page({"--seed", "5", "--no-shuffle"});
+  const pixels::pipeline steps({transforms::random_resized_crop{.height = 32, .width = 32}, transforms::random_flip{}});
+  // Name, then box and flip of each: pictures are 64 x 48, or upright.
+  const std::regex figure(
+      "viewBox=\"0 0 (\\d+) (\\d+)\"[^>]*><path[^>]*/><path class=\"box\" d=\"M(\\d+) (\\d+)h(\\d+)v(\\d+)"
+      "[^\"]*\"/></svg></div></div></div><figcaption>.*?<span>(flipped|not flipped)</span>");
+  std::uint64_t sample = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), figure), end; it != end; ++it, ++sample) {
+    const auto number = [&](std::size_t group) { return std::stoi((*it)[group].str()); };
+    const pixels::geometry drawn = steps.compile(number(1), number(2), {.seed = 5, .epoch = 0, .sample = sample});
+    EXPECT_EQ(drawn.box, (pixels::rectangle{number(3), number(4), number(5), number(6)})) << "sample " << sample;
+    EXPECT_EQ(drawn.flip, (*it)[7] == "flipped") << "sample " << sample;
+  }
+  EXPECT_EQ(sample, 12U);
+}
+
+TEST(show, a_corrupt_sample_shows_its_reason_and_costs_no_other) {
+  const shown sheet;
+  std::ofstream(sheet.photos.files()[3], std::ios::trunc).flush();
+  std::ofstream(sheet.photos.files()[6], std::ios::trunc) << "GIF89a, or so it says";
+  const std::string page = sheet.page();
+  EXPECT_EQ(count_of(page, "<figure>"), 12U);
+  EXPECT_EQ(count_of(page, "class=\"seen\""), 10U);
+  EXPECT_EQ(count_of(page, "class=\"problem"), 2U);
+  EXPECT_THAT(page, HasSubstr("2 corrupt samples"));
+  EXPECT_THAT(page, HasSubstr("unsupported format"));
+}
+
+TEST(show, the_picture_is_that_of_the_tensor_for_every_type_and_layout) {
+  const shown sheet;
+  const auto pictures = [&](const std::string& type, const std::string& layout) {
+    const std::string file = (sheet.directory.path() / "sheet.png").string();
+    EXPECT_EQ(
+        run({"show", sheet.photos.path().string(), "-o", file, "--size", "32", "--dtype", type, "--layout", layout})
+            .exit_code,
+        0);
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    EXPECT_NE(png_image_begin_read_from_file(&image, file.c_str()), 0) << image.message;
+    image.format = PNG_FORMAT_RGB;
+    std::vector<std::uint8_t> rgb(PNG_IMAGE_SIZE(image));
+    EXPECT_NE(png_image_finish_read(&image, nullptr, rgb.data(), 0, nullptr), 0) << image.message;
+    EXPECT_EQ(image.width, 4 * (32 + 4) + 4U);
+    EXPECT_EQ(image.height, 3 * (32 + 4) + 4U);
+    return rgb;
+  };
+  const std::vector<std::uint8_t> exact = pictures("u8", "nhwc");
+  EXPECT_EQ(pictures("u8", "nchw"), exact);
+  EXPECT_EQ(pictures("f32", "nchw"), exact);
+  EXPECT_EQ(pictures("f32", "nhwc"), exact);
+  EXPECT_EQ(pictures("f16", "nchw"), exact);
+}
+
+TEST(show, it_shows_the_batch_that_epoch_loads) {
+  const shown sheet;
+  const std::string lines = (sheet.directory.path() / "batches").string();
+  ASSERT_EQ(run({"epoch", sheet.photos.path().string(), "--size", "32", "--batch-size", "4", "--seed", "9", "--limit",
+                 "1", "--batches", lines})
+                .exit_code,
+            0);
+  const std::string page = sheet.page({"--seed", "9", "--batch-size", "4"});
+  std::size_t at = 0;
+  for (const auto& id : nlohmann::json::parse(lines_of(text_of(lines)).at(0)).at("ids")) {
+    const std::size_t found = page.find("<span>sample " + std::to_string(id.get<int>()) + "</span>", at);
+    ASSERT_NE(found, std::string::npos) << "sample " << id << " is missing, or in another place";
+    at = found;
+  }
+}
+
+TEST(show, a_page_that_cannot_be_written_is_named) {
+  const photo_folder photos;
+  const ended process = run({"show", photos.path().string(), "-o", "/no/such/place/sheet.html", "--size", "32"});
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat show: cannot write /no/such/place/sheet.html: ");
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,115 @@
+// What the command line says to what it is given.
+#include "tests/support/photos.hpp"
+#include "tests/tools/command.hpp"
+
+#include <leat/version.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::SizeIs;
+
+TEST(usage, version_is_that_of_the_headers) {
+  const ended process = run({"--version"});
+  EXPECT_EQ(process.exit_code, 0);
+  EXPECT_EQ(process.out, "leat " + std::to_string(LEAT_VERSION_MAJOR) + "." + std::to_string(LEAT_VERSION_MINOR) + "." +
+                             std::to_string(LEAT_VERSION_PATCH) + "\n");
+}
+
+TEST(usage, help_names_every_command_and_fits_the_screen) {
+  const ended process = run({"--help"});
+  EXPECT_EQ(process.exit_code, 0);
+  for (const char* name : {"epoch", "inspect", "show", "pack", "make-photos"})
+    EXPECT_THAT(process.out, HasSubstr(name));
+  for (const std::string& line : lines_of(process.out)) EXPECT_THAT(line, SizeIs(Le(100U))) << line;
+  EXPECT_THAT(lines_of(process.out), SizeIs(Le(24U)));
+}
+
+TEST(usage, each_command_explains_itself_with_examples) {
+  for (const char* name : {"epoch", "inspect", "show", "pack", "make-photos"}) {
+    const ended process = run({name, "--help"});
+    EXPECT_EQ(process.exit_code, 0) << name;
+    EXPECT_THAT(process.out, HasSubstr(std::string("leat ") + name));
+    EXPECT_THAT(process.out, HasSubstr("Examples"));
+    for (const std::string& line : lines_of(process.out)) EXPECT_THAT(line, SizeIs(Le(110U))) << line;
+  }
+}
+
+TEST(usage, epoch_help_names_every_option_of_its_contract) {
+  const std::string help = run({"epoch", "--help"}).out;
+  for (const char* option :
+       {"--epochs",         "--batch-size", "--seed",   "--shuffle",    "--no-shuffle", "--drop-last",  "--limit",
+        "--transform",      "--size",       "--dtype",  "--layout",     "--threads",    "--io-threads", "--queue-depth",
+        "--host-bytes-max", "--reader",     "--direct", "--on-corrupt", "--journal",    "--digest",     "--batches",
+        "--rows",           "--npy",        "--plan",   "--json"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("\n  ") + option)) << option;
+  }
+}
+
+TEST(usage, nothing_asked_shows_the_help_and_is_a_usage_error) {
+  const ended process = run({});
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_EQ(process.out, "");
+  EXPECT_THAT(process.err, HasSubstr("epoch"));
+}
+
+struct mistake {
+  std::vector<std::string> arguments;
+  std::string start;  // of the one line on standard error
+  std::string part;   // somewhere in it
+};
+
+TEST(usage, mistakes_are_one_line_that_says_what_would_do) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  const std::vector<mistake> mistakes = {
+      {{"epcoh"}, "leat: unknown command 'epcoh'", "did you mean epoch?"},
+      {{"frobnicate"}, "leat: unknown command 'frobnicate'", "--help"},
+      {{"--frobnicate"}, "leat: unknown option '--frobnicate'", "--help"},
+      {{"epoch"}, "leat epoch: SOURCE", "`leat epoch --help`"},
+      {{"epoch", folder, "--batchsize", "3"}, "leat epoch: unknown option '--batchsize'", "did you mean --batch-size?"},
+      {{"epoch", folder, "--batch-size=0"}, "leat epoch: --batch-size '0'", "a whole number from 1 to"},
+      {{"epoch", folder, "--batch-size=-1"}, "leat epoch: --batch-size '-1'", "a whole number from 1 to"},
+      {{"epoch", folder, "--batch-size", "many"}, "leat epoch: --batch-size 'many'", "a whole number"},
+      {{"epoch", folder, "--seed", "18446744073709551616"}, "leat epoch: --seed", "a whole number"},
+      {{"epoch", folder, "--epochs", "0"}, "leat epoch: --epochs '0'", "from 1"},
+      {{"epoch", folder, "--limit", "0"}, "leat epoch: --limit '0'", "from 1"},
+      {{"epoch", folder, "--threads", "100000"}, "leat epoch: --threads '100000'", "to 1024"},
+      {{"epoch", folder, "--dtype", "f64"}, "leat epoch: --dtype 'f64'", "u8|f16|bf16|f32"},
+      {{"epoch", folder, "--layout", "chwn"}, "leat epoch: --layout", "nchw|nhwc"},
+      {{"epoch", folder, "--transform", "test"}, "leat epoch: --transform", "train|eval"},
+      {{"epoch", folder, "--reader", "mmap"}, "leat epoch: --reader", "auto|io_uring|preadv"},
+      {{"epoch", folder, "--direct", "yes"}, "leat epoch: --direct", "auto|on|off"},
+      {{"epoch", folder, "--on-corrupt", "ignore"}, "leat epoch: --on-corrupt", "raise|skip|substitute"},
+      {{"epoch", folder, "--host-bytes-max", "lots"}, "leat epoch: --host-bytes-max 'lots'", "512MiB"},
+      {{"epoch", folder, "--host-bytes-max"}, "leat epoch: --host-bytes-max", "`leat epoch --help`"},
+      {{"epoch", folder, "--shuffle", "--no-shuffle"}, "leat epoch: ", "--no-shuffle"},
+      {{"epoch", folder, "--rows"}, "leat epoch: --rows", "--batches"},
+      {{"epoch", folder, "--batches", "/dev/null", "--rows", "--digest", "off"}, "leat epoch: --rows", "--digest off"},
+      {{"show", folder}, "leat show: ", "--out"},
+      {{"show", folder, "-o", "sheet.gif"}, "leat show: -o 'sheet.gif'", ".html"},
+      {{"pack", folder}, "leat pack: ", "OUT"},
+      {{"make-photos"}, "leat make-photos: DIR", "--help"},
+  };
+  for (const mistake& each : mistakes) {
+    std::string line;
+    for (const std::string& word : each.arguments) line += word + " ";
+    SCOPED_TRACE(line);
+    const ended process = run(each.arguments);
+    EXPECT_EQ(process.exit_code, 2);
+    EXPECT_EQ(process.out, "");
+    expect_one_line(process, each.start);
+    EXPECT_THAT(process.err, HasSubstr(each.part));
+  }
+}
+
+}  // namespace
+}  // namespace leat::testing
