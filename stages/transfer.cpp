@@ -13,8 +13,16 @@ void delayed_transfer::send(transfer_operation& operation) noexcept {
       sends_.push_back(&operation);
       return;
     }
+    ++firing_;
   }
+  fire(operation);
+}
+
+void delayed_transfer::fire(transfer_operation& operation) noexcept {
   operation.handed_over(operation);
+  const async::mutex_lock lock(mutex_);
+  --firing_;
+  fired_.notify_all();
 }
 
 void delayed_transfer::give_back(io::lease memory) noexcept {
@@ -22,7 +30,12 @@ void delayed_transfer::give_back(io::lease memory) noexcept {
   if (!open_) returns_.push_back(std::move(memory));
 }
 
-void delayed_transfer::drain() noexcept { release_all(); }
+// Also those that another thread is firing: what they tell goes away next.
+void delayed_transfer::drain() noexcept {
+  release_all();
+  const async::mutex_lock lock(mutex_);
+  while (firing_ != 0) fired_.wait(mutex_);
+}
 
 std::size_t delayed_transfer::sends_pending() const {
   const async::mutex_lock lock(mutex_);
@@ -41,8 +54,9 @@ bool delayed_transfer::fire_send(std::size_t index) {
     if (index >= sends_.size()) return false;
     fired = sends_[index];
     sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(index));
+    ++firing_;
   }
-  fired->handed_over(*fired);
+  fire(*fired);
   return true;
 }
 
@@ -65,8 +79,9 @@ void delayed_transfer::release_all() {
     open_ = true;
     sends.swap(sends_);
     returns.swap(returns_);
+    firing_ += sends.size();
   }
-  for (transfer_operation* operation : sends) operation->handed_over(*operation);
+  for (transfer_operation* operation : sends) fire(*operation);
 }
 
 }  // namespace leat::stages

@@ -67,7 +67,11 @@ class delayed_transfer final : public transfer {
   void release_all();
 
  private:
+  void fire(transfer_operation& operation) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+
   mutable async::mutex mutex_;
+  async::condition_variable fired_;
+  std::size_t firing_ ABSL_GUARDED_BY(mutex_) = 0;  // events that are telling the loader right now
   std::vector<transfer_operation*> sends_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::lease> returns_ ABSL_GUARDED_BY(mutex_);
   bool open_ ABSL_GUARDED_BY(mutex_) = false;

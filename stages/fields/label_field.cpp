@@ -17,40 +17,75 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace leat {
 namespace stages {
 namespace {
 
-// A number as it was written: integers stay exact.
+// A number as it was written: integers stay exact, and none is ever wrapped.
 struct number {
   bool integral = false;
-  std::int64_t whole = 0;
+  bool negative = false;
+  bool too_large = false;       // for any type we have
+  std::uint64_t magnitude = 0;  // of an integer
   double real = 0;
 };
 
+number number_from(std::int64_t whole) {
+  const auto bits = static_cast<std::uint64_t>(whole);
+  return {.integral = true,
+          .negative = whole < 0,
+          .magnitude = whole < 0 ? 0 - bits : bits,
+          .real = static_cast<double>(whole)};
+}
+
+number number_from(std::uint64_t whole) {
+  return {.integral = true, .magnitude = whole, .real = static_cast<double>(whole)};
+}
+
+// 3.0 is a whole number, however it is written; beyond 2^53 a double cannot tell.
+number number_from(double real) {
+  constexpr double exact_max = 9007199254740992.0;
+  if (std::trunc(real) == real && std::abs(real) <= exact_max) return number_from(static_cast<std::int64_t>(real));
+  return {.too_large = std::isfinite(real) && std::abs(real) > exact_max, .real = real};
+}
+
 bool parse(std::string_view text, number& out) {
+  const absl::string_view word = io::as_absl(text);
   std::int64_t whole = 0;
-  if (absl::SimpleAtoi(io::as_absl(text), &whole)) {
-    out = {true, whole, static_cast<double>(whole)};
-    return true;
-  }
+  std::uint64_t large = 0;
   double real = 0;
-  if (!absl::SimpleAtod(io::as_absl(text), &real)) return false;
-  out = {false, 0, real};
+  if (absl::SimpleAtoi(word, &whole)) {
+    out = number_from(whole);
+  } else if (absl::SimpleAtoi(word, &large)) {
+    out = number_from(large);
+  } else if (text.find_first_of("xX") == std::string_view::npos && absl::SimpleAtod(word, &real)) {
+    out = number_from(real);
+    // Infinity is a number where somebody wrote it, and an overflow where nobody did.
+    if (std::isinf(real) && text.find_first_of("iI") == std::string_view::npos) out.too_large = true;
+  } else {
+    return false;
+  }
   return true;
 }
 
+std::string does_not_fit(const number& value, dtype type) {
+  return io::str_cat(value.integral ? io::str_cat(value.negative ? "-" : "", value.magnitude) : io::str_cat(value.real),
+                     " does not fit the label's type, ", leat::name(type));
+}
+
 template <class Integer>
-std::optional<std::string> store_integer(const number& value, std::byte* to) {
-  const bool fits =
-      value.integral && value.whole >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min()) &&
-      (sizeof(Integer) == 8 || value.whole <= static_cast<std::int64_t>(std::numeric_limits<Integer>::max()));
-  if (!fits) {
-    return value.integral ? io::str_cat(value.whole, " does not fit the label's type")
-                          : io::str_cat(value.real, " is no whole number; take the label as f32 or f64");
+std::optional<std::string> store_integer(const number& value, dtype type, std::byte* to) {
+  if (!value.integral && !value.too_large) {
+    return io::str_cat(value.real, " is no whole number; take the label as f32 or f64");
   }
-  const auto stored = static_cast<Integer>(value.whole);
+  using limits = std::numeric_limits<Integer>;
+  const std::uint64_t most = value.negative
+                                 ? (std::is_signed_v<Integer> ? static_cast<std::uint64_t>(limits::max()) + 1 : 0)
+                                 : static_cast<std::uint64_t>(limits::max());
+  if (!value.integral || value.magnitude > most) return does_not_fit(value, type);
+  const auto stored = static_cast<Integer>(value.negative ? 0 - value.magnitude : value.magnitude);
   std::memcpy(to, &stored, sizeof stored);
   return std::nullopt;
 }
@@ -58,27 +93,30 @@ std::optional<std::string> store_integer(const number& value, std::byte* to) {
 std::optional<std::string> store(const number& value, dtype type, std::byte* to) {
   switch (type) {
     case dtype::u8:
-      return store_integer<std::uint8_t>(value, to);
+      return store_integer<std::uint8_t>(value, type, to);
     case dtype::i8:
-      return store_integer<std::int8_t>(value, to);
+      return store_integer<std::int8_t>(value, type, to);
     case dtype::u16:
-      return store_integer<std::uint16_t>(value, to);
+      return store_integer<std::uint16_t>(value, type, to);
     case dtype::i16:
-      return store_integer<std::int16_t>(value, to);
+      return store_integer<std::int16_t>(value, type, to);
     case dtype::u32:
-      return store_integer<std::uint32_t>(value, to);
+      return store_integer<std::uint32_t>(value, type, to);
     case dtype::i32:
-      return store_integer<std::int32_t>(value, to);
+      return store_integer<std::int32_t>(value, type, to);
     case dtype::u64:
-      return store_integer<std::uint64_t>(value, to);
+      return store_integer<std::uint64_t>(value, type, to);
     case dtype::i64:
-      return store_integer<std::int64_t>(value, to);
+      return store_integer<std::int64_t>(value, type, to);
     case dtype::f32: {
+      const bool overflow = std::isfinite(value.real) && std::abs(value.real) > std::numeric_limits<float>::max();
+      if (overflow || (std::isinf(value.real) && value.too_large)) return does_not_fit(value, type);
       const auto stored = static_cast<float>(value.real);
       std::memcpy(to, &stored, sizeof stored);
       return std::nullopt;
     }
     case dtype::f64:
+      if (std::isinf(value.real) && value.too_large) return does_not_fit(value, type);
       std::memcpy(to, &value.real, sizeof value.real);
       return std::nullopt;
     case dtype::f16:
@@ -119,7 +157,7 @@ class label_program final : public field_program {
     if (!input.present) {
       const auto value = column_ ? input.dataset->column(input.sample, *column_) : std::nullopt;
       if (!value) return corrupt("has no class, neither as a member nor as a column");
-      return finish(store({true, *value, static_cast<double>(*value)}, settings_.type, row));
+      return finish(store(number_from(*value), settings_.type, row));
     }
     const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
     return settings_.json_key.empty() ? decode_text(text, row) : decode_json(text, row);
@@ -168,11 +206,14 @@ class label_program final : public field_program {
     for (std::size_t i = 0; i < wanted; ++i) {
       const nlohmann::json& item = is_list ? member[i] : member;
       number value;
-      if (item.is_number_integer() || item.is_boolean()) {
-        const std::int64_t whole = item.is_boolean() ? (item.get<bool>() ? 1 : 0) : item.get<std::int64_t>();
-        value = {true, whole, static_cast<double>(whole)};
+      if (item.is_boolean()) {
+        value = number_from(std::int64_t{item.get<bool>()});
+      } else if (item.is_number_unsigned()) {
+        value = number_from(item.get<std::uint64_t>());
+      } else if (item.is_number_integer()) {
+        value = number_from(item.get<std::int64_t>());
       } else if (item.is_number_float()) {
-        value = {false, 0, item.get<double>()};
+        value = number_from(item.get<double>());
       } else {
         return corrupt(io::str_cat("member '", settings_.json_key, "' is ", item.type_name(), ", not a number"));
       }

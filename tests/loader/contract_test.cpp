@@ -521,8 +521,8 @@ TEST(transfers, are_drained_by_the_destructor) {
     std::atomic<bool> ended{false};
     std::optional<loader> train;
     train.emplace(fake, options, label_only());
-    std::thread device([&] {
-      while (!ended.load(std::memory_order_relaxed)) events->fire_send(random.below(3));
+    std::thread device([&, choice = testing::seeded_random(~seed)]() mutable {
+      while (!ended.load(std::memory_order_relaxed)) events->fire_send(choice.below(3));
     });
     trainer one(*train);
     for (std::uint64_t turns = random.below(50); turns > 0; --turns) std::this_thread::yield();

@@ -136,8 +136,9 @@ TEST(memory, is_not_allocated_per_sample_on_decode_threads_after_warm_up) {
                text("txt"), bytes("json"), probe.as_field("probe"));
   EXPECT_EQ(testing::run_epochs(train, 8).size(), 64U);
   EXPECT_GE(probe.looked_at(), 6U * 64 - 16);
-  // One for each batch, when its last sample tells the I/O thread; none for a sample.
-  EXPECT_LE(probe.allocations(), 6U * 8) << "for " << probe.looked_at() << " samples";
+  // One for each batch, when its last sample tells the I/O thread (each thread may bring one along from the epoch before);
+  // none for a sample.
+  EXPECT_LE(probe.allocations(), 6U * 8 + 2) << "for " << probe.looked_at() << " samples";
 }
 
 }  // namespace

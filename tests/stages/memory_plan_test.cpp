@@ -1,0 +1,105 @@
+#include "stages/memory_plan.hpp"
+
+#include "tests/support/seeds.hpp"
+
+#include <leat/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace leat::stages {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+memory_needs usual() {
+  return {.host_bytes_max = 512 * mib,
+          .batch_bytes = 38 * mib,
+          .read_bytes_max = 600'000,
+          .read_bytes_mean = 110'000,
+          .decode_threads = 8,
+          .scratch_bytes_per_thread = 4 * mib,
+          .prefetch_batches = 0,
+          .queue_depth = 64,
+          .batches_to_come = 0};
+}
+
+TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
+  testing::for_each_seed(500, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    memory_needs needs;
+    needs.host_bytes_max = (random() % 1024) * mib + random() % mib;
+    needs.batch_bytes = random() % (64 * mib);
+    needs.read_bytes_max = random() % (8 * mib);
+    needs.read_bytes_mean = needs.read_bytes_max / (1 + random() % 10);
+    needs.decode_threads = 1 + static_cast<std::uint32_t>(random() % 64);
+    needs.scratch_bytes_per_thread = random() % (4 * mib);
+    needs.prefetch_batches = static_cast<std::uint32_t>(random() % 10);
+    needs.queue_depth = 1 + static_cast<std::uint32_t>(random() % 128);
+    needs.batches_to_come = random() % 20;
+    try {
+      const memory_plan plan = divide_memory(needs);
+      EXPECT_LE(plan.read_bytes + plan.batch_bytes + plan.scratch_bytes, needs.host_bytes_max);
+      EXPECT_EQ(plan.shown.bytes_total, plan.read_bytes + plan.batch_bytes + plan.scratch_bytes);
+      std::size_t sum = 0;
+      for (const auto& line : plan.shown.lines) sum += line.bytes;
+      EXPECT_EQ(sum, plan.shown.bytes_total);
+      // The oldest batch can always go on: each pool holds the largest that may be asked of it.
+      EXPECT_GE(plan.batch_bytes / plan.batches, needs.batch_bytes);
+      EXPECT_GE(plan.read_bytes, needs.read_bytes_max);
+      EXPECT_GE(plan.scratch_bytes, needs.scratch_bytes_per_thread * needs.decode_threads);
+      EXPECT_GE(plan.batches, 1U);
+      EXPECT_LE(plan.batches, (needs.prefetch_batches != 0 ? needs.prefetch_batches : prefetch_default) + 1);
+      if (needs.batches_to_come != 0) EXPECT_LE(plan.batches, needs.batches_to_come);
+      EXPECT_EQ(plan.batches, plan.shown.batches);
+    } catch (const error& refused) {
+      ASSERT_EQ(refused.code(), errc::limit);
+      const std::string said = refused.what();
+      const std::size_t at = said.find('(', said.find("at least"));
+      ASSERT_NE(at, std::string::npos) << said;
+      needs.host_bytes_max = std::stoull(said.substr(at + 1));
+      EXPECT_EQ(divide_memory(needs).shown.host_bytes_least, needs.host_bytes_max);
+      --needs.host_bytes_max;
+      EXPECT_THROW(static_cast<void>(divide_memory(needs)), error);
+    }
+  });
+}
+
+TEST(memory_plan, gives_the_usual_loader_a_batch_with_the_consumer_and_some_ahead) {
+  const memory_plan plan = divide_memory(usual());
+  EXPECT_GE(plan.batches, 4U);
+  EXPECT_GE(plan.read_bytes, 64 * usual().read_bytes_mean);
+}
+
+TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
+  memory_needs needs = usual();
+  needs.batches_to_come = 2;
+  EXPECT_EQ(divide_memory(needs).batches, 2U);
+}
+
+TEST(memory_plan, is_a_table_that_names_its_holders) {
+  const std::string text = divide_memory(usual()).shown.to_string();
+  for (const char* const word : {"batches", "read buffers", "decode scratch", "in all", "512.0 MiB", "would do"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
+  }
+}
+
+TEST(memory_plan, refuses_naming_each_holder) {
+  memory_needs needs = usual();
+  needs.host_bytes_max = 16 * mib;
+  try {
+    static_cast<void>(divide_memory(needs));
+    FAIL() << "not refused";
+  } catch (const error& refused) {
+    const std::string said = refused.what();
+    for (const char* const word :
+         {"host_bytes_max", "16.0 MiB", "one batch", "38.0 MiB", "decoders of 8 threads", "smaller batch"}) {
+      EXPECT_NE(said.find(word), std::string::npos) << word << " in " << said;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat::stages

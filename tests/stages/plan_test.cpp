@@ -1,0 +1,195 @@
+#include "stages/plan.hpp"
+
+#include "stages/batch_layout.hpp"
+#include "stages/work.hpp"
+#include "tests/support/fake_dataset.hpp"
+
+#include <leat/field.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+using testing::fake_dataset;
+using testing::fake_layout;
+using testing::fake_sample;
+
+// Everything a plan needs, for one batch of all samples in their order.
+struct planned {
+  planned(const std::vector<fake_sample>& samples, const std::vector<field>& fields,
+          fake_layout layout_of_files = fake_layout::shards, bool substitutes = false)
+      : set(samples, {.layout = layout_of_files, .shards = 1, .disks = 1, .disk = {}}) {
+    std::vector<output_spec> outputs;
+    for (const field& each : fields) {
+      programs.push_back(each.model().bind(*set.get().model()));
+      outputs.insert(outputs.end(), programs.back()->outputs().begin(), programs.back()->outputs().end());
+    }
+    layout = std::make_unique<batch_layout>(outputs, static_cast<std::uint32_t>(samples.size()));
+    plan = std::make_unique<planner>(*set.get().model(), programs, *layout, substitutes);
+    for (std::uint64_t i = 0; i < samples.size(); ++i) batch.ids.push_back(i);
+    plan->plan_batch(batch);
+  }
+  fake_dataset set;
+  std::vector<std::unique_ptr<field_program>> programs;
+  std::unique_ptr<batch_layout> layout;
+  std::unique_ptr<planner> plan;
+  work batch;
+};
+
+fake_sample sample_of(std::vector<std::pair<std::string, std::size_t>> members) {
+  fake_sample made;
+  for (const auto& [name, bytes] : members) {
+    made.members.push_back({name, std::vector<std::byte>(bytes, std::byte{'1'})});
+  }
+  return made;
+}
+
+TEST(plan, reads_neighbours_of_one_sample_together) {
+  const planned p({sample_of({{"jpg", 5000}, {"cls", 3}, {"txt", 100}}), sample_of({{"jpg", 700}, {"cls", 2}})},
+                  {bytes("jpg"), label("cls")});
+  ASSERT_EQ(p.batch.reads_used, 2U);
+  for (std::uint32_t row = 0; row < 2; ++row) {
+    const read_slot& read = p.batch.reads[row];
+    EXPECT_EQ(read.offset, p.set.where(row, "jpg").offset);
+    EXPECT_EQ(read.offset + read.bytes, p.set.where(row, "cls").offset + p.set.where(row, "cls").stored_bytes);
+    ASSERT_EQ(read.parts.size(), 2U);
+    for (std::size_t part = 0; part < 2; ++part) {
+      const extent where = p.set.where(row, part == 0 ? "jpg" : "cls");
+      EXPECT_EQ(read.parts[part].row, row);
+      EXPECT_EQ(read.parts[part].program, part);
+      EXPECT_EQ(read.parts[part].offset, where.offset);
+      EXPECT_EQ(read.parts[part].bytes, where.stored_bytes);
+    }
+    EXPECT_EQ(p.batch.samples[row].reads_missing, 1U);
+    EXPECT_EQ(read.holder, row);
+    EXPECT_EQ(read.users, 1U);
+  }
+}
+
+TEST(plan, does_not_read_across_a_wide_gap_or_from_file_to_file) {
+  const planned wide({sample_of({{"jpg", 10}, {"between", planner::gap_bytes_max + 600}, {"cls", 1}})},
+                     {bytes("jpg"), label("cls")});
+  EXPECT_EQ(wide.batch.reads_used, 2U);
+  const planned narrow({sample_of({{"jpg", 10}, {"between", planner::gap_bytes_max - 2000}, {"cls", 1}})},
+                       {bytes("jpg"), label("cls")});
+  EXPECT_EQ(narrow.batch.reads_used, 1U);
+
+  const planned loose({sample_of({{"jpg", 10}, {"cls", 1}})}, {bytes("jpg"), label("cls")},
+                      fake_layout::file_per_member);
+  ASSERT_EQ(loose.batch.reads_used, 2U);
+  EXPECT_EQ(loose.batch.samples[0].reads_missing, 2U);
+  // One lease for both, held by the first.
+  EXPECT_EQ(loose.batch.reads[0].holder, 0U);
+  EXPECT_EQ(loose.batch.reads[1].holder, 0U);
+  EXPECT_EQ(loose.batch.reads[0].users, 2U);
+}
+
+TEST(plan, reads_only_what_some_field_wants) {
+  const planned p({sample_of({{"jpg", 10}, {"cls", 1}, {"txt", 100}})}, {label("cls")});
+  ASSERT_EQ(p.batch.reads_used, 1U);
+  EXPECT_EQ(p.batch.reads[0].bytes, 1U);
+  ASSERT_EQ(p.plan->wanted().size(), 1U);
+}
+
+TEST(plan, reads_a_member_that_two_fields_want_once) {
+  const planned p({sample_of({{"jpg", 50}, {"png", 60}})}, {image("jpg").resize(4, 4), bytes("png")});
+  EXPECT_EQ(p.batch.reads_used, 1U);
+  const planned same({sample_of({{"jpg", 50}})}, {image("jpg").resize(4, 4)});
+  ASSERT_EQ(same.batch.reads_used, 1U);
+  EXPECT_EQ(same.batch.reads[0].parts.size(), 1U);
+}
+
+TEST(plan, takes_the_first_field_that_the_sample_has) {
+  planned p({sample_of({{"jpg", 50}}), sample_of({{"png", 60}}), sample_of({{"png", 60}, {"jpg", 50}})},
+            {image("jpg").resize(4, 4)});
+  const auto& model = *p.set.get().model();
+  const auto chosen = [&](std::size_t row) { return model.fields()[p.batch.chosen[row]].name; };
+  EXPECT_EQ(chosen(0), "jpg");
+  EXPECT_EQ(chosen(1), "png");
+  EXPECT_EQ(chosen(2), "jpg");
+}
+
+TEST(plan, reads_nothing_for_members_without_bytes) {
+  const planned p({sample_of({{"txt", 0}})}, {text("txt")});
+  EXPECT_EQ(p.batch.reads_used, 0U);
+  EXPECT_FALSE(p.batch.samples[0].corrupt);
+  EXPECT_NE(p.batch.chosen[0], work::no_field);
+}
+
+TEST(plan, marks_a_sample_without_a_field_and_names_what_it_has) {
+  const planned p({sample_of({{"jpg", 10}, {"cls", 1}}), sample_of({{"jpg", 10}, {"txt", 5}}), fake_sample{}},
+                  {bytes("jpg"), label("cls")});
+  EXPECT_FALSE(p.batch.samples[0].corrupt);
+  EXPECT_TRUE(p.batch.samples[1].corrupt);
+  EXPECT_EQ(p.batch.samples[1].reason, "no field 'cls' in this sample; it has jpg, txt");
+  EXPECT_TRUE(p.batch.samples[1].reads.empty());
+  EXPECT_TRUE(p.batch.samples[2].corrupt);
+  EXPECT_EQ(p.batch.samples[2].reason, "no field 'jpg' in this sample; it has none");
+}
+
+TEST(plan, marks_a_known_defect_and_reads_nothing_for_it) {
+  fake_sample hurt = sample_of({{"cls", 1}});
+  hurt.defect = "the shard ends inside it";
+  const planned p({sample_of({{"cls", 1}}), hurt}, {label("cls")});
+  EXPECT_EQ(p.batch.reads_used, 1U);
+  EXPECT_TRUE(p.batch.samples[1].corrupt);
+  EXPECT_EQ(p.batch.samples[1].reason, "the shard ends inside it");
+}
+
+TEST(plan, needs_no_member_where_the_dataset_knows_the_class) {
+  fake_sample knows = sample_of({{"jpg", 10}});
+  knows.cls_column = 7;
+  const planned p({knows, sample_of({{"jpg", 10}, {"cls", 1}})}, {label("cls")});
+  EXPECT_FALSE(p.batch.samples[0].corrupt);
+  EXPECT_EQ(p.batch.chosen[0], work::no_field);
+  EXPECT_TRUE(p.batch.samples[0].reads.empty());
+  EXPECT_EQ(p.batch.samples[1].reads.size(), 1U);
+}
+
+TEST(plan, gives_ragged_rows_the_room_of_their_extents_one_behind_the_other) {
+  const planned p({sample_of({{"txt", 300}, {"json", 5}}), sample_of({{"txt", 0}, {"json", 7}}),
+                   sample_of({{"txt", 20}, {"json", 0}})},
+                  {text("txt"), bytes("json")});
+  ASSERT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{320, 12}));
+  EXPECT_EQ(p.batch.ragged_offset[0], p.layout->fixed_bytes());
+  EXPECT_EQ(p.batch.ragged_offset[1], p.layout->fixed_bytes() + align_tensor(320));
+  EXPECT_EQ(p.batch.samples[0].ragged_offset[0], 0U);
+  EXPECT_EQ(p.batch.samples[1].ragged_offset[0], 300U);
+  EXPECT_EQ(p.batch.samples[2].ragged_offset[0], 300U);
+  EXPECT_EQ(p.batch.samples[2].ragged_offset[1], 12U);
+  EXPECT_EQ(p.batch.samples[2].ragged_capacity[0], 20U);
+}
+
+TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
+  planned p({sample_of({{"txt", 300}}), sample_of({{"txt", 0}}), sample_of({{"json", 1}})}, {text("txt")},
+            fake_layout::shards, true);
+  EXPECT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{900}));
+  EXPECT_TRUE(p.batch.samples[2].corrupt);
+  p.plan->plan_substitute(p.batch, 2, 0);
+  EXPECT_FALSE(p.batch.samples[2].corrupt);
+  EXPECT_EQ(p.batch.samples[2].sample, 0U);
+  EXPECT_EQ(p.batch.samples[2].planned, 2U);
+  ASSERT_EQ(p.batch.samples[2].reads.size(), 1U);
+  EXPECT_EQ(p.batch.reads[p.batch.samples[2].reads[0]].parts[0].row, 2U);
+}
+
+TEST(plan, can_be_made_again_in_the_same_place_for_another_batch) {
+  planned p({sample_of({{"cls", 1}}), sample_of({{"cls", 2}}), sample_of({{"txt", 1}})}, {label("cls")});
+  EXPECT_EQ(p.batch.reads_used, 2U);
+  p.batch.ids = {1};
+  p.plan->plan_batch(p.batch);
+  EXPECT_EQ(p.batch.rows, 1U);
+  EXPECT_EQ(p.batch.reads_used, 1U);
+  EXPECT_EQ(p.batch.reads[0].bytes, 2U);
+  EXPECT_EQ(p.batch.reads[0].users, 1U);
+  EXPECT_EQ(p.batch.samples[0].planned, 1U);
+}
+
+}  // namespace
+}  // namespace leat::stages
