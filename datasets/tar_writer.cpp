@@ -45,7 +45,7 @@ std::optional<std::size_t> ustar_split(std::string_view name) {
 }
 
 void put(header_block& block, std::size_t offset, std::string_view text) {
-  std::memcpy(block.data() + offset, text.data(), text.size());
+  std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
 // Octal digits and a NUL, as the field is long.
