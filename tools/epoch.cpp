@@ -24,12 +24,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
+#include <exception>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -206,7 +210,55 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
   if (outputs.lines) outputs.lines->close();
 }
 
-void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report) {
+/// A loader that the interruption stops.
+struct running_loader {
+  running_loader(const dataset& samples, const epoch_arguments& arguments, const chosen_fields& fields,
+                 interruption& stop)
+      : train(samples, options_of(arguments), fields.all), stopping(stop.token(), stopper{&train}) {}
+
+  struct stopper {
+    loader* train;
+    void operator()() const { train->stop(); }
+  };
+  loader train;
+  std::stop_callback<stopper> stopping;  // Last: it waits for a stop() that is under way.
+};
+
+/// Says what a process that has been told to stop is waiting for, if it has to wait at all.
+class late_notice {
+ public:
+  explicit late_notice(const loader& train) {
+    thread_ = std::thread([this, &train] {
+      std::unique_lock lock(mutex_);
+      if (ended_changed_.wait_for(lock, patience, [this] { return ended_; })) return;
+      complain("epoch",
+               io::str_cat("waiting for ", counted(train.stats().reads_in_flight, "read", "reads"),
+                           " that the kernel does not let go of (a dead mount?); Ctrl-C once more ends it now"));
+    });
+  }
+  late_notice(const late_notice&) = delete;
+  late_notice& operator=(const late_notice&) = delete;
+  ~late_notice() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    ended_changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  static constexpr std::chrono::seconds patience{1};
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+// Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
+// that the kernel holds.
+void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
+                std::optional<running_loader>& running) {
   const clock::time_point opening = clock::now();
   const dataset samples = open_sources(arguments.sources, stop, [&] {
     report.interrupted = true;
@@ -219,7 +271,8 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
 
   report.open_seconds = seconds_since(opening);
   const clock::time_point began = clock::now();
-  loader train(samples, options_of(arguments), fields.all);
+  running.emplace(samples, arguments, fields, stop);
+  loader& train = running->train;
   report.planned_in_all =
       std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, samples.size()) * arguments.epochs;
   if (arguments.plan) {
@@ -232,7 +285,6 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     report.seconds = seconds_since(began);
     report.stats = train.stats();
   };
-  const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
   try {
     load(train, arguments, outputs, report);
   } catch (...) {
@@ -247,14 +299,14 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
   check(arguments);
   epoch_report report;
   report.host_bytes_max = arguments.host_bytes_max;
+  std::optional<running_loader> running;
   std::exception_ptr failure;
   try {
-    run_loader(arguments, stop, report);
+    run_loader(arguments, stop, report, running);
   } catch (const error& problem) {
     report.interrupted = stop.requested() && problem.code() == errc::cancelled;
     if (!report.interrupted) {
-      // Nothing was run: what there is to say is the error.
-      if (problem.code() == errc::usage) throw;
+      if (problem.code() == errc::usage) throw;  // Nothing was run: what there is to say is the error.
       report.failure = problem.what();
       failure = std::current_exception();
     }
@@ -268,15 +320,21 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
   } else if (failure == nullptr || report.stats.batches > 0) {
     print(report.as_text(terminal::of(stdout)));
   }
+  if (report.interrupted) {
+    complain("epoch", io::str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",
+                                  counted(report.planned_in_all, "sample", "samples")));
+    if (running) {
+      const late_notice notice(running->train);
+      running->train.stop();
+    }
+    return stop.exit_code();
+  }
   if (failure != nullptr) std::rethrow_exception(failure);
-  if (!report.interrupted) return exit_done;
-  complain("epoch", io::str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",
-                                counted(report.planned_in_all, "sample", "samples")));
-  return stop.exit_code();
+  return exit_done;
 }
 
 void add_options(CLI::App& app, epoch_arguments& arguments) {
-  add_sources(app, arguments.sources);
+  add_sources(app, arguments.sources)->group("What to load");
 
   app.option_defaults()->group("What a batch holds");
   add_order_options(app, arguments.order);
@@ -321,6 +379,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
 void add_epoch(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<epoch_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("epoch", "load one epoch and say how fast it went");
+  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_options(app, *arguments);
   app.footer(
       "  leat epoch photos\n"

@@ -372,6 +372,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
 void add_inspect(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<inspect_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("inspect", "say what is in a source: samples, fields, sizes, classes, damage");
+  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_sources(app, arguments->sources);
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
   app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");

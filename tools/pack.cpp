@@ -118,6 +118,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
 void add_pack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards");
+  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE... OUT", arguments->paths,
                  "OUT: a brace list ('p-{000000..000003}.tar': so many shards, as even as can be), or a pattern "
                  "('p-%06d.tar': as many as it takes)")

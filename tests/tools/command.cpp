@@ -13,12 +13,14 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace leat::testing {
 namespace {
@@ -107,8 +109,19 @@ command::~command() {
 
 void command::signal(int number) const { ASSERT_EQ(::kill(pid_, number), 0) << "no such process any more"; }
 
+void command::read_until(const std::string& text) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (read_.find(text) == std::string::npos) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "'" << text << "' did not come; this did:\n" << read_;
+    pollfd file{out_, POLLIN, 0};
+    if (::poll(&file, 1, 1000) <= 0) continue;
+    ASSERT_TRUE(read_some(out_, read_)) << "the output ended without '" << text << "':\n" << read_;
+  }
+}
+
 ended command::wait() {
   ended result;
+  result.out = std::move(read_);
   bool out_open = true;
   bool err_open = err_ >= 0;
   while (out_open || err_open) {

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <sys/types.h>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -33,6 +32,8 @@ class command {
   ~command();
 
   void signal(int number) const;
+  /// Reads its output until this text has come, or fails the test after a minute.
+  void read_until(const std::string& text);
   /// Reads to the end of its output and reaps it.
   ended wait();
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
@@ -41,6 +42,7 @@ class command {
   pid_t pid_ = -1;
   int out_ = -1;
   int err_ = -1;
+  std::string read_;  // of its output, before wait()
 };
 
 /// command(...).wait().

@@ -304,10 +304,9 @@ TEST(epoch, ends_with_a_table_for_people_and_shows_no_bar_off_a_terminal) {
 
 TEST(epoch, shows_a_bar_on_a_terminal_and_leaves_none_behind) {
   const photo_folder photos;
-  // Long enough to be drawn a few times, whatever the machine: it goes on until it was.
   command process(epoch(photos, {"--epochs", "100000", "--digest", "off"}), command::streams::terminal,
                   {"TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL="});
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // Not to win a race: to give the bar time to be seen.
+  process.read_until("eta ");
   process.signal(SIGINT);
   const ended seen = process.wait();
   EXPECT_EQ(seen.exit_code, 130);

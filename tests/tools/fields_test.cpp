@@ -1,0 +1,141 @@
+// Which fields the command makes of what a source has.
+#include "tools/fields.hpp"
+
+#include "tests/support/photos.hpp"
+#include "tests/support/tar_writer.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using tools::chosen_fields;
+using tools::fields_of;
+
+using members = std::vector<std::pair<std::string, std::string>>;
+
+/// A shard of these members.
+class shard {
+ public:
+  explicit shard(const members& contents) {
+    tar_writer writer;
+    for (const auto& [name, text] : contents) writer.add_file(name, text);
+    const std::vector<std::byte> archive = writer.finish();
+    std::ofstream file(path(), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(archive.data()), static_cast<std::streamsize>(archive.size()));
+  }
+  [[nodiscard]] std::string path() const { return (directory_.path() / "shard.tar").string(); }
+
+  /// The first batch line of an epoch over it, in its order.
+  [[nodiscard]] json first_batch() const {
+    const std::string lines = (directory_.path() / "batches").string();
+    const ended process = run({"epoch", path(), "--no-shuffle", "--size", "32", "--batches", lines});
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return json::parse(lines_of(text_of(lines)).at(0));
+  }
+
+ private:
+  temporary_directory directory_;
+};
+
+std::string jpeg(std::uint64_t seed) {
+  const std::vector<std::uint8_t> file = photo_jpeg(seed, 40, 30);
+  return {file.begin(), file.end()};
+}
+
+std::vector<std::string> names_of(const chosen_fields& fields) {
+  std::vector<std::string> names;
+  for (const field& each : fields.all) names.push_back(each.name());
+  return names;
+}
+
+TEST(fields, a_folder_of_classes_has_a_picture_and_a_class) {
+  const photo_folder photos;
+  const chosen_fields fields = fields_of(open(photos.path().string()), {});
+  EXPECT_THAT(names_of(fields), ElementsAre("jpg", "cls"));
+  EXPECT_THAT(fields.labels, ElementsAre("cls"));
+}
+
+TEST(fields, a_flat_folder_has_no_labels_and_its_lines_say_so) {
+  const temporary_directory directory;
+  for (const int i : {1, 2, 3})
+    std::ofstream(directory.path() / (std::to_string(i) + ".jpg"), std::ios::binary)
+        << jpeg(static_cast<std::uint64_t>(i));
+  const chosen_fields fields = fields_of(open(directory.path().string()), {});
+  EXPECT_THAT(names_of(fields), ElementsAre("jpg"));
+  EXPECT_THAT(fields.labels, IsEmpty());
+  const temporary_directory elsewhere;
+  const std::string lines = (elsewhere.path() / "batches").string();
+  ASSERT_EQ(run({"epoch", directory.path().string(), "--size", "32", "--batches", lines}).exit_code, 0);
+  EXPECT_EQ(json::parse(lines_of(text_of(lines)).at(0)).at("labels"), json::array());
+}
+
+TEST(fields, a_shard_without_pictures_is_served_by_the_same_command) {
+  const shard source({{"a.txt", "first"}, {"a.json", "{}"}, {"b.txt", "second"}, {"b.json", "{\"x\": 1}"}});
+  EXPECT_THAT(names_of(fields_of(open(source.path()), {})), ElementsAre("txt", "json"));
+  EXPECT_EQ(source.first_batch().at("ids"), json::array({0, 1}));
+  const json result = run({"epoch", source.path(), "--json"}).json();
+  EXPECT_EQ(result.at("samples"), 2);
+}
+
+TEST(fields, samples_of_mixed_picture_formats_share_one_field) {
+  const shard source({{"a.jpg", jpeg(1)}, {"a.cls", "4"}, {"b.jpeg", jpeg(2)}, {"b.cls", "5"}});
+  EXPECT_THAT(names_of(fields_of(open(source.path()), {})), ElementsAre("jpg", "cls"));
+  EXPECT_EQ(source.first_batch().at("labels"), json::array({4, 5}));
+}
+
+TEST(fields, two_pictures_of_a_sample_are_two_fields) {
+  const shard source({{"a.jpg", jpeg(1)}, {"a.png", jpeg(2)}, {"a.seg.png", jpeg(3)}});
+  EXPECT_THAT(names_of(fields_of(open(source.path()), {})), ElementsAre("jpg", "png", "seg.png"));
+  EXPECT_EQ(source.first_batch().at("ids"), json::array({0}));
+}
+
+TEST(fields, labels_are_integers_floats_or_vectors_as_the_first_sample_has_them) {
+  EXPECT_EQ(shard({{"a.cls", "3\n"}, {"b.cls", "-1"}}).first_batch().at("labels"), json::array({3, -1}));
+  EXPECT_EQ(shard({{"a.cls", "0.5"}, {"b.cls", "2"}}).first_batch().at("labels"), json::array({0.5, 2.0}));
+  EXPECT_EQ(shard({{"a.cls", "1 2.5 3"}, {"b.cls", "4,5,6"}}).first_batch().at("labels"),
+            json::parse("[[1.0, 2.5, 3.0], [4.0, 5.0, 6.0]]"));
+}
+
+TEST(fields, cls_is_the_label_of_the_lines_whatever_comes_first) {
+  EXPECT_EQ(shard({{"a.id", "77"}, {"a.cls", "3"}}).first_batch().at("labels"), json::array({3}));
+}
+
+TEST(fields, u8_is_the_pixel_and_floats_are_normalised) {
+  const photo_folder photos;
+  tools::picture_options options;
+  EXPECT_TRUE(fields_of(open(photos.path().string()), options).pictures.at(0).get().statistics.has_value());
+  options.type = dtype::u8;
+  EXPECT_FALSE(fields_of(open(photos.path().string()), options).pictures.at(0).get().statistics.has_value());
+}
+
+TEST(fields, eval_resizes_in_proportion_to_256_for_224) {
+  const photo_folder photos;
+  tools::picture_options options;
+  options.train = false;
+  for (const auto& [size, side] : {std::pair{224U, 256}, std::pair{112U, 128}, std::pair{299U, 342}}) {
+    options.size = size;
+    const image::settings settings = fields_of(open(photos.path().string()), options).pictures.at(0).get();
+    ASSERT_EQ(settings.steps.size(), 2U);
+    EXPECT_EQ(std::get<transforms::resize>(settings.steps[0]).shorter_side, side);
+    EXPECT_EQ(std::get<transforms::center_crop>(settings.steps[1]).width, static_cast<int>(size));
+  }
+}
+
+}  // namespace
+}  // namespace leat::testing
