@@ -118,9 +118,11 @@ void on_message(j_common_ptr cinfo, int level) {
     case JWRN_MUST_RESYNC:  // What follows may have been put in the wrong place.
       leave(f, stages::outcome_kind::corrupt);
     case JWRN_JPEG_EOF:
-      // One scan: it comes already when bits are fetched ahead, and JWRN_HIT_MARKER follows if one was really missing.
-      // Several: those that never came are not missed by anybody else.
-      if (f.in_headers || jpeg_has_multiple_scans(&f.cinfo) != FALSE) leave(f, stages::outcome_kind::corrupt);
+      // One Huffman scan: it comes already when bits are fetched ahead, and JWRN_HIT_MARKER follows if one was missing.
+      // Several scans: those that never came are missed by nobody else. Arithmetic coding: reads zeros without a word.
+      if (f.in_headers || f.cinfo.arith_code != FALSE || jpeg_has_multiple_scans(&f.cinfo) != FALSE) {
+        leave(f, stages::outcome_kind::corrupt);
+      }
       return;
     default:  // extraneous bytes, an unknown JFIF version, odd progression parameters
       return;

@@ -175,7 +175,7 @@ scratch_arena::scratch_arena(scratch_budget& budget) : budget_(budget) {
 scratch_arena::~scratch_arena() {
   budget_.leave(*this);  // After this nobody takes from us any more.
   assert(phase_.load() == phase::idle);
-  ASAN_UNPOISON_MEMORY_REGION(memory_, mapped_);
+  ASAN_UNPOISON_MEMORY_REGION(memory_, held_);
   munmap(memory_, mapped_);
 }
 
@@ -230,6 +230,7 @@ bool scratch_arena::commit(std::size_t bytes) noexcept {
 void scratch_arena::shrink() noexcept {
   const std::size_t above = held_ - base_bytes;
   if (above == 0) return;
+  ASAN_UNPOISON_MEMORY_REGION(memory_ + base_bytes, above);
   madvise(memory_ + base_bytes, above, MADV_DONTNEED);
   mprotect(memory_ + base_bytes, above, PROT_NONE);
   held_ = base_bytes;
