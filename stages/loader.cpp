@@ -130,13 +130,15 @@ class loader::machine final : public line_events {
 
   void next(next_completion done) {
     if (forked_.in_child()) {
-      done.complete(std::make_exception_ptr(error(errc::usage,
-                                                  "this loader was made before fork(): its threads stayed in the "
-                                                  "parent; make one after fork()")),
-                    std::nullopt);
+      done.complete(std::make_exception_ptr(used_in_child()), std::nullopt);
       return;
     }
     delivery_.next(std::move(done));
+  }
+
+  [[nodiscard]] static error used_in_child() {
+    return {errc::usage,
+            "this loader was made before fork(): its threads stayed in the parent; make one after fork()"};
   }
 
   void stop() noexcept;
@@ -613,7 +615,11 @@ loader::~loader() {
 }
 
 void loader::start_next(next_completion done) { machine_->next(std::move(done)); }
-std::optional<batch> loader::next_blocking() { return next(asio::use_future).get(); }
+std::optional<batch> loader::next_blocking() {
+  // Said here: in a child of fork() the system executor, on which futures complete, has lost its threads too.
+  if (machine_->in_child()) throw machine::used_in_child();
+  return next(asio::use_future).get();
+}
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
 loader_stats loader::stats() const { return machine_->stats(); }

@@ -19,6 +19,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -642,6 +645,53 @@ TEST(budget, that_is_too_small_is_refused_with_the_least_that_does) {
       EXPECT_EQ(run.batches, expected);
     }
   }
+}
+
+// --- fork -------------------------------------------------------------------------------------------------------------
+
+TEST(fork, leaves_the_child_a_clear_error_and_the_parent_its_loader) {
+  watchdog dog("fork");
+  const fake_dataset fake(labels(64));
+  const auto expected = expected_of(fake, small_options());
+  std::optional<loader> train;
+  train.emplace(fake, small_options(), label_only());
+  std::vector<seen_batch> seen;
+  seen.push_back(testing::look_at(*train->next_blocking()));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20);  // A hang ends in a signal, which the parent sees.
+    const auto refused = [](const std::exception_ptr& failure) {
+      try {
+        std::rethrow_exception(failure);
+      } catch (const error& usage) {
+        return usage.code() == errc::usage && std::string(usage.what()).find("fork()") != std::string::npos;
+      } catch (...) {
+        return false;
+      }
+    };
+    int wrong = 0;
+    try {
+      static_cast<void>(train->next_blocking());
+      wrong |= 1;
+    } catch (...) {
+      if (!refused(std::current_exception())) wrong |= 2;
+    }
+    {
+      trainer one(*train);
+      const auto asked = one.ask_and_wait();
+      if (!asked->completed || !refused(asked->failure)) wrong |= 4;
+    }
+    train->stop();
+    train.reset();
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  while (auto got = train->next_blocking()) seen.push_back(testing::look_at(*got));
+  EXPECT_EQ(seen, (std::vector<seen_batch>(expected.begin(), expected.begin() + 8)));
 }
 
 // --- stop and the destructor ------------------------------------------------------------------------------------------
