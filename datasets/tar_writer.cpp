@@ -213,8 +213,11 @@ void tar_writer::append(std::span<const std::byte> bytes) {
 
 void tar_writer::append_zeros(std::uint64_t bytes) {
   constexpr std::array<std::byte, record_bytes> zeros{};
-  assert(bytes <= zeros.size());
-  append(std::span(zeros).first(bytes));
+  while (bytes > 0) {  // An archive's end can be two blocks and most of a record.
+    const std::size_t now = std::min<std::uint64_t>(bytes, zeros.size());
+    append(std::span(zeros).first(now));
+    bytes -= now;
+  }
 }
 
 void tar_writer::flush() {

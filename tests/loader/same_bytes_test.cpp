@@ -1,7 +1,9 @@
 // The project's central test: what must not change a byte. A table with one base and one column for everything that may
 // differ between two machines or two runs; later issues add columns.
+#include "datasets/pack.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/photos.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -210,6 +212,40 @@ TEST(same_bytes, under_any_mixture_of_columns) {
       if (failure.code() != errc::unsupported && failure.code() != errc::limit) throw;
     }
   });
+}
+
+// The same samples in the same order: a folder, its pack in any number of shards, and the pack of that.
+TEST(same_bytes, from_a_folder_and_from_its_pack) {
+  const testing::watchdog dog("folder or pack");
+  const testing::photo_folder photos;
+  const testing::temporary_directory directory;
+  const std::string here = directory.path().string();
+  const dataset folder = open_folder(photos.path().string());
+  const auto run_of = [](const dataset& samples, const reader_options& reader) {
+    loader_options options = testing::small_options();
+    options.batch_size = 5;
+    options.reader = reader;
+    return testing::run_all(samples, options,
+                            {image("jpg").random_resized_crop(32).random_flip().normalize(imagenet), label("cls")});
+  };
+  const seen_run expected = run_of(folder, {});
+  ASSERT_EQ(expected.batches.size(), 6U);
+
+  datasets::pack(folder, here + "/one.tar", {});
+  datasets::pack(folder, here + "/three-{0..2}.tar", {});
+  datasets::pack(folder, here + "/many-%03d.tar", {.samples_per_shard = 2});
+  datasets::pack(open_tar(here + "/three-{0..2}.tar"), here + "/again-{0..4}.tar", {});
+  for (const char* const shards : {"/one.tar", "/three-{0..2}.tar", "/many-*.tar", "/again-{0..4}.tar"}) {
+    const dataset packed = open_tar(here + shards);
+    for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+      for (const choice direct : {choice::automatic, choice::on, choice::off}) {
+        const seen_run got = run_of(packed, {.backend = backend, .direct = direct});
+        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
+        EXPECT_FALSE(got.failed) << got.message;
+        EXPECT_EQ(got.batches, expected.batches) << shards;
+      }
+    }
+  }
 }
 
 // And the other way round: what should change the bytes does.
