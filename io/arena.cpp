@@ -46,12 +46,17 @@ std::string why_no_huge_pages() {
   return "the kernel found no free huge pages (fragmented memory); try `echo 1 > /proc/sys/vm/compact_memory`";
 }
 
-/// AnonHugePages of what lies between `begin` and `end`. Our mappings stand between guard pages, so none of these
-/// areas reaches beyond.
-std::size_t huge_bytes_between(std::uintptr_t begin, std::uintptr_t end, std::ifstream& maps) {
+struct pages_found {
+  std::size_t bytes_resident = 0;
+  std::size_t bytes_huge = 0;
+};
+
+/// Rss and AnonHugePages of what lies between `begin` and `end`. Our mappings stand between guard pages, so none of
+/// these areas reaches beyond.
+pages_found pages_between(std::uintptr_t begin, std::uintptr_t end, std::ifstream& maps) {
   maps.clear();
   maps.seekg(0);
-  std::size_t bytes = 0;
+  pages_found found;
   bool inside = false;
   std::string line;
   while (std::getline(maps, line)) {
@@ -60,11 +65,13 @@ std::size_t huge_bytes_between(std::uintptr_t begin, std::uintptr_t end, std::if
     std::size_t kib = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx ", &area_begin, &area_end) == 2) {
       inside = area_begin >= begin && area_end <= end;
+    } else if (inside && std::sscanf(line.c_str(), "Rss: %zu kB", &kib) == 1) {
+      found.bytes_resident += kib * 1024;
     } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %zu kB", &kib) == 1) {
-      bytes += kib * 1024;
+      found.bytes_huge += kib * 1024;
     }
   }
-  return bytes;
+  return found;
 }
 
 }  // namespace
@@ -124,7 +131,7 @@ arena::region arena::reserve(std::size_t bytes) {
   return reserved;
 }
 
-void arena::populate(const region& whole, std::span<const std::byte> part) {
+void arena::populate(const region& whole, std::span<const std::byte> part, bool first_touch) {
   assert(!part.empty() && part.data() >= whole.bytes.data());
   const auto offset = static_cast<std::size_t>(part.data() - whole.bytes.data());
   const std::size_t first = offset / piece_bytes;
@@ -140,7 +147,7 @@ void arena::populate(const region& whole, std::span<const std::byte> part) {
       }
       if (!entry.now.compare_exchange_strong(now, state::populating, std::memory_order_acquire)) continue;
       try {
-        fault_in(entry.memory);
+        fault_in(entry.memory, first_touch);
       } catch (...) {
         entry.now.store(state::untouched, std::memory_order_release);
         entry.now.notify_all();
@@ -152,7 +159,11 @@ void arena::populate(const region& whole, std::span<const std::byte> part) {
   }
 }
 
-void arena::fault_in(std::span<std::byte> memory) {
+void arena::fault_in(std::span<std::byte> memory, bool first_touch) {
+  if (first_touch && !options_.pin && options_.pages != huge_pages::on) {
+    populated_.fetch_add(memory.size(), std::memory_order_relaxed);
+    return;
+  }
   int result = 0;
   do {
     result = ::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE);
@@ -169,8 +180,8 @@ void arena::fault_in(std::span<std::byte> memory) {
   if (options_.pages == huge_pages::on) {
     const page_report got = report();
     // The last piece of a region need not end on a huge page.
-    if (got.bytes_huge + memory.size() % huge_page_bytes < got.bytes_populated / huge_page_bytes * huge_page_bytes) {
-      throw error(errc::unsupported, str_cat("huge_pages = on, and of ", got.bytes_populated, " bytes only ",
+    if (got.bytes_huge + memory.size() % huge_page_bytes < got.bytes_resident / huge_page_bytes * huge_page_bytes) {
+      throw error(errc::unsupported, str_cat("huge_pages = on, and of ", got.bytes_resident, " bytes only ",
                                              got.bytes_huge, " are in huge pages: ", why_no_huge_pages()));
     }
   }
@@ -190,21 +201,22 @@ arena::page_report arena::report() const {
     mappings = mappings_;
   }
   page_report made;
-  made.bytes_populated = bytes_populated();
   std::ifstream maps("/proc/self/smaps");
   for (const mapping& mapped : mappings) {
     const auto begin = reinterpret_cast<std::uintptr_t>(mapped.begin);
-    made.bytes_huge += huge_bytes_between(begin, begin + mapped.bytes, maps);
+    const pages_found found = pages_between(begin, begin + mapped.bytes, maps);
+    made.bytes_resident += found.bytes_resident;
+    made.bytes_huge += found.bytes_huge;
   }
   if (options_.pages == huge_pages::off) {
     made.pages = {"off", "asked for"};
-  } else if (made.bytes_populated == 0) {
+  } else if (made.bytes_resident == 0) {
     made.pages = {"on", "asked for; no memory was needed yet"};
   } else if (made.bytes_huge == 0) {
     made.pages = {"off", why_no_huge_pages()};
-  } else if (made.bytes_huge + mappings.size() * huge_page_bytes < made.bytes_populated) {
+  } else if (made.bytes_huge + mappings.size() * huge_page_bytes < made.bytes_resident) {
     made.pages = {"partly",
-                  str_cat(made.bytes_huge >> 20, " of ", made.bytes_populated >> 20, " MiB: ", why_no_huge_pages())};
+                  str_cat(made.bytes_huge >> 20, " of ", made.bytes_resident >> 20, " MiB: ", why_no_huge_pages())};
   } else {
     made.pages = {"on", str_cat(made.bytes_huge >> 20, " MiB")};
   }

@@ -62,7 +62,9 @@ class arena {
 
   /// Makes sure that the pieces under `part` of a region are there: faulted in and pinned. Waits if another thread is
   /// doing it. Thread: any. Throws error{errc::limit} when the system has no memory, and what `pin` throws.
-  void populate(const region& whole, std::span<const std::byte> part);
+  ///   first_touch   leave the pages to whoever writes to them first, where nothing forbids it: not where they have to
+  ///                 be pinned, nor where huge pages have to be checked
+  void populate(const region& whole, std::span<const std::byte> part, bool first_touch = false);
 
   /// The number of the piece that `address`, in the region whose piece `some_piece` is, lies in.
   ///   known    an address in piece `some_piece`
@@ -83,13 +85,14 @@ class arena {
   [[nodiscard]] std::span<std::byte> piece(std::uint32_t number) const noexcept;
 
   [[nodiscard]] std::size_t bytes_max() const noexcept { return options_.bytes_max; }
+  /// Of pieces that were leased from.
   [[nodiscard]] std::size_t bytes_populated() const noexcept { return populated_.load(std::memory_order_relaxed); }
 
   /// What the kernel gave, looked up in /proc/self/smaps (milliseconds: for reports).
   struct page_report {
-    std::size_t bytes_populated = 0;
-    std::size_t bytes_huge = 0;
-    rung pages;  ///< "on", "partly", "off", and why
+    std::size_t bytes_resident = 0;
+    std::size_t bytes_huge = 0;  ///< of those
+    rung pages;                  ///< "on", "partly", "off", and why
   };
   [[nodiscard]] page_report report() const;
 
@@ -104,7 +107,7 @@ class arena {
     std::size_t bytes;  // with the guard pages on both sides
   };
 
-  void fault_in(std::span<std::byte> memory);
+  void fault_in(std::span<std::byte> memory, bool first_touch);
 
   const arena_options options_;
   const std::uint32_t pieces_max_;

@@ -124,6 +124,7 @@ class lease_pool::state final : public leat::detail::lease_home,
         region_(arena_->reserve(options.bytes_max)),
         bytes_max_(region_.bytes.size()),
         name_(std::move(options.name)),
+        first_touch_(options.first_touch),
         free_(bytes_max_) {}
   ~state() { unpoison(region_.bytes); }
 
@@ -243,7 +244,7 @@ class lease_pool::state final : public leat::detail::lease_home,
     unpoison(whole);
     lease made(whole.first(bytes), region_.first_piece + static_cast<std::uint32_t>(place / arena::piece_bytes),
                shared_from_this());
-    arena_->populate(region_, whole);  // a throw gives the lease back
+    arena_->populate(region_, whole, first_touch_);  // a throw gives the lease back
     return made;
   }
 
@@ -294,6 +295,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   const arena::region region_;
   const std::size_t bytes_max_;
   const std::string name_;
+  const bool first_touch_;
 
   mutable async::mutex mutex_;
   free_list free_ ABSL_GUARDED_BY(mutex_);

@@ -27,6 +27,9 @@ using leat::lease;
 struct lease_pool_options {
   std::size_t bytes_max = 0;
   std::string name = "memory";  ///< for messages: "read buffers", "batches"
+  /// Pages come with the first write to them, on the thread that writes; else with the lease, on the thread that
+  /// leases. See arena::populate().
+  bool first_touch = false;
 };
 
 /// Divides one region of an arena.

@@ -105,7 +105,8 @@ class loader::machine final : public line_events {
         transfer_(options_.transfer != nullptr ? options_.transfer : std::make_shared<host_transfer>()),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers"}),
-        batch_pool_(arena_, {.bytes_max = memory_.batch_bytes, .name = "batches"}),
+        // Faulted in by the decoders, row by row: the I/O thread, which leases a whole batch, has reads to look after.
+        batch_pool_(arena_, {.bytes_max = memory_.batch_bytes, .name = "batches", .first_touch = true}),
         io_(options_.reader, arena_),
         scratch_(memory_.scratch_bytes, options_.host_bytes_max),
         decoder_(dataset_, programs_, *layout_,

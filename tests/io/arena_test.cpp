@@ -72,14 +72,37 @@ TEST(arena, reports_the_huge_pages_it_got) {
   const arena::region region = memory.reserve(32_MiB);
   memory.populate(region, region.bytes);
   const arena::page_report got = memory.report();
-  EXPECT_EQ(got.bytes_populated, 32_MiB);
-  EXPECT_LE(got.bytes_huge, got.bytes_populated);
+  EXPECT_EQ(got.bytes_resident, 32_MiB);
+  EXPECT_LE(got.bytes_huge, got.bytes_resident);
   if (got.bytes_huge == 0) {
     EXPECT_EQ(got.pages.use, "off");
     EXPECT_FALSE(got.pages.why.empty());
     GTEST_SKIP() << "no huge pages here: " << got.pages.why;
   }
-  EXPECT_EQ(got.pages.use, got.bytes_huge == got.bytes_populated ? "on" : "partly");
+  EXPECT_EQ(got.pages.use, got.bytes_huge == got.bytes_resident ? "on" : "partly");
+}
+
+TEST(arena, leaves_pages_to_who_touches_them_first_where_it_may) {
+  arena memory({.bytes_max = 32_MiB});
+  const arena::region region = memory.reserve(32_MiB);
+  memory.populate(region, region.bytes, true);
+  EXPECT_EQ(memory.piece(0).size(), arena::piece_bytes);
+  EXPECT_EQ(memory.report().bytes_resident, 0U);
+  region.bytes[17_MiB] = std::byte{1};
+  const std::size_t touched = memory.report().bytes_resident;
+  EXPECT_GT(touched, 0U);
+  EXPECT_LE(touched, 2_MiB);
+}
+
+TEST(arena, faults_in_what_it_pins_whoever_touches_it_first) {
+  std::size_t resident_when_pinned = 0;
+  arena* self = nullptr;
+  arena memory({.bytes_max = 16_MiB,
+                .pin = [&](std::span<std::byte>) { resident_when_pinned = self->report().bytes_resident; }});
+  self = &memory;
+  const arena::region region = memory.reserve(16_MiB);
+  memory.populate(region, region.bytes, true);
+  EXPECT_EQ(resident_when_pinned, 16_MiB);
 }
 
 TEST(arena, takes_small_pages_when_told_to) {
