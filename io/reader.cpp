@@ -31,12 +31,6 @@ std::exception_ptr aborted() {
   return std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted));
 }
 std::exception_ptr stopped() { return std::make_exception_ptr(error(errc::cancelled, "the reader was stopped")); }
-std::exception_ptr forked() {
-  return std::make_exception_ptr(error(errc::usage,
-                                       "this reader was made before fork(): its threads stayed in the parent; make one "
-                                       "after fork()"));
-}
-
 io::arena_options arena_of(std::size_t bytes_max, choice huge_pages) {
   const io::huge_pages pages = huge_pages == choice::on    ? io::huge_pages::on
                                : huge_pages == choice::off ? io::huge_pages::off
@@ -59,8 +53,8 @@ class reader::machine {
       : timeout_s_(std::chrono::duration<double>(options.read_timeout).count()),
         arena_(std::make_shared<io::arena>(arena_of(lease_bytes_max, options.huge_pages))),
         pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory"}),
-        threads_(options, arena_),
-        lines_(threads_.size()) {
+        lines_(options.io_threads),
+        threads_(options, arena_) {
     for (std::uint32_t k = 0; k < threads_.size(); ++k) {
       lines_[k].owner = this;
       lines_[k].number = k;
@@ -72,7 +66,6 @@ class reader::machine {
 
   void open(std::string path, completion<void(std::exception_ptr, file)> done);
   void lease(std::size_t bytes, completion<void(std::exception_ptr, leat::lease)> done) {
-    if (in_child()) return done.complete(forked(), {});
     pool_.start(bytes, std::move(done));
   }
   void read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done);
@@ -178,8 +171,8 @@ class reader::machine {
   std::deque<known_file> files_ ABSL_GUARDED_BY(files_mutex_);  // they never move
   absl::flat_hash_map<std::string, std::uint32_t> numbers_ ABSL_GUARDED_BY(files_mutex_);
 
-  io::io_threads threads_;
   std::vector<line> lines_;
+  io::io_threads threads_;  // last: joined before anything they may still look at goes
   async::mutex stop_mutex_;
   bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
 };
@@ -210,7 +203,6 @@ io::source& reader::machine::source_of(known_file& what, const line& on) {
 }
 
 void reader::machine::open(std::string path, completion<void(std::exception_ptr, file)> done) {
-  if (in_child()) return done.complete(forked(), {});
   if (path.empty()) {
     return done.complete(std::make_exception_ptr(error(errc::usage, "an empty path names no file")), {});
   }
@@ -314,7 +306,6 @@ void reader::machine::give_back(batch& used) noexcept {
 }
 
 void reader::machine::read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done) {
-  if (in_child()) return done.complete(forked(), {});
   if (const std::string wrong = wrong_with(what); !wrong.empty()) {
     return done.complete(std::make_exception_ptr(error(errc::usage, "a read cannot be made: " + wrong)), {});
   }
@@ -331,7 +322,6 @@ void reader::machine::read(const request& what, completion<void(std::exception_p
 }
 
 void reader::machine::read(std::span<request> what, completion<void(std::exception_ptr)> done) {
-  if (in_child()) return done.complete(forked());
   for (std::size_t i = 0; i < what.size(); ++i) {
     if (const std::string wrong = wrong_with(what[i]); !wrong.empty()) {
       return done.complete(
@@ -493,6 +483,14 @@ reader::~reader() {
   // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with
   // the process.
   if (machine_ != nullptr && machine_->in_child()) static_cast<void>(machine_.release());
+}
+
+void reader::check_process() const {
+  // Thrown and not delivered: the executor to deliver it on may have lost its threads in the fork, too.
+  if (machine_->in_child()) {
+    throw error(errc::usage,
+                "this reader was made before fork(): its threads stayed in the parent; make one after fork()");
+  }
 }
 
 void reader::start_open(std::string path, completion<void(std::exception_ptr, file)> done) {

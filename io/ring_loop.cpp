@@ -203,6 +203,7 @@ class ring_loop final : public async::loop, public io_loop {
     const std::uint64_t one = 1;
     static_cast<void>(::write(wake_descriptor_, &one, sizeof(one)));
   }
+  void set_up(const ring_limits& limits);
   void park_wake();
   void sleep(bool awake);
   void on_completion(std::uint64_t user_data, int result);
@@ -354,10 +355,19 @@ ring_loop::ring_loop(io_context& context, const ring_limits& limits)
     : context_(context),
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())),
       depth_(std::min(context.options.queue_depth, depth_max)) {
+  try {
+    set_up(limits);
+  } catch (...) {
+    retire();
+    throw;
+  }
+}
+
+void ring_loop::set_up(const ring_limits& limits) {
   const unsigned descriptors = soft_limit_of_files();
   const unsigned files = std::max(1U, std::min(limits.files_max, descriptors));
-  const bool wants_buffers = context.options.registered_buffers != choice::off;
-  const unsigned buffers = wants_buffers ? std::min(context.memory->pieces_max(), arena::registered_pieces_max) : 0;
+  const bool wants_buffers = context_.options.registered_buffers != choice::off;
+  const unsigned buffers = wants_buffers ? std::min(context_.memory->pieces_max(), arena::registered_pieces_max) : 0;
   // Room for the reads and the opens of a turn; when it is full it is submitted early, which costs a call.
   const unsigned entries = std::max(256U, depth_ + opens_max);
   ring_.emplace(entries, limits.direct_descriptors ? files : 0, buffers);
@@ -379,7 +389,7 @@ ring_loop::ring_loop(io_context& context, const ring_limits& limits)
   if (!wants_buffers) {
     buffers_report_ = {"off", "asked for"};
   } else if (ring_->buffers() == 0) {
-    if (context.options.registered_buffers == choice::on) {
+    if (context_.options.registered_buffers == choice::on) {
       throw error(errc::unsupported, str_cat("registered_buffers = on: ", ring_->why_no_buffers()));
     }
     buffers_report_ = {"off", ring_->why_no_buffers()};

@@ -64,6 +64,8 @@ struct reader_options {
 /// Any completion token will do; handlers run on their associated executor. On the reader's own executor nothing hops
 /// between threads, which costs 7 us when idle: spawn there what does nothing but read.
 ///
+/// In a child of fork() every call throws error{errc::usage}, at once: the threads stayed in the parent.
+///
 /// Thread: any, but for the destructor. One batch of requests costs one hop to the I/O thread and one back, however
 /// many reads it has; nothing is allocated for a read.
 class reader {
@@ -116,6 +118,7 @@ class reader {
   ///   source         statx(2)
   template <class Token>
   auto open(std::string path, Token&& token) {
+    check_process();
     return asio::async_initiate<Token, void(std::exception_ptr, file)>(
         [](auto handler, reader* self, std::string where) {
           self->start_open(std::move(where), completion<void(std::exception_ptr, file)>(std::move(handler)));
@@ -128,6 +131,7 @@ class reader {
   ///   cancellation   total
   template <class Token>
   auto lease(std::size_t bytes, Token&& token) {
+    check_process();
     return asio::async_initiate<Token, void(std::exception_ptr, leat::lease)>(
         [](auto handler, reader* self, std::size_t wanted) {
           self->start_lease(wanted, completion<void(std::exception_ptr, leat::lease)>(std::move(handler)));
@@ -144,6 +148,7 @@ class reader {
   ///   source         io_uring_prep_read_fixed(3), preadv2(2)
   template <class Token>
   auto read(const file& from, std::uint64_t offset, std::uint64_t bytes, leat::lease& into, Token&& token) {
+    check_process();
     using signature = void(std::exception_ptr, std::span<const std::byte>);
     return asio::async_initiate<Token, signature>(
         [](auto handler, reader* self, request what) {
@@ -158,6 +163,7 @@ class reader {
   ///   cancellation   total, as above; those that had ended keep their data
   template <class Token>
   auto read(std::span<request> requests, Token&& token) {
+    check_process();
     return asio::async_initiate<Token, void(std::exception_ptr)>(
         [](auto handler, reader* self, std::span<request> what) {
           self->start_batch(what, completion<void(std::exception_ptr)>(std::move(handler)));
@@ -181,6 +187,7 @@ class reader {
   class machine;  // io/reader.cpp
 
  private:
+  void check_process() const;
   void start_open(std::string path, completion<void(std::exception_ptr, file)> done);
   void start_lease(std::size_t bytes, completion<void(std::exception_ptr, leat::lease)> done);
   void start_read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done);

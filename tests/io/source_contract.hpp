@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,6 +50,7 @@ struct source_maker {
   std::string name;
   std::function<std::unique_ptr<source_subject>(std::shared_ptr<io::arena>)> make;
 };
+inline std::ostream& operator<<(std::ostream& out, const source_maker& made) { return out << made.name; }
 [[nodiscard]] inline std::string name_of_maker(const ::testing::TestParamInfo<source_maker>& made) {
   return made.param.name;
 }
