@@ -83,6 +83,8 @@ constexpr int side = 24;  // pixels: a picture this small still shows what is in
 
 asio::awaitable<void> train(leat::loader& photos, std::size_t classes, unsigned epochs) {
   softmax_classifier model(3 * side * side, classes);
+  double first_loss = 0;
+  double last_loss = 0;
   for (unsigned epoch = 0; epoch < epochs; ++epoch) {
     const clock_type::time_point start = clock_type::now();
     clock_type::duration waited{};
@@ -99,11 +101,14 @@ asio::awaitable<void> train(leat::loader& photos, std::size_t classes, unsigned 
       rows += batch->valid_rows();
     }
     const double count = static_cast<double>(std::max<std::size_t>(rows, 1));
+    const double took_s = seconds(clock_type::now() - start);
+    last_loss = sum.loss / count;
+    if (epoch == 0) first_loss = last_loss;
     std::printf("epoch %2u: loss %6.3f, %5.1f %% right, %5.2f s, of which %4.1f %% waiting for data\n", epoch,
-                sum.loss / count, 100.0 * static_cast<double>(sum.right) / count, seconds(clock_type::now() - start),
-                100.0 * seconds(waited) / seconds(clock_type::now() - start));
+                last_loss, 100.0 * static_cast<double>(sum.right) / count, took_s, 100.0 * seconds(waited) / took_s);
     std::fflush(stdout);
   }
+  if (last_loss < first_loss) std::printf("the loss fell from %.3f to %.3f\n", first_loss, last_loss);
 }
 
 }  // namespace
