@@ -138,8 +138,7 @@ class loader::machine final : public line_events {
   }
 
   [[nodiscard]] static error used_in_child() {
-    return {errc::usage,
-            "this loader was made before fork(): its threads stayed in the parent; make one after fork()"};
+    return {errc::usage, "this loader was made before fork(): its threads stayed in the parent; make one after fork()"};
   }
 
   void stop() noexcept;
@@ -178,7 +177,7 @@ class loader::machine final : public line_events {
   [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
 
   // --- events -----------------------------------------------------------------------------------------------------
-  void ready(sample_slot& slot) noexcept override;
+  void ready(sample_slot& slot, std::size_t loop) noexcept override;
   void broken(std::exception_ptr why) noexcept override;
   static void sent(transfer_operation& operation) noexcept;
 
@@ -213,7 +212,6 @@ class loader::machine final : public line_events {
     async::job_list jobs;
     bool posted = false;
     machine* owner = nullptr;
-    std::uint32_t loop = 0;
   };
   std::vector<ready_jobs> ready_;
 
@@ -456,21 +454,21 @@ journal_entry loader::machine::describe(const work& batch, const sample_slot& sl
 
 // --- events ---------------------------------------------------------------------------------------------------------
 
-void loader::machine::ready(sample_slot& slot) noexcept {
-  ready_jobs& mine = ready_[slot.owner->sequence % ready_.size()];
+void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
+  ready_jobs& mine = ready_[loop];
   mine.jobs.push_back(slot);
   if (mine.posted) return;
   // Once per turn of the loop: what else becomes ready in this turn goes along.
   mine.posted = true;
   mine.owner = this;
-  mine.loop = static_cast<std::uint32_t>(&mine - ready_.data());
-  io_.loop(mine.loop).post(
-      [](void* argument) noexcept {
-        auto& flushed = *static_cast<ready_jobs*>(argument);
-        flushed.posted = false;
-        flushed.owner->decoders_.post(std::exchange(flushed.jobs, {}));
-      },
-      &mine);
+  io_.loop(static_cast<std::uint32_t>(loop))
+      .post(
+          [](void* argument) noexcept {
+            auto& flushed = *static_cast<ready_jobs*>(argument);
+            flushed.posted = false;
+            flushed.owner->decoders_.post(std::exchange(flushed.jobs, {}));
+          },
+          &mine);
 }
 
 void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {

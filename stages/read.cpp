@@ -59,6 +59,11 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
     for (const auto& description : dataset_.sources()) state.sources.push_back(description->connect(*loop));
     loops_.push_back(std::move(state));
   }
+  for (const auto& program : programs_) {
+    for (const std::uint16_t field : program->reads()) {
+      awaits_ = awaits_ || dataset_.origin(field) == datasets::field_origin::awaited;
+    }
+  }
 }
 
 reader_stage::~reader_stage() {
@@ -93,7 +98,7 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
     }
     slot.reads_missing += static_cast<std::uint32_t>(fetched.size());
     if (slot.reads_missing == 0) {
-      events_.ready(slot);
+      events_.ready(slot, 0);
       continue;
     }
     slot.fetched.resize(fetched.size());
@@ -148,13 +153,13 @@ void reader_stage::start(work& batch, std::vector<io::read_operation*>& operatio
   operations.clear();
 }
 
-void reader_stage::run_on(loop_state& loop, std::vector<io::read_operation*> operations, bool cancel) {
-  errand task{.sources = &loop.sources, .operations = std::move(operations), .cancel = cancel};
-  if (&loop == &loops_.front()) {
+void reader_stage::run_on(std::size_t loop, std::vector<io::read_operation*> operations, bool cancel) {
+  errand task{.sources = &loops_[loop].sources, .operations = std::move(operations), .cancel = cancel};
+  if (loop == 0) {
     task.run();
     return;
   }
-  loop.loop->post(
+  loops_[loop].loop->post(
       [](void* argument) noexcept {
         const std::unique_ptr<errand> posted(static_cast<errand*>(argument));
         posted->run();
@@ -172,7 +177,7 @@ void reader_stage::finished(read_slot& read) noexcept {
           read.data.subspan(part.offset - read.offset, part.bytes);
     }
   } else if (concerns_the_sample(read.failure)) {
-    const std::string reason = loop_of(batch).sources[read.source]->explain(read).what();
+    const std::string reason = loops_[loop_of(batch)].sources[read.source]->explain(read).what();
     for (const std::uint32_t row : read.rows) {
       batch.samples[row].corrupt = true;
       batch.samples[row].reason = reason;
@@ -180,12 +185,12 @@ void reader_stage::finished(read_slot& read) noexcept {
   } else if (read.failure == ECANCELED) {
     for (const std::uint32_t row : read.rows) batch.samples[row].corrupt = true;  // The run is over; nobody looks.
   } else {
-    events_.broken(std::make_exception_ptr(loop_of(batch).sources[read.source]->explain(read)));
+    events_.broken(std::make_exception_ptr(loops_[loop_of(batch)].sources[read.source]->explain(read)));
     for (const std::uint32_t row : read.rows) batch.samples[row].corrupt = true;
   }
   for (const std::uint32_t row : read.rows) {
     sample_slot& slot = batch.samples[row];
-    if (--slot.reads_missing == 0) events_.ready(slot);
+    if (--slot.reads_missing == 0) events_.ready(slot, loop_of(batch));
   }
   // Last: whoever waits for zero may take everything down.
   if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
@@ -211,7 +216,7 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
     slot.corrupt = true;
     slot.reason = problem.what();
   }
-  if (--slot.reads_missing == 0) events_.ready(slot);
+  if (--slot.reads_missing == 0) events_.ready(slot, 0);
 }
 
 void reader_stage::release(sample_slot& slot) noexcept {

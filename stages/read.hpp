@@ -61,11 +61,15 @@ class reader_stage {
     std::vector<std::unique_ptr<io::source>> sources;
   };
 
-  [[nodiscard]] loop_state& loop_of(const work& batch) noexcept { return loops_[batch.sequence % loops_.size()]; }
+  /// Batches are dealt out to the loops. Where coroutines fetch parts of a sample they do so on the first, and its reads
+  /// are there, too: what a sample still misses is counted on one thread.
+  [[nodiscard]] std::size_t loop_of(const work& batch) const noexcept {
+    return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % loops_.size());
+  }
   asio::awaitable<void> take_memory(work& batch, sample_slot& slot, std::size_t fetched_bytes,
                                     std::vector<io::read_operation*>& operations);
   void start(work& batch, std::vector<io::read_operation*>& operations);
-  void run_on(loop_state& loop, std::vector<io::read_operation*> operations, bool cancel);
+  void run_on(std::size_t loop, std::vector<io::read_operation*> operations, bool cancel);
   void finished(read_slot& read) noexcept;
   asio::awaitable<void> fetch(work& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
 
@@ -74,6 +78,7 @@ class reader_stage {
   std::vector<loop_state> loops_;
   io::lease_pool& pool_;
   line_events& events_;
+  bool awaits_ = false;     // some program's bytes may come from a coroutine
   bool cancelled_ = false;  // what is started from now on ends at once
   std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::uint64_t> reads_{0};

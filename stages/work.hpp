@@ -34,8 +34,8 @@ struct sample_slot;
 class line_events {
  public:
   /// All bytes of the sample are there, or it is known to be corrupt: it can be decoded.
-  /// Thread: that of the loop which reads for the sample's batch.
-  virtual void ready(sample_slot& slot) noexcept = 0;
+  ///   loop   the number of the I/O thread that this is called on
+  virtual void ready(sample_slot& slot, std::size_t loop) noexcept = 0;
   /// The environment failed: the run is over. Thread: any.
   virtual void broken(std::exception_ptr why) noexcept = 0;
 
