@@ -74,6 +74,15 @@ class concat_model final : public dataset_model {
     return at.of->class_numbers[static_cast<std::size_t>(*value)];
   }
 
+  std::uint64_t column_samples(std::size_t column) const override {
+    std::uint64_t samples = 0;
+    for (const joined& part : parts_) {
+      if (part.inner_column[column] < 0) continue;
+      samples += part.model->column_samples(static_cast<std::size_t>(part.inner_column[column]));
+    }
+    return samples;
+  }
+
   std::string name(std::uint64_t sample) const override {
     const place at = find(sample);
     return at.of->model->name(at.sample);

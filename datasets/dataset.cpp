@@ -82,12 +82,12 @@ std::uint64_t dataset::size() const noexcept { return model_->size(); }
 
 std::vector<field_info> dataset::fields() const {
   std::vector<field_info> all(model_->fields().begin(), model_->fields().end());
-  for (const std::string& name : model_->columns()) {
+  for (std::size_t number = 0; number < model_->columns().size(); ++number) {
     field_info column;
-    column.name = name;
+    column.name = model_->columns()[number];
     column.kind = field_kind::label;
     column.column = true;
-    column.samples = size();
+    column.samples = model_->column_samples(number);
     all.push_back(std::move(column));
   }
   return all;

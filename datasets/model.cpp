@@ -1,7 +1,5 @@
 #include "datasets/model.hpp"
 
-#include "io/text.hpp"
-
 #include <leat/error.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -30,6 +28,8 @@ asio::awaitable<std::vector<std::byte>> dataset_model::fetch(std::uint64_t, std:
 }
 
 std::optional<std::int64_t> dataset_model::column(std::uint64_t, std::size_t) const { return std::nullopt; }
+
+std::uint64_t dataset_model::column_samples(std::size_t) const { return size(); }
 
 const std::vector<std::string>& dataset_model::classes() const noexcept {
   static const std::vector<std::string> none;
@@ -68,22 +68,6 @@ std::optional<std::size_t> dataset_model::find_column(std::string_view name) con
 std::optional<std::int64_t> dataset_model::label(std::uint64_t sample) const {
   const std::optional<std::size_t> found = find_column("cls");
   return found ? column(sample, *found) : std::nullopt;
-}
-
-defect missing_field(const dataset_model& model, std::uint64_t sample, std::string_view field) {
-  part_list present;
-  model.parts(sample, present);
-  defect result;
-  std::string has;
-  for (const part& each : present) has += (has.empty() ? "" : ", ") + model.fields()[each.field].name;
-  if (!present.empty()) {
-    result.source = present.front().where.source;
-    result.file = present.front().where.file;
-    result.offset = present.front().where.offset;
-  }
-  result.reason =
-      io::str_cat("has no field '", field, "'", has.empty() ? std::string() : io::str_cat(" (it has ", has, ")"));
-  return result;
 }
 
 field_kind kind_of(std::string_view field_name) noexcept {

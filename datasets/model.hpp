@@ -95,6 +95,8 @@ class dataset_model {
   /// concatenation need not share their columns: then the field of that name may be there instead).
   [[nodiscard]] virtual std::span<const std::string> columns() const noexcept { return {}; }
   [[nodiscard]] virtual std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const;
+  /// How many samples have a value in it.
+  [[nodiscard]] virtual std::uint64_t column_samples(std::size_t column) const;
 
   [[nodiscard]] virtual const std::vector<std::string>& classes() const noexcept;
   [[nodiscard]] virtual const std::vector<std::string>& notes() const noexcept;
@@ -125,9 +127,6 @@ class dataset_model {
   /// The label: column "cls".
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
-
-/// What is wrong with a sample that lacks a field the batch needs, naming those it has and where it lies.
-[[nodiscard]] defect missing_field(const dataset_model& model, std::uint64_t sample, std::string_view field);
 
 /// The kind that a field's name (lower case, without dot) promises. "seg.png" is a picture too: the last extension counts.
 [[nodiscard]] field_kind kind_of(std::string_view field_name) noexcept;

@@ -83,6 +83,12 @@ class subset_model final : public dataset_model {
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
     return whole_->column(choice_[sample], column);
   }
+  std::uint64_t column_samples(std::size_t column) const override {
+    if (whole_->column_samples(column) == whole_->size()) return size();
+    std::uint64_t samples = 0;
+    for (std::uint64_t i = 0; i < size(); ++i) samples += whole_->column(choice_[i], column).has_value();
+    return samples;
+  }
   std::string name(std::uint64_t sample) const override { return whole_->name(choice_[sample]); }
   std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
                                    blocking_sources& from) const override {

@@ -120,9 +120,14 @@ tar_writer::tar_writer(std::string path) : path_(std::move(path)) {
   directory_ = base == 0 ? "." : base == 1 ? "/" : path_.substr(0, base - 1);
   temporary_ = io::str_cat(path_.substr(0, base), ".", path_.substr(base), ".partial");
   struct stat status{};
-  if (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) {
     throw error(errc::usage,
                 io::str_cat(path_, ": is a directory; give the shards names in it, ", path_, "/p-%06d.tar"));
+  }
+  // finish() would put a file in the place of a device or a pipe.
+  if (exists && !S_ISREG(status.st_mode)) {
+    throw error(errc::usage, io::str_cat(path_, ": is there, and no regular file; give the shard a name of its own"));
   }
   buffer_.reserve(buffer_bytes);
   while (fd_ < 0) try_open();

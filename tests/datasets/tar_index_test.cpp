@@ -55,7 +55,7 @@ archive random_shard(std::mt19937_64& random) {
     const std::string key = "k" + std::to_string(i);
     shard.file(key + ".jpg", std::string(random() % bytes_max, 'j'));
     if (random() % 2 == 0) shard.file(key + ".cls", std::to_string(i));
-    if (random() % 16 == 0) shard.long_name(std::string(5000, 'n') + ".txt").file("n", "text");
+    if (random() % 16 == 0) shard.file(std::string(5000, 'n') + ".txt", "text");
   }
   return random() % 4 == 0 ? shard : shard.end();
 }

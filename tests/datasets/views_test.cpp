@@ -195,6 +195,8 @@ TEST(concat, fields_are_matched_by_name_and_sources_renumbered) {
   EXPECT_EQ(fields[0].samples, 3U);
   EXPECT_EQ(fields[1].name, "json");
   EXPECT_EQ(fields[2].name, "cls");
+  EXPECT_EQ(fields[2].samples, 2U);
+  EXPECT_EQ(both.subset({1, 2}).fields()[2].samples, 1U);
   const auto text = [&](std::uint64_t sample, std::string_view field) {
     const std::vector<std::byte> bytes = both.read(sample, field);
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
