@@ -413,9 +413,9 @@ void reader::machine::complete(batch& ended) noexcept {
     break;
   }
   if (ended.done_one) {
-    ended.done_one.complete(failure, ended.only.data);
+    ended.done_one.complete(std::move(failure), ended.only.data);
   } else {
-    ended.done.complete(failure);
+    ended.done.complete(std::move(failure));
   }
   ended.use.fetch_add(1);
   line& at = *ended.home;

@@ -147,10 +147,10 @@ TEST(arena, populates_a_piece_once_when_several_threads_want_it) {
   arena memory({.bytes_max = 32_MiB, .pin = [&](std::span<std::byte>) { pins.fetch_add(1); }});
   const arena::region region = memory.reserve(32_MiB);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
+  for (std::size_t i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
       memory.populate(region, region.bytes);
-      region.bytes[0] = std::byte{1};  // there for whoever returns
+      region.bytes[i] = std::byte{1};  // there for whoever returns
     });
   }
   for (std::thread& thread : threads) thread.join();

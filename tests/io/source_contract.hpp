@@ -66,7 +66,9 @@ struct counted_read : io::read_operation {
       auto& self = static_cast<counted_read&>(operation);
       ++self.times_done;
       if (self.when_done) self.when_done(self);
-      if (self.left->fetch_sub(1) == 1) self.left->notify_all();
+      // At zero, whoever waits may free us.
+      std::atomic<std::size_t>& all = *self.left;
+      if (all.fetch_sub(1) == 1) all.notify_all();
     };
   }
   [[nodiscard]] bool data_is_in_memory() const {
@@ -85,7 +87,8 @@ struct counted_open : io::open_operation {
     done = [](io::open_operation& operation) noexcept {
       auto& self = static_cast<counted_open&>(operation);
       ++self.times_done;
-      if (self.left->fetch_sub(1) == 1) self.left->notify_all();
+      std::atomic<std::size_t>& all = *self.left;
+      if (all.fetch_sub(1) == 1) all.notify_all();
     };
   }
   std::atomic<std::size_t>* left;
