@@ -12,7 +12,8 @@
 // A run of the loader counts from when all of its batch memory has been used once; what it takes to get there is in
 // question 4. Every row of both is compared by digest before the rounds, and one row of every batch within them.
 //
-//     epoch_benchmark [PHOTOS] [--rounds N] [--images N] [--threads N,N...] [--toy]
+//     epoch_benchmark [PHOTOS] [--rounds N] [--images N] [--threads N,N...]
+//                     [--readings warm,cold,direct] [--toy]
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept.
 #include "async/clock.hpp"
@@ -59,23 +60,23 @@ namespace {
 
 constexpr std::uint64_t seed = 7;
 
+/// How the loader gets at the bytes. O_DIRECT is cold by nature.
+enum class reading : std::uint8_t { warm, cold, direct };
+
+constexpr std::string_view title(reading how) {
+  constexpr std::string_view titles[] = {"loader, page cache warm", "loader, page cache cold", "loader, O_DIRECT"};
+  return titles[static_cast<std::size_t>(how)];
+}
+
 struct settings {
   std::string photos;
   unsigned rounds = 5;
   std::vector<std::uint32_t> threads = {1, 2};
   std::uint32_t batch_size = 64;
   std::uint64_t images = 2000;  // of a measured run, rounded up to whole epochs
+  std::vector<reading> readings = {reading::warm, reading::cold, reading::direct};
   bool toy = false;
 };
-
-/// How the loader gets at the bytes. O_DIRECT is cold by nature.
-enum class reading : std::uint8_t { warm, cold, direct };
-constexpr std::array all_readings{reading::warm, reading::cold, reading::direct};
-
-constexpr std::string_view title(reading how) {
-  constexpr std::string_view titles[] = {"loader, page cache warm", "loader, page cache cold", "loader, O_DIRECT"};
-  return titles[static_cast<std::size_t>(how)];
-}
 
 std::vector<field> training_fields(const dataset& photos) {
   std::vector<field> fields{image{"jpg"}.random_resized_crop(training_crop::side).random_flip().normalize(imagenet)};
@@ -109,7 +110,6 @@ struct loader_run {
   double wall_s = 0;
   double cpu_s = 0;         // of the process
   double decode_cpu_s = 0;  // of the decode threads
-  double starved_s = 0;     // that the decode threads slept for want of samples, summed over them
   digest all;               // the run's, where digests are on
 };
 
@@ -126,7 +126,6 @@ asio::awaitable<void> spend(loader& train, std::uint32_t epochs, std::span<const
                .wall_s = -wall_s(),
                .cpu_s = -process_cpu_s(),
                .decode_cpu_s = -named_threads_cpu_s("leat-decode"),
-               .starved_s = -train.stats().decode.wait_s,
                .all = run.all};
       }
       const std::optional<batch> got = co_await train.next(asio::use_awaitable);
@@ -150,7 +149,6 @@ asio::awaitable<void> spend(loader& train, std::uint32_t epochs, std::span<const
   run.wall_s += wall_s();
   run.cpu_s += process_cpu_s();
   run.decode_cpu_s += named_threads_cpu_s("leat-decode");
-  run.starved_s += train.stats().decode.wait_s;
 }
 
 template <class Result>
@@ -179,7 +177,16 @@ loader_run run_loader(const dataset& photos, const settings& given, std::uint32_
 /// Rounds of everything at one number of threads.
 struct epoch_figures {
   struct loader_figures {
-    figure images_per_s, ratio, decode_us, cpu_us, outside_share, starved_share;
+    figure images_per_s, ratio, decode_us, cpu_us, outside_share;
+
+    void add(const loader_run& run, double bare_per_s) {
+      const auto images = static_cast<double>(run.images);
+      images_per_s.add(images / run.wall_s);
+      ratio.add(images / run.wall_s / bare_per_s);
+      decode_us.add(run.decode_cpu_s / images * 1e6);
+      cpu_us.add(run.cpu_s / images * 1e6);
+      outside_share.add(100 * (run.cpu_s - run.decode_cpu_s) / run.cpu_s);
+    }
   };
   figure bare_images_per_s, bare_cpu_us;
   figure into_batches_images_per_s, into_batches_ratio, into_batches_cpu_us;
@@ -200,6 +207,12 @@ class epoch_rounds {
   /// Compares every row. Throws error where they differ.
   [[nodiscard]] digest check() {
     const loader_run run = run_loader(photos_, given_, given_.threads.back(), epochs_, reading::warm, expected_, true);
+    if (run.images == 0 || run.images + photos_.size() <= planned_.size()) {
+      throw error(errc::usage,
+                  io::str_cat(photos_.size(), " photographs are too few for batches of ", given_.batch_size,
+                              ": an epoch must use the loader's batches more than once"));
+    }
+    uncounted_rows_ = planned_.size() - run.images;
     digest all;
     std::size_t row = 0;
     const global_sampler sampler(photos_.size(), {.shuffle = true, .seed = seed, .batch_size = given_.batch_size});
@@ -221,72 +234,77 @@ class epoch_rounds {
   void round() {
     for (const std::uint32_t threads : given_.threads) {
       epoch_figures& into = figures_[threads];
-      const auto images = static_cast<double>(planned_.size());
-      const bare_loop::result bare = bare_.run(planned_, threads, bare_loop::rows::one_per_thread);
-      const double bare_per_s = images / bare.wall_s;
-      into.bare_images_per_s.add(bare_per_s);
+      // What the loader is counted for: all but the batches that use its memory for the first time.
+      const auto counted = std::span<const planned_row>(planned_).subspan(uncounted_rows_);
+      const auto images = static_cast<double>(counted.size());
+      const bare_loop::result bare = bare_.run(counted, threads, bare_loop::rows::one_per_thread);
+      into.bare_images_per_s.add(images / bare.wall_s);
       into.bare_cpu_us.add(bare.cpu_s / images * 1e6);
-      const bare_loop::result batches = bare_.run(planned_, threads, bare_loop::rows::batches);
+      const bare_loop::result batches = bare_.run(counted, threads, bare_loop::rows::batches);
       into.into_batches_images_per_s.add(images / batches.wall_s);
       into.into_batches_ratio.add(bare.wall_s / batches.wall_s);
       into.into_batches_cpu_us.add(batches.cpu_s / images * 1e6);
-      for (const reading how : all_readings) {
-        if (how == reading::cold) uncached_.add(drop_from_page_cache(files_));
-        // Only the first epoch after a drop is cold.
-        const std::uint32_t epochs = how == reading::cold ? 1 : epochs_;
-        loader_run run;
+      for (const reading how : given_.readings) {
+        if (how == reading::cold) {
+          round_cold(threads, into.loader[how]);
+          continue;
+        }
         try {
-          run = run_loader(photos_, given_, threads, epochs, how, expected_);
+          into.loader[how].add(run_loader(photos_, given_, threads, epochs_, how, expected_), images / bare.wall_s);
         } catch (const error& refused) {
           if (how != reading::direct || refused.code() == errc::corrupt) throw;
-          continue;  // A file system without O_DIRECT.
+          into.loader.erase(how);  // A file system without O_DIRECT.
         }
-        if (run.wall_s <= 0) {
-          throw error(errc::usage, "too few photographs: the loader's batches were not used twice in an epoch");
-        }
-        const auto counted = static_cast<double>(run.images);
-        epoch_figures::loader_figures& to = into.loader[how];
-        to.images_per_s.add(counted / run.wall_s);
-        to.ratio.add(counted / run.wall_s / bare_per_s);
-        to.decode_us.add(run.decode_cpu_s / counted * 1e6);
-        to.cpu_us.add(run.cpu_s / counted * 1e6);
-        to.outside_share.add(100 * (run.cpu_s - run.decode_cpu_s) / run.cpu_s);
-        to.starved_share.add(100 * run.starved_s / (run.wall_s * threads));
       }
     }
+  }
+
+  /// Only the first epoch after the drop is cold, so the bare loop runs over its rows again.
+  void round_cold(std::uint32_t threads, epoch_figures::loader_figures& into) {
+    const auto counted = std::span<const planned_row>(planned_).first(photos_.size()).subspan(uncounted_rows_);
+    bare_loop::result bare;
+    loader_run sum;
+    for (std::size_t images = 0; images < planned_.size() - uncounted_rows_; images += counted.size()) {
+      const bare_loop::result part = bare_.run(counted, threads, bare_loop::rows::one_per_thread);
+      bare.wall_s += part.wall_s;
+      uncached_.add(drop_from_page_cache(files_));
+      const loader_run run = run_loader(photos_, given_, threads, 1, reading::cold, expected_);
+      sum.images += run.images;
+      sum.wall_s += run.wall_s;
+      sum.cpu_s += run.cpu_s;
+      sum.decode_cpu_s += run.decode_cpu_s;
+    }
+    into.add(sum, static_cast<double>(sum.images) / bare.wall_s);
   }
 
   void print() const {
     for (const auto& [threads, got] : figures_) {
       const auto line = [](std::string_view what, const figure& images_per_s, std::string_view ratio,
-                           const figure& decode_us) {
-        absl::PrintF("  %-26s %-20s %-20s %-18s", io::as_absl(what), with_spread(images_per_s, 0), io::as_absl(ratio),
-                     with_spread(decode_us, 0));
+                           const figure& decode_us, std::string_view cpu_us, std::string_view outside_share) {
+        absl::PrintF("  %-26s %-20s %-20s %-18s %-18s %s\n", io::as_absl(what), with_spread(images_per_s, 0),
+                     io::as_absl(ratio), with_spread(decode_us, 0), io::as_absl(cpu_us), io::as_absl(outside_share));
       };
-      absl::PrintF("\n%-28s %-20s %-20s %-18s %-18s %-18s %s\n",
+      absl::PrintF("\n%-28s %-20s %-20s %-18s %-18s %s\n",
                    io::str_cat(threads, threads == 1 ? " decode thread" : " decode threads"), "images/s",
-                   "ratio to bare loop", "decode us/image", "all CPU us/image", "% CPU not decode", "% starved");
-      line("bare loop, row in cache", got.bare_images_per_s, "", got.bare_cpu_us);
-      absl::PrintF("\n");
+                   "ratio to bare loop", "decode us/image", "all CPU us/image", "% CPU not decode");
+      line("bare loop, row in cache", got.bare_images_per_s, "", got.bare_cpu_us, "", "");
       line("bare loop, into batches", got.into_batches_images_per_s, with_spread(got.into_batches_ratio, 2),
-           got.into_batches_cpu_us);
-      absl::PrintF("\n");
+           got.into_batches_cpu_us, "", "");
       for (const auto& [how, of] : got.loader) {
-        line(title(how), of.images_per_s, with_spread(of.ratio, 2), of.decode_us);
-        absl::PrintF(" %-18s %-18s %s\n", with_spread(of.cpu_us, 0), with_spread(of.outside_share, 1),
-                     with_spread(of.starved_share, 1));
+        line(title(how), of.images_per_s, with_spread(of.ratio, 2), of.decode_us, with_spread(of.cpu_us, 0),
+             with_spread(of.outside_share, 1));
       }
     }
-    if (uncached_.low() < 1) {
-      absl::PrintF("  cold: %.1f %% of the files were out of the page cache\n", uncached_.low() * 100);
+    if (!uncached_.empty() && uncached_.low() < 1) {
+      absl::PrintF("  cold: at worst %.1f %% of the files were out of the page cache\n", uncached_.low() * 100);
     }
   }
 
   [[nodiscard]] std::size_t rows() const noexcept { return planned_.size(); }
-  /// Seconds for one image on one thread, by the median of the rounds with the fewest threads.
-  [[nodiscard]] double bare_image_s() const {
-    const auto& [threads, got] = *figures_.begin();
-    return threads / got.bare_images_per_s.median();
+  /// What the bare loop takes for the rows of the first batch on one thread.
+  [[nodiscard]] double first_batch_s() {
+    const std::size_t rows = std::min<std::size_t>(given_.batch_size, photos_.size());
+    return bare_.run(std::span<const planned_row>(planned_).first(rows), 1, bare_loop::rows::one_per_thread).wall_s;
   }
 
  private:
@@ -297,6 +315,7 @@ class epoch_rounds {
   const std::vector<planned_row> planned_;
   bare_loop bare_;
   const std::vector<digest> expected_;
+  std::size_t uncounted_rows_ = 0;
   std::map<std::uint32_t, epoch_figures> figures_;
   figure uncached_;
 };
@@ -341,17 +360,30 @@ void question_three(const settings& given, const dataset& photos) {
 
 // --- 4: the first batch -----------------------------------------------------------------------------------------------
 
-/// The other end: this program again, as a process of its own. Prints what the first batch took since `began_ns`.
+/// When a process has got how far, in seconds since it was asked for.
+struct first_batch_times {
+  double main_s = 0;
+  double opened_s = 0;
+  double built_s = 0;
+  double batch_s = 0;
+};
+
+/// The other end: this program again, as a process of its own. Prints its times since `began_ns`.
 int first_batch(const std::string& photos, std::uint32_t batch_size, std::uint32_t threads, std::uint64_t began_ns) {
+  const auto since = [began_ns] { return static_cast<double>(async::now_ns() - began_ns) * 1e-9; };
+  first_batch_times at{.main_s = since()};
   const dataset samples = open(photos);
+  at.opened_s = since();
   loader train(samples, {.batch_size = batch_size, .seed = seed, .epochs = 1, .decode_threads = threads},
                training_fields(samples));
+  at.built_s = since();
   const std::optional<batch> first = train.next_blocking();
-  std::printf("%.9f\n", static_cast<double>(async::now_ns() - began_ns) * 1e-9);
+  at.batch_s = since();
+  std::printf("%.9f %.9f %.9f %.9f\n", at.main_s, at.opened_s, at.built_s, at.batch_s);
   return first && first->valid_rows() == std::min<std::uint64_t>(batch_size, samples.size()) ? 0 : 1;
 }
 
-double seconds_of_child(std::vector<std::string> arguments) {
+first_batch_times times_of_child(std::vector<std::string> arguments) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   posix_spawn_file_actions_t actions;
@@ -380,21 +412,31 @@ double seconds_of_child(std::vector<std::string> arguments) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (status != 0) throw error(errc::io, "the process that loads one batch failed; what it said is above");
-  return std::strtod(said.c_str(), nullptr);
+  first_batch_times at;
+  std::sscanf(said.c_str(), "%lf %lf %lf %lf", &at.main_s, &at.opened_s, &at.built_s, &at.batch_s);
+  return at;
 }
 
-void question_four(const settings& given, const dataset& photos, double bare_image_s) {
-  absl::PrintF("\nfirst batch of %d photographs, from the start of the process\n", photos.size());
+void question_four(const settings& given, const dataset& photos, epoch_rounds& epochs) {
+  absl::PrintF("\nfirst batch of %d photographs, page cache warm, ms from the start of the process\n", photos.size());
+  absl::PrintF("  %-16s %-20s %-16s %-16s %-16s %-16s %-16s %s\n", "", "in all", "to main()", "to open it",
+               "to build the loader", "to the batch", "decoding alone", "aim");
   for (const std::uint32_t threads : given.threads) {
-    figure taken_ms;
-    for (unsigned round = 0; round < given.rounds; ++round) {
-      taken_ms.add(1e3 * seconds_of_child({"epoch_benchmark", "--first-batch", given.photos,
-                                           std::to_string(given.batch_size), std::to_string(threads)}));
+    figure all, main, opening, building, waiting, decoding;
+    for (unsigned round = 0; round < 2 * given.rounds; ++round) {
+      const first_batch_times at = times_of_child({"epoch_benchmark", "--first-batch", given.photos,
+                                                   std::to_string(given.batch_size), std::to_string(threads)});
+      decoding.add(1e3 * epochs.first_batch_s() / threads);
+      all.add(1e3 * at.batch_s);
+      main.add(1e3 * at.main_s);
+      opening.add(1e3 * (at.opened_s - at.main_s));
+      building.add(1e3 * (at.built_s - at.opened_s));
+      waiting.add(1e3 * (at.batch_s - at.built_s));
     }
-    const double rows = static_cast<double>(std::min<std::uint64_t>(given.batch_size, photos.size()));
-    const double decoding_ms = 1e3 * rows * bare_image_s / threads;
-    absl::PrintF("  %d threads: %s ms, of which %.0f ms are decoding (aim: %.0f ms)\n", threads,
-                 with_spread(taken_ms, 0), decoding_ms, 30 + decoding_ms);
+    absl::PrintF("  %-16s %-20s %-16.1f %-16.1f %-19.1f %-16.1f %-16.1f %.0f\n",
+                 io::str_cat(threads, threads == 1 ? " decode thread" : " decode threads"), with_spread(all, 0),
+                 main.median(), opening.median(), building.median(), waiting.median(), decoding.median(),
+                 30 + decoding.median());
   }
 }
 
@@ -423,6 +465,23 @@ Number number(std::string_view option, std::string_view text) {
   return value;
 }
 
+std::vector<std::string> listed(std::string_view text) {
+  std::vector<std::string> all;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    all.emplace_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return all;
+}
+
+reading named_reading(std::string_view text) {
+  if (text == "warm") return reading::warm;
+  if (text == "cold") return reading::cold;
+  if (text == "direct") return reading::direct;
+  throw error(errc::usage, io::str_cat("--readings has '", text, "'; there are warm, cold and direct"));
+}
+
 settings parse(std::span<char*> arguments) {
   settings given;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -448,15 +507,18 @@ settings parse(std::span<char*> arguments) {
       given.batch_size = number<std::uint32_t>(word, value);
     } else if (word == "--threads") {
       given.threads.clear();
-      for (std::size_t begin = 0; begin <= value.size();) {
-        const std::size_t comma = std::min(value.find(',', begin), value.size());
-        given.threads.push_back(number<std::uint32_t>(word, value.substr(begin, comma - begin)));
-        begin = comma + 1;
+      for (const std::string& each : listed(value)) {
+        given.threads.push_back(number<std::uint32_t>(word, each));
+      }
+    } else if (word == "--readings") {
+      given.readings.clear();
+      for (const std::string& each : listed(value)) {
+        given.readings.push_back(named_reading(each));
       }
     } else {
       throw error(errc::usage, io::str_cat("unknown option ", word,
                                            "; there are --rounds, --images, --batch-size, "
-                                           "--threads and --toy"));
+                                           "--threads, --readings and --toy"));
     }
   }
   if (given.photos.empty()) {
@@ -483,7 +545,7 @@ void measure(const settings& given) {
   for (unsigned round = 0; round < given.rounds; ++round) epochs.round();
   epochs.print();
   question_three(given, photos);
-  question_four(given, photos, epochs.bare_image_s());
+  question_four(given, photos, epochs);
 }
 
 int main_of(std::span<char*> arguments) {
