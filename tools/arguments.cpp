@@ -13,7 +13,10 @@ CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources) {
                   "a folder of pictures or of class folders; tar shards by path, brace list "
                   "('a-{000..127}.tar') or glob; a folder of shards")
       ->required()
-      ->type_name("");
+      ->type_name("")
+      ->check([](const std::string& source) {
+        return std::string(source.empty() ? "is empty; name a folder or shards" : "");
+      });
 }
 
 void refuse(const std::string& option, std::string_view given, std::string_view wanted) {

@@ -165,9 +165,10 @@ std::string epoch_report::as_text(const terminal& screen) const {
                   bytes_text(stats.arena_bytes + stats.scratch_bytes_peak), " of ", bytes_text(host_bytes_max)));
   row(text, screen, "reader", reader_text(screen, stats.reader));
   if (stats.quarantined > 0) {
-    row(text, screen, "corrupt",
-        screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), ", ", count_text(stats.substituted),
-                                   " of them substituted")));
+    const std::string_view fate = !failure.empty()                         ? ""
+                                  : stats.substituted == stats.quarantined ? ", substituted"
+                                                                           : ", left out";
+    row(text, screen, "corrupt", screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), fate)));
   }
   if (run_digest) row(text, screen, "digest", run_digest->hex());
 

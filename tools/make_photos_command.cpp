@@ -13,6 +13,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace leat::tools {
@@ -41,7 +42,12 @@ int make(photo_arguments& arguments, interruption& stop) {
     });
     made = make_photos(arguments.directory, arguments.how);
   } catch (const error& failure) {
-    if (failure.code() != errc::cancelled || !stop.requested()) throw;
+    if (failure.code() != errc::cancelled || !stop.requested()) {
+      // make_photos() tells other callers who is speaking; here the line begins with it anyway.
+      constexpr std::string_view speaker = "make-photos: ";
+      const std::string_view what = failure.what();
+      throw error(failure.code(), std::string(what.substr(what.starts_with(speaker) ? speaker.size() : 0)));
+    }
     complain("make-photos", io::str_cat("stopped by ", stop.name(), "; nothing was left in ", arguments.directory));
     return stop.exit_code();
   }

@@ -27,8 +27,10 @@ void print(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) return;
   const int failure = errno;
-  throw error(errc::io, io::str_cat("cannot write to standard output: ", words(failure),
-                                    failure == EPIPE ? "; who was to read it has gone" : "; is its disk full?"));
+  const std::string_view remedy = failure == EPIPE   ? "; who was to read it has gone"
+                                  : failure == EBADF ? "; it is closed"
+                                                     : "; is its disk full?";
+  throw error(errc::io, io::str_cat("cannot write to standard output: ", words(failure), remedy));
 }
 
 void complain(std::string_view command, std::string_view message) noexcept {

@@ -7,6 +7,7 @@
 #include <leat/error.hpp>
 #include <leat/version.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include <exception>
@@ -28,6 +29,14 @@ const CLI::App& named(const CLI::App& leat) {
 
 std::string name_of(const CLI::App& app) { return app.get_parent() == nullptr ? "" : app.get_name(); }
 
+// Where the caller closed a standard stream, the next file opened would get its number, and our output. /dev/null takes the
+// place, opened the wrong way round so that using it is still an error.
+void hold_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) == -1) static_cast<void>(::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY));
+  }
+}
+
 // Errors of the subcommand `name`, told in one line.
 int run_chosen(const chosen_command& chosen, const std::string& name) {
   try {
@@ -48,6 +57,7 @@ int run_chosen(const chosen_command& chosen, const std::string& name) {
 }  // namespace
 
 int run(int argc, char** argv) {
+  hold_standard_streams();
   // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
   ::signal(SIGPIPE, SIG_IGN);
 

@@ -24,6 +24,7 @@ body { margin: 0; padding: 28px clamp(16px, 3vw, 44px) 60px; background: var(--p
        font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
 h1 { font-size: 21px; font-weight: 650; margin: 0 0 4px; overflow-wrap: anywhere }
 .facts { color: var(--faint); margin: 0 0 22px }
+.facts span { display: inline-block }
 .facts span + span::before { content: "·"; margin: 0 .55em }
 .sheet { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 430px), 1fr)); gap: 16px }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px; overflow: hidden;

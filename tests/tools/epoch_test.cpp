@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <signal.h>
 
@@ -20,7 +20,6 @@ namespace leat::testing {
 namespace {
 
 using nlohmann::json;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -409,6 +408,18 @@ TEST(epoch, a_full_disk_behind_standard_output_is_an_error) {
   const ended process = run_into("/dev/full", epoch(photos, {"--json"}));
   EXPECT_EQ(process.exit_code, 1);
   expect_one_line(process, "leat epoch: cannot write to standard output: ");
+}
+
+TEST(epoch, a_closed_standard_output_is_an_error_and_takes_no_other_file_for_it) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string err = (directory.path() / "err").string();
+  const std::string line =
+      "\"$LEAT_COMMAND\" epoch '" + photos.path().string() + "' --size 32 --json >&- 2>'" + err + "'";
+  const int status = std::system(line.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_THAT(text_of(err),
+              StartsWith("leat epoch: cannot write to standard output: Bad file descriptor; it is closed"));
 }
 
 TEST(epoch, files_that_cannot_be_written_are_named_with_what_to_do) {

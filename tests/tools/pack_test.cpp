@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -79,6 +80,17 @@ TEST(pack, a_directory_that_is_not_there_is_named) {
   EXPECT_EQ(process.exit_code, 1);
   expect_one_line(process, "leat pack: ");
   EXPECT_THAT(process.err, HasSubstr("/no/such/place"));
+}
+
+TEST(pack, what_is_no_regular_file_is_not_replaced_by_one) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::filesystem::path pipe = directory.path() / "p.tar";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const ended process = run({"pack", photos.path().string(), pipe.string()});
+  EXPECT_EQ(process.exit_code, 2);
+  expect_one_line(process, "leat pack: " + pipe.string());
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(pack, a_seed_without_shuffle_is_a_usage_error) {

@@ -97,6 +97,10 @@ TEST(usage, mistakes_are_one_line_that_says_what_would_do) {
       {{"show", folder}, "leat show: ", "--out"},
       {{"show", folder, "-o", "sheet.gif"}, "leat show: -o 'sheet.gif'", ".html"},
       {{"pack", folder}, "leat pack: ", "OUT"},
+      {{"epoch", ""}, "leat epoch: SOURCE", "is empty"},
+      {{"make-photos", folder, "--count", "3", "--classes", "5"},
+       "leat make-photos: 3 pictures in 5 classes",
+       "each class"},
       {{"make-photos"}, "leat make-photos: DIR", "--help"},
   };
   for (const mistake& each : mistakes) {
