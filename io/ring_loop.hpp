@@ -9,8 +9,8 @@ namespace leat::io {
 
 /// What tests bend to reach the rungs that this kernel would not show.
 struct ring_limits {
-  unsigned files_max = 1024;        ///< open at a time; also bounded by RLIMIT_NOFILE
-  bool direct_descriptors = true;   ///< off: ordinary ones, as before Linux 5.19
+  unsigned files_max = 1024;       ///< open at a time; also bounded by RLIMIT_NOFILE
+  bool direct_descriptors = true;  ///< off: ordinary ones, as before Linux 5.19
 };
 
 /// Makes the loop on its thread. Throws uring_refusal where there is no io_uring, and error.
