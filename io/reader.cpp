@@ -1,8 +1,8 @@
+#include "async/fork_guard.hpp"
 #include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
 #include "io/arena.hpp"
 #include "io/file_table.hpp"
-#include "io/fork_guard.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/read_error.hpp"
@@ -160,7 +160,7 @@ class reader::machine {
   void forget_sources(const line& of);
 
   const double timeout_s_;
-  const io::fork_guard forked_;
+  const async::fork_guard forked_;
   const std::shared_ptr<io::arena> arena_;  // leases share it, and may outlive us
   io::lease_pool pool_;
   std::atomic<bool> stopping_{false};

@@ -2,6 +2,7 @@
 // line itself is one coroutine on the first I/O thread, which plans batch after batch and asks for their reads; what
 // follows is driven by what arrives.
 #include "async/clock.hpp"
+#include "async/fork_guard.hpp"
 #include "async/scope.hpp"
 #include "async/semaphore.hpp"
 #include "async/thread_pool.hpp"
@@ -15,7 +16,6 @@
 #include "stages/decode.hpp"
 #include "stages/delivery.hpp"
 #include "stages/digest.hpp"
-#include "stages/fork_guard.hpp"
 #include "stages/journal.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -181,7 +181,7 @@ class loader::machine final : public line_events {
   void broken(std::exception_ptr why) noexcept override;
   static void sent(transfer_operation& operation) noexcept;
 
-  const fork_guard forked_;
+  const async::fork_guard forked_;
   const dataset samples_;
   const loader_options options_;
   const datasets::dataset_model& dataset_;

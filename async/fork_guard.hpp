@@ -1,4 +1,4 @@
-// fork() copies the memory of a reader but not its threads: in the child it would wait for ever. This notices.
+// fork() copies the memory of a loader or reader but not its threads: in the child it would wait for ever. This notices.
 #pragma once
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace leat::io {
+namespace leat::async {
 
 /// Remembers in which process it was made. Costs one relaxed load to ask.
 class fork_guard {
@@ -26,4 +26,4 @@ class fork_guard {
   std::uint32_t generation_;
 };
 
-}  // namespace leat::io
+}  // namespace leat::async
