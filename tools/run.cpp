@@ -89,7 +89,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     try {
       const CLI::App& app = named(leat);
-      print(app.help(&app == &leat ? "" : "leat " + app.get_name()));
+      print(app.help(&app == &leat ? "" : "leat"));
       return exit_done;
     } catch (const error& failure) {
       complain("", failure.what());
