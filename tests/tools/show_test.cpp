@@ -119,7 +119,8 @@ TEST(show, it_shows_the_batch_that_epoch_loads) {
             0);
   const std::string page = sheet.page({"--seed", "9", "--batch-size", "4"});
   std::size_t at = 0;
-  for (const auto& id : nlohmann::json::parse(lines_of(text_of(lines)).at(0)).at("ids")) {
+  const nlohmann::json first = nlohmann::json::parse(lines_of(text_of(lines)).at(0));
+  for (const auto& id : first.at("ids")) {
     const std::size_t found = page.find("<span>sample " + std::to_string(id.get<int>()) + "</span>", at);
     ASSERT_NE(found, std::string::npos) << "sample " << id << " is missing, or in another place";
     at = found;
