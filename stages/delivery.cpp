@@ -95,6 +95,7 @@ void delivery::pump() {
         if (failure_ == nullptr) failure_ = item.failure;
       }
     } else if (failure_ != nullptr) {
+      closed_ = true;  // From here on nothing else is handed out, whatever still arrives.
       item.failure = failure_;
     } else if (!end_sequence_ || next_sequence_ < *end_sequence_) {
       return;
@@ -116,14 +117,20 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
   std::optional<batch> handed;
   {
     const async::mutex_lock lock(mutex_);
-    counted_.planned += item.planned;
-    counted_.samples += item.samples;
-    counted_.quarantined += item.quarantined;
-    counted_.substituted += item.substituted;
-    counted_.bytes += item.bytes;
-    if (item.finished != nullptr) ++counted_.batches;
-    if (item.end_of_epoch) ++counted_.epochs_finished;
-    if (failure != nullptr && failure_ == nullptr) failure_ = failure;
+    // What the journal could not tell of is not handed out, and so not counted.
+    if (failure == item.failure) {
+      counted_.planned += item.planned;
+      counted_.samples += item.samples;
+      counted_.quarantined += item.quarantined;
+      counted_.substituted += item.substituted;
+      counted_.bytes += item.bytes;
+      if (item.finished != nullptr) ++counted_.batches;
+      if (item.end_of_epoch) ++counted_.epochs_finished;
+    }
+    if (failure != nullptr) {
+      closed_ = true;
+      if (failure_ == nullptr) failure_ = failure;
+    }
     busy_ = false;
   }
   if (failure == nullptr && item.finished != nullptr) {

@@ -35,7 +35,8 @@ void journal::append(const journal_entry& entry) {
   const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
   if (!written || std::fflush(file_.get()) != 0) {
-    throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno)));
+    throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
+                                      "; make room there, or name another file"));
   }
 }
 

@@ -172,6 +172,7 @@ class loader::machine final : public line_events {
   void decoded(work& batch);
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
+  void fail(work& batch, const std::string& reason);
   void retire(work& batch) noexcept;
   void wait_until_quiet();
   [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
@@ -357,9 +358,10 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
     std::uint64_t drawn = slot.planned;
     while (drawn == slot.planned) {
       if (slot.substitutions == substitutions_max) {
-        throw error(errc::corrupt, io::str_cat("no substitute for ", slot.planned_name, " (", slot.planned_reason,
-                                               ") in ", substitutions_max, " draws, the last of which failed with: ",
-                                               slot.reason, "; are most samples corrupt?"));
+        fail(batch,
+             io::str_cat("no substitute for ", slot.planned_name, " (", slot.planned_reason, ") in ", substitutions_max,
+                         " draws, the last of which failed with: ", slot.reason, "; are most samples corrupt?"));
+        co_return;
       }
       ++slot.substitutions;
       drawn = draws.below(dataset_.size());
@@ -387,17 +389,8 @@ void loader::machine::hand_over(work& batch) {
     item.journal.push_back(describe(batch, slot, action));
   }
   if (first_corrupt != nullptr && options_.on_corrupt == corrupt_policy::raise) {
-    // The batch is not handed out: its other rows are neither delivered nor lost.
-    item.planned = item.quarantined;
-    item.failure = std::make_exception_ptr(error(
-        errc::corrupt,
-        io::str_cat("corrupt sample ", first_corrupt->planned_name, " (", first_corrupt->planned_source,
-                    "): ", first_corrupt->planned_reason, "; on_corrupt = skip or substitute goes on without it")));
-    const std::uint64_t sequence = batch.sequence;
-    delivery_item failed = std::move(item);
-    batch.memory = {};
-    retire(batch);
-    delivery_.put(sequence, std::move(failed));
+    fail(batch, io::str_cat("corrupt sample ", first_corrupt->planned_name, " (", first_corrupt->planned_source, "): ",
+                            first_corrupt->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
     return;
   }
 
@@ -414,6 +407,25 @@ void loader::machine::hand_over(work& batch) {
   batch.sending.handed_over = &machine::sent;
   transfer_bytes_.fetch_add(item.bytes, std::memory_order_relaxed);
   transfer_->send(batch.sending);
+}
+
+// The run ends here, in the batch's turn: it is not handed out, and its other rows are neither delivered nor lost.
+void loader::machine::fail(work& batch, const std::string& reason) {
+  delivery_item item;
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    const sample_slot& slot = batch.samples[row];
+    if (!slot.quarantined) continue;
+    ++item.quarantined;
+    item.journal.push_back(describe(batch, slot, "raised"));
+    item.journal.back().substitute.reset();
+  }
+  item.planned = item.quarantined;
+  item.failure = std::make_exception_ptr(error(errc::corrupt, reason));
+  const std::uint64_t sequence = batch.sequence;
+  batch.outgoing = {};
+  batch.memory = {};
+  retire(batch);
+  delivery_.put(sequence, std::move(item));
 }
 
 // The event of the copy: on any thread, out of order.

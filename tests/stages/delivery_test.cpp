@@ -176,6 +176,46 @@ TEST(delivery, gives_the_same_error_for_ever_after_the_batches_before_it) {
   }
 }
 
+TEST(delivery, hands_out_nothing_after_an_error_whatever_still_arrives) {
+  delivery line{journal()};
+  consumer trainer(line);
+  line.fail(std::make_exception_ptr(error(errc::permission, "no")));
+  const auto first = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(first->completed && first->failure != nullptr);
+  line.put(0, item_of(0));
+  const auto second = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(second->completed && second->failure != nullptr);
+  EXPECT_EQ(code_of(second->failure), errc::permission);
+}
+
+TEST(delivery, a_journal_that_cannot_be_written_ends_the_run_and_counts_nothing) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  delivery line{journal("/dev/full")};
+  consumer trainer(line);
+  delivery_item item = item_of(0);
+  item.journal.push_back({.epoch = 0,
+                          .batch = 0,
+                          .sample = 3,
+                          .name = "a",
+                          .source = "x",
+                          .offset = std::nullopt,
+                          .reason = "cut",
+                          .action = "skipped",
+                          .substitute = std::nullopt});
+  line.put(0, std::move(item));
+  line.put(1, item_of(1));
+  for (int again = 0; again < 2; ++again) {
+    const auto got = trainer.next();
+    trainer.turn();
+    ASSERT_TRUE(got->completed && got->failure != nullptr);
+    EXPECT_EQ(code_of(got->failure), errc::io);
+  }
+  EXPECT_EQ(line.count().planned, 0U);
+  EXPECT_EQ(line.count().batches, 0U);
+}
+
 TEST(delivery, close_completes_the_call_that_waits) {
   delivery line{journal()};
   consumer trainer(line);
