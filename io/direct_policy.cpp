@@ -36,7 +36,7 @@ std::string why_not_direct(const file_status& status) {
 }  // namespace
 
 direct_policy::direct_policy(choice asked) : asked_(asked), wanted_(asked != choice::off) {
-  if (asked != choice::automatic) why_ = "asked for";
+  why_ = asked != choice::automatic ? "asked for" : "what an epoch reads was not said";
 }
 
 void direct_policy::set_epoch_bytes(std::uint64_t bytes) {

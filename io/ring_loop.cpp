@@ -232,6 +232,7 @@ class ring_loop final : public async::loop, public io_loop {
   void make_ready(job& ready);
   void pump();
   [[nodiscard]] bool admits(std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool is_registered(const job& asking);
   void issue(job& from, std::uint64_t bytes);
   void ask(chunk& part);
   [[nodiscard]] bool use_registered(std::uint32_t piece);
@@ -259,7 +260,8 @@ class ring_loop final : public async::loop, public io_loop {
 
   io_context& context_;
   const std::uint64_t timeout_ns_;
-  const unsigned depth_;       // 0: automatic
+  const unsigned depth_;  // 0: automatic
+  const bool insists_on_buffers_;
   std::optional<uring> ring_;  // lives as long as run(): made and ended on its thread
   rung backend_;
   std::atomic<bool> stopping_{false};
@@ -294,8 +296,7 @@ class ring_loop final : public async::loop, public io_loop {
   std::uint64_t bytes_in_kernel_ = 0;
   std::uint64_t sets_made_ = 0;
 
-  enum class registration : std::uint8_t { unknown, done, refused };
-  std::vector<registration> registrations_;  // of the arena's pieces
+  std::vector<bool> registered_;  // of the arena's pieces
   unsigned register_refusals_ = 0;
   std::uint64_t register_again_at_ns_ = 0;
   std::uint32_t pieces_registered_ = 0;
@@ -354,7 +355,8 @@ unsigned soft_limit_of_files() {
 ring_loop::ring_loop(io_context& context, const ring_limits& limits)
     : context_(context),
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())),
-      depth_(std::min(context.options.queue_depth, depth_max)) {
+      depth_(std::min(context.options.queue_depth, depth_max)),
+      insists_on_buffers_(context.options.registered_buffers == choice::on) {
   try {
     set_up(limits);
   } catch (...) {
@@ -394,9 +396,9 @@ void ring_loop::set_up(const ring_limits& limits) {
     }
     buffers_report_ = {"off", ring_->why_no_buffers()};
   } else {
-    buffers_report_ = {"on", "each 16 MiB when first read into"};
+    buffers_report_ = {"on", "each 4 MiB when first read into"};
   }
-  registrations_.resize(ring_->buffers());
+  registered_.resize(ring_->buffers());
 
   wake_descriptor_ = ::eventfd(0, EFD_CLOEXEC);
   if (wake_descriptor_ < 0) {
@@ -851,8 +853,22 @@ void ring_loop::pump() {
       bytes = std::min<std::uint64_t>(bytes, arena::bytes_to_piece_end(at));
     }
     if (!admits(bytes)) return;
+    if (insists_on_buffers_ && !is_registered(next)) {
+      next.failure = ENOMEM;
+      dequeue(next);
+      if (next.chunks == 0) finish(next);
+      continue;
+    }
     issue(next, bytes);
   }
+}
+
+/// Whether the next bytes of a read go to a registered buffer.
+bool ring_loop::is_registered(const job& asking) {
+  const space& into = asking.operation->into;
+  if (into.piece == space::no_piece) return false;
+  const std::byte* const at = into.bytes.data() + (asking.issued - asking.begin);
+  return use_registered(arena::piece_at(at, into.bytes.data(), into.piece));
 }
 
 void ring_loop::issue(job& from, std::uint64_t bytes) {
@@ -892,29 +908,22 @@ void ring_loop::ask(chunk& part) {
 }
 
 bool ring_loop::use_registered(std::uint32_t piece) {
-  if (piece >= registrations_.size()) return false;
-  registration& state = registrations_[piece];
-  if (state == registration::done) return true;
-  if (state == registration::refused && (register_refusals_ > register_tries_max || now_ < register_again_at_ns_)) {
-    return false;
-  }
-  if (state == registration::unknown && register_refusals_ != 0 &&
-      (register_refusals_ > register_tries_max || now_ < register_again_at_ns_)) {
-    return false;
-  }
+  if (piece >= registered_.size()) return false;
+  if (registered_[piece]) return true;
+  // Once refused, all wait for a while; what is refused again and again will not be had.
+  if (register_refusals_ > register_tries_max || now_ < register_again_at_ns_) return false;
   const std::span<std::byte> memory = context_.memory->piece(piece);
   if (memory.empty()) return false;  // not from this arena
   const int failure = ring_->register_buffer(piece, memory);
   const async::mutex_lock lock(report_mutex_);
   if (failure == 0) {
-    state = registration::done;
+    registered_[piece] = true;
     ++pieces_registered_;
     if (register_refusals_ != 0) {
       buffers_report_.use = "partly";
     }
     return true;
   }
-  state = registration::refused;
   ++register_refusals_;
   register_again_at_ns_ = now_ + register_again_ns;
   std::string why = str_cat(errno_name(failure), " for a buffer of ", memory.size() >> 20, " MiB");
@@ -1178,10 +1187,8 @@ void ring_loop::expire() {
     --old.set->operations;
     looks_done_.push_back(operation);
   }
-  if (open_again_at_ns_ != 0 && now_ >= open_again_at_ns_) {
-    open_again_at_ns_ = 0;
-    place_waiting();
-  }
+  if (open_again_at_ns_ != 0 && now_ >= open_again_at_ns_) open_again_at_ns_ = 0;
+  place_waiting();
 }
 
 std::unique_ptr<io_loop> make_ring_loop(io_context& context, const ring_limits& limits) {

@@ -27,32 +27,45 @@ using ::testing::HasSubstr;
 
 TEST(arena, maps_in_only_the_pieces_that_are_used) {
   arena memory({.bytes_max = 256_MiB});
-  const arena::region region = memory.reserve(100_MiB);
-  EXPECT_EQ(region.bytes.size(), 100_MiB);
+  const arena::region region = memory.reserve(102_MiB);
+  EXPECT_EQ(region.bytes.size(), 102_MiB);
   EXPECT_EQ(memory.bytes_populated(), 0U);
   EXPECT_TRUE(memory.piece(0).empty());
 
-  memory.populate(region, region.bytes.subspan(15_MiB, 2_MiB));
-  EXPECT_EQ(memory.bytes_populated(), 32_MiB);
+  memory.populate(region, region.bytes.subspan(3_MiB, 2_MiB));
+  EXPECT_EQ(memory.bytes_populated(), 8_MiB);
   EXPECT_EQ(memory.piece(0).size(), arena::piece_bytes);
   EXPECT_EQ(memory.piece(1).data(), region.bytes.data() + arena::piece_bytes);
   EXPECT_TRUE(memory.piece(2).empty());
   // The last piece of a region is as long as the region.
   memory.populate(region, region.bytes.last(1));
-  EXPECT_EQ(memory.piece(6).size(), 4_MiB);
+  EXPECT_EQ(memory.piece(25).size(), 2_MiB);
 }
 
 TEST(arena, numbers_pieces_by_address) {
   arena memory({.bytes_max = 64_MiB});
-  const arena::region first = memory.reserve(20_MiB);
+  const arena::region first = memory.reserve(5_MiB);
   const arena::region second = memory.reserve(40_MiB);
   EXPECT_EQ(first.first_piece, 0U);
   EXPECT_EQ(second.first_piece, 2U);
   const std::byte* const base = second.bytes.data();
   EXPECT_EQ(arena::piece_at(base, base, 2), 2U);
-  EXPECT_EQ(arena::piece_at(base + 16_MiB, base, 2), 3U);
-  EXPECT_EQ(arena::piece_at(base + 39_MiB, base + 17_MiB, 3), 4U);
-  EXPECT_EQ(arena::bytes_to_piece_end(base + 15_MiB), 1_MiB);
+  EXPECT_EQ(arena::piece_at(base + 4_MiB, base, 2), 3U);
+  EXPECT_EQ(arena::piece_at(base + 39_MiB, base + 5_MiB, 3), 11U);
+  EXPECT_EQ(arena::bytes_to_piece_end(base + 3_MiB), 1_MiB);
+}
+
+TEST(arena, leaves_the_faulting_in_to_who_writes_where_it_is_told_to) {
+  arena memory({.bytes_max = 8_MiB});
+  const arena::region region = memory.reserve(8_MiB);
+  memory.populate(region, region.bytes, true);
+  EXPECT_EQ(memory.piece(0).size(), arena::piece_bytes);
+  unsigned char resident[1] = {1};
+  ASSERT_EQ(::mincore(region.bytes.data(), 4096, resident), 0);
+  EXPECT_EQ(resident[0] & 1, 0);
+  region.bytes[0] = std::byte{1};
+  ASSERT_EQ(::mincore(region.bytes.data(), 4096, resident), 0);
+  EXPECT_EQ(resident[0] & 1, 1);
 }
 
 TEST(arena, refuses_more_than_it_was_made_for) {
@@ -123,7 +136,7 @@ TEST(arena, pins_a_piece_once_and_unpins_all_of_them_in_reverse) {
                   .unpin = [&](std::span<std::byte> piece) { unpinned.push_back(piece.data()); }});
     const arena::region region = memory.reserve(64_MiB);
     memory.populate(region, region.bytes.first(1));
-    memory.populate(region, region.bytes.first(20_MiB));
+    memory.populate(region, region.bytes.first(5_MiB));
     EXPECT_EQ(pinned.size(), 2U);
   }
   std::reverse(unpinned.begin(), unpinned.end());
@@ -154,7 +167,7 @@ TEST(arena, populates_a_piece_once_when_several_threads_want_it) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(pins.load(), 2);
+  EXPECT_EQ(pins.load(), 8);
 }
 
 TEST(arena, is_not_there_in_a_child_after_fork) {

@@ -114,20 +114,24 @@ TEST(lease_pool, never_lends_a_byte_twice) {
   });
 }
 
-TEST(lease_pool, keeps_small_leases_within_a_piece) {
-  lease_pool pool(memory_of(64_MiB), {.bytes_max = 64_MiB});
-  std::vector<lease> out;
-  for (int i = 0; i < 6; ++i) {
-    out.push_back(std::move(*pool.try_lease(10_MiB)));
-    EXPECT_LE(out.back().size(), arena::bytes_to_piece_end(out.back().data())) << i;
-    if (i == 3) break;
+TEST(lease_pool, keeps_small_leases_within_a_piece_while_that_can_be_had) {
+  lease_pool pool(memory_of(16_MiB), {.bytes_max = 16_MiB});
+  const auto straddles = [](const lease& one) { return one.size() > arena::bytes_to_piece_end(one.data()); };
+  std::vector<lease> large;
+  for (int i = 0; i < 4; ++i) {
+    large.push_back(std::move(*pool.try_lease(3_MiB)));
+    EXPECT_FALSE(straddles(large.back())) << i;
   }
-  // Four pieces hold one each. A fifth straddles rather than waits.
-  std::vector<lease> rest;
-  for (int i = 0; i < 4; ++i) rest.push_back(std::move(*pool.try_lease(6_MiB)));
-  rest.clear();
-  out.erase(out.begin() + 1);
-  EXPECT_TRUE(pool.try_lease(20_MiB).has_value());
+  std::vector<lease> small;
+  for (int i = 0; i < 4; ++i) small.push_back(std::move(*pool.try_lease(1_MiB)));
+  for (const lease& one : small) EXPECT_FALSE(straddles(one));
+  EXPECT_FALSE(pool.try_lease(1).has_value());
+  // 1 + 3 MiB in a row, in two pieces: straddling is better than waiting.
+  small.erase(small.begin() + 1);
+  large.erase(large.begin() + 2);
+  std::optional<lease> between = pool.try_lease(4_MiB);
+  ASSERT_TRUE(between.has_value());
+  EXPECT_TRUE(straddles(*between));
 }
 
 TEST(lease_pool, grants_in_the_order_asked_and_lets_nobody_overtake_a_large_one) {
