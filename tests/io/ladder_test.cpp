@@ -169,6 +169,24 @@ TEST(ladder, reads_into_unregistered_memory_where_memlock_is_64_KiB_for_a_plain_
   });
 }
 
+TEST(ladder, fails_where_registered_buffers_are_insisted_on_and_memlock_is_64_KiB) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const photo_like_files files(2, std::filesystem::temp_directory_path());
+  in_a_child([&]() -> std::string {
+    const rlimit tight{std::size_t{64} << 10, std::size_t{64} << 10};
+    if (::setrlimit(RLIMIT_MEMLOCK, &tight) != 0) return "setrlimit";
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) return "setuid";
+    try {
+      reader disk(16_MiB, {.registered_buffers = choice::on});
+      return read_all(disk, files, 2, 1).empty() ? "it read" : "it read wrong";
+    } catch (const error& refused) {
+      if (refused.code() == errc::unsupported) return {};  // no ring at all
+      const std::string what = refused.what();
+      return refused.code() == errc::limit && what.find("ulimit -l") != std::string::npos ? "" : what;
+    }
+  });
+}
+
 TEST(ladder, reads_500_files_with_64_descriptors) {
   const photo_like_files files(500, std::filesystem::temp_directory_path());
   for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {

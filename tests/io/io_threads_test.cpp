@@ -1,0 +1,164 @@
+#include "io/io_threads.hpp"
+
+#include "io/file_description.hpp"
+#include "io/lease_pool.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/units.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using namespace leat::literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct waited_read : io::read_operation {
+  waited_read() {
+    done = [](io::read_operation& told) noexcept { static_cast<waited_read&>(told).ended.set_value(); };
+  }
+  io::lease memory;
+  std::promise<void> ended;
+};
+
+class io_threads_test : public ::testing::TestWithParam<read_backend> {
+ protected:
+  io_threads_test()
+      : arena_(std::make_shared<io::arena>(io::arena_options{.bytes_max = 32_MiB})),
+        pool_(arena_, {.bytes_max = 32_MiB}) {}
+
+  [[nodiscard]] std::string path(const char* name) const { return (directory_.path() / name).string(); }
+  void start(io::io_threads& threads, io::source& source, waited_read& read) {
+    read.memory = std::move(*pool_.try_lease(io::aligned_bytes(read.offset, read.bytes)));
+    read.into = io::space_of(read.memory);
+    struct call {
+      io::source& source;
+      waited_read& read;
+    };
+    threads.loop(0).post(
+        [](void* argument) noexcept {
+          const std::unique_ptr<call> what(static_cast<call*>(argument));
+          io::read_operation* const one[] = {&what->read};
+          what->source.start(one);
+        },
+        new call{source, read});
+  }
+
+  temporary_directory directory_;
+  std::shared_ptr<io::arena> arena_;
+  io::lease_pool pool_;
+  watchdog hang_{"io_threads_test"};
+};
+
+INSTANTIATE_TEST_SUITE_P(, io_threads_test, ::testing::Values(read_backend::automatic, read_backend::preadv),
+                         [](const auto& each) { return each.param == read_backend::preadv ? "preadv" : "ring"; });
+
+TEST_P(io_threads_test, reads_the_same_bytes_buffered_and_direct_and_counts_them) {
+  std::vector<std::byte> contents(1'000'003);
+  fill_seeded(9, 0, contents);
+  std::ofstream(path("f"), std::ios::binary)
+      .write(reinterpret_cast<const char*>(contents.data()), static_cast<std::streamsize>(contents.size()));
+  for (const std::uint64_t epoch_bytes : {std::uint64_t{1}, std::uint64_t{1} << 50}) {
+    io::io_threads threads({.backend = GetParam()}, arena_);
+    threads.set_epoch_bytes(epoch_bytes);
+    auto table = std::make_shared<io::file_table>();
+    table->add(path("f"), contents.size());
+    const io::file_description files(table);
+    auto source = files.connect(threads.loop(0));
+    waited_read read;
+    read.offset = 3;
+    read.bytes = 1'000'000;
+    start(threads, *source, read);
+    read.ended.get_future().wait();
+    EXPECT_EQ(read.failure, 0);
+    ASSERT_EQ(read.data.size(), 1'000'000U);
+    EXPECT_TRUE(std::equal(read.data.begin(), read.data.end(), contents.begin() + 3));
+    EXPECT_GT(read.started_ns, 0U);
+    source.reset();
+    const io::io_counters count = threads.count();
+    EXPECT_EQ(count.reads, 1U);
+    EXPECT_EQ(count.in_flight, 0U);
+    EXPECT_GE(count.bytes_read, 1'000'000U);
+    EXPECT_EQ(count.opens, 1U);
+    EXPECT_EQ(threads.report().direct.use, epoch_bytes == 1 ? "off" : "on") << threads.report().direct.why;
+  }
+}
+
+TEST_P(io_threads_test, tells_of_a_read_that_outlives_its_timeout_while_the_kernel_has_it) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  io::io_threads threads({.backend = GetParam(), .direct = choice::off, .read_timeout = std::chrono::milliseconds(50)},
+                         arena_);
+  std::promise<std::string> told;
+  threads.on_overdue([&](const error& late) { told.set_value(late.what()); });
+  auto table = std::make_shared<io::file_table>();
+  table->add(path("pipe"));
+  const io::file_description files(table);
+  auto source = files.connect(threads.loop(0));
+  waited_read read;
+  read.bytes = 100;
+  start(threads, *source, read);
+  EXPECT_THAT(told.get_future().get(), HasSubstr(path("pipe")));
+  int writer = -1;
+  if (threads.report().backend.use == "preadv") {
+    // A thread in open(2) keeps it: it is named until the pipe gets a writer.
+    EXPECT_THAT(threads.overdue(), ElementsAre(HasSubstr(path("pipe"))));
+    writer = ::open(path("pipe").c_str(), O_WRONLY | O_NONBLOCK);
+    EXPECT_GE(writer, 0);
+  }
+  read.ended.get_future().wait();
+  EXPECT_EQ(read.failure, ETIMEDOUT);
+  if (writer >= 0) ::close(writer);
+  source.reset();
+}
+
+TEST_P(io_threads_test, opens_no_more_files_than_it_may_and_finds_those_it_has_open) {
+  constexpr int count = 200;
+  auto table = std::make_shared<io::file_table>();
+  for (int i = 0; i < count; ++i) {
+    const std::string name = path(std::to_string(i).c_str());
+    std::ofstream(name) << "file " << i;
+    table->add(name);
+  }
+  io::io_threads threads({.backend = GetParam()}, arena_);
+  const io::file_description files(table);
+  auto source = files.connect(threads.loop(0));
+  for (int round = 0; round < 2; ++round) {
+    std::deque<waited_read> reads(count);
+    for (int i = 0; i < count; ++i) {
+      waited_read& read = reads[static_cast<std::size_t>(i)];
+      read.file = static_cast<std::uint32_t>(i);
+      read.bytes = 5 + std::to_string(i).size();
+      start(threads, *source, read);
+    }
+    for (int i = 0; i < count; ++i) {
+      waited_read& read = reads[static_cast<std::size_t>(i)];
+      read.ended.get_future().wait();
+      ASSERT_EQ(read.failure, 0);
+      const auto* const text = reinterpret_cast<const char*>(read.data.data());
+      EXPECT_EQ(std::string(text, read.data.size()), "file " + std::to_string(i));
+    }
+  }
+  source.reset();
+  EXPECT_EQ(threads.count().opens, static_cast<std::uint64_t>(count)) << "the second round found them open";
+}
+
+}  // namespace
+}  // namespace leat::testing
