@@ -55,6 +55,13 @@ std::vector<testing::fake_sample> labels(std::size_t count) {
   return samples;
 }
 
+// Lets the loader get somewhere. Without giving up the processor: on a busy machine a yield can take milliseconds.
+void pass_time(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
 // What a run of this dataset delivers, batch by batch.
 std::vector<seen_batch> expected_of(const dataset& samples, loader_options options) {
   return testing::run_all(samples, options, label_only()).batches;
@@ -528,7 +535,7 @@ TEST(transfers, are_drained_by_the_destructor) {
       while (!ended.load(std::memory_order_relaxed)) events->fire_send(choice.below(3));
     });
     trainer one(*train);
-    for (std::uint64_t turns = random.below(50); turns > 0; --turns) std::this_thread::yield();
+    pass_time(std::chrono::microseconds(random.below(500)));
     const auto asked = one.ask();
     train.reset();
     ended = true;
@@ -800,7 +807,7 @@ TEST(stop, returns_every_lease_at_any_moment_from_any_state) {
         if (kept.size() > 2) kept.pop_front();
         asked.reset();
       }
-      for (std::uint64_t turns = random.below(100); turns > 0; --turns) std::this_thread::yield();
+      pass_time(std::chrono::microseconds(random.below(500)));
       if (random.chance(0.3)) {
         train->stop();
         one.turn();
