@@ -224,6 +224,7 @@ class loader::machine final : public line_events {
   std::once_flag stopped_;
 
   std::uint64_t started_ns_ = 0;
+  std::atomic<std::uint64_t> decoded_{0};
   std::atomic<std::uint64_t> collate_ns_{0};
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> transferred_{0};
@@ -494,6 +495,8 @@ void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
     broken(std::current_exception());
   }
   reader_stage::release(slot);
+  // Before the batch can be handed out: who has all batches sees all samples counted.
+  decoded_.fetch_add(1, std::memory_order_relaxed);
   if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   io_.loop(0).post(
       [](void* argument) noexcept {
@@ -566,7 +569,7 @@ loader_stats loader::machine::stats() const {
               .bytes = read.bytes,
               .busy_s = static_cast<double>(read.flight_ns) * ns,
               .wait_s = static_cast<double>(read_pool_.count().wait_ns) * ns};
-  now.decode = {.count = decoding.job_count,
+  now.decode = {.count = decoded_.load(std::memory_order_relaxed),
                 .bytes = handed.bytes,
                 .busy_s = static_cast<double>(decoding.busy_ns) * ns,
                 .wait_s = static_cast<double>(decoding.idle_ns) * ns};
