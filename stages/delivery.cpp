@@ -144,7 +144,9 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
 delivery::counters delivery::count() const {
   const async::mutex_lock lock(mutex_);
   counters now = counted_;
-  now.ready = arrived_.size();
+  // Those that next() could hand out now: a later one that is done before its turn is not among them.
+  for (auto one = arrived_.begin(); one != arrived_.end() && one->first == next_sequence_ + now.ready; ++one)
+    ++now.ready;
   now.out = static_cast<std::uint64_t>(std::max<std::int64_t>(batches_out_->load(std::memory_order_relaxed), 0));
   now.waits = waits_.summarize();
   return now;

@@ -63,8 +63,8 @@ struct loader_stats {
   // Now.
   std::uint64_t reads_in_flight = 0;
   std::uint64_t decode_queued = 0;
-  std::uint64_t batches_ready = 0;
-  std::uint64_t batches_out = 0;  ///< held by the consumer
+  std::uint64_t batches_ready = 0;  ///< next() has them at once; done before their turn does not count
+  std::uint64_t batches_out = 0;    ///< held by the consumer
 
   reader_report reader;
   leat::bottleneck slowest = leat::bottleneck::consumer;
