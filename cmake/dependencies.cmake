@@ -35,6 +35,9 @@ leat_need(LEAT_HAVE_LIBJPEG_TURBO "libjpeg-turbo >= 2.0 (partial decoding; anoth
 find_package(PNG QUIET)
 leat_need(PNG_FOUND "libpng" libpng-dev)
 
+find_package(hwy 1.0.3 QUIET)
+leat_need(hwy_FOUND "Highway >= 1.0.3" libhwy-dev)
+
 find_package(absl QUIET)
 leat_need(absl_FOUND "Abseil" libabsl-dev)
 

@@ -1,6 +1,7 @@
 #include "stages/pixels/jpeg_reader.hpp"
 
 #include "stages/pixels/jpeg_memory.hpp"
+#include "stages/pixels/resample_kernels.hpp"
 
 #include <jerror.h>
 
@@ -207,6 +208,10 @@ bool columns_can_be_cut(const jpeg_decompress_struct& c) noexcept {
   return true;
 }
 
+std::size_t line_bytes(const jpeg_decompress_struct& c) noexcept {
+  return static_cast<std::size_t>(c.output_width) * static_cast<std::size_t>(c.output_components) + line_slack_bytes;
+}
+
 void start_step(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
   set_parameters(f);
@@ -225,9 +230,8 @@ void start_step(frame& f) {
   f.column_offset = static_cast<std::size_t>(f.region.x) - left;  // in pixels until start() knows their size
 
   for (int i = 0; i < strip_lines; ++i) {
-    f.rows[i] = static_cast<JSAMPROW>(
-        c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE,
-                           static_cast<std::size_t>(c.output_width) * static_cast<std::size_t>(c.output_components)));
+    f.rows[i] =
+        static_cast<JSAMPROW>(c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE, line_bytes(c)));
   }
 
   const auto above = static_cast<JDIMENSION>(f.region.y);
@@ -361,7 +365,7 @@ std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) 
       bytes += jpeg_blocks_bytes(round_up(component.width_in_blocks, h), round_up(component.height_in_blocks, v));
     }
   }
-  return bytes + strip_lines * scratch_arena::rounded(c.output_width * static_cast<std::size_t>(c.output_components));
+  return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
 }
 
 stages::outcome<void> jpeg_reader::start(const rectangle& region, int decimation) {

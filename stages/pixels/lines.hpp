@@ -8,7 +8,8 @@
 
 namespace leat::pixels {
 
-/// Consecutive lines of interleaved RGB, valid until the reader is asked for more.
+/// Consecutive lines of interleaved RGB, valid until the reader is asked for more, and readable to line_slack_bytes after
+/// the last pixel (resample_kernels.hpp).
 struct lines {
   const std::uint8_t* first = nullptr;
   std::size_t stride = 0;

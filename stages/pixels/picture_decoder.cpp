@@ -144,7 +144,7 @@ outcome<void> picture_decoder::state::fill_turned(std::span<const std::byte> enc
   const rectangle region = turn.stored(upright, shrunk(info.width, decimation), shrunk(info.height, decimation));
   const std::size_t stride = static_cast<std::size_t>(region.width) * 3;
   const std::size_t part_bytes = stride * static_cast<std::size_t>(region.height);
-  const std::size_t line_bytes = static_cast<std::size_t>(upright.width) * 3;
+  const std::size_t line_bytes = static_cast<std::size_t>(upright.width) * 3 + line_slack_bytes;
   outcome<void> started =
       start(encoded, info, region, decimation,
             to.scratch_bytes() + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes), stop);

@@ -1,5 +1,7 @@
 #include "stages/pixels/png_reader.hpp"
 
+#include "stages/pixels/resample_kernels.hpp"
+
 #include <png.h>
 
 #include <algorithm>
@@ -118,7 +120,7 @@ void start_step(frame& f) {
 
   f.interlaced = passes > 1;
   const std::size_t height = f.interlaced ? static_cast<std::size_t>(f.expected.height) : 1;
-  f.memory = f.arena->take_array<png_byte>(f.stride * height);
+  f.memory = f.arena->take_array<png_byte>(f.stride * height + line_slack_bytes);
   if (f.memory == nullptr) leave(f, stages::outcome_kind::unsupported, "out of scratch memory");
   if (f.interlaced) {
     read_all_passes(f, passes);
@@ -156,7 +158,7 @@ std::size_t png_reader::scratch_bytes(const picture_info& info) noexcept {
   const std::size_t height = info.progressive ? static_cast<std::size_t>(info.height) : 1;
   // pngrutil.c: the line and the one before it, at up to 64 bits a pixel, and their margins.
   const std::size_t line = scratch_arena::rounded(width * 8 + 256);
-  return modules_bytes + 2 * line + scratch_arena::rounded(width * height * 3);
+  return modules_bytes + 2 * line + scratch_arena::rounded(width * height * 3 + line_slack_bytes);
 }
 
 stages::outcome<void> png_reader::start(std::span<const std::byte> encoded, const picture_info& info,

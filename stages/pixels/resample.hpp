@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stages/pixels/geometry.hpp"
+#include "stages/pixels/resample_kernels.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/pixels/store.hpp"
 
@@ -11,9 +12,6 @@
 #include <cstdint>
 
 namespace leat::pixels {
-
-/// Bits behind the binary point of a weight: 32 less 8 of the pixel and 2 for a bicubic's overshoot, as in Pillow.
-inline constexpr int weight_bits = 32 - 8 - 2;
 
 /// How one axis is resampled.
 ///   inputs          pixels there are; nothing outside them is looked at
@@ -41,31 +39,21 @@ struct axis_needs {
 /// Which inputs make each wanted output, with which weights; they sum to about 2^weight_bits.
 ///   first     counted from needs_of(axis).begin
 ///   weights   `taps_max` per output, the first `taps` of them used
-///   overshoots  some weights are negative: sums can leave 0..255
 struct axis_table {
   std::int32_t* first = nullptr;
   std::int32_t* taps = nullptr;
   std::int32_t* weights = nullptr;
   int taps_max = 0;
   int count = 0;
-  bool overshoots = false;
 
   [[nodiscard]] static std::size_t scratch_bytes(const axis& a) noexcept;
   /// False where the arena has not been reserved for it.
   [[nodiscard]] bool build(const axis& a, scratch_arena& arena) noexcept;
-  /// Gives every output as many weights as the widest has, by adding zeros: what resample_line() wants. `inputs` is how
-  /// many there are from the first on.
-  void even_out(int inputs) noexcept;
+  /// The same in the form that resample_line() wants; `inputs` is how many there are from the first on. Without entries
+  /// where the arena has not been reserved for it (grouped_scratch_bytes).
+  [[nodiscard]] line_table grouped(int inputs, scratch_arena& arena) const noexcept;
+  [[nodiscard]] static std::size_t grouped_scratch_bytes(const axis& a) noexcept;
 };
-
-/// One line, horizontally, with an evened-out table. `line` is interleaved RGB and begins at the first input needed.
-///   to   `width` pixels: planes of `width` (nchw) or interleaved (nhwc); output x goes to `at` + x, or mirrored
-void resample_line(const std::uint8_t* line, const axis_table& table, layout order, bool flip, int at, int width,
-                   std::uint8_t* to) noexcept;
-
-/// One line of `bytes` values out of `taps` lines of the same length, vertically.
-void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weights, int taps, std::size_t bytes,
-                    std::uint8_t* to) noexcept;
 
 /// A picture shrunk by the decoder: 1, 2, 4 or 8 pixels have become one, and sizes were rounded up.
 ///   shift_*   where the picture's left and upper edges lie, in decimated pixels: not at 0 where it was mirrored after
@@ -90,7 +78,7 @@ class resampler {
 
   /// Builds tables and lines, and stores what lies above the box. False where the arena has not been reserved for it.
   [[nodiscard]] bool start(scratch_arena& arena, const store& how, std::byte* row) noexcept;
-  /// The region's next line, interleaved RGB.
+  /// The region's next line, interleaved RGB, readable to line_slack_bytes after its last pixel.
   void push(const std::uint8_t* line) noexcept;
   /// Stores what lies below the box. Every line of the region has been pushed.
   void finish() noexcept;
@@ -105,7 +93,7 @@ class resampler {
   int at_x_ = 0;  // where in the row the box begins, and how much of it is outside
   int at_y_ = 0;
   std::size_t line_bytes_ = 0;
-  axis_table columns_;
+  line_table columns_;
   axis_table rows_;
   const store* store_ = nullptr;
   std::byte* row_ = nullptr;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -39,7 +40,12 @@ rgb_picture resample(const rgb_picture& picture, const geometry& drawn, layout o
   const std::size_t before = arena.used();
   EXPECT_TRUE(to.start(arena, how, reinterpret_cast<std::byte*>(row.data())));
   EXPECT_LE(arena.used() - before, to.scratch_bytes());
-  for (int y = 0; y < to.region().height; ++y) to.push(picture.at(to.region().x, to.region().y + y));
+  const auto line_bytes = static_cast<std::size_t>(to.region().width) * 3;
+  std::vector<std::uint8_t> line(line_bytes + pixels::line_slack_bytes, 0xAA);
+  for (int y = 0; y < to.region().height; ++y) {
+    std::copy_n(picture.at(to.region().x, to.region().y + y), line_bytes, line.begin());
+    to.push(line.data());
+  }
   to.finish();
   arena.end();
 
