@@ -19,7 +19,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace leat::datasets {
@@ -42,6 +44,28 @@ struct number_pattern {
     std::string digits = std::to_string(number);
     if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
     return before + digits + after;
+  }
+
+  /// The lowest of the shards that are there, or none. Numbers beyond those that a run needs count too: under a glob they
+  /// would silently join it.
+  [[nodiscard]] std::optional<std::string> existing() const {
+    const std::size_t base = before.rfind('/') + 1;  // npos + 1 is 0.
+    const std::string directory = base == 0 ? "." : before.substr(0, base);
+    const std::string_view name_before = std::string_view(before).substr(base);
+    std::optional<std::uint64_t> lowest;
+    std::error_code failure;  // A directory that cannot be read: whoever writes into it says so.
+    for (std::filesystem::directory_iterator entry(directory, failure), end; !failure && entry != end;
+         entry.increment(failure)) {
+      const std::string name = entry->path().filename().string();
+      if (!name.starts_with(name_before) || name.size() < name_before.size() + after.size()) continue;
+      std::uint64_t number = 0;
+      const char* const digits = name.data() + name_before.size();
+      const auto [digits_end, wrong] = std::from_chars(digits, name.data() + name.size(), number);
+      // 7 is no number of a pattern that writes 000007.
+      if (wrong != std::errc{} || this->name(number).substr(base) != name) continue;
+      if (!lowest || number < *lowest) lowest = number;
+    }
+    return lowest ? std::optional(this->name(*lowest)) : std::nullopt;
   }
 };
 
@@ -97,6 +121,7 @@ class shard_plan {
                                            "name them p-%06d.tar, or leave the size out"));
     }
     check_distinct(out);
+    if (!options.overwrite) check_absent();
   }
 
   [[nodiscard]] bool counted() const noexcept { return !pattern_.has_value(); }
@@ -125,6 +150,18 @@ class shard_plan {
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return;
     throw error(errc::usage, io::str_cat("'", out, "' names a shard twice"));
+  }
+
+  // Before hours of packing, not after.
+  void check_absent() const {
+    for (const std::string& name : names_) {
+      struct stat status{};
+      // A link too, wherever it leads: its name is taken.
+      if (::lstat(name.c_str(), &status) != 0) continue;
+      if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)) throw error(errc::usage, shard_exists(name));
+    }
+    if (!pattern_) return;
+    if (const std::optional<std::string> found = pattern_->existing()) throw error(errc::usage, shard_exists(*found));
   }
 
   std::uint64_t samples_;
@@ -402,7 +439,7 @@ class packing {
   }
 
   void begin_shard() {
-    writer_.emplace(plan_.name(result_.shards.size()));
+    writer_.emplace(plan_.name(result_.shards.size()), tar_writer_options{.overwrite = options_.overwrite});
     result_.shards.push_back({writer_->path(), 0, 0});
   }
 

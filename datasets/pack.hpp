@@ -25,6 +25,7 @@ struct pack_options {
   /// For a pattern (%06d): a shard is full when one more sample would pass either. Both 0: 1 GiB per shard.
   std::uint64_t samples_per_shard = 0;
   std::uint64_t bytes_per_shard = 0;
+  bool overwrite = false;     ///< shards of these names that are there are replaced, each when its successor is whole
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
   std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread
   std::stop_token stop = {};                                ///< asked between samples
@@ -44,15 +45,16 @@ struct pack_result {
 };
 
 /// Packs `from` into the shards that `out` names: a brace list, p-{000000..000003}.tar, is exactly so many shards, as even
-/// as can be; a pattern, p-%06d.tar, as many as it takes; a plain path is one shard.
+/// as can be; a pattern, p-%06d.tar, as many as it takes; a plain path, p.tar, is exactly one.
 ///
 /// Members keep their path and extension: class folder and name for a folder, key and fields for shards. Dots inside a
 /// name are written %2E and percent signs %25 (datasets/member_key.hpp). Columns become members of their own: a folder's
-/// class number is `.cls`. Each shard appears under its name when it is complete and durable, and replaces one that was
-/// there; killed at any moment, this leaves whole shards and at most one .NAME.partial, which the next run uses up.
+/// class number is `.cls`. Each shard appears under its name when it is complete and durable; killed at any moment, this
+/// leaves whole shards and at most one .NAME.partial, which the next run uses up. A shard that is there already is an
+/// error before anything is written, unless `overwrite` is set: any name of a list, any number of a pattern.
 ///
 /// Memory: 16 MiB of samples at a time, 8 bytes per sample where shuffled.
-///   throws   error{errc::usage} a pattern that cannot be; error{errc::limit} disk full: finished shards stay, the one
+///   throws   error{errc::usage} a pattern that cannot be, a shard that is there already; error{errc::limit} disk full: finished shards stay, the one
 ///            begun is removed; error{errc::corrupt} a damaged sample, by name; error{errc::cancelled} on stop; what
 ///            reading and writing throw
 ///   source   https://github.com/webdataset/webdataset; POSIX.1-2001 ustar and pax

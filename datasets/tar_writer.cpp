@@ -115,7 +115,13 @@ std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes) 
   return headers(name, size_bytes).size() + tar_padded(size_bytes);
 }
 
-tar_writer::tar_writer(std::string path) : path_(std::move(path)) {
+std::string shard_exists(std::string_view path) {
+  return io::str_cat(path,
+                     ": is there already; give another name, or --overwrite (pack_options::overwrite) to replace "
+                     "what is there");
+}
+
+tar_writer::tar_writer(std::string path, tar_writer_options options) : path_(std::move(path)), options_(options) {
   const std::size_t base = path_.rfind('/') + 1;  // npos + 1 is 0.
   directory_ = base == 0 ? "." : base == 1 ? "/" : path_.substr(0, base - 1);
   temporary_ = io::str_cat(path_.substr(0, base), ".", path_.substr(base), ".partial");
@@ -129,6 +135,7 @@ tar_writer::tar_writer(std::string path) : path_(std::move(path)) {
   if (exists && !S_ISREG(status.st_mode)) {
     throw error(errc::usage, io::str_cat(path_, ": is there, and no regular file; give the shard a name of its own"));
   }
+  if (exists && !options_.overwrite) throw error(errc::usage, shard_exists(path_));
   buffer_.reserve(buffer_bytes);
   while (fd_ < 0) try_open();
   if (::ftruncate(fd_, 0) != 0) {
@@ -248,7 +255,7 @@ void tar_writer::finish() {
   flush();
   // Blocks on the disk first, then the name: a crash leaves the old state or the new one.
   if (::fsync(fd_) != 0) fail(errno, "cannot be made durable");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno, "cannot be given its name");
+  take_name();
   ::close(std::exchange(fd_, -1));
   const int directory = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) fail(errno, "its directory cannot be opened");
@@ -256,6 +263,17 @@ void tar_writer::finish() {
   const int failure = ::fsync(directory) != 0 && errno != EINVAL ? errno : 0;
   ::close(directory);
   if (failure != 0) fail(failure, "its directory cannot be made durable");
+}
+
+void tar_writer::take_name() {
+  if (!options_.overwrite) {
+    // Looking first and renaming then would lose a shard that another process finishes in between.
+    if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) return;
+    if (errno == EEXIST) throw error(errc::usage, shard_exists(path_));
+    // Not every file system has it: then what was seen at the beginning has to do.
+    if (errno != EINVAL && errno != ENOSYS) fail(errno, "cannot be given its name");
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno, "cannot be given its name");
 }
 
 }  // namespace leat::datasets

@@ -13,6 +13,13 @@ namespace leat::datasets {
 /// Bytes that a member takes in an archive: its headers and its padded content.
 [[nodiscard]] std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes);
 
+struct tar_writer_options {
+  bool overwrite = false;  ///< a file of that name is replaced, when this one is whole; else it is an error
+};
+
+/// What to say of a shard that is in the way.
+[[nodiscard]] std::string shard_exists(std::string_view path);
+
 /// One shard. It grows under a temporary name beside `path` (.NAME.partial) and takes its own in finish(); until then,
 /// whatever happens, no file of that name is touched. Members have mode 0644 and no owner or time of their own, so that
 /// the same samples give the same bytes.
@@ -21,8 +28,9 @@ namespace leat::datasets {
 class tar_writer {
  public:
   ///   throws   error{errc::not_found} no such directory; error{errc::permission}; error{errc::usage} where another
-  ///            process is writing the same shard, or `path` is a directory
-  explicit tar_writer(std::string path);
+  ///            process is writing the same shard, where `path` is there already and nobody said overwrite, or is no
+  ///            regular file
+  explicit tar_writer(std::string path, tar_writer_options options = {});
   tar_writer(const tar_writer&) = delete;
   tar_writer& operator=(const tar_writer&) = delete;
   /// Without finish(): removes what was written.
@@ -35,6 +43,7 @@ class tar_writer {
   void write(std::span<const std::byte> content);
 
   /// Ends the archive, makes it durable and gives it its name: fsync, rename, fsync of the directory.
+  ///   throws   as write(); error{errc::usage} where a file of that name has come meanwhile and nobody said overwrite
   void finish();
 
   /// Written so far, as the file will be long.
@@ -43,6 +52,7 @@ class tar_writer {
 
  private:
   void try_open();
+  void take_name();
   void append(std::span<const std::byte> bytes);
   void append_zeros(std::uint64_t bytes);
   void flush();
@@ -51,6 +61,7 @@ class tar_writer {
   [[noreturn]] void fail(int failure, std::string_view what) const;
 
   std::string path_;
+  tar_writer_options options_;
   std::string directory_;
   std::string temporary_;
   int fd_ = -1;

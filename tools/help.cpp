@@ -49,6 +49,12 @@ std::string row(const terminal& screen, const std::string& name, const std::stri
   return line + "\n";
 }
 
+// "SOURCE...", "DIR"; a name of several words says itself how often each may come.
+std::string positional_name(const CLI::Option& option) {
+  const std::string name = option.get_name(true);
+  return name.find(' ') == std::string::npos && option.get_expected_max() > 1 ? name + "..." : name;
+}
+
 std::string usage(const CLI::App& app, const std::string& name) {
   std::string line = name;
   bool has_options = false;
@@ -57,7 +63,7 @@ std::string usage(const CLI::App& app, const std::string& name) {
       has_options |= !option->get_group().empty() && option != app.get_help_ptr();
       continue;
     }
-    line += io::str_cat(" ", option->get_name(true), option->get_expected_max() > 1 ? "..." : "");
+    line += " " + positional_name(*option);
   }
   if (!app.get_subcommands({}).empty()) return line + " COMMAND ...";
   return line + (has_options ? " [options]" : "");
@@ -116,9 +122,7 @@ std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI
     std::string rows;
     for (const CLI::Option* option : app->get_options()) {
       if (option->get_group() != group) continue;
-      const bool positional = option->get_positional();
-      const std::string shown = positional ? option->get_name(true) + (option->get_expected_max() > 1 ? "..." : "")
-                                           : option->get_name(false, true);
+      const std::string shown = option->get_positional() ? positional_name(*option) : option->get_name(false, true);
       rows += row(screen, shown, option->get_type_name(), option->get_description());
     }
     if (!rows.empty()) text += io::str_cat("\n", screen.dim(group), "\n", rows);

@@ -120,8 +120,8 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
   CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE... OUT", arguments->paths,
-                 "OUT: a brace list ('p-{000000..000003}.tar': so many shards, as even as can be), or a pattern "
-                 "('p-%06d.tar': as many as it takes)")
+                 "OUT names the shards: one ('p.tar'), so many, as even as can be, by a brace list "
+                 "('p-{000000..000003}.tar'), or as many as it takes by a pattern ('p-%06d.tar')")
       ->required()
       ->type_name("");
   CLI::Option* const samples =
@@ -133,10 +133,13 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
   CLI::Option* const shuffle =
       app.add_flag("--shuffle", arguments->how.shuffle, "in an order drawn from the seed; else in the source's own");
   add_number(app, "--seed", arguments->how.seed, 0, "of --shuffle (0)")->needs(shuffle);
+  app.add_flag("--overwrite", arguments->how.overwrite,
+               "replace shards of these names that are there; else they are an error");
   app.add_flag("--skip-damaged", arguments->how.skip_damaged,
                "leave out samples known to be damaged; else they are an error");
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(
+      "  leat pack photos photos.tar\n"
       "  leat pack photos 'photos-{000000..000003}.tar'\n"
       "  leat pack photos 'shards/photos-%06d.tar' --bytes-per-shard 256MiB --shuffle --seed 7");
   app.callback(

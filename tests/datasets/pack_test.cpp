@@ -126,8 +126,42 @@ TEST_F(packing, a_pattern_is_as_many_shards_as_it_takes) {
 
 TEST_F(packing, shards_of_an_earlier_run_that_would_mix_in_are_told) {
   pack(numbers(10), out("p-%d.tar"), {.samples_per_shard = 2});
-  const pack_result result = pack(numbers(4), out("p-%d.tar"), {.samples_per_shard = 2});
+  const pack_result result = pack(numbers(4), out("p-%d.tar"), {.samples_per_shard = 2, .overwrite = true});
   EXPECT_THAT(result.notes, ElementsAre(HasSubstr("p-2.tar")));
+}
+
+TEST_F(packing, shards_that_are_there_are_an_error_before_anything_is_written) {
+  pack(numbers(3), out("p-1.tar"), {});
+  pack(numbers(3), out("q-000007.tar"), {});
+  fs::create_symlink("nowhere", out_.path() / "r.tar");
+  const std::string before = content_of(out("p-1.tar"));
+  const std::vector<std::string> names = listing(out_.path());
+  for (const auto& [to, in_the_way] : {std::pair{"p-1.tar", "p-1.tar"},
+                                       {"p-{0..2}.tar", "p-1.tar"},
+                                       {"p-%d.tar", "p-1.tar"},
+                                       {"q-%06d.tar", "q-000007.tar"},
+                                       {"{a,r}.tar", "r.tar"}}) {
+    EXPECT_THAT(failure_of(errc::usage, [&] { pack(numbers(5), out(to), {}); }),
+                AllOf(HasSubstr(out(in_the_way) + ":"), HasSubstr("--overwrite")));
+    EXPECT_EQ(listing(out_.path()), names) << to;
+  }
+  EXPECT_EQ(content_of(out("p-1.tar")), before);
+  // Numbers that this pattern does not write are another pattern's.
+  pack(numbers(5), out("q-%d.tar"), {});
+  EXPECT_THAT(sizes("q-0"), ElementsAre(5, 3));
+  pack(numbers(5), out("p-{0..2}.tar"), {.overwrite = true});
+  EXPECT_THAT(sizes("p-"), ElementsAre(2, 2, 1));
+}
+
+TEST_F(packing, a_name_that_was_taken_meanwhile_is_not_replaced) {
+  put(root_.path() / "p.tar", "another's");
+  {
+    tar_writer late(out("p.tar"));
+    fs::copy_file(root_.path() / "p.tar", out("p.tar"));
+    EXPECT_THAT(failure_of(errc::usage, [&] { late.finish(); }), HasSubstr(out("p.tar") + ": is there already"));
+  }
+  EXPECT_EQ(content_of(out("p.tar")), "another's");
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p.tar"));
 }
 
 TEST_F(packing, patterns_that_cannot_be_are_usage_errors) {
@@ -209,7 +243,8 @@ TEST_F(packing, shards_keep_all_their_fields_and_pack_to_the_same_bytes_again) {
 }
 
 TEST_F(packing, a_shuffle_is_the_whole_in_another_order_the_same_for_the_same_seed) {
-  const auto order = [&](const pack_options& options) {
+  const auto order = [&](pack_options options) {
+    options.overwrite = true;
     pack(numbers(200), out("p.tar"), options);
     std::vector<std::string> names;
     const dataset packed = open_tar(out("p.tar"));
@@ -266,7 +301,7 @@ TEST_F(packing, killed_halfway_it_leaves_no_half_shard_under_a_final_name) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      pack_options options{.samples_per_shard = 1500};
+      pack_options options{.samples_per_shard = 1500, .overwrite = true};
       options.progress = [&](const pack_progress& done) {
         if (done.samples >= die_at) ::kill(::getpid(), SIGKILL);
       };
@@ -287,7 +322,7 @@ TEST_F(packing, killed_halfway_it_leaves_no_half_shard_under_a_final_name) {
     }
     EXPECT_EQ(partial, 1);
   }
-  pack(numbers(3000), out("p-%d.tar"), {.samples_per_shard = 500});
+  pack(numbers(3000), out("p-%d.tar"), {.samples_per_shard = 500, .overwrite = true});
   EXPECT_THAT(listing(out_.path()), ElementsAre("p-0.tar", "p-1.tar", "p-2.tar", "p-3.tar", "p-4.tar", "p-5.tar"));
 }
 
@@ -338,7 +373,7 @@ TEST_F(packing, a_failed_write_leaves_the_shard_that_was_there) {
   pack(numbers(5), out("p.tar"), {});
   const std::string before = content_of(out("p.tar"));
   {
-    tar_writer half(out("p.tar"));
+    tar_writer half(out("p.tar"), {.overwrite = true});
     half.begin("x.bin", 3);
   }
   EXPECT_EQ(content_of(out("p.tar")), before);

@@ -74,6 +74,26 @@ TEST(pack, shuffled_by_a_seed_gives_the_same_shards_again) {
   EXPECT_NE(packed("c.tar", "8"), first);
 }
 
+TEST(pack, finished_shards_are_replaced_only_when_told) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string out = (directory.path() / "p-%06d.tar").string();
+  ASSERT_EQ(run({"pack", photos.path().string(), out}).exit_code, 0);
+  const ended process = run({"pack", photos.path().string(), out, "--shuffle"});
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_EQ(process.out, "");
+  expect_one_line(process, "leat pack: " + (directory.path() / "p-000000.tar").string() + ": is there already");
+  EXPECT_THAT(process.err, HasSubstr("--overwrite"));
+  EXPECT_EQ(run({"pack", photos.path().string(), out, "--shuffle", "--overwrite"}).exit_code, 0);
+}
+
+TEST(pack, help_says_what_out_can_be) {
+  const std::string help = run({"pack", "--help"}).out;
+  EXPECT_THAT(help, HasSubstr("leat pack SOURCE... OUT [options]\n"));
+  for (const char* name : {"'p.tar'", "'p-{000000..000003}.tar'", "'p-%06d.tar'", "--overwrite"})
+    EXPECT_THAT(help, HasSubstr(name));
+}
+
 TEST(pack, a_directory_that_is_not_there_is_named) {
   const photo_folder photos;
   const ended process = run({"pack", photos.path().string(), "/no/such/place/p.tar"});
