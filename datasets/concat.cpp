@@ -103,6 +103,11 @@ class concat_model final : public dataset_model {
     return found;
   }
 
+  std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
+    const place at = find(sample);
+    return at.of->model->header_offset(at.sample, part);
+  }
+
   dataset_memory memory() const override {
     dataset_memory held;
     std::set<const dataset_model*> counted;  // The same dataset twice is held once.

@@ -119,6 +119,10 @@ class dataset_model {
   [[nodiscard]] virtual std::uint64_t defects() const noexcept { return 0; }
   [[nodiscard]] virtual std::optional<defect> defect_of(std::uint64_t sample) const;
 
+  /// Where a person looks for a part of this sample in its file: at the header before it, where a format has one.
+  ///   default   the offset of its bytes
+  [[nodiscard]] virtual std::uint64_t header_offset(std::uint64_t sample, const extent& part) const;
+
   [[nodiscard]] virtual dataset_memory memory() const = 0;
 
   // Found by name, out of the above.

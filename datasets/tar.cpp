@@ -88,6 +88,11 @@ class tar_model final : public dataset_model {
     return found->second;
   }
 
+  // A member's own header is the block before its bytes, whatever long names stand before that.
+  std::uint64_t header_offset(std::uint64_t, const extent& part) const override {
+    return part.offset - tar_block_bytes;
+  }
+
   dataset_memory memory() const override {
     dataset_memory held;
     held.extents = table_.memory_bytes();

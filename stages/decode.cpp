@@ -5,6 +5,7 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include <algorithm>
 #include <ctime>
 #include <exception>
 
@@ -70,6 +71,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
         input.encoded = dataset_.produce(slot.sample, batch.chosen[index], own.produced);
       } catch (const std::exception& problem) {
         slot.corrupt = true;
+        slot.field_at_fault = batch.chosen[index];
         slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
         return;
       }
@@ -78,6 +80,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
         program.decode(*own.scratch[p], input, {own.rows.data() + first_output, output - first_output});
     if (!result) {
       slot.corrupt = true;
+      slot.field_at_fault = batch.chosen[index];
       slot.reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
       return;
     }
@@ -125,9 +128,12 @@ void decoder::describe_corrupt(sample_slot& slot) const {
   datasets::part_list parts;
   dataset_.parts(slot.planned, parts);
   if (parts.empty()) return;
-  const extent& where = parts.front().where;
-  slot.planned_source = dataset_.sources()[where.source]->file_name(where.file);
-  slot.planned_offset = where.offset;
+  // The member that is to blame; where one is missing, the sample's first.
+  auto blamed = std::find_if(parts.begin(), parts.end(),
+                             [&](const datasets::part& each) { return each.field == slot.field_at_fault; });
+  if (blamed == parts.end()) blamed = parts.begin();
+  slot.planned_source = dataset_.sources()[blamed->where.source]->file_name(blamed->where.file);
+  slot.planned_offset = dataset_.header_offset(slot.planned, blamed->where);
 }
 
 }  // namespace leat::stages

@@ -390,8 +390,14 @@ void loader::machine::hand_over(work& batch) {
     item.journal.push_back(describe(batch, slot, action));
   }
   if (first_corrupt != nullptr && options_.on_corrupt == corrupt_policy::raise) {
-    fail(batch, io::str_cat("corrupt sample ", first_corrupt->planned_name, " (", first_corrupt->planned_source, "): ",
-                            first_corrupt->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
+    std::string place = first_corrupt->planned_source;
+    // Of a file that is one sample the offset is 0, and says nothing.
+    if (first_corrupt->planned_offset.value_or(0) != 0) {
+      io::str_append(place, " at offset ", *first_corrupt->planned_offset);
+    }
+    if (!place.empty()) place = io::str_cat(" (", place, ")");
+    fail(batch, io::str_cat("corrupt sample ", first_corrupt->planned_name, place, ": ", first_corrupt->planned_reason,
+                            "; on_corrupt (--on-corrupt) = skip or substitute goes on without it"));
     return;
   }
 

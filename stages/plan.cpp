@@ -100,6 +100,7 @@ void planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t samp
 void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t> ragged_bytes) const {
   slot.corrupt = false;
   slot.reason.clear();
+  slot.field_at_fault = work::no_field;
   slot.reads.clear();
   slot.fetched.clear();
   slot.reads_missing = 0;
@@ -131,6 +132,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
       for (const datasets::part& part : parts) {
         if (part.field != field) continue;
         if (chosen == field) {
+          slot.field_at_fault = field;
           return mark_corrupt(slot, io::str_cat("field '", dataset_.fields()[field].name,
                                                 "' lies in several pieces, which cannot be joined yet"));
         }

@@ -88,7 +88,8 @@ struct sample_slot final : async::job {
   std::deque<fetched_field> fetched;            ///< of fields whose bytes a coroutine gets
 
   bool corrupt = false;
-  std::string reason;  ///< of the latest candidate
+  std::string reason;                     ///< of the latest candidate
+  std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
