@@ -8,6 +8,7 @@
 #include <leat/reader.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <new>
 
@@ -46,7 +47,7 @@ class blocking_source::operations {
  public:
   operations(io::connector& loop, io::source& source) : loop_(loop), source_(source) {}
 
-  void read(std::span<const request> requests) {
+  void read(std::span<const request> requests, const std::stop_token& stop) {
     reads_.resize(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
       reading& each = reads_[i];
@@ -59,49 +60,61 @@ class blocking_source::operations {
       each.memory.reset(static_cast<std::byte*>(std::aligned_alloc(io::alignment_max_bytes, room)));
       if (!each.memory) throw std::bad_alloc();
       each.into = {{each.memory.get(), room}, io::space::no_piece};
-      each.done = [](io::read_operation& done) noexcept { static_cast<reading&>(done).owner->count_down(); };
+      each.done = [](io::read_operation& done) noexcept {
+        auto& self = static_cast<reading&>(done);
+        self.finished = true;
+        self.owner->count_down();
+      };
       started_.push_back(&each);
     }
     if (started_.empty()) return;
-    run(started_.size(), [](operations& self) { self.source_.start(self.started_); });
+    run(stop);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (reads_[i].failure != 0) throw source_.explain(reads_[i]);
       std::copy(reads_[i].data.begin(), reads_[i].data.end(), requests[i].into.begin());
     }
   }
 
-  std::uint64_t size_bytes(std::uint32_t file) {
-    opening_.owner = this;
-    opening_.file = file;
-    opening_.done = [](io::open_operation& done) noexcept { static_cast<opening&>(done).owner->count_down(); };
-    run(1, [](operations& self) { self.source_.start(self.opening_); });
-    if (opening_.failure != 0) throw source_.explain(opening_);
-    return opening_.size_bytes;
-  }
-
  private:
   struct reading : io::read_operation {
     operations* owner = nullptr;
     std::unique_ptr<std::byte, free_memory> memory;
-  };
-  struct opening : io::open_operation {
-    operations* owner = nullptr;
+    bool finished = false;  // Loop thread.
   };
 
-  void run(std::size_t count, void (*start)(operations&)) {
-    start_ = start;
+  void run(const std::stop_token& stop) {
     {
       async::mutex_lock lock(mutex_);
-      pending_ = count;
+      pending_ = started_.size();
     }
     loop_.post(
         [](void* self) noexcept {
           auto& all = *static_cast<operations*>(self);
-          all.start_(all);
+          all.source_.start(all.started_);
         },
         this);
+    // Posted after the start, so that it runs after it.
+    const std::stop_callback cancelling(stop, [this] { ask_to_end(); });
     async::mutex_lock lock(mutex_);
     while (pending_ > 0) done_condition_.wait(mutex_);
+  }
+
+  // Whoever stops us; the loop does it, and counts as one more to wait for.
+  void ask_to_end() {
+    {
+      async::mutex_lock lock(mutex_);
+      if (pending_ == 0) return;
+      ++pending_;
+    }
+    loop_.post(
+        [](void* self) noexcept {
+          auto& all = *static_cast<operations*>(self);
+          for (reading& each : all.reads_) {
+            if (each.bytes > 0 && !each.finished) all.source_.cancel(each);
+          }
+          all.count_down();
+        },
+        this);
   }
 
   void count_down() noexcept {
@@ -114,8 +127,6 @@ class blocking_source::operations {
   io::source& source_;
   std::vector<reading> reads_;
   std::vector<io::read_operation*> started_;
-  opening opening_;
-  void (*start_)(operations&) = nullptr;
   async::mutex mutex_;
   async::condition_variable done_condition_;
   std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -145,12 +156,30 @@ blocking_source::~blocking_source() {
   while (!last.done) last.condition.wait(last.mutex);
 }
 
-std::uint64_t blocking_source::size_bytes(std::uint32_t file) {
-  return operations(loop_.connector(), *source_).size_bytes(file);
+void blocking_source::read(std::span<const request> requests, const std::stop_token& stop) {
+  operations(loop_.connector(), *source_).read(requests, stop);
 }
 
-void blocking_source::read(std::span<const request> requests) {
-  operations(loop_.connector(), *source_).read(requests);
+std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
+                                                 std::uint64_t file_bytes) {
+  // The bytes behind a header are read next, or lie in the page cache by then: it costs little to take them along.
+  constexpr std::uint64_t window_bytes = 64 << 10;
+  assert(bytes <= file_bytes && offset <= file_bytes - bytes);
+  const bool seen = file == window_file_ && offset >= window_offset_ && offset - window_offset_ <= window_.size() &&
+                    bytes <= window_.size() - (offset - window_offset_);
+  if (!seen) {
+    window_.resize(std::min(std::max(bytes, window_bytes), file_bytes - offset));
+    window_file_ = file;
+    window_offset_ = offset;
+    const request all{file, offset, window_};
+    try {
+      read({&all, 1});
+    } catch (...) {
+      window_.clear();
+      throw;
+    }
+  }
+  return std::span(window_).subspan(offset - window_offset_, bytes);
 }
 
 blocking_source& blocking_sources::of(const io::source_description& description) {

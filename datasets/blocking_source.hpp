@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -42,34 +43,41 @@ class blocking_source {
   blocking_source& operator=(const blocking_source&) = delete;
   ~blocking_source();
 
-  /// Size of a file as it is now.
-  ///   throws   error{errc::io} and its kin, with path and what to do
-  [[nodiscard]] std::uint64_t size_bytes(std::uint32_t file);
-
   struct request {
     std::uint32_t file = 0;
     std::uint64_t offset = 0;
     std::span<std::byte> into;  ///< as many bytes as it is long; any alignment
   };
   /// Reads all of them, together.
-  ///   throws   what the first of them that failed failed with
-  void read(std::span<const request> requests);
+  ///   throws         what the first of them that failed failed with
+  ///   cancellation   by `stop`: throws error{errc::cancelled} as soon as the kernel has let go of the memory
+  void read(std::span<const request> requests, const std::stop_token& stop = {});
+
+  /// Bytes of a file of so many bytes, seen through a window that moves along with who asks in order: for headers, which
+  /// are many and small. Valid until the next call.
+  [[nodiscard]] std::span<const std::byte> view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
+                                                std::uint64_t file_bytes);
 
  private:
   class operations;
   opening_loop& loop_;
   std::unique_ptr<io::source> source_;
+  std::uint32_t window_file_ = 0;
+  std::uint64_t window_offset_ = 0;
+  std::vector<std::byte> window_;
 };
 
 /// The sources of a dataset, each connected when it is first read from, all to one loop: for as long as somebody looks
 /// at samples. Thread: one at a time.
 class blocking_sources {
  public:
+  explicit blocking_sources(opening_loop::traffic expected = opening_loop::traffic::few) : loop_(expected) {}
+
   /// `description` outlives this.
   [[nodiscard]] blocking_source& of(const io::source_description& description);
 
  private:
-  opening_loop loop_{opening_loop::traffic::few};
+  opening_loop loop_;
   std::vector<std::pair<const io::source_description*, std::unique_ptr<blocking_source>>> connected_;
 };
 

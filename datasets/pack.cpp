@@ -194,7 +194,7 @@ std::vector<std::byte> to_bytes(std::string_view text) {
 
 class sample_reader {
  public:
-  explicit sample_reader(const dataset_model& model) : model_(model) {}
+  sample_reader(const dataset_model& model, std::stop_token stop) : model_(model), stop_(std::move(stop)) {}
 
   /// The members of a sample; those with extents are not read yet.
   [[nodiscard]] sample_members describe(std::uint64_t sample) {
@@ -253,14 +253,14 @@ class sample_reader {
       for (const wish& each : wishes) {
         if (each.source == number) requests.push_back(each.request);
       }
-      if (!requests.empty()) source(number).read(requests);
+      if (!requests.empty()) source(number).read(requests, stop_);
     }
   }
 
   /// A part of a member too large to be read whole.
   void read(const extent& where, std::uint64_t offset, std::span<std::byte> into) {
     const blocking_source::request request{where.file, where.offset + offset, into};
-    source(where.source).read({&request, 1});
+    source(where.source).read({&request, 1}, stop_);
   }
 
  private:
@@ -321,7 +321,8 @@ class sample_reader {
   }
 
   const dataset_model& model_;
-  blocking_sources sources_;
+  std::stop_token stop_;
+  blocking_sources sources_{opening_loop::traffic::many};
   std::string key_;
   std::string last_key_;
   std::uint64_t repeated_ = 0;
@@ -332,7 +333,10 @@ class sample_reader {
 class packing {
  public:
   packing(const dataset& from, std::string_view out, const pack_options& options)
-      : from_(from), options_(options), plan_(out, samples_to_pack(from, options), options), reader_(*from.model()) {}
+      : from_(from),
+        options_(options),
+        plan_(out, samples_to_pack(from, options), options),
+        reader_(*from.model(), options.stop) {}
 
   pack_result run() {
     const std::uint64_t samples = from_.size();
@@ -439,7 +443,8 @@ class packing {
   }
 
   void begin_shard() {
-    writer_.emplace(plan_.name(result_.shards.size()), tar_writer_options{.overwrite = options_.overwrite});
+    writer_.emplace(plan_.name(result_.shards.size()),
+                    tar_writer_options{.overwrite = options_.overwrite, .stop = options_.stop});
     result_.shards.push_back({writer_->path(), 0, 0});
   }
 

@@ -28,7 +28,7 @@ struct pack_options {
   bool overwrite = false;     ///< shards of these names that are there are replaced, each when its successor is whole
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
   std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread
-  std::stop_token stop = {};                                ///< asked between samples
+  std::stop_token stop = {};                                ///< within reads, writes and waits for the disk
 };
 
 struct packed_shard {

@@ -155,18 +155,16 @@ class tar_model final : public dataset_model {
     if (part > 0 && table_.records()[part - 1].file() == wanted.file()) {
       offset = table_.records()[part - 1].offset() + tar_padded(table_.records()[part - 1].bytes());
     }
-    tar_walk walk(files_->path(wanted.file()), source.size_bytes(wanted.file()), offset);
-    std::vector<std::byte> window;
+    const std::uint64_t file_bytes = files_->size_bytes(wanted.file());
+    tar_walk walk(files_->path(wanted.file()), file_bytes, offset);
     while (walk.position() < wanted.offset()) {
       switch (walk.next()) {
         case tar_walk::result::member:
           if (walk.member().data_offset == wanted.offset()) return walk.member().name;
           break;
         case tar_walk::result::wants: {
-          window.resize(walk.wants().bytes);
-          const blocking_source::request request{wanted.file(), walk.wants().offset, window};
-          source.read({&request, 1});
-          walk.feed(walk.wants().offset, window);
+          const auto [at, bytes] = walk.wants();
+          walk.feed(at, source.view(wanted.file(), at, bytes, file_bytes));
           break;
         }
         case tar_walk::result::end:

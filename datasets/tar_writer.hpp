@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,8 @@ namespace leat::datasets {
 [[nodiscard]] std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes);
 
 struct tar_writer_options {
-  bool overwrite = false;  ///< a file of that name is replaced, when this one is whole; else it is an error
+  bool overwrite = false;     ///< a file of that name is replaced, when this one is whole; else it is an error
+  std::stop_token stop = {};  ///< asked between pieces that the disk takes at once
 };
 
 /// What to say of a shard that is in the way.
@@ -39,7 +41,7 @@ class tar_writer {
   /// Begins a member; exactly `size_bytes` of content follow.
   void begin(std::string_view name, std::uint64_t size_bytes);
   /// A part of its content.
-  ///   throws   error{errc::io}, with path, offset and what to do; error{errc::limit} on a full disk
+  ///   throws   error{errc::io}, with path and what to do; error{errc::limit} on a full disk; error{errc::cancelled}
   void write(std::span<const std::byte> content);
 
   /// Ends the archive, makes it durable and gives it its name: fsync, rename, fsync of the directory.
@@ -56,6 +58,9 @@ class tar_writer {
   void append(std::span<const std::byte> bytes);
   void append_zeros(std::uint64_t bytes);
   void flush();
+  void write_back(std::uint64_t up_to);
+  void sync();
+  void check_stop() const;
   void write_out(std::span<const std::byte> bytes);
   void remove_temporary() noexcept;
   [[noreturn]] void fail(int failure, std::string_view what) const;
@@ -66,6 +71,10 @@ class tar_writer {
   std::string temporary_;
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
+  std::uint64_t written_ = 0;  // Of them, handed to the kernel,
+  std::uint64_t begun_ = 0;    // which writes these to the disk now or has,
+  std::uint64_t on_disk_ = 0;  // and these it has;
+  std::uint64_t dropped_ = 0;  // these are no longer in the page cache.
   std::uint64_t content_left_ = 0;
   std::uint64_t padding_ = 0;
   std::vector<std::byte> buffer_;

@@ -5,6 +5,7 @@
 #include "datasets/tar_writer.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/datasets/programs.hpp"
+#include "tests/support/fake_dataset.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -25,7 +26,9 @@
 #include <functional>
 #include <set>
 #include <sstream>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace leat::datasets {
@@ -294,6 +297,40 @@ TEST_F(packing, stopped_it_leaves_whole_shards_and_no_other_file) {
   };
   failure_of(errc::cancelled, [&] { pack(numbers(10'000), out("p-%d.tar"), options); });
   for (const std::string& name : listing(out_.path())) EXPECT_EQ(open_tar(out(name)).size(), 1000U) << name;
+}
+
+TEST_F(packing, stopped_it_does_not_wait_for_reads_that_never_come) {
+  testing::fake_dataset set(testing::make_samples(1, 20));
+  set.damage(13, "jpg", testing::read_fault::never);
+  std::stop_source stop;
+  const std::jthread asking([&] {
+    while (set.count().reads_in_flight == 0) std::this_thread::yield();
+    stop.request_stop();
+  });
+  failure_of(errc::cancelled, [&] { pack(set, out("p.tar"), {.stop = stop.get_token()}); });
+  EXPECT_EQ(set.count().reads_in_flight, 0U);
+  EXPECT_THAT(listing(out_.path()), IsEmpty());
+}
+
+TEST_F(packing, stopped_within_a_long_member_or_before_the_disk_has_it_no_shard_appears) {
+  const std::vector<std::byte> megabyte(1 << 20, std::byte{7});
+  for (const bool whole : {false, true}) {
+    std::stop_source stop;
+    {
+      tar_writer writer(out("p.tar"), {.stop = stop.get_token()});
+      writer.begin("x.bin", 20 * megabyte.size());
+      for (int i = 0; i < (whole ? 20 : 10); ++i) writer.write(megabyte);
+      stop.request_stop();
+      failure_of(errc::cancelled, [&] {
+        if (whole) {
+          writer.finish();
+        } else {
+          writer.write(megabyte);
+        }
+      });
+    }
+    EXPECT_THAT(listing(out_.path()), IsEmpty()) << whole;
+  }
 }
 
 TEST_F(packing, killed_halfway_it_leaves_no_half_shard_under_a_final_name) {
