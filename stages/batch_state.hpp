@@ -28,11 +28,18 @@ struct batch::state {
   state(const state&) = delete;
   state& operator=(const state&) = delete;
   ~state() {
+    landed.reset();
     if (way_home != nullptr && memory) way_home->give_back(std::move(memory));
     if (batches_out != nullptr) batches_out->fetch_sub(1, std::memory_order_relaxed);
   }
 
-  io::lease memory;
+  /// Where rows begin for the trainer: the block, or its copy on a device; null once released.
+  [[nodiscard]] std::byte* base() const noexcept { return landed != nullptr ? landed->data() : memory.data(); }
+  [[nodiscard]] device where() const noexcept { return landed != nullptr ? landed->where() : host; }
+
+  io::lease memory;                         ///< the block, until a device has taken it
+  std::unique_ptr<stages::landing> landed;  ///< where it went to a device
+  bool released = false;                    ///< release_on() was called
   // Shared with the loader and its other batches: a batch may outlive the loader, and needs both to read and to leave.
   std::shared_ptr<const stages::batch_layout> layout;
   std::shared_ptr<stages::transfer> way_home;

@@ -16,6 +16,8 @@
 #include "stages/decode.hpp"
 #include "stages/delivery.hpp"
 #include "stages/digest.hpp"
+#include "stages/device.hpp"
+#include "stages/device_transfer.hpp"
 #include "stages/journal.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -86,6 +88,17 @@ std::shared_ptr<const batch_layout> lay_out(const std::vector<std::unique_ptr<fi
 }
 
 }  // namespace
+std::shared_ptr<transfer> make_transfer(const loader_options& options) {
+  if (options.transfer != nullptr) return options.transfer;
+  if (options.device_calls != nullptr) {
+    return std::make_shared<device_transfer>(
+        options.device_calls,
+        device_transfer_options{.batches = options.device_batches, .bytes_max = options.device_bytes_max});
+  }
+  if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
+  return std::make_shared<host_transfer>("this build of leat has no CUDA");
+}
+
 
 class loader::machine final : public line_events {
  public:
@@ -102,7 +115,7 @@ class loader::machine final : public line_events {
         planner_(dataset_, programs_, *layout_, options_.on_corrupt == corrupt_policy::substitute),
         memory_(divide_memory(needs())),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
-        transfer_(options_.transfer != nullptr ? options_.transfer : std::make_shared<host_transfer>()),
+        transfer_(make_transfer(options_)),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers"}),
         // Faulted in by the decoders, row by row: the I/O thread, which leases a whole batch, has reads to look after.
@@ -123,6 +136,9 @@ class loader::machine final : public line_events {
       idle_works_.push_back(&added);
     }
     started_ns_ = async::now_ns();
+    transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes, .host_batches = memory_.batches, .wake = [this] {
+                          io_.loop(0).post(&machine::go_on_sending, transfer_.get());
+                        }});
     finished_ =
         asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
   }
@@ -183,6 +199,7 @@ class loader::machine final : public line_events {
   static void sent(transfer_operation& operation) noexcept;
 
   const async::fork_guard forked_;
+  static void go_on_sending(void* argument) noexcept { static_cast<transfer*>(argument)->go_on(); }
   const dataset samples_;
   const loader_options options_;
   const datasets::dataset_model& dataset_;
@@ -209,6 +226,7 @@ class loader::machine final : public line_events {
   std::uint64_t sequence_ = 0;        // I/O thread
 
   // Samples that became ready in this turn of a loop, posted to the decoders together.
+  std::uint64_t turn_ = 0;            // I/O thread
   struct alignas(64) ready_jobs {
     async::job_list jobs;
     bool posted = false;
@@ -308,6 +326,7 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
     }
     delivery_item end;
     end.end_of_epoch = true;
+      batch.sending.turn = turn_++;
     delivery_.put(sequence_++, std::move(end));
   }
   delivery_.end(sequence_);
@@ -326,9 +345,14 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
   const std::size_t bytes = memory_.batch_bytes / memory_.batches;
   assert(bytes >= layout_->bytes(batch.ragged_capacity));
   std::optional<io::lease> memory = batch_pool_.try_lease(bytes);
-  if (!memory) memory = co_await batch_pool_.async_lease(bytes, asio::use_awaitable);
+  if (!memory) {
+    transfer_->starve(true);
+    memory = co_await batch_pool_.async_lease(bytes, asio::use_awaitable);
+    transfer_->starve(false);
+  }
   batch.memory = std::move(*memory);
 
+  transfer_->collect();
   std::vector<std::uint32_t> rows(batch.rows);
   for (std::uint32_t row = 0; row < batch.rows; ++row) rows[row] = row;
   co_await reads_.issue(batch, rows, children);
@@ -410,7 +434,9 @@ void loader::machine::hand_over(work& batch) {
   collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
   collated_.fetch_add(1, std::memory_order_relaxed);
 
-  batch.sending.memory = item.finished->memory.bytes().first(item.bytes);
+  batch.sending.memory = &item.finished->memory;
+  batch.sending.bytes = item.bytes;
+  batch.sending.failure = nullptr;
   batch.sending.handed_over = &machine::sent;
   transfer_bytes_.fetch_add(item.bytes, std::memory_order_relaxed);
   transfer_->send(batch.sending);
@@ -443,9 +469,14 @@ void loader::machine::sent(transfer_operation& operation) noexcept {
   const std::uint64_t sequence = batch.sequence;
   delivery_item item = std::move(batch.outgoing);
   // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
+  batch.outgoing.finished->landed = std::move(operation.landed);
   self.io_.loop(0).post(
       [](void* argument) noexcept {
         work& done = *static_cast<work*>(argument);
+  if (operation.failure != nullptr) {
+    item = {};
+    item.failure = operation.failure;
+  }
         static_cast<machine&>(*done.owner).retire(done);
       },
       &batch);
@@ -614,6 +645,7 @@ loader_stats loader::machine::stats() const {
   } else {
     now.slowest = now.decode.busy_s > now.decode.wait_s ? bottleneck::decode : bottleneck::read;
   }
+  now.device = transfer_->report();
   return now;
 }
 

@@ -1,16 +1,22 @@
-// A finished batch: named tensors in one block of leased memory.
+// A finished batch: named tensors in one block of leased memory, on the host or on a device.
 #pragma once
 
+#include <leat/completion.hpp>
+#include <leat/stream.hpp>
 #include <leat/tensor.hpp>
+
+#include <boost/asio/async_result.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace leat {
 
@@ -24,8 +30,16 @@ struct digest {
 };
 
 /// One batch. Move-only: the only owner of its memory, which goes home when the batch ends. It may outlive its loader.
-/// Each batch that is kept is memory the loader cannot fill; who keeps as many as loader_plan::batches gets no more.
-/// Thread: one at a time.
+/// Each batch that is kept is memory the loader cannot fill; who keeps as many as loader_plan::batches (on a device:
+/// loader_options::device_batches) gets no more.
+///
+/// On a device nobody waits for anybody but the streams for one another:
+///
+///     batch->wait_on(stream);                          // the stream waits for the copy; this thread does not
+///     step((*batch)["jpg"], (*batch)["cls"], stream);
+///                                                      // the batch ends: the next copy there waits for the stream
+///
+/// On the host the same calls are there and have nothing to wait for. Thread: one at a time.
 class batch {
  public:
   struct state;  // stages/batch_state.hpp
@@ -36,11 +50,32 @@ class batch {
   batch& operator=(const batch&) = delete;
   ~batch();
 
-  /// The output of this name; its first axis is valid_rows(). Throws error{errc::not_found}, naming what there is.
+  /// What is put into `consumer` from here on runs after the bytes have arrived. On every stream that reads the batch,
+  /// unless it waits for one that did.
+  ///   throws   error{errc::device}; error{errc::usage} after release_on()
+  void wait_on(stream consumer);
+  /// All that reads the batch was put into its streams: `consumer`, and those of wait_on(). Its memory goes home now, and
+  /// is written again when they have passed this point. The batch's end does the same for the streams of wait_on().
+  /// After it operator[] and bytes() throw.
+  ///   throws   error{errc::device}: the memory is then never used again, and the loader fails
+  void release_on(stream consumer);
+  /// Completes when the bytes have arrived, for who needs that on the CPU's time line: void(std::exception_ptr). The
+  /// batch may end before it does.
+  ///   completion     posted to the handler's associated executor
+  ///   errors         error{errc::device}; error{errc::usage} after release_on()
+  ///   cancellation   total: completes with boost::system::system_error(operation_aborted); the copy goes on
+  template <class Token>
+  auto ready(Token&& token) {
+    return boost::asio::async_initiate<Token, void(std::exception_ptr)>(
+        [](auto handler, batch* self) { self->start_ready(ready_completion(std::move(handler))); }, token, this);
+  }
+
+  /// The output of this name, where the batch lies; its first axis is valid_rows(). Throws error{errc::not_found}, naming
+  /// what there is.
   [[nodiscard]] tensor operator[](std::string_view name) const;
   /// All outputs, in the order of the fields.
   [[nodiscard]] std::span<const std::string> outputs() const noexcept;
-  /// One row of a ragged output (bytes, text).
+  /// One row of a ragged output (bytes, text). On the host: throws error{errc::usage} for a batch on a device.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name, std::size_t row) const;
 
   /// Rows that hold a sample: the planned rows less those skipped. May be 0.
@@ -60,6 +95,9 @@ class batch {
   [[nodiscard]] const state& details() const noexcept { return *state_; }
 
  private:
+  using ready_completion = completion<void(std::exception_ptr)>;
+  void start_ready(ready_completion done);
+
   std::unique_ptr<state> state_;
 };
 

@@ -16,6 +16,7 @@ enum class errc {
   limit,        ///< memory budget, memlock, open files: the message says what would do
   format,       ///< bytes that are not what they should be: a cut tar, a bad header
   unsupported,  ///< well-formed, and not for this build or machine
+  device,       ///< a call of the GPU's runtime failed: the message names call, device and what to do
   corrupt,      ///< a corrupt sample under the policy `raise`
   cancelled     ///< the caller, or stop(), asked for it
 };

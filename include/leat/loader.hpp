@@ -27,8 +27,9 @@
 namespace leat {
 
 namespace stages {
-class transfer;  // stages/transfer.hpp
-}
+class transfer;      // stages/transfer.hpp
+class device_calls;  // stages/device.hpp
+}  // namespace stages
 
 /// What happens to a corrupt sample. Whatever it is, the sample is counted and written to the journal.
 enum class corrupt_policy : std::uint8_t {
@@ -67,8 +68,16 @@ struct loader_options {
   /// Fill batch::names().
   bool names = false;
 
-  /// How batches get to the trainer; null is by host memory. For tests, and the door for devices.
+  /// Where batches go: leat::host or leat::cuda(n). Without that GPU they stay on the host, and stats().device says why.
+  leat::device device = host;
+  /// Batches that there is device memory for: with the consumer, and ahead of it.
+  std::uint32_t device_batches = 3;
+  /// Bounds them in bytes; 0 is no bound.
+  std::size_t device_bytes_max = 0;
+
+  /// For tests: how batches get to the trainer instead, and what stands for the device.
   std::shared_ptr<stages::transfer> transfer = {};
+  std::shared_ptr<stages::device_calls> device_calls = {};
 };
 
 /// What the memory is for, before a byte is read.

@@ -32,6 +32,14 @@ struct reader_report {
   rung huge_pages;          ///< "on", "partly", "off"
 };
 
+/// Where batches go.
+struct device_report {
+  rung use;                   ///< "host" or "cuda:N", and which GPU that is or why it is none
+  rung pinned;                ///< memory that batches are copied from: "on" (by DMA), "partly", "off"
+  std::uint32_t batches = 0;  ///< that it has memory for
+  std::uint64_t bytes = 0;    ///< of its memory, taken at the start
+};
+
 /// Who the others wait for.
 enum class bottleneck : std::uint8_t { read, decode, transfer, consumer };
 
@@ -67,6 +75,7 @@ struct loader_stats {
   std::uint64_t batches_out = 0;    ///< held by the consumer
 
   reader_report reader;
+  device_report device;
   leat::bottleneck slowest = leat::bottleneck::consumer;
 };
 

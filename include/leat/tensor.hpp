@@ -122,6 +122,9 @@ struct device {
 
 inline constexpr device host{};
 
+/// The GPU that CUDA numbers `index`.
+[[nodiscard]] constexpr device cuda(int index = 0) noexcept { return {device::kind::cuda, index}; }
+
 /// A view of elements somebody else owns.
 ///   strides   in elements, as in DLPack
 ///   data      the first element, on `where`

@@ -1,0 +1,200 @@
+// The loader with a simulated device behind it: what a consumer's kernels see has the digests of what was decoded, however
+// late or early anything runs. And it bites: leave out one wait, whichever, and it does not.
+#include "stages/device_transfer.hpp"
+#include "tests/device/device_reader.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/simulated_device.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+
+#include <boost/asio/use_future.hpp>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::execution;
+using testing::fake_dataset;
+using testing::fake_dataset_options;
+using testing::simulated_device;
+using testing::simulated_device_options;
+using testing::watchdog;
+
+using digests = std::vector<std::string>;
+
+const std::vector<testing::fake_sample>& samples() {
+  static const std::vector<testing::fake_sample> made = testing::make_samples(1, 45);
+  return made;
+}
+
+/// The content digests of two epochs, decoded on the host.
+const digests& expected() {
+  static const digests once = [] {
+    digests all;
+    for (const auto& each :
+         testing::run_all(fake_dataset(samples()), testing::small_options(), testing::all_fields()).batches)
+      all.push_back(each.content);
+    return all;
+  }();
+  return once;
+}
+
+struct run_on_device {
+  digests seen;    ///< by the consumer's kernels
+  digests stated;  ///< by the batches
+};
+
+enum class consumer { one_stream, two_streams, releases_early, asks_ready, keeps_some };
+
+run_on_device run(const std::shared_ptr<simulated_device>& device, loader_options options,
+                  const fake_dataset_options& where, consumer how, std::uint64_t seed) {
+  testing::seeded_random random(seed);
+  run_on_device made;
+  testing::device_reader reader(*device);
+  const stream first = device->make_consumer();
+  const stream second = device->make_consumer();
+  std::vector<batch> kept;
+  {
+    loader train(fake_dataset(samples(), where), options, testing::all_fields());
+    for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+      while (std::optional<batch> got = train.next_blocking()) {
+        EXPECT_EQ((*got)["cls"].where, cuda(0));
+        made.stated.push_back(got->content_digest()->hex());
+        if (how == consumer::asks_ready) {
+          got->ready(boost::asio::use_future).get();
+          EXPECT_EQ(testing::batch_view(*got).content().hex(), made.stated.back()) << "not there when ready() said so";
+        }
+        got->wait_on(first);
+        reader.read(*got, first);
+        if (how == consumer::two_streams) {
+          got->wait_on(second);
+          got->wait_on(second);
+          made.stated.push_back(made.stated.back());
+          reader.read(*got, second);
+        }
+        if (how == consumer::releases_early) {
+          got->release_on(first);
+          EXPECT_THROW(static_cast<void>((*got)["cls"]), error);
+        }
+        if (how == consumer::keeps_some) {
+          kept.push_back(std::move(*got));
+          if (kept.size() > random.below(options.device_batches)) kept.erase(kept.begin());
+        }
+      }
+    }
+    if (random.below(2) == 0) kept.clear();
+  }
+  kept.clear();  // Some have outlived their loader.
+  device->finish_all(first);
+  device->finish_all(second);
+  made.seen = reader.seen();
+  return made;
+}
+
+void expect_all_home(const simulated_device& device) {
+  const simulated_device::counts left = device.count();
+  EXPECT_EQ(left.memory, 0U);
+  EXPECT_EQ(left.pinned, 0U);
+  EXPECT_EQ(left.events, 0U);
+  EXPECT_EQ(left.copies_pageable, 0U);
+}
+
+loader_options options_on(const std::shared_ptr<simulated_device>& device) {
+  loader_options options = testing::small_options();
+  options.device_calls = device;
+  return options;
+}
+
+TEST(simulated_device, sees_the_digests_of_the_host_however_late_or_early_it_runs) {
+  for (const execution loader : {execution::late, execution::early, execution::random}) {
+    for (const execution trainer : {execution::late, execution::early, execution::random}) {
+      const watchdog dog("late or early");
+      const auto device =
+          std::make_shared<simulated_device>(simulated_device_options{.loader = loader, .consumer = trainer});
+      const run_on_device got = run(device, options_on(device), {}, consumer::one_stream, 1);
+      EXPECT_EQ(got.stated, expected());
+      EXPECT_EQ(got.seen, expected());
+      expect_all_home(*device);
+    }
+  }
+}
+
+TEST(simulated_device, sees_the_digests_of_the_host_at_every_seed_and_for_every_consumer) {
+  testing::for_each_seed(60, [](std::uint64_t seed) {
+    const watchdog dog("device seeds");
+    testing::seeded_random random(seed);
+    const auto any = [&] { return static_cast<execution>(random.below(3)); };
+    const auto device =
+        std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(), .consumer = any()});
+    loader_options options = options_on(device);
+    options.device_batches = static_cast<std::uint32_t>(1 + random.below(4));
+    options.prefetch_batches = static_cast<std::uint32_t>(1 + random.below(4));
+    options.decode_threads = static_cast<std::uint32_t>(1 + random.below(4));
+    fake_dataset_options where;
+    where.disk.seed = seed;
+    const run_on_device got = run(device, options, where, static_cast<consumer>(random.below(5)), seed);
+    EXPECT_EQ(got.seen, got.stated);
+    EXPECT_EQ(std::set<std::string>(got.stated.begin(), got.stated.end()),
+              std::set<std::string>(expected().begin(), expected().end()));
+    expect_all_home(*device);
+  });
+}
+
+// --- it bites ---------------------------------------------------------------------------------------------------------
+
+/// Whether a run with one wait left out delivers what it should nonetheless.
+bool survives_without(const stages::waits_left_out& wait, execution loader, execution trainer, std::uint64_t seed) {
+  const auto device = std::make_shared<simulated_device>(
+      simulated_device_options{.seed = seed, .loader = loader, .consumer = trainer, .unchecked_copies = true});
+  loader_options options = testing::small_options();
+  options.prefetch_batches = 2;
+  options.transfer = std::make_shared<stages::device_transfer>(
+      device, stages::device_transfer_options{.batches = 2, .leave_out = wait});
+  const run_on_device got = run(device, options, {}, consumer::one_stream, seed);
+  return got.seen == got.stated;
+}
+
+TEST(simulated_device, goes_wrong_where_a_copy_does_not_wait_for_the_consumer) {
+  const watchdog dog("copy for consumer");
+  EXPECT_TRUE(survives_without({}, execution::early, execution::late, 1));
+  EXPECT_FALSE(survives_without({.copy_for_consumer = true}, execution::early, execution::late, 1));
+}
+
+TEST(simulated_device, goes_wrong_where_the_consumer_does_not_wait_for_the_copy) {
+  const watchdog dog("consumer for copy");
+  EXPECT_TRUE(survives_without({}, execution::late, execution::early, 1));
+  EXPECT_FALSE(survives_without({.consumer_for_copy = true}, execution::late, execution::early, 1));
+}
+
+TEST(simulated_device, goes_wrong_where_host_memory_does_not_wait_for_its_copy) {
+  const watchdog dog("host for copy");
+  EXPECT_TRUE(survives_without({}, execution::late, execution::late, 1));
+  EXPECT_FALSE(survives_without({.host_for_copy = true}, execution::late, execution::late, 1));
+}
+
+// Also where nothing is driven to its extreme: at random most seeds notice.
+TEST(simulated_device, goes_wrong_at_random_too_without_any_of_the_waits) {
+  const stages::waits_left_out waits[] = {
+      {.copy_for_consumer = true}, {.consumer_for_copy = true}, {.host_for_copy = true}};
+  for (const auto& wait : waits) {
+    int noticed = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const watchdog dog("one wait less, at random");
+      if (!survives_without(wait, execution::random, execution::random, seed)) ++noticed;
+    }
+    EXPECT_GE(noticed, 3) << wait.copy_for_consumer << wait.consumer_for_copy << wait.host_for_copy;
+  }
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,415 @@
+#include "io/arena.hpp"
+#include "io/lease_pool.hpp"
+#include "stages/device_transfer.hpp"
+#include "tests/device/watched_calls.hpp"
+#include "tests/support/simulated_device.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+namespace asio = boost::asio;
+using ::testing::ElementsAre;
+using testing::execution;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::simulated_device;
+using testing::simulated_device_options;
+using testing::watchdog;
+using testing::watched_calls;
+
+constexpr std::size_t batch_bytes = 8192;
+constexpr std::uint32_t host_batches = 4;
+
+std::string message_of(const std::exception_ptr& failure) {
+  if (failure == nullptr) return "";
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& problem) {
+    return problem.what();
+  }
+}
+
+/// A transfer between a pool of host memory and a late device, as the loader would have it.
+class device_transfers : public ::testing::Test {
+ protected:
+  struct sent final : transfer_operation {
+    io::lease block;
+    bool over = false;
+  };
+
+  void start(device_transfer_options options = {.batches = 2}, execution when = execution::late) {
+    device = std::make_shared<simulated_device>(simulated_device_options{.loader = when, .consumer = execution::late});
+    calls = std::make_shared<watched_calls>(device);
+    out = std::make_shared<device_transfer>(calls, options);
+  }
+  void prepare() {
+    out->prepare({.batch_bytes_max = batch_bytes, .host_batches = host_batches, .wake = [this] { ++wakes; }});
+    static_cast<void>(calls->take_log());
+  }
+
+  /// Fills a block of host memory with `value` and sends it.
+  sent& send(std::uint64_t turn, int value, std::size_t bytes = batch_bytes) {
+    sent& operation = operations.emplace_back();
+    operation.block = std::move(*pool.try_lease(batch_bytes));
+    std::fill_n(operation.block.data(), batch_bytes, static_cast<std::byte>(value));
+    operation.turn = turn;
+    operation.memory = &operation.block;
+    operation.bytes = bytes;
+    operation.handed_over = [](transfer_operation& each) noexcept { static_cast<sent&>(each).over = true; };
+    out->send(operation);
+    return operation;
+  }
+
+  [[nodiscard]] std::size_t leases_out() const { return pool.count().leases_out; }
+
+  std::shared_ptr<simulated_device> device;
+  std::shared_ptr<watched_calls> calls;
+  std::shared_ptr<device_transfer> out;
+  int wakes = 0;
+  io::lease_pool pool{std::make_shared<io::arena>(
+                          io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off}),
+                      {.bytes_max = host_batches * batch_bytes, .name = "batches"}};
+  std::deque<sent> operations;  // before `out`, whose batches lie in them, has gone
+};
+
+TEST_F(device_transfers, take_all_memory_and_events_at_the_start_and_none_in_the_loop) {
+  start();
+  prepare();
+  const auto before = calls->counts();
+  EXPECT_EQ(before.at("take_memory"), 2U);
+  const stream consumer = device->make_consumer();
+  for (std::uint64_t turn = 0; turn < 20; ++turn) {
+    sent& one = send(turn, static_cast<int>(turn));
+    ASSERT_TRUE(one.over);
+    one.landed->wait_on(consumer);
+    one.landed.reset();
+    out->collect();
+    if (turn % 3 == 2) device->finish_all(consumer);
+    if (leases_out() == host_batches) {
+      device->finish_all(consumer);
+      out->collect();
+    }
+  }
+  const auto after = calls->counts();
+  for (const char* call : {"take_memory", "make_event", "make_stream"})
+    EXPECT_EQ(after.at(call), before.at(call)) << call;
+  EXPECT_EQ(after.at("pin"), host_batches) << "each piece of host memory once";
+  EXPECT_EQ(after.count("finish"), 0U);
+  EXPECT_EQ(after.count("synchronize"), 0U);
+}
+
+// The sequence of calls of a batch, exactly.
+TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
+  start({.batches = 1});
+  prepare();
+  const stream consumer = device->make_consumer();
+  const stream other = device->make_consumer();
+  const std::string c = watched_calls::number(consumer);
+  const std::string o = watched_calls::number(other);
+
+  sent& first = send(0, 1, 5000);
+  auto log = calls->take_log();
+  ASSERT_EQ(log.size(), 3U);
+  EXPECT_EQ(log[0], "pin");
+  const std::string side = log[1].substr(log[1].find("in ") + 3);
+  EXPECT_EQ(log[1], "copy 5000 in " + side);
+  const std::string arrived = log[2].substr(7, log[2].find(" in ") - 7);
+  EXPECT_EQ(log[2], "record " + arrived + " in " + side);
+
+  first.landed->wait_on(consumer);
+  first.landed->wait_on(other);
+  EXPECT_THAT(calls->take_log(), ElementsAre("wait in " + c + " for " + arrived, "wait in " + o + " for " + arrived));
+  first.landed.reset();
+  log = calls->take_log();
+  ASSERT_EQ(log.size(), 3U) << "an event for the second stream";
+  const std::string consumed = log[0].substr(7, log[0].find(" in ") - 7);
+  EXPECT_EQ(log[0], "record " + consumed + " in " + c);
+  EXPECT_EQ(log[1], "make_event");
+  const std::string consumed_too = log[2].substr(7, log[2].find(" in ") - 7);
+  EXPECT_EQ(log[2], "record " + consumed_too + " in " + o);
+
+  send(1, 2);
+  log = calls->take_log();
+  ASSERT_EQ(log.size(), 5U);
+  EXPECT_EQ(log[0], "pin");
+  EXPECT_EQ(log[1], "wait in " + side + " for " + consumed);
+  EXPECT_EQ(log[2], "wait in " + side + " for " + consumed_too);
+  EXPECT_EQ(log[3], "copy 8192 in " + side);
+  EXPECT_THAT(log[4], ::testing::EndsWith(" in " + side));
+}
+
+TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_has_passed) {
+  start();
+  prepare();
+  const stream consumer = device->make_consumer();
+  sent& one = send(0, 1);
+  EXPECT_TRUE(one.over);
+  EXPECT_FALSE(one.block);
+  EXPECT_EQ(leases_out(), 1U);
+  out->collect();
+  EXPECT_EQ(leases_out(), 1U) << "a late device has not copied yet";
+  one.landed->wait_on(consumer);
+  std::byte seen{0};
+  device->launch(consumer, [&seen, from = one.landed->data()] { seen = from[17]; });
+  device->finish_all(consumer);
+  EXPECT_EQ(seen, std::byte{1});
+  out->collect();
+  EXPECT_EQ(leases_out(), 0U);
+}
+
+TEST_F(device_transfers, copy_in_the_order_of_turns_whatever_comes_first) {
+  start();
+  prepare();
+  sent& third = send(2, 3);
+  sent& second = send(1, 2);
+  EXPECT_FALSE(second.over || third.over);
+  sent& first = send(0, 1);
+  EXPECT_TRUE(first.over);
+  EXPECT_TRUE(second.over);
+  EXPECT_FALSE(third.over) << "two blocks, both with the consumer";
+  EXPECT_EQ(wakes, 0);
+  first.landed.reset();
+  EXPECT_EQ(wakes, 1) << "somebody waits for the block";
+  EXPECT_FALSE(third.over) << "and is served on the I/O thread";
+  out->go_on();
+  EXPECT_TRUE(third.over);
+}
+
+TEST_F(device_transfers, starving_wakes_a_thread_that_brings_memory_home) {
+  const watchdog dog("starving");
+  start();
+  prepare();
+  send(0, 1);
+  EXPECT_EQ(leases_out(), 1U);
+  out->starve(true);
+  while (leases_out() != 0) std::this_thread::yield();
+  send(1, 2);
+  while (leases_out() != 0) std::this_thread::yield();
+  out->starve(false);
+  EXPECT_GE(calls->counts().at("synchronize"), 2U);
+}
+
+TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
+  const watchdog dog("ready");
+  start();
+  prepare();
+  sent& one = send(0, 7);
+  asio::io_context here;
+  std::optional<std::byte> seen;
+  one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr failure) {
+    EXPECT_EQ(message_of(failure), "");
+    seen = one.landed->data()[batch_bytes - 1];
+  })));
+  here.run();
+  EXPECT_EQ(seen, std::byte{7});
+  EXPECT_EQ(leases_out(), 0U);
+  bool again = false;
+  one.landed->ready(
+      completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr) { again = true; })));
+  here.restart();
+  here.run();
+  EXPECT_TRUE(again);
+}
+
+TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
+  const watchdog dog("ready outlives");
+  start();
+  prepare();
+  asio::io_context here;
+  int completed = 0;
+  for (std::uint64_t turn = 0; turn < 2; ++turn) {
+    send(turn, 1).landed->ready(
+        completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr failure) {
+          EXPECT_EQ(message_of(failure), "");
+          ++completed;
+        })));
+    operations.back().landed.reset();
+  }
+  out->drain();
+  out.reset();
+  here.run();
+  EXPECT_EQ(completed, 2);
+}
+
+TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
+  const watchdog dog("ready cancelled");
+  start();
+  prepare();
+  sent& one = send(0, 7);
+  asio::io_context here;
+  int aborted = 0;
+  int completed = 0;
+  for (int round = 0; round < 50; ++round) {
+    asio::cancellation_signal signal;
+    one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_cancellation_slot(
+        signal.slot(),
+        asio::bind_executor(here, [&](std::exception_ptr failure) { ++(failure == nullptr ? completed : aborted); }))));
+    signal.emit(asio::cancellation_type::total);
+    here.restart();
+    here.run();
+  }
+  EXPECT_EQ(aborted + completed, 50);
+  out->drain();
+  EXPECT_EQ(leases_out(), 0U);
+}
+
+// --- what fails ---------------------------------------------------------------------------------------------------------
+
+TEST_F(device_transfers, say_what_would_do_where_no_batch_fits) {
+  start({.batches = 3, .bytes_max = batch_bytes - 1});
+  try {
+    prepare();
+    FAIL();
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.code(), errc::limit);
+    EXPECT_THAT(problem.what(), HasSubstr("give at least"));
+    EXPECT_THAT(problem.what(), HasSubstr("8192"));
+  }
+}
+
+TEST_F(device_transfers, take_fewer_batches_where_more_do_not_fit) {
+  start({.batches = 3, .bytes_max = 2 * batch_bytes + 1});
+  prepare();
+  EXPECT_EQ(out->report().batches, 2U);
+  EXPECT_EQ(out->report().bytes, 2 * batch_bytes);
+}
+
+TEST_F(device_transfers, give_back_what_they_took_when_any_call_of_the_start_fails) {
+  for (const auto& [call, times] :
+       {std::pair{"make_stream", 1}, std::pair{"take_memory", 2}, std::pair{"make_event", 8}}) {
+    for (int nth = 1; nth <= times; ++nth) {
+      start();
+      calls->fail(call, static_cast<std::size_t>(nth), 2);
+      try {
+        prepare();
+        ADD_FAILURE() << call << ' ' << nth;
+      } catch (const error& problem) {
+        EXPECT_EQ(problem.code(), errc::device);
+        EXPECT_THAT(problem.what(), HasSubstr("cuda"));
+        EXPECT_THAT(problem.what(), HasSubstr("simulated device (cuda:0): out of memory"));
+      }
+      out.reset();
+      const simulated_device::counts left = device->count();
+      EXPECT_EQ(left.memory + left.events + left.streams, 0U) << call << ' ' << nth;
+    }
+  }
+}
+
+TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
+  start();
+  prepare();
+  calls->fail("pin", 1, 2);
+  sent& one = send(0, 5);
+  EXPECT_TRUE(one.over);
+  EXPECT_EQ(one.failure, nullptr);
+  EXPECT_EQ(out->report().pinned.use, "off");
+  EXPECT_THAT(out->report().pinned.why, HasSubstr("cudaHostRegister of 8192 bytes: out of memory"));
+  EXPECT_EQ(device->count().copies_pageable, 1U);
+  send(1, 6);
+  EXPECT_EQ(out->report().pinned.use, "partly");
+  out->drain();
+  EXPECT_EQ(device->count().pinned, 0U);
+}
+
+TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_loop_fails) {
+  for (const char* const call : {"wait", "copy", "record"}) {
+    SCOPED_TRACE(call);
+    operations.clear();
+    start({.batches = 1});
+    prepare();
+    const stream consumer = device->make_consumer();
+    sent& good = send(0, 1);
+    good.landed->wait_on(consumer);
+    good.landed.reset();
+    calls->fail(call, 1, 999);
+    sent& bad = send(1, 2);
+    sent& later = send(2, 3);
+    EXPECT_TRUE(bad.over && later.over);
+    EXPECT_THAT(message_of(bad.failure), HasSubstr("on simulated device (cuda:0): error 999"));
+    EXPECT_EQ(message_of(later.failure), message_of(bad.failure));
+    EXPECT_EQ(bad.landed, nullptr);
+    out->drain();
+    operations.clear();
+    EXPECT_EQ(leases_out(), 0U);
+    out.reset();
+    EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
+  }
+}
+
+TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_recorded) {
+  start({.batches = 2});
+  prepare();
+  const stream consumer = device->make_consumer();
+  sent& one = send(0, 1);
+  one.landed->wait_on(consumer);
+  calls->fail("record", 1, 400);
+  EXPECT_THROW(one.landed->release_on(consumer), error);
+  sent& next = send(1, 2);
+  EXPECT_THAT(message_of(next.failure), HasSubstr("cudaEventRecord of a batch's end"));
+}
+
+TEST_F(device_transfers, leave_the_loader_alone_when_a_consumers_own_stream_is_wrong) {
+  start();
+  prepare();
+  sent& one = send(0, 1);
+  calls->fail("wait", 1, 400);
+  EXPECT_THROW(one.landed->wait_on(device->make_consumer()), error);
+  EXPECT_EQ(send(1, 2).failure, nullptr);
+}
+
+TEST_F(device_transfers, bring_all_host_memory_home_when_the_device_is_lost) {
+  const watchdog dog("device lost");
+  for (const bool starving : {false, true}) {
+    SCOPED_TRACE(starving);
+    operations.clear();
+    start();
+    prepare();
+    const stream consumer = device->make_consumer();
+    sent& one = send(0, 1);
+    one.landed->wait_on(consumer);
+    device->lose(719);
+    if (!starving) out->collect();
+    if (starving) out->starve(true);
+    while (leases_out() != 0) std::this_thread::yield();
+    EXPECT_THAT(message_of(send(1, 2).failure), HasSubstr("error 719"));
+    EXPECT_THROW(one.landed->wait_on(consumer), error);
+    operations.clear();
+    out.reset();
+    EXPECT_EQ(device->count().memory + device->count().events + device->count().streams, 1U) << "the consumer's stream";
+  }
+}
+
+TEST_F(device_transfers, forget_what_waits_for_its_turn_when_drained) {
+  start({.batches = 1});
+  prepare();
+  sent& first = send(0, 1);
+  sent& waiting = send(1, 2);
+  out->drain();
+  EXPECT_TRUE(first.over);
+  EXPECT_FALSE(waiting.over);
+  first.landed.reset();
+  EXPECT_EQ(wakes, 0) << "nobody is there any more to be woken";
+  operations.clear();
+  EXPECT_EQ(leases_out(), 0U);
+}
+
+}  // namespace
+}  // namespace leat::stages

@@ -1,0 +1,119 @@
+// Stands between leat and a device: writes down every call, and makes the one fail that a test names.
+#pragma once
+
+#include "async/mutex.hpp"
+#include "stages/device.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+
+/// Thread: any.
+class watched_calls final : public stages::device_calls {
+ public:
+  explicit watched_calls(std::shared_ptr<stages::device_calls> behind) : behind_(std::move(behind)) {}
+
+  /// Since the last time, each as its name with the numbers of its stream and event, in the order in which they were made.
+  [[nodiscard]] std::vector<std::string> take_log() {
+    const async::mutex_lock lock(mutex_);
+    return std::exchange(log_, {});
+  }
+  /// The `nth` call of this name from now on, from 1, answers `code` and is not made.
+  void fail(std::string call, std::size_t nth, stages::device_status code) {
+    const async::mutex_lock lock(mutex_);
+    failing_ = std::move(call);
+    failing_in_ = nth;
+    code_ = code;
+  }
+  /// How often each call was made in all.
+  [[nodiscard]] std::map<std::string, std::size_t> counts() {
+    const async::mutex_lock lock(mutex_);
+    return counts_;
+  }
+
+  [[nodiscard]] device where() const noexcept override { return behind_->where(); }
+  [[nodiscard]] std::string name() const override { return behind_->name(); }
+  [[nodiscard]] std::string describe(stages::device_status code) const override { return behind_->describe(code); }
+
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
+    return call("take_memory", "", [&] { return behind_->take_memory(bytes, memory); });
+  }
+  stages::device_status free_memory(std::byte* memory) noexcept override {
+    return call("free_memory", "", [&] { return behind_->free_memory(memory); });
+  }
+  stages::device_status pin(std::span<std::byte> memory) noexcept override {
+    return call("pin", "", [&] { return behind_->pin(memory); });
+  }
+  stages::device_status unpin(std::span<std::byte> memory) noexcept override {
+    return call("unpin", "", [&] { return behind_->unpin(memory); });
+  }
+  stages::device_status make_stream(stream& made) noexcept override {
+    return call("make_stream", "", [&] { return behind_->make_stream(made); });
+  }
+  stages::device_status free_stream(stream made) noexcept override {
+    return call("free_stream", " " + number(made), [&] { return behind_->free_stream(made); });
+  }
+  stages::device_status make_event(stages::device_event& made) noexcept override {
+    return call("make_event", "", [&] { return behind_->make_event(made); });
+  }
+  stages::device_status free_event(stages::device_event made) noexcept override {
+    return call("free_event", "", [&] { return behind_->free_event(made); });
+  }
+  stages::device_status finish(stream in) noexcept override {
+    return call("finish", " " + number(in), [&] { return behind_->finish(in); });
+  }
+  stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
+    return call("copy", " " + std::to_string(bytes) + " in " + number(in),
+                [&] { return behind_->copy(to, from, bytes, in); });
+  }
+  stages::device_status wait(stream in, stages::device_event fired) noexcept override {
+    return call("wait", " in " + number(in) + " for " + number(fired), [&] { return behind_->wait(in, fired); });
+  }
+  stages::device_status record(stages::device_event fires, stream in) noexcept override {
+    return call("record", " " + number(fires) + " in " + number(in), [&] { return behind_->record(fires, in); });
+  }
+  stages::device_status query(stages::device_event fired) noexcept override {
+    return call("query", " " + number(fired), [&] { return behind_->query(fired); });
+  }
+  stages::device_status synchronize(stages::device_event fired) noexcept override {
+    return call("synchronize", " " + number(fired), [&] { return behind_->synchronize(fired); });
+  }
+
+  static std::string number(stream which) {
+    return "s" + std::to_string(reinterpret_cast<std::uintptr_t>(which.handle()));
+  }
+  static std::string number(stages::device_event which) {
+    return "e" + std::to_string(static_cast<std::uintptr_t>(which));
+  }
+
+ private:
+  template <class Call>
+  stages::device_status call(const std::string& name, const std::string& arguments, Call&& made) {
+    {
+      const async::mutex_lock lock(mutex_);
+      ++counts_[name];
+      log_.push_back(name + arguments);
+      if (name == failing_ && --failing_in_ == 0) {
+        failing_.clear();
+        return code_;
+      }
+    }
+    return made();
+  }
+
+  const std::shared_ptr<stages::device_calls> behind_;
+  async::mutex mutex_;
+  std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::size_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::string failing_ ABSL_GUARDED_BY(mutex_);
+  std::size_t failing_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  stages::device_status code_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
+};
+
+}  // namespace leat::testing

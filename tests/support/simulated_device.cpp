@@ -1,0 +1,314 @@
+#include "tests/support/simulated_device.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace leat::testing {
+namespace {
+
+using stages::device_event;
+using stages::device_ok;
+using stages::device_status;
+
+constexpr std::size_t alignment_bytes = 256;
+constexpr std::byte rubbish{0xDB};
+
+enum code : device_status { out_of_memory = 2, already_pinned = 712 };
+
+// What CUDA would answer with an error, or not notice at all, is a bug of ours.
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "simulated device: %s\n", what);
+  std::abort();
+}
+
+#if defined(__has_attribute) && __has_attribute(no_sanitize)
+__attribute__((no_sanitize("address", "thread", "undefined"), noinline))
+#endif
+void copy_unchecked(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  const volatile std::byte* const seen = from;  // Else the compiler makes it memcpy, which is checked.
+  for (std::size_t i = 0; i < bytes; ++i) to[i] = seen[i];
+}
+
+}  // namespace
+
+simulated_device::simulated_device(const simulated_device_options& options)
+    : options_(options), random_(options.seed) {}
+
+simulated_device::~simulated_device() = default;
+
+// --- order ----------------------------------------------------------------------------------------------------------------
+
+simulated_device::queue& simulated_device::queue_of(stream in) {
+  const auto found = streams_.find(in.handle());
+  require(found != streams_.end(), "a stream that was never made, or was freed");
+  return *found->second;
+}
+
+const std::shared_ptr<simulated_device::event_state>& simulated_device::state_of(device_event event) {
+  const auto found = events_.find(event);
+  require(found != events_.end(), "an event that was never made, or was freed");
+  return found->second;
+}
+
+stream simulated_device::add_stream(execution when) {
+  auto* const handle = reinterpret_cast<CUstream_st*>(++handles_);
+  auto made = std::make_unique<queue>();
+  made->when = when;
+  drifting_.push_back(made.get());
+  streams_.emplace(handle, std::move(made));
+  return handle;
+}
+
+void simulated_device::push(stream in, operation added) {
+  queue_of(in).operations.push_back(std::move(added));
+  drift();
+}
+
+// Executes the next operation of a stream if it may run now.
+bool simulated_device::step(queue& in) {
+  if (in.operations.empty()) return false;
+  if (const operation& next = in.operations.front();
+      next.what == operation::kind::wait && next.event->fired < next.target) {
+    return false;
+  }
+  operation next = std::move(in.operations.front());
+  in.operations.pop_front();
+  if (next.what == operation::kind::record) next.event->fired = std::max(next.event->fired, next.target);
+  if (next.what == operation::kind::run) next.function();
+  return true;
+}
+
+// What happens by itself whenever somebody calls.
+void simulated_device::drift() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (queue* const each : drifting_) {
+      if (each->when == execution::early) {
+        while (step(*each)) moved = true;
+      }
+    }
+    if (drifting_.empty() || random_.below(4) == 0) continue;
+    queue& chosen = *drifting_[random_.below(drifting_.size())];
+    if (chosen.when == execution::random && step(chosen)) moved = true;
+  }
+}
+
+void simulated_device::force_front(queue& in) {
+  const operation& next = in.operations.front();
+  if (next.what == operation::kind::wait) force(*next.event, next.target, next.behind);
+  require(step(in), "an operation that waits for what will never be");
+}
+
+// The record lies in one stream; all before it there has to be executed, and nothing else but what that depends on.
+void simulated_device::force(event_state& event, std::uint64_t target, queue* behind) {
+  while (event.fired < target) {
+    require(behind != nullptr && !behind->operations.empty(), "an event whose record is nowhere");
+    force_front(*behind);
+  }
+}
+
+void simulated_device::force_all(queue& in) {
+  while (!in.operations.empty()) force_front(in);
+}
+
+// --- a trainer --------------------------------------------------------------------------------------------------------------
+
+stream simulated_device::make_consumer() {
+  const async::mutex_lock lock(mutex_);
+  return add_stream(options_.consumer);
+}
+
+void simulated_device::launch(stream in, std::function<void()> kernel) {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return;
+  operation added;
+  added.function = std::move(kernel);
+  push(in, std::move(added));
+}
+
+void simulated_device::lose(device_status code) {
+  const async::mutex_lock lock(mutex_);
+  lost_ = code;
+  for (const auto& [handle, each] : streams_) each->operations.clear();
+  for (const auto& [handle, each] : events_) each->fired = each->recorded;
+}
+
+simulated_device::counts simulated_device::count() const {
+  const async::mutex_lock lock(mutex_);
+  counts now = counts_;
+  now.memory = memory_.size();
+  now.pinned = pinned_.size();
+  now.streams = streams_.size();
+  now.events = events_.size();
+  return now;
+}
+
+// --- the table ----------------------------------------------------------------------------------------------------------------
+
+std::string simulated_device::describe(device_status code) const {
+  switch (code) {
+    case out_of_memory:
+      return "out of memory (cudaErrorMemoryAllocation)";
+    case already_pinned:
+      return "this memory is pinned already (cudaErrorHostMemoryAlreadyRegistered)";
+    default:
+      return "error " + std::to_string(code);
+  }
+}
+
+device_status simulated_device::take_memory(std::size_t bytes, std::byte*& memory) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  auto storage = std::make_unique<std::byte[]>(bytes + alignment_bytes);
+  const auto address = reinterpret_cast<std::uintptr_t>(storage.get());
+  memory = storage.get() + (alignment_bytes - address % alignment_bytes);
+  std::fill_n(memory, bytes, rubbish);
+  memory_.emplace(memory, std::move(storage));
+  memory_bytes_[memory] = bytes;
+  ++counts_.memory_taken_in_all;
+  return device_ok;
+}
+
+device_status simulated_device::free_memory(std::byte* memory) noexcept {
+  const async::mutex_lock lock(mutex_);
+  require(memory_.erase(memory) == 1, "memory that was never taken is freed");
+  memory_bytes_.erase(memory);
+  return device_ok;
+}
+
+device_status simulated_device::pin(std::span<std::byte> memory) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  const auto after = pinned_.lower_bound(memory.data());
+  const bool overlaps_after = after != pinned_.end() && after->first < memory.data() + memory.size();
+  const bool overlaps_before =
+      after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > memory.data();
+  if (overlaps_after || overlaps_before) return already_pinned;
+  pinned_.emplace(memory.data(), memory.size());
+  return device_ok;
+}
+
+device_status simulated_device::unpin(std::span<std::byte> memory) noexcept {
+  const async::mutex_lock lock(mutex_);
+  require(pinned_.erase(memory.data()) == 1, "memory that was never pinned is unpinned");
+  return device_ok;
+}
+
+device_status simulated_device::make_stream(stream& made) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  made = add_stream(options_.loader);
+  return device_ok;
+}
+
+// As cudaStreamDestroy: what it holds is still executed, by and by. Nobody of ours may rely on that.
+device_status simulated_device::free_stream(stream made) noexcept {
+  const async::mutex_lock lock(mutex_);
+  queue& ended = queue_of(made);
+  require(ended.operations.empty(), "a stream is freed that still has work");
+  drifting_.erase(std::find(drifting_.begin(), drifting_.end(), &ended));
+  streams_.erase(made.handle());
+  return device_ok;
+}
+
+device_status simulated_device::make_event(device_event& made) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  made = static_cast<device_event>(++handles_);
+  events_.emplace(made, std::make_shared<event_state>());
+  return device_ok;
+}
+
+device_status simulated_device::free_event(device_event made) noexcept {
+  const async::mutex_lock lock(mutex_);
+  const event_state& ended = *state_of(made);
+  require(ended.fired == ended.recorded, "an event is freed that has not fired");
+  events_.erase(made);
+  return device_ok;
+}
+
+device_status simulated_device::finish(stream in) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  ++counts_.waits_for_device;
+  force_all(queue_of(in));
+  return device_ok;
+}
+
+device_status simulated_device::copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  ++counts_.copies;
+  const auto target = memory_bytes_.upper_bound(to);
+  require(target != memory_bytes_.begin() && to + bytes <= std::prev(target)->first + std::prev(target)->second,
+          "a copy to what is not the device's memory");
+  const auto source = pinned_.upper_bound(from);
+  const bool begins_pinned = source != pinned_.begin() && from < std::prev(source)->first + std::prev(source)->second;
+  if (!begins_pinned) {
+    ++counts_.copies_pageable;
+  } else {
+    require(from + bytes <= std::prev(source)->first + std::prev(source)->second,
+            "a copy that crosses the border of pinned memory");
+  }
+  operation added;
+  const bool unchecked = options_.unchecked_copies;
+  added.function = [=] {
+    if (unchecked) {
+      copy_unchecked(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+  };
+  push(in, std::move(added));
+  return device_ok;
+}
+
+device_status simulated_device::wait(stream in, device_event fired) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  const std::shared_ptr<event_state>& event = state_of(fired);
+  push(in, {.what = operation::kind::wait,
+            .function = {},
+            .event = event,
+            .target = event->recorded,
+            .behind = event->behind});
+  return device_ok;
+}
+
+device_status simulated_device::record(device_event fires, stream in) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  const std::shared_ptr<event_state>& event = state_of(fires);
+  event->behind = &queue_of(in);
+  push(in, {.what = operation::kind::record,
+            .function = {},
+            .event = event,
+            .target = ++event->recorded,
+            .behind = nullptr});
+  return device_ok;
+}
+
+device_status simulated_device::query(device_event fired) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  drift();
+  const event_state& event = *state_of(fired);
+  return event.fired == event.recorded ? device_ok : stages::device_not_ready;
+}
+
+device_status simulated_device::synchronize(device_event fired) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  ++counts_.waits_for_device;
+  drift();
+  event_state& event = *state_of(fired);
+  force(event, event.recorded, event.behind);
+  return device_ok;
+}
+
+}  // namespace leat::testing

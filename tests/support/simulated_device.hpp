@@ -1,0 +1,133 @@
+// A device that is not there: streams and events as queues of operations, executed as late as the rules of their order
+// allow, as early, or at random. What relies on luck instead of an event shows as a wrong digest.
+#pragma once
+
+#include "async/mutex.hpp"
+#include "stages/device.hpp"
+#include "tests/support/seeded_random.hpp"
+
+#include <leat/stream.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+
+/// When a stream executes what it may execute.
+///   late     only what somebody on the CPU waits for, and what that depends on
+///   early    at once
+///   random   some, at every call of anybody
+enum class execution : std::uint8_t { late, early, random };
+
+struct simulated_device_options {
+  std::uint64_t seed = 1;
+  execution loader = execution::random;    ///< streams made through the table of calls
+  execution consumer = execution::random;  ///< streams made by make_consumer()
+  /// Copies look at memory that is not theirs any more without being stopped by a sanitizer: for tests that show it.
+  bool unchecked_copies = false;
+};
+
+/// As CUDA orders it: a stream executes its operations in turn, streams know of each other by waits alone, and an event
+/// stands for its latest record(). The memory of the device is host memory, filled with rubbish when it is taken.
+///
+/// It counts what it gave, so that a test can ask whether all came home, and asserts what CUDA would refuse.
+/// Thread: any.
+class simulated_device final : public stages::device_calls {
+ public:
+  explicit simulated_device(const simulated_device_options& options = {});
+  ~simulated_device() override;
+
+  // --- what a trainer does ------------------------------------------------------------------------------------------
+
+  [[nodiscard]] stream make_consumer();
+  /// Runs `kernel` when its turn in `in` comes, on any thread. It must not call the device.
+  void launch(stream in, std::function<void()> kernel);
+  /// Executes all that `in` holds, and what it depends on.
+  void finish_all(stream in) { static_cast<void>(finish(in)); }
+
+  /// As after a fault in some kernel: nothing is executed any more, and every call answers `code`.
+  void lose(stages::device_status code);
+
+  // --- what a test asks ---------------------------------------------------------------------------------------------
+
+  struct counts {
+    std::size_t memory = 0, pinned = 0, streams = 0, events = 0;  ///< given and not taken back
+    std::size_t copies = 0, copies_pageable = 0, waits_for_device = 0;
+    std::size_t memory_taken_in_all = 0;
+  };
+  [[nodiscard]] counts count() const;
+
+  // --- stages::device_calls -------------------------------------------------------------------------------------------
+
+  [[nodiscard]] device where() const noexcept override { return cuda(0); }
+  [[nodiscard]] std::string name() const override { return "simulated device"; }
+  [[nodiscard]] std::string describe(stages::device_status code) const override;
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
+  stages::device_status free_memory(std::byte* memory) noexcept override;
+  stages::device_status pin(std::span<std::byte> memory) noexcept override;
+  stages::device_status unpin(std::span<std::byte> memory) noexcept override;
+  stages::device_status make_stream(stream& made) noexcept override;
+  stages::device_status free_stream(stream made) noexcept override;
+  stages::device_status make_event(stages::device_event& made) noexcept override;
+  stages::device_status free_event(stages::device_event made) noexcept override;
+  stages::device_status finish(stream in) noexcept override;
+  stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
+  stages::device_status wait(stream in, stages::device_event fired) noexcept override;
+  stages::device_status record(stages::device_event fires, stream in) noexcept override;
+  stages::device_status query(stages::device_event fired) noexcept override;
+  stages::device_status synchronize(stages::device_event fired) noexcept override;
+
+ private:
+  struct queue;
+  /// `recorded` calls of record() were made, `fired` of them executed; `behind` is the stream of the latest.
+  struct event_state {
+    std::uint64_t recorded = 0;
+    std::uint64_t fired = 0;
+    queue* behind = nullptr;
+  };
+  struct operation {
+    enum class kind : std::uint8_t { run, wait, record };
+    kind what = kind::run;
+    std::function<void()> function;
+    std::shared_ptr<event_state> event;  // who waits for it keeps it, as in CUDA
+    std::uint64_t target = 0;  ///< of a wait: how often the event must have fired; of a record: which time this is
+    queue* behind = nullptr;   ///< of a wait: where the record lies
+  };
+  struct queue {
+    execution when = execution::late;
+    std::deque<operation> operations;
+  };
+
+  [[nodiscard]] queue& queue_of(stream in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] const std::shared_ptr<event_state>& state_of(stages::device_event event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  stream add_stream(execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void push(stream in, operation added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool step(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void drift() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void force(event_state& event, std::uint64_t target, queue* behind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void force_all(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void force_front(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const simulated_device_options options_;
+  mutable async::mutex mutex_;
+  seeded_random random_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::byte*, std::unique_ptr<std::byte[]>> memory_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::byte*, std::size_t> memory_bytes_ ABSL_GUARDED_BY(mutex_);
+  std::map<const std::byte*, std::size_t> pinned_ ABSL_GUARDED_BY(mutex_);
+  std::map<CUstream_st*, std::unique_ptr<queue>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<queue*> drifting_ ABSL_GUARDED_BY(mutex_);
+  std::map<stages::device_event, std::shared_ptr<event_state>> events_ ABSL_GUARDED_BY(mutex_);
+  std::uintptr_t handles_ ABSL_GUARDED_BY(mutex_) = 0;
+  stages::device_status lost_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
+  counts counts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat::testing
