@@ -30,24 +30,42 @@ int checked(int result, const char* what) {
 
 }  // namespace
 
+int hold_stop_signals() noexcept {
+  const sigset_t set = stop_signals();
+  return ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 interruption::interruption() {
   // An ignored signal is thrown away even while blocked.
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
-  const sigset_t set = stop_signals();
-  if (const int failure = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); failure != 0) {
+  if (const int failure = hold_stop_signals(); failure != 0) {
     throw std::system_error(failure, std::generic_category(), "pthread_sigmask");
   }
+  const sigset_t set = stop_signals();
   signals_fd_ = checked(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
   end_fd_ = checked(::eventfd(0, EFD_CLOEXEC), "eventfd");
+  // One that is waiting already is answered before anything begins; the next one finds the default action here.
+  if (take()) {
+    ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    source_.request_stop();
+    return;
+  }
   thread_ = std::thread([this] { watch(); });
+}
+
+bool interruption::take() noexcept {
+  signalfd_siginfo info{};
+  if (::read(signals_fd_, &info, sizeof info) != sizeof info) return false;
+  signal_.store(static_cast<int>(info.ssi_signo));
+  return true;
 }
 
 interruption::~interruption() {
   const std::uint64_t one = 1;
   while (::write(end_fd_, &one, sizeof one) < 0 && errno == EINTR) {
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   ::close(end_fd_);
   ::close(signals_fd_);
 }
@@ -57,9 +75,7 @@ void interruption::watch() {
   while (true) {
     if (::poll(watched, 2, -1) < 0) continue;  // EINTR: a debugger.
     if (watched[1].revents != 0) return;
-    signalfd_siginfo info{};
-    if (::read(signals_fd_, &info, sizeof info) != sizeof info) continue;
-    signal_.store(static_cast<int>(info.ssi_signo));
+    if (!take()) continue;
     // What answers the request may take its time on this thread; the next signal finds it here, with the default action.
     const sigset_t set = stop_signals();
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);

@@ -7,6 +7,10 @@
 
 namespace leat::tools {
 
+/// SIGINT and SIGTERM wait from now on, on this thread and those that it starts, until an interruption takes them.
+/// Returns an errno, or 0.
+int hold_stop_signals() noexcept;
+
 /// Turns the first SIGINT or SIGTERM into a stop request; the second one ends the process at once. Also of processes
 /// that a shell started in the background, where SIGINT comes ignored: who sends it to us by number means it.
 ///
@@ -27,6 +31,7 @@ class interruption {
   [[nodiscard]] const char* name() const noexcept;
 
  private:
+  [[nodiscard]] bool take() noexcept;
   void watch();
 
   std::stop_source source_;

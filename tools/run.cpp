@@ -13,6 +13,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 
 namespace leat::tools {
 namespace {
@@ -38,9 +39,8 @@ void hold_standard_streams() {
 }
 
 // Errors of the subcommand `name`, told in one line.
-int run_chosen(const chosen_command& chosen, const std::string& name) {
+int run_chosen(const chosen_command& chosen, interruption& stop, const std::string& name) {
   try {
-    interruption stop;
     return chosen(stop);
   } catch (const error& failure) {
     complain(name, failure.what());
@@ -54,13 +54,7 @@ int run_chosen(const chosen_command& chosen, const std::string& name) {
   }
 }
 
-}  // namespace
-
-int run(int argc, char** argv) {
-  hold_standard_streams();
-  // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
-  ::signal(SIGPIPE, SIG_IGN);
-
+int run_interruptibly(int argc, char** argv, interruption& stop) {
   chosen_command chosen;
   CLI::App leat("leat loads training data: batched reads, decoded and collated in place, batch by batch.", "leat");
   leat.formatter(std::make_shared<help_formatter>());
@@ -102,7 +96,23 @@ int run(int argc, char** argv) {
     complain("", failure.what());
     return exit_failed;
   }
-  return run_chosen(chosen, name_of(named(leat)));
+  return run_chosen(chosen, stop, name_of(named(leat)));
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  hold_standard_streams();
+  // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
+  ::signal(SIGPIPE, SIG_IGN);
+  std::optional<interruption> stop;
+  try {
+    stop.emplace();
+  } catch (const std::exception& failure) {
+    complain("", io::str_cat("cannot watch for Ctrl-C: ", failure.what(), "; raise `ulimit -n` or `ulimit -u`"));
+    return exit_failed;
+  }
+  return run_interruptibly(argc, argv, *stop);
 }
 
 }  // namespace leat::tools

@@ -28,10 +28,16 @@ namespace {
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 // In the child: nothing but system calls until exec.
-[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment) {
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
+                         command::start begin) {
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  if (begin == command::start::interrupted) {
+    // A signal that is held stays pending over exec.
+    ::sigaddset(&blocked, SIGINT);
+  }
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+  if (begin == command::start::interrupted) ::kill(::getpid(), SIGINT);
   ::execve(arguments[0], arguments.data(), environment.data());
   ::_exit(127);
 }
@@ -53,7 +59,8 @@ nlohmann::json ended::json() const {
   return object.is_object() ? object : nlohmann::json::object();
 }
 
-command::command(const std::vector<std::string>& arguments, streams how, const std::vector<std::string>& environment) {
+command::command(const std::vector<std::string>& arguments, streams how, const std::vector<std::string>& environment,
+                 start begin) {
   const char* const path = std::getenv("LEAT_COMMAND");
   if (path == nullptr)
     throw std::runtime_error("LEAT_COMMAND is not set; run this by ctest, or set it to the leat command");
@@ -76,7 +83,7 @@ command::command(const std::vector<std::string>& arguments, streams how, const s
     size.ws_col = 100;
     pid_ = ::forkpty(&out_, nullptr, nullptr, &size);
     if (pid_ < 0) fail("forkpty");
-    if (pid_ == 0) become(words, variables);
+    if (pid_ == 0) become(words, variables, begin);
     return;
   }
   int out[2];
@@ -89,7 +96,7 @@ command::command(const std::vector<std::string>& arguments, streams how, const s
     ::dup2(nothing, 0);
     ::dup2(out[1], 1);
     ::dup2(err[1], 2);
-    become(words, variables);
+    become(words, variables, begin);
   }
   ::close(nothing);
   ::close(out[1]);
@@ -135,6 +142,7 @@ ended command::wait() {
     if (errno != EINTR) fail("waitpid");
   }
   pid_ = -1;
+  result.killed = WIFSIGNALED(status);
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return result;
 }

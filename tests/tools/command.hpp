@@ -13,6 +13,7 @@ namespace leat::testing {
 ///   exit_code   as a shell counts: 128 + n for one that was killed by signal n
 struct ended {
   int exit_code = -1;
+  bool killed = false;  ///< by a signal that it had not taken over
   std::string out;
   std::string err;
 
@@ -24,9 +25,10 @@ struct ended {
 ///   arguments   what follows `leat`, the path of which is in the environment as LEAT_COMMAND
 class command {
  public:
-  enum class streams { pipes, terminal };  ///< terminal: all three are one terminal of 100 columns; `out` has it all
+  enum class streams { pipes, terminal };   ///< terminal: all three are one terminal of 100 columns; `out` has it all
+  enum class start { plain, interrupted };  ///< interrupted: SIGINT is there before the program's first instruction
   explicit command(const std::vector<std::string>& arguments, streams how = streams::pipes,
-                   const std::vector<std::string>& environment = {});
+                   const std::vector<std::string>& environment = {}, start begin = start::plain);
   command(const command&) = delete;
   command& operator=(const command&) = delete;
   ~command();
