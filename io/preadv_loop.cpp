@@ -41,6 +41,8 @@ constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 20;
 // Between two calls a cancelled read can stop.
 constexpr std::uint64_t call_bytes_max = std::uint64_t{4} << 20;
 constexpr unsigned tries_max = 16;
+// A read that takes longer may take for ever: those behind it in its thread's run do not wait for it.
+constexpr std::uint64_t slow_ns = 100'000'000;
 
 struct preadv_set : open_files::file_set {
   using open_files::file_set::file_set;
@@ -52,7 +54,7 @@ struct job : list_hook {
   read_operation* read = nullptr;  // one of the two
   open_operation* look = nullptr;
   preadv_set* set = nullptr;
-  bool queued = false;  // under the loop's mutex
+  intrusive_list<job>* queue = nullptr;  // the one list it is in and can be taken back from; under the loop's mutex
   std::atomic<bool> cancelled{false};
   std::atomic<std::uint64_t> since_ns{0};      // a thread is at it
   std::optional<overdue_list::entry> overdue;  // loop thread
@@ -97,11 +99,21 @@ class preadv_loop final : public io_loop {
   [[nodiscard]] open_files& files() noexcept { return files_; }
 
  private:
+  void join_threads() noexcept;
+
   // On the threads.
   void work(unsigned number);
   void do_read(job& given);
   void do_look(job& given);
   [[nodiscard]] static int read_range(const open_files::use& file, job& given);
+
+  /// A thread and the run it has taken: it begins one after the other, and what it has not begun can be taken back.
+  struct worker {
+    intrusive_list<job> run;     // under the loop's mutex
+    std::uint64_t begun_ns = 0;  // likewise; the one it is at; 0: none
+    std::thread thread;
+  };
+  [[nodiscard]] job* take_next(worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // On the loop.
   [[nodiscard]] job& take_job(preadv_set& set);
@@ -110,6 +122,7 @@ class preadv_loop final : public io_loop {
   void deliver(job& done);
   void give_back(job& done);
   void look_for_overdue();
+  void free_those_behind();
 
   io_context& context_;
   rung backend_;
@@ -127,8 +140,9 @@ class preadv_loop final : public io_loop {
   intrusive_list<job> queue_ ABSL_GUARDED_BY(mutex_);
   intrusive_list<job> done_ ABSL_GUARDED_BY(mutex_);
   unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been told to look at done_, and has not yet
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;
+  std::deque<worker> workers_;  // they never move; made before the first thread
 };
 
 class preadv_source final : public source {
@@ -176,65 +190,79 @@ preadv_loop::preadv_loop(io_context& context, std::string why)
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())) {
   const unsigned count = std::max(1U, context.options.preadv_threads);
   backend_ = {"preadv", str_cat(why, "; ", count, " threads")};
+  workers_.resize(count);
   try {
-    for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this, i] { work(i); });
+    for (unsigned i = 0; i < count; ++i) workers_[i].thread = std::thread([this, i] { work(i); });
   } catch (const std::system_error& failure) {
-    {
-      const mutex_lock lock(mutex_);
-      ending_ = true;
-      work_there_.notify_all();
-    }
-    for (std::thread& thread : threads_) thread.join();
+    join_threads();
     throw error(errc::limit, str_cat("cannot start a reading thread: ", failure.what(), "; see `ulimit -u`"));
   }
 }
 
-preadv_loop::~preadv_loop() {
+preadv_loop::~preadv_loop() { join_threads(); }
+
+void preadv_loop::join_threads() noexcept {
   {
     const mutex_lock lock(mutex_);
     ending_ = true;
     work_there_.notify_all();
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (worker& each : workers_) {
+    if (each.thread.joinable()) each.thread.join();
+  }
+}
+
+/// The next of the thread's run, or of a new one; nullptr where there is nothing to do.
+job* preadv_loop::take_next(worker& self) {
+  if (self.run.empty()) {
+    const std::size_t share = std::clamp<std::size_t>(queue_.size() / workers_.size(), 1, run_max);
+    std::uint64_t bytes = 0;
+    for (std::size_t count = 0; count < share && bytes < run_bytes_max && !queue_.empty(); ++count) {
+      job& next = queue_.pop_front();
+      next.queue = &self.run;
+      bytes += next.read != nullptr ? next.read->bytes : 0;
+      self.run.push_back(next);
+    }
+    if (self.run.empty()) return nullptr;
+  }
+  job& next = self.run.pop_front();
+  next.queue = nullptr;
+  return &next;
 }
 
 void preadv_loop::work(unsigned number) {
   ::pthread_setname_np(::pthread_self(), str_cat("leat-read-", number).c_str());
-  job* run[run_max];
+  worker& self = workers_[number];
+  job* done = nullptr;
   for (;;) {
-    std::size_t count = 0;
+    job* given = nullptr;
+    bool tell = false;
     {
       const mutex_lock lock(mutex_);
-      ++idle_;
-      while (queue_.empty() && !ending_) work_there_.wait(mutex_);
-      --idle_;
-      if (queue_.empty()) return;
-      const std::size_t share = std::clamp<std::size_t>(queue_.size() / threads_.size(), 1, run_max);
-      std::uint64_t bytes = 0;
-      do {
-        job& next = queue_.pop_front();
-        next.queued = false;
-        bytes += next.read != nullptr ? next.read->bytes : 0;
-        run[count++] = &next;
-      } while (count < share && bytes < run_bytes_max && !queue_.empty());
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      run[i]->since_ns.store(now_ns(), std::memory_order_relaxed);
-      if (run[i]->read != nullptr) {
-        do_read(*run[i]);
-      } else {
-        do_look(*run[i]);
+      if (done != nullptr) done_.push_back(*done);
+      // Once for a run, and one post for all that is told before the loop has looked.
+      tell = self.run.empty() && !done_.empty() && !std::exchange(told_, true);
+      if (!tell) {
+        self.begun_ns = 0;
+        ++idle_;
+        while ((given = take_next(self)) == nullptr && !ending_) work_there_.wait(mutex_);
+        --idle_;
+        if (given == nullptr) return;
+        self.begun_ns = now_ns();
+        given->since_ns.store(self.begun_ns, std::memory_order_relaxed);
       }
-      run[i]->since_ns.store(0, std::memory_order_relaxed);
     }
-    bool first = false;
-    {
-      const mutex_lock lock(mutex_);
-      first = done_.empty();
-      for (std::size_t i = 0; i < count; ++i) done_.push_back(*run[i]);
+    done = given;
+    if (tell) {
+      loop_.get_executor().execute([this] { take_back(); });
+      continue;
     }
-    // One post for all that is told before the loop has looked.
-    if (first) loop_.get_executor().execute([this] { take_back(); });
+    if (given->read != nullptr) {
+      do_read(*given);
+    } else {
+      do_look(*given);
+    }
+    given->since_ns.store(0, std::memory_order_relaxed);
   }
 }
 
@@ -318,6 +346,7 @@ void preadv_loop::run() {
   while (!loop_.stopped()) {
     loop_.run_for(period);
     look_for_overdue();
+    free_those_behind();
     count_.turns.add(1);
   }
   // What was stopped for must see its operations end.
@@ -357,7 +386,7 @@ void preadv_loop::queue(std::span<job* const> jobs) {
   {
     const mutex_lock lock(mutex_);
     for (job* const one : jobs) {
-      one->queued = true;
+      one->queue = &queue_;
       queue_.push_back(*one);
     }
     to_wake = std::min<std::size_t>(idle_, jobs.size());
@@ -396,17 +425,16 @@ void preadv_loop::cancel(read_operation& operation) {
   auto* const asked = static_cast<job*>(operation.state);
   if (asked == nullptr) return;
   asked->cancelled.store(true, std::memory_order_relaxed);
-  bool first = false;
+  bool tell = false;
   {
     const mutex_lock lock(mutex_);
-    if (!asked->queued) return;  // a thread is at it, and looks between two calls
-    asked->queued = false;
-    queue_.remove(*asked);
+    if (asked->queue == nullptr) return;  // a thread is at it, and looks between two calls
+    std::exchange(asked->queue, nullptr)->remove(*asked);
     asked->failure = ECANCELED;
-    first = done_.empty();
     done_.push_back(*asked);
+    tell = !std::exchange(told_, true);
   }
-  if (first) {
+  if (tell) {
     loop_.get_executor().require(async::asio::execution::blocking.never).execute([this] { take_back(); });
   }
 }
@@ -415,6 +443,7 @@ void preadv_loop::take_back() {
   intrusive_list<job> back;
   {
     const mutex_lock lock(mutex_);
+    told_ = false;
     while (!done_.empty()) back.push_back(done_.pop_front());
   }
   while (!back.empty()) deliver(back.pop_front());
@@ -454,6 +483,29 @@ void preadv_loop::give_back(job& done) {
   done.read = nullptr;
   done.look = nullptr;
   spare_jobs_.push_back(&done);
+}
+
+/// What lies in a run behind a read that takes its time goes to other threads, and what was done before it is told.
+void preadv_loop::free_those_behind() {
+  std::size_t to_wake = 0;
+  bool some_done = false;
+  {
+    const mutex_lock lock(mutex_);
+    const std::uint64_t now = now_ns();
+    for (worker& each : workers_) {
+      if (each.begun_ns == 0 || now < each.begun_ns + slow_ns) continue;
+      while (!each.run.empty()) {
+        job& freed = each.run.pop_front();
+        freed.queue = &queue_;
+        queue_.push_back(freed);
+        ++to_wake;
+      }
+    }
+    to_wake = std::min<std::size_t>(idle_, to_wake);
+    some_done = !done_.empty();
+  }
+  for (; to_wake != 0; --to_wake) work_there_.notify_one();
+  if (some_done) take_back();
 }
 
 void preadv_loop::look_for_overdue() {
