@@ -3,6 +3,7 @@
 // follows is driven by what arrives.
 #include "async/clock.hpp"
 #include "async/fork_guard.hpp"
+#include "async/mutex.hpp"
 #include "async/scope.hpp"
 #include "async/semaphore.hpp"
 #include "async/thread_pool.hpp"
@@ -163,6 +164,7 @@ class loader::machine final : public line_events {
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_of(0); }
   [[nodiscard]] const loader_plan& plan() const noexcept { return memory_.shown; }
   [[nodiscard]] loader_stats stats() const;
+  [[nodiscard]] std::vector<std::string> reads_under_way();
 
   /// A decode thread's job.
   void decode(sample_slot& slot, std::size_t thread) noexcept;
@@ -240,6 +242,8 @@ class loader::machine final : public line_events {
   asio::cancellation_signal stop_signal_;  // I/O thread
   std::future<void> finished_;
   std::once_flag stopped_;
+  async::mutex works_mutex_;  // held by who looks at the works from outside; not by the line
+  bool works_gone_ ABSL_GUARDED_BY(works_mutex_) = false;
 
   std::uint64_t started_ns_ = 0;
   std::atomic<std::uint64_t> decoded_{0};
@@ -582,8 +586,17 @@ void loader::machine::stop() noexcept {
     decoders_.stop(async::thread_pool::stop_mode::drop);
     transfer_->drain();
     wait_until_quiet();
+    const async::mutex_lock lock(works_mutex_);
+    works_gone_ = true;
     works_.clear();
   });
+}
+
+std::vector<std::string> loader::machine::reads_under_way() {
+  if (forked_.in_child()) return {};
+  const async::mutex_lock lock(works_mutex_);
+  if (works_gone_) return {};
+  return reads_.under_way(works_);
 }
 
 loader_stats loader::machine::stats() const {
@@ -675,6 +688,7 @@ std::optional<batch> loader::next_blocking() {
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
 loader_stats loader::stats() const { return machine_->stats(); }
+std::vector<std::string> loader::reads_under_way() const { return machine_->reads_under_way(); }
 void loader::stop() noexcept { machine_->stop(); }
 
 }  // namespace leat

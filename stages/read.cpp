@@ -1,13 +1,16 @@
 #include "stages/read.hpp"
 
 #include "async/clock.hpp"
+#include "async/mutex.hpp"
 #include "io/text.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <future>
 #include <utility>
 
 namespace leat::stages {
@@ -46,6 +49,46 @@ struct errand {
       begin = end;
     }
   }
+};
+
+// One look at the first file of each source, on the first loop.
+struct first_look : io::open_operation {
+  io::source* at = nullptr;
+  std::atomic<std::size_t>* left = nullptr;
+  std::promise<void>* all_done = nullptr;
+  std::optional<error> refusal;
+};
+
+// Who has which reads: each loop is asked on its own thread, where a read cannot end meanwhile.
+struct roll_call {
+  struct held {
+    std::uint64_t since_ns;
+    std::string what;
+  };
+  struct row {
+    roll_call* all = nullptr;
+    std::vector<const read_slot*> reads;
+
+    void answer() {
+      for (const read_slot* const read : reads) {
+        if (!read->in_flight) continue;
+        const io::source_description& from = *all->dataset.sources()[read->source];
+        std::string what = io::str_cat(from.file_name(read->file), " at offset ", read->offset);
+        const async::mutex_lock lock(all->mutex);
+        all->found.push_back({read->started_ns, std::move(what)});
+      }
+      if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->answered.set_value();
+    }
+  };
+
+  const datasets::dataset_model& dataset;
+  reader_stage* stage;
+  std::deque<work>* batches;
+  std::vector<row> rows;
+  std::atomic<std::size_t> left;
+  std::promise<void> answered;
+  async::mutex mutex;
+  std::vector<held> found ABSL_GUARDED_BY(mutex);
 };
 
 }  // namespace
@@ -241,6 +284,42 @@ void reader_stage::drain() noexcept {
        left = in_flight_.load(std::memory_order_acquire)) {
     in_flight_.wait(left, std::memory_order_acquire);
   }
+}
+
+std::vector<std::string> reader_stage::under_way(std::deque<work>& batches) {
+  roll_call call{.dataset = dataset_,
+                 .stage = this,
+                 .batches = &batches,
+                 .rows = std::vector<roll_call::row>(loops_.size()),
+                 .left = loops_.size(),
+                 .answered = {},
+                 .mutex = {},
+                 .found = {}};
+  for (roll_call::row& row : call.rows) row.all = &call;
+  // What the batches consist of is known on the first loop.
+  loops_.front().loop->post(
+      [](void* argument) noexcept {
+        auto& asked = *static_cast<roll_call*>(argument);
+        reader_stage& stage = *asked.stage;
+        for (const work& batch : *asked.batches) {
+          std::vector<const read_slot*>& reads = asked.rows[stage.loop_of(batch)].reads;
+          for (std::size_t i = 0; i < batch.reads_used; ++i) reads.push_back(&batch.reads[i]);
+        }
+        for (std::size_t k = asked.rows.size(); k-- > 1;) {
+          stage.loops_[k].loop->post([](void* row) noexcept { static_cast<roll_call::row*>(row)->answer(); },
+                                     &asked.rows[k]);
+        }
+        asked.rows.front().answer();
+      },
+      &call);
+  call.answered.get_future().wait();
+
+  const async::mutex_lock lock(call.mutex);
+  std::sort(call.found.begin(), call.found.end(),
+            [](const roll_call::held& a, const roll_call::held& b) { return a.since_ns < b.since_ns; });
+  std::vector<std::string> names;
+  for (roll_call::held& held : call.found) names.push_back(std::move(held.what));
+  return names;
 }
 
 reader_stage::counters reader_stage::count() const noexcept {

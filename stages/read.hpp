@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace leat::stages {
@@ -54,6 +55,10 @@ class reader_stage {
   void drain() noexcept;
 
   [[nodiscard]] counters count() const noexcept;
+
+  /// The reads that a source has at this moment, the oldest first, each as "file at offset n". Asks each loop. Thread:
+  /// any but a loop's; `batches` stays until this has returned.
+  [[nodiscard]] std::vector<std::string> under_way(std::deque<work>& batches);
 
  private:
   struct loop_state {

@@ -231,9 +231,14 @@ class late_notice {
     thread_ = std::thread([this, &train] {
       std::unique_lock lock(mutex_);
       if (ended_changed_.wait_for(lock, patience, [this] { return ended_; })) return;
-      complain("epoch",
-               io::str_cat("waiting for ", counted(train.stats().reads_in_flight, "read", "reads"),
-                           " that the kernel does not let go of (a dead mount?); Ctrl-C once more ends it now"));
+      const std::vector<std::string> held = train.reads_under_way();
+      if (held.empty()) return;  // It is the decoders that take their time.
+      std::string names = held.front();
+      for (std::size_t i = 1; i < std::min(held.size(), names_max); ++i) io::str_append(names, ", ", held[i]);
+      if (held.size() > names_max) io::str_append(names, " and ", held.size() - names_max, " more");
+      complain("epoch", io::str_cat("waiting for ", counted(held.size(), "read", "reads"),
+                                    " that the kernel does not let go of (a dead mount?): ", names,
+                                    "; Ctrl-C once more ends it now"));
     });
   }
   late_notice(const late_notice&) = delete;
@@ -248,7 +253,8 @@ class late_notice {
   }
 
  private:
-  static constexpr std::chrono::seconds patience{1};
+  static constexpr std::chrono::milliseconds patience{500};
+  static constexpr std::size_t names_max = 3;
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool ended_ = false;

@@ -101,7 +101,7 @@ struct loader_plan {
 /// Loads batches ahead of the consumer. Which bytes a batch holds depends on the dataset, the fields, seed, epoch and
 /// position alone: never on threads, timing or the machine.
 ///
-/// Thread: next() from one thread at a time; stats() and stop() from any.
+/// Thread: next() from one thread at a time; stats(), reads_under_way() and stop() from any.
 class loader {
  public:
   /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with
@@ -140,9 +140,13 @@ class loader {
   [[nodiscard]] std::uint64_t batches() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;
   [[nodiscard]] loader_stats stats() const;
+  /// The reads under way at this moment, the oldest first, each as "file at offset n": what stop() is still waiting for
+  /// when the kernel does not let go of a read. Waits a turn of the I/O threads.
+  [[nodiscard]] std::vector<std::string> reads_under_way() const;
 
   /// Cancels what is under way and waits until the kernel and the decode threads have let go. A pending next()
   /// completes with error{errc::cancelled}, as does every further one. May be called from any state, more than once.
+  /// A read that the kernel does not let go of (a dead mount) is waited for; reads_under_way() names it.
   void stop() noexcept;
 
   class machine;  // stages/loader.cpp: the line itself

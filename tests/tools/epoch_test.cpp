@@ -1,4 +1,5 @@
 // leat epoch, as a person or a script runs it.
+#include "tests/support/held_file.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/tools/command.hpp"
 
@@ -350,6 +351,25 @@ void expect_stop(int signal, int exit_code, const char* name) {
 }
 
 TEST(epoch, ctrl_c_stops_it_in_order_and_says_what_was_done) { expect_stop(SIGINT, 130, "Ctrl-C"); }
+
+TEST(epoch, ctrl_c_names_the_reads_that_the_kernel_does_not_let_go_of_and_waits) {
+  const photo_folder photos;
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(photos.path())) {
+    if (entry.is_regular_file()) file = entry.path();
+  }
+  held_file held(file);
+  if (!held.held()) GTEST_SKIP() << "no leases on this file system";
+  command process(epoch(photos, {"--reader", "preadv"}), command::streams::terminal);
+  while (!held.somebody_waits()) std::this_thread::yield();
+  process.signal(SIGINT);
+  process.read_until("Ctrl-C once more");
+  held.let_go();
+  const ended result = process.wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.out, HasSubstr("waiting for 1 read that the kernel does not let go of"));
+  EXPECT_THAT(result.out, HasSubstr(file.string() + " at offset 0"));
+}
 
 TEST(epoch, sigterm_stops_it_likewise) { expect_stop(SIGTERM, 143, "SIGTERM"); }
 

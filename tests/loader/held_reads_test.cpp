@@ -1,0 +1,95 @@
+// Reads that nobody lets go of: stop() waits for them, and they have names.
+#include "tests/loader/running.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/held_file.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<testing::fake_sample> labels(std::size_t count) {
+  std::vector<testing::fake_sample> samples(count);
+  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
+  return samples;
+}
+
+std::filesystem::path first_file_of(const std::filesystem::path& directory) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file()) return entry.path();
+  }
+  return {};
+}
+
+class held_reads : public ::testing::TestWithParam<read_backend> {
+ protected:
+  const testing::watchdog dog_{"held_reads"};
+};
+
+INSTANTIATE_TEST_SUITE_P(, held_reads, ::testing::Values(read_backend::automatic, read_backend::preadv),
+                         [](const auto& each) { return each.param == read_backend::preadv ? "preadv" : "ring"; });
+
+TEST_P(held_reads, are_named_while_stop_waits_for_them) {
+  const testing::temporary_directory directory;
+  const dataset samples = testing::write_samples(
+      labels(20), {.layout = testing::fake_layout::file_per_member, .disk = {}}, directory.path());
+  testing::held_file held(first_file_of(directory.path()));
+  if (!held.held()) GTEST_SKIP() << "no leases on this file system";
+
+  loader_options options = testing::small_options();
+  options.epochs = 1;
+  options.reader.backend = GetParam();
+  loader train(samples, options, testing::label_only());
+  const auto name = HasSubstr(first_file_of(directory.path()).filename().string() + " at offset 0");
+  while (!held.somebody_waits() || train.stats().reads_in_flight != 1) std::this_thread::yield();
+  EXPECT_THAT(train.reads_under_way(), ElementsAre(name));
+
+  std::atomic<bool> stopped{false};
+  std::thread stopper([&] {
+    train.stop();
+    stopped = true;
+  });
+  if (train.stats().reader.backend.use == "preadv") {
+    // A thread in open(2) cannot be called back. The ring's open can, and it is not waited for.
+    for (int i = 0; i < 100; ++i) EXPECT_THAT(train.reads_under_way(), ElementsAre(name));
+    EXPECT_FALSE(stopped);
+    held.let_go();
+  }
+  stopper.join();
+  EXPECT_THAT(train.reads_under_way(), IsEmpty());
+}
+
+TEST(reads_under_way, are_named_on_every_loop_the_oldest_first) {
+  const testing::watchdog dog("reads_under_way");
+  testing::fake_dataset fake(labels(40), {.layout = testing::fake_layout::columns, .disk = {}});
+  for (const std::uint64_t sample : {3U, 17U, 18U, 30U}) fake.damage(sample, "cls", testing::read_fault::never);
+  loader_options options = testing::small_options();
+  options.shuffle = false;
+  options.epochs = 1;
+  options.reader.io_threads = 2;
+  loader train(fake, options, testing::label_only());
+  while (fake.count().reads < 40 || fake.count().reads_in_flight != 4) std::this_thread::yield();
+  const auto at = [](std::uint64_t sample) { return HasSubstr(" at offset " + std::to_string(4 * sample)); };
+  EXPECT_THAT(train.reads_under_way(), ::testing::UnorderedElementsAre(at(3), at(17), at(18), at(30)));
+  EXPECT_THAT(train.reads_under_way().front(), at(3)) << "the first batch's reads were the first to be started";
+  train.stop();
+  EXPECT_THAT(train.reads_under_way(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace leat
