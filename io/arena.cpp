@@ -82,6 +82,8 @@ arena::arena(arena_options options)
       pieces_(std::make_unique<piece_entry[]>(pieces_max_)) {}
 
 arena::~arena() {
+  // A child of fork() never had this memory, and may have other things at its address by now.
+  if (forked_.in_child()) return;
   if (options_.unpin) {
     for (std::uint32_t i = pieces_max_; i-- > 0;) {
       if (const std::span<std::byte> memory = piece(i); !memory.empty()) options_.unpin(memory);

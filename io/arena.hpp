@@ -2,6 +2,7 @@
 // it is needed.
 #pragma once
 
+#include "async/fork_guard.hpp"
 #include "async/mutex.hpp"
 
 #include <leat/stats.hpp>
@@ -110,6 +111,7 @@ class arena {
 
   void fault_in(std::span<std::byte> memory, bool first_touch);
 
+  const async::fork_guard forked_;
   const arena_options options_;
   const std::uint32_t pieces_max_;
   const std::unique_ptr<piece_entry[]> pieces_;

@@ -1,6 +1,7 @@
 #include "io/lease_pool.hpp"
 
 #include "async/clock.hpp"
+#include "async/fork_guard.hpp"
 #include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
 #include "io/text.hpp"
@@ -170,6 +171,8 @@ class lease_pool::state final : public leat::detail::lease_home,
   }
 
   void give_back(std::span<std::byte> memory) noexcept override {
+    // A child of fork() has the lease and not the memory, and the lock as some thread of the parent held it.
+    if (forked_.in_child()) return;
     const auto offset = static_cast<std::size_t>(memory.data() - region_.bytes.data());
     const std::size_t bytes = whole_units(memory.size());
     poison(region_.bytes.subspan(offset, bytes));
@@ -296,6 +299,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   const std::size_t bytes_max_;
   const std::string name_;
   const bool first_touch_;
+  const async::fork_guard forked_;
 
   mutable async::mutex mutex_;
   free_list free_ ABSL_GUARDED_BY(mutex_);

@@ -147,7 +147,7 @@ class loader::machine final : public line_events {
   ~machine() { stop(); }
 
   void next(next_completion done) {
-    if (forked_.in_child()) {
+    if (forked_.in_child()) {  // An operation that was deferred before the fork: next() itself throws.
       done.complete(std::make_exception_ptr(used_in_child()), std::nullopt);
       return;
     }
@@ -680,11 +680,11 @@ loader::~loader() {
 }
 
 void loader::start_next(next_completion done) { machine_->next(std::move(done)); }
-std::optional<batch> loader::next_blocking() {
-  // Said here: in a child of fork() the system executor, on which futures complete, has lost its threads too.
+void loader::check_process() const {
+  // Thrown and not delivered: the executor to deliver it on may have lost its threads in the fork, too.
   if (machine_->in_child()) throw machine::used_in_child();
-  return next(asio::use_future).get();
 }
+std::optional<batch> loader::next_blocking() { return next(asio::use_future).get(); }
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
 loader_stats loader::stats() const { return machine_->stats(); }

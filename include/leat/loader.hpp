@@ -121,10 +121,13 @@ class loader {
   /// operation, void(std::exception_ptr, std::optional<batch>).
   ///   completion     posted to the handler's associated executor
   ///   errors         what the loader failed with, again at every further call; error{errc::usage} for a second call
-  ///                  before the first one completed, and after fork() in the child
+  ///                  before the first one completed
+  ///   throws         error{errc::usage} in a child of fork(), at once: the threads that would complete it, and perhaps
+  ///                  those of the handler's executor, stayed in the parent
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted) and no batch is lost
   template <class Token>
   auto next(Token&& token) {
+    check_process();
     return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
         [](auto handler, loader* self) { self->start_next(next_completion(std::move(handler))); }, token, this);
   }
@@ -153,6 +156,7 @@ class loader {
 
  private:
   using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
+  void check_process() const;
   void start_next(next_completion done);
 
   std::unique_ptr<machine> machine_;

@@ -186,5 +186,23 @@ TEST(arena, is_not_there_in_a_child_after_fork) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+TEST(arena, leaves_alone_what_a_child_of_fork_has_at_its_address) {
+  auto memory = std::make_unique<arena>(arena_options{.bytes_max = 16_MiB});
+  const arena::region region = memory->reserve(16_MiB);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    void* const own = ::mmap(region.bytes.data(), 4096, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (own != region.bytes.data()) ::_exit(2);
+    memory.reset();
+    unsigned char resident[1];
+    ::_exit(::mincore(own, 4096, resident) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 }  // namespace
 }  // namespace leat::io
