@@ -257,7 +257,6 @@ memory_needs loader::machine::needs() const {
   memory_needs needs{.host_bytes_max = options_.host_bytes_max,
                      .decode_threads = options_.decode_threads,
                      .prefetch_batches = options_.prefetch_batches};
-  std::vector<std::size_t> ragged;
   std::uint64_t read_bytes_max = 0;
   std::uint64_t read_bytes_total = 0;
   for (const auto& program : programs_) {
@@ -269,11 +268,8 @@ memory_needs loader::machine::needs() const {
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
-    for (const output_spec& output : program->outputs()) {
-      if (output.ragged) ragged.push_back(rows_max() * largest);
-    }
   }
-  needs.batch_bytes = layout_->bytes(ragged);
+  needs.batch_bytes = layout_->bytes(planner_.largest_ragged_batch());
   // Unaligned at both ends, and neighbours read together with what lies between them.
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
   const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset_.size(), 1);

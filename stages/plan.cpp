@@ -6,10 +6,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
+#include <numeric>
 #include <tuple>
 
 namespace leat::stages {
 namespace {
+
+// Less than that is given away rather than counted.
+constexpr std::size_t ragged_bytes_little = std::size_t{4} << 20;
 
 void mark_corrupt(sample_slot& slot, std::string reason) {
   slot.corrupt = true;
@@ -48,6 +53,62 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     }
     for (const output_spec& output : program->outputs()) {
       if (output.ragged) ragged_bytes_max_.push_back(largest);
+    }
+  }
+}
+
+std::vector<std::size_t> planner::largest_ragged_batch() const {
+  const std::size_t rows = layout_.rows_max();
+  std::vector<std::size_t> sums;
+  for (const std::size_t largest : ragged_bytes_max_) sums.push_back(rows * largest);
+  const bool little = std::all_of(sums.begin(), sums.end(), [](std::size_t sum) { return sum <= ragged_bytes_little; });
+  if (little || substitutes_) return sums;
+
+  std::vector<std::vector<std::size_t>> largest(sums.size());  // heaps, the least of the largest in front
+  std::vector<std::size_t> bytes(sums.size());
+  for (std::uint64_t sample = 0; sample < dataset_.size(); ++sample) {
+    std::fill(bytes.begin(), bytes.end(), 0);
+    add_ragged_bytes(sample, bytes);
+    for (std::size_t r = 0; r < sums.size(); ++r) {
+      std::vector<std::size_t>& heap = largest[r];
+      if (heap.size() == rows) {
+        if (bytes[r] <= heap.front()) continue;
+        std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+        heap.pop_back();
+      }
+      heap.push_back(bytes[r]);
+      std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    }
+  }
+  for (std::size_t r = 0; r < sums.size(); ++r) {
+    sums[r] = std::accumulate(largest[r].begin(), largest[r].end(), std::size_t{0});
+  }
+  return sums;
+}
+
+// What each ragged output takes of this sample at most: as plan_sample() chooses, without planning.
+void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const {
+  if (dataset_.defects() != 0 && dataset_.defect_of(sample)) return;
+  datasets::part_list parts;
+  dataset_.parts(sample, needs_, parts);
+  std::size_t ragged = 0;
+  for (const auto& program : programs_) {
+    std::size_t taken = 0;
+    for (const std::uint16_t field : program->reads()) {
+      bool found = false;
+      if (dataset_.origin(field) != datasets::field_origin::extents) {
+        found = dataset_.makes(sample, field);
+        if (found) taken = dataset_.fields()[field].bytes_max;
+      }
+      for (const datasets::part& part : parts) {
+        if (part.field != field) continue;
+        found = true;
+        taken += part.where.decoded_bytes;
+      }
+      if (found) break;
+    }
+    for (const output_spec& output : program->outputs()) {
+      if (output.ragged) bytes[ragged++] += taken;
     }
   }
 }

@@ -654,6 +654,27 @@ TEST(budget, that_is_too_small_is_refused_with_the_least_that_does) {
   }
 }
 
+TEST(budget, holds_one_huge_text_among_small_ones) {
+  const watchdog dog("budget, one huge text");
+  std::vector<testing::fake_sample> samples(64);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    samples[i].members = {{"txt", std::vector<std::byte>(i == 40 ? std::size_t{5} << 20 : i, std::byte{'x'})}};
+  }
+  const fake_dataset fake(samples);
+  loader_options options = small_options();
+  options.batch_size = 32;
+  options.epochs = 1;
+  options.host_bytes_max = std::size_t{20} << 20;  // 32 of the largest would take 160 MiB
+  loader train(fake, options, text("txt"));
+  std::size_t rows = 0;
+  for (const batch& got : train.blocking()) {
+    for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
+      EXPECT_EQ(got.bytes("txt", row).size(), samples[got.ids()[row]].members[0].bytes.size());
+    }
+  }
+  EXPECT_EQ(rows, 64U);
+}
+
 // --- fork -------------------------------------------------------------------------------------------------------------
 
 TEST(fork, leaves_the_child_a_clear_error_and_the_parent_its_loader) {

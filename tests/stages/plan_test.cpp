@@ -191,5 +191,24 @@ TEST(plan, can_be_made_again_in_the_same_place_for_another_batch) {
   EXPECT_EQ(p.batch.samples[0].planned, 1U);
 }
 
+TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_one) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  std::vector<fake_sample> samples{sample_of({{"txt", 10}, {"json", 1}}), sample_of({{"txt", 9 * mib}}),
+                                   sample_of({{"json", 2}}), sample_of({{"txt", 30}, {"json", 3}})};
+  samples[0].defect = "known to be damaged";
+  const std::vector<field> fields{text("txt"), bytes("json")};
+  const planned all(samples, fields);
+  EXPECT_EQ(all.plan->largest_ragged_batch(), (std::vector<std::size_t>{9 * mib + 30, 5}));
+  // Batches of two.
+  const batch_layout pairs({all.programs[0]->outputs()[0], all.programs[1]->outputs()[0]}, 2);
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, false).largest_ragged_batch(),
+            (std::vector<std::size_t>{9 * mib + 30, 5}));
+  const batch_layout singles({all.programs[0]->outputs()[0], all.programs[1]->outputs()[0]}, 1);
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, singles, false).largest_ragged_batch(),
+            (std::vector<std::size_t>{9 * mib, 3}));
+  // A substitute is any sample, in any row.
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, true).largest_ragged_batch()[0], 18 * mib);
+}
+
 }  // namespace
 }  // namespace leat::stages
