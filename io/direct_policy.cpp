@@ -128,6 +128,10 @@ bool file_modes::refused(std::uint32_t directory, std::string_view path, int fai
   return true;
 }
 
+int file_modes::failure_of(const file_status& status) const {
+  return policy_.insists() && !why_not_direct(status).empty() ? EOPNOTSUPP : 0;
+}
+
 file_mode file_modes::mode_of(const file_status& status) const {
   if (!policy_.wants_direct() || !why_not_direct(status).empty()) return {};
   const bool told = (status.mask & file_status::mask_direct) != 0;

@@ -70,6 +70,8 @@ class file_modes {
 
   /// For a file of known status.
   [[nodiscard]] file_mode mode_of(const file_status& status) const;
+  /// Whether a file of this status cannot be read as it was insisted on: EOPNOTSUPP, else 0.
+  [[nodiscard]] int failure_of(const file_status& status) const;
 
  private:
   enum class state : std::uint8_t { unknown, direct, buffered };

@@ -334,7 +334,8 @@ int preadv_loop::read_range(const open_files::use& file, job& given) {
 void preadv_loop::do_look(job& given) {
   const std::string path = given.set->files->path(given.look->file);
   given.failure = look_at(path.c_str(), given.status);
-  if (given.failure == 0 && given.status.is_directory()) given.failure = EISDIR;
+  if (given.failure != 0) return;
+  given.failure = given.status.is_directory() ? EISDIR : given.set->modes.failure_of(given.status);
 }
 
 // ---- The loop -----------------------------------------------------------------------------------------------------

@@ -1127,7 +1127,7 @@ void ring_loop::on_look(look& done, int result) {
     looking_.remove(done);
   }
   if (operation != nullptr) {
-    if (result == 0 && done.status.is_directory()) result = -EISDIR;
+    if (result == 0) result = done.status.is_directory() ? -EISDIR : -done.set->modes.failure_of(done.status);
     operation->failure = result < 0 ? -result : 0;
     operation->state = nullptr;
     if (result == 0) {

@@ -54,7 +54,8 @@ struct read_operation {
   void* state = nullptr;
 };
 
-/// Asks for size and version of a file: what was true when the dataset was opened may not be true now.
+/// Asks for size and version of a file: what was true when the dataset was opened may not be true now. Fails with
+/// EOPNOTSUPP where reading it would: where O_DIRECT was insisted on and the file has none.
 struct open_operation {
   std::uint32_t file = 0;
   void (*done)(open_operation&) noexcept = nullptr;  ///< as in read_operation

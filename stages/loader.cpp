@@ -136,6 +136,7 @@ class loader::machine final : public line_events {
       added.sending.owner = &added;
       idle_works_.push_back(&added);
     }
+    if (options_.reader.direct == choice::on) reads_.check_first_files();
     started_ns_ = async::now_ns();
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes, .host_batches = memory_.batches, .wake = [this] {
                           io_.loop(0).post(&machine::go_on_sending, transfer_.get());

@@ -127,6 +127,36 @@ reader_stage::~reader_stage() {
   }
 }
 
+void reader_stage::check_first_files() {
+  std::deque<first_look> looks;
+  std::atomic<std::size_t> left{1};
+  std::promise<void> all_done;
+  const auto& descriptions = dataset_.sources();
+  for (std::size_t i = 0; i < descriptions.size(); ++i) {
+    if (descriptions[i]->files() == 0) continue;
+    first_look& look = looks.emplace_back();
+    look.at = loops_.front().sources[i].get();
+    look.left = &left;
+    look.all_done = &all_done;
+    look.done = [](io::open_operation& operation) noexcept {
+      auto& told = static_cast<first_look&>(operation);
+      if (told.failure == EOPNOTSUPP) told.refusal.emplace(told.at->explain(told));
+      if (told.left->fetch_sub(1, std::memory_order_acq_rel) == 1) told.all_done->set_value();
+    };
+  }
+  if (looks.empty()) return;
+  left.store(looks.size(), std::memory_order_relaxed);
+  loops_.front().loop->post(
+      [](void* argument) noexcept {
+        for (first_look& look : *static_cast<std::deque<first_look>*>(argument)) look.at->start(look);
+      },
+      &looks);
+  all_done.get_future().wait();
+  for (const first_look& look : looks) {
+    if (look.refusal) throw *look.refusal;
+  }
+}
+
 asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint32_t> rows, async::scope& fetches) {
   std::vector<io::read_operation*> operations;
   for (const std::uint32_t row : rows) {

@@ -39,6 +39,10 @@ class reader_stage {
   /// Each loop's sources end on that loop's thread; nothing is in flight.
   ~reader_stage();
 
+  /// Has every source look at its first file, and waits. Throws error{errc::unsupported} where a rung was insisted on that
+  /// is not there (O_DIRECT); what else may be wrong with a file is told when it is read. Thread: any but a loop's.
+  void check_first_files();
+
   /// Asks for the reads of these rows, in order, waiting for leases as they come. Does not wait for the reads. Rows
   /// that read nothing are ready at once.
   ///   fetches   joins the coroutines of fields that are awaited

@@ -105,7 +105,7 @@ struct loader_plan {
 class loader {
  public:
   /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with
-  /// the least that would do), io.
+  /// the least that would do), unsupported (a rung of the reader that was insisted on and is not there), io.
   template <class... Fields>
     requires(sizeof...(Fields) > 0 && (std::convertible_to<Fields, field> && ...))
   loader(dataset samples, loader_options options, Fields... fields)

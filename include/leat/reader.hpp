@@ -113,7 +113,8 @@ class reader {
   ~reader();
 
   /// Looks a file up: void(std::exception_ptr, file).
-  ///   errors         error: not_found, permission, io; the message has path, errno and a remedy
+  ///   errors         error: not_found, permission, io, unsupported (direct = on, and no O_DIRECT); the message has path,
+  ///                  errno and a remedy
   ///   cancellation   total
   ///   source         statx(2)
   template <class Token>

@@ -103,12 +103,9 @@ TEST(ladder, where_io_uring_is_insisted_on_and_denied_the_loader_is_not_built) {
   in_a_child([]() -> std::string {
     const files here;
     if (!testing::deny_io_uring(EPERM)) return "skip: no seccomp here";
-    try {
-      static_cast<void>(here.run({.backend = read_backend::io_uring}));
-    } catch (const error& refused) {
-      return refused.code() == errc::unsupported ? "" : refused.what();
-    }
-    return "no error";
+    const seen_run refused = here.run({.backend = read_backend::io_uring});
+    if (!refused.failed) return "no error";
+    return *refused.failed == errc::unsupported ? "" : refused.message;
   });
 }
 
@@ -162,6 +159,23 @@ TEST(ladder, on_tmpfs_whatever_is_asked_of_o_direct_the_bytes_are_the_same_or_th
     EXPECT_NE(direct.message.find("O_DIRECT"), std::string::npos) << direct.message;
   } else {
     EXPECT_EQ(difference(direct, expected), "");
+  }
+}
+
+TEST(ladder, a_loader_that_insists_on_o_direct_is_not_built_where_there_is_none) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
+  const testing::watchdog dog("O_DIRECT insisted on");
+  const testing::temporary_directory directory("/dev/shm");
+  const dataset samples = testing::write_samples(
+      testing::make_samples(1, 20), {.layout = fake_layout::file_per_member, .disk = {}}, directory.path());
+  for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+    loader_options options = testing::small_options();
+    options.reader.backend = backend;
+    options.reader.direct = choice::on;
+    const std::string message =
+        testing::message_of(errc::unsupported, [&] { const loader train(samples, options, testing::label_only()); });
+    EXPECT_NE(message.find(directory.path().string()), std::string::npos) << message;
+    EXPECT_NE(message.find("use direct = auto or off"), std::string::npos) << message;
   }
 }
 

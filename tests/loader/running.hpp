@@ -96,16 +96,17 @@ struct seen_run {
 
 inline seen_run run_all(const dataset& samples, const loader_options& options, std::vector<field> fields) {
   seen_run run;
-  loader train(samples, options, std::move(fields));
+  std::optional<loader> train;
   try {
+    train.emplace(samples, options, std::move(fields));
     for (std::uint32_t e = 0; e < options.epochs; ++e) {
-      while (std::optional<batch> delivered = train.next_blocking()) run.batches.push_back(look_at(*delivered));
+      while (std::optional<batch> delivered = train->next_blocking()) run.batches.push_back(look_at(*delivered));
     }
   } catch (const error& failure) {
     run.failed = failure.code();
     run.message = failure.what();
   }
-  run.stats = train.stats();
+  if (train) run.stats = train->stats();
   return run;
 }
 
