@@ -1,6 +1,7 @@
 // The loader: a dataset and a row of fields in, batches out, as fast as the machine goes.
 #pragma once
 
+#include <leat/awaitable_operation.hpp>
 #include <leat/batch.hpp>
 #include <leat/completion.hpp>
 #include <leat/dataset.hpp>
@@ -25,6 +26,9 @@
 #include <vector>
 
 namespace leat {
+
+template <>
+inline constexpr bool detail::is_delivered<std::optional<batch>> = true;
 
 namespace stages {
 class transfer;      // stages/transfer.hpp

@@ -1,6 +1,7 @@
 // Files read in batches, asynchronously, into memory that the kernel knows.
 #pragma once
 
+#include <leat/awaitable_operation.hpp>
 #include <leat/completion.hpp>
 #include <leat/error.hpp>
 #include <leat/lease.hpp>
@@ -196,5 +197,12 @@ class reader {
 
   std::unique_ptr<machine> machine_;
 };
+
+template <>
+inline constexpr bool detail::is_delivered<reader::file> = true;
+template <>
+inline constexpr bool detail::is_delivered<lease> = true;
+template <>
+inline constexpr bool detail::is_delivered<std::span<const std::byte>> = true;
 
 }  // namespace leat

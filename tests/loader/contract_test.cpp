@@ -189,6 +189,88 @@ TEST(next, works_with_awaitable_operators) {
   EXPECT_TRUE(timed_out);
 }
 
+TEST(next, can_be_awaited_by_every_token_that_can_be_awaited) {
+  const watchdog dog("next, awaited by other tokens");
+  const fake_dataset fake(labels(48));
+  const auto expected = expected_of(fake, small_options());
+  loader train(fake, small_options(), label_only());
+  asio::io_context context;
+  asio::cancellation_signal unused;
+  std::vector<seen_batch> seen;
+  const auto consume = [&](loader& from) -> asio::awaitable<void> {
+    const auto here = std::this_thread::get_id();
+    const auto take = [&](std::optional<batch> got) {
+      EXPECT_EQ(std::this_thread::get_id(), here);
+      ASSERT_TRUE(got);
+      seen.push_back(testing::look_at(*got));
+    };
+    take(co_await from.next(asio::deferred));
+    auto packed = from.next(asio::deferred);  // launched when it is awaited, and on this coroutine's executor
+    take(co_await std::move(packed));
+    take(co_await from.next(asio::bind_cancellation_slot(unused.slot(), asio::use_awaitable)));
+    take(co_await from.next(asio::bind_executor(context, asio::use_awaitable)));
+    std::optional<batch> last = co_await asio::co_spawn(
+        context, [&from]() -> asio::awaitable<std::optional<batch>> { co_return co_await from.next(asio::deferred); },
+        asio::use_awaitable);
+    take(std::move(last));
+  };
+  auto done = asio::co_spawn(context, consume(train), asio::use_future);
+  context.run();
+  done.get();
+  EXPECT_EQ(seen, (std::vector<seen_batch>(expected.begin(), expected.begin() + 5)));
+}
+
+// The first sample never arrives, so that next() waits until it is cancelled.
+TEST(next, is_cancelled_through_every_token) {
+  const watchdog dog("next, cancelled through every token");
+  fake_dataset fake(labels(8));
+  fake.damage(0, "cls", testing::read_fault::never);
+  loader train(fake, small_options(), label_only());
+  asio::io_context context;
+  const auto aborted = [](auto&& call) {
+    try {
+      call();
+    } catch (const boost::system::system_error& failure) {
+      return failure.code() == asio::error::operation_aborted;
+    }
+    return false;
+  };
+
+  asio::cancellation_signal future_signal;
+  std::future<std::optional<batch>> future =
+      train.next(asio::bind_cancellation_slot(future_signal.slot(), asio::use_future));
+  future_signal.emit(asio::cancellation_type::total);
+  EXPECT_TRUE(aborted([&] { static_cast<void>(future.get()); }));
+
+  asio::cancellation_signal deferred_signal;
+  std::exception_ptr told;
+  train.next(asio::deferred)(asio::bind_cancellation_slot(
+      deferred_signal.slot(),
+      asio::bind_executor(context, [&](std::exception_ptr failure, std::optional<batch>) { told = failure; })));
+  deferred_signal.emit(asio::cancellation_type::terminal);
+  context.run();
+  EXPECT_TRUE(testing::is_operation_aborted(told));
+
+  // A coroutine: its own slot reaches what it awaits, by either token. (By default it lets only `terminal` through.)
+  for (const bool by_deferred : {false, true}) {
+    asio::cancellation_signal signal;
+    const auto wait = [&](loader& from) -> asio::awaitable<void> {
+      if (by_deferred) {
+        static_cast<void>(co_await from.next(asio::deferred));
+      } else {
+        static_cast<void>(co_await from.next(asio::use_awaitable));
+      }
+    };
+    auto done = asio::co_spawn(context, wait(train), asio::bind_cancellation_slot(signal.slot(), asio::use_future));
+    context.restart();
+    context.poll();
+    signal.emit(asio::cancellation_type::terminal);
+    context.restart();
+    context.run();
+    EXPECT_TRUE(aborted([&] { done.get(); })) << by_deferred;
+  }
+}
+
 TEST(next, loses_no_batch_when_it_is_cancelled) {
   const fake_dataset reference(labels(64));
   loader_options options = small_options();
