@@ -12,14 +12,13 @@
 include(GoogleTest)
 
 function(leat_existing_sources out)
-  # A file that is listed and not there stops the build, but not while others are configuring beside you.
   set(existing "")
   foreach(source IN LISTS ARGN)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE path)
     if(EXISTS ${path})
       list(APPEND existing ${path})
     else()
-      message(WARNING "${path} is listed and does not exist")
+      message(FATAL_ERROR "${path} is listed and does not exist")
     endif()
   endforeach()
   set(${out} ${existing} PARENT_SCOPE)
