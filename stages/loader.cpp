@@ -16,9 +16,9 @@
 #include "stages/collate.hpp"
 #include "stages/decode.hpp"
 #include "stages/delivery.hpp"
-#include "stages/digest.hpp"
 #include "stages/device.hpp"
 #include "stages/device_transfer.hpp"
+#include "stages/digest.hpp"
 #include "stages/journal.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -88,7 +88,6 @@ std::shared_ptr<const batch_layout> lay_out(const std::vector<std::unique_ptr<fi
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
 }
 
-}  // namespace
 std::shared_ptr<transfer> make_transfer(const loader_options& options) {
   if (options.transfer != nullptr) return options.transfer;
   if (options.device_calls != nullptr) {
@@ -100,6 +99,7 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options) {
   return std::make_shared<host_transfer>("this build of leat has no CUDA");
 }
 
+}  // namespace
 
 class loader::machine final : public line_events {
  public:
@@ -136,11 +136,11 @@ class loader::machine final : public line_events {
       added.sending.owner = &added;
       idle_works_.push_back(&added);
     }
-    if (options_.reader.direct == choice::on) reads_.check_first_files();
-    started_ns_ = async::now_ns();
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes, .host_batches = memory_.batches, .wake = [this] {
                           io_.loop(0).post(&machine::go_on_sending, transfer_.get());
                         }});
+    if (options_.reader.direct == choice::on) reads_.check_first_files();
+    started_ns_ = async::now_ns();
     finished_ =
         asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
   }
@@ -200,9 +200,9 @@ class loader::machine final : public line_events {
   void ready(sample_slot& slot, std::size_t loop) noexcept override;
   void broken(std::exception_ptr why) noexcept override;
   static void sent(transfer_operation& operation) noexcept;
+  static void go_on_sending(void* argument) noexcept { static_cast<transfer*>(argument)->go_on(); }
 
   const async::fork_guard forked_;
-  static void go_on_sending(void* argument) noexcept { static_cast<transfer*>(argument)->go_on(); }
   const dataset samples_;
   const loader_options options_;
   const datasets::dataset_model& dataset_;
@@ -227,9 +227,9 @@ class loader::machine final : public line_events {
   async::semaphore works_free_;
   async::scope* children_ = nullptr;  // I/O thread, while the line runs
   std::uint64_t sequence_ = 0;        // I/O thread
+  std::uint64_t turn_ = 0;            // I/O thread
 
   // Samples that became ready in this turn of a loop, posted to the decoders together.
-  std::uint64_t turn_ = 0;            // I/O thread
   struct alignas(64) ready_jobs {
     async::job_list jobs;
     bool posted = false;
@@ -323,11 +323,11 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
       batch.sequence = sequence_++;
       batch.epoch = epoch;
       batch.index = index;
+      batch.sending.turn = turn_++;
       co_await start_batch(batch, children);
     }
     delivery_item end;
     end.end_of_epoch = true;
-      batch.sending.turn = turn_++;
     delivery_.put(sequence_++, std::move(end));
   }
   delivery_.end(sequence_);
@@ -345,6 +345,7 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
   // batch memory and not less: else batches smaller than the largest would run further ahead than prefetch_batches.
   const std::size_t bytes = memory_.batch_bytes / memory_.batches;
   assert(bytes >= layout_->bytes(batch.ragged_capacity));
+  transfer_->collect();
   std::optional<io::lease> memory = batch_pool_.try_lease(bytes);
   if (!memory) {
     transfer_->starve(true);
@@ -353,7 +354,6 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
   }
   batch.memory = std::move(*memory);
 
-  transfer_->collect();
   std::vector<std::uint32_t> rows(batch.rows);
   for (std::uint32_t row = 0; row < batch.rows; ++row) rows[row] = row;
   co_await reads_.issue(batch, rows, children);
@@ -466,18 +466,18 @@ void loader::machine::fail(work& batch, const std::string& reason) {
 void loader::machine::sent(transfer_operation& operation) noexcept {
   work& batch = *static_cast<work::sending_operation&>(operation).owner;
   auto& self = static_cast<machine&>(*batch.owner);
+  batch.outgoing.finished->landed = std::move(operation.landed);
   self.transferred_.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t sequence = batch.sequence;
   delivery_item item = std::move(batch.outgoing);
-  // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
-  batch.outgoing.finished->landed = std::move(operation.landed);
-  self.io_.loop(0).post(
-      [](void* argument) noexcept {
-        work& done = *static_cast<work*>(argument);
   if (operation.failure != nullptr) {
     item = {};
     item.failure = operation.failure;
   }
+  // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
+  self.io_.loop(0).post(
+      [](void* argument) noexcept {
+        work& done = *static_cast<work*>(argument);
         static_cast<machine&>(*done.owner).retire(done);
       },
       &batch);
@@ -642,6 +642,7 @@ loader_stats loader::machine::stats() const {
   now.batches_ready = handed.ready;
   now.batches_out = handed.out;
   now.reader = io_.report();
+  now.device = transfer_->report();
 
   // Who waits least is who the others wait for: a consumer that never waits is the slowest itself; else decoders that
   // are never idle; else the copies, where batches wait for memory that is out; else the disk.
@@ -655,7 +656,6 @@ loader_stats loader::machine::stats() const {
   } else {
     now.slowest = now.decode.busy_s > now.decode.wait_s ? bottleneck::decode : bottleneck::read;
   }
-  now.device = transfer_->report();
   return now;
 }
 
