@@ -457,10 +457,7 @@ TEST(batches, outlive_their_loader) {
   }
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->valid_rows(), 8U);
-  float sum = 0;
-  for (const float value : (*kept)["jpg"].as<float>()) sum += value;
-  EXPECT_NE(sum, 0.0F);
-  EXPECT_EQ((*kept)["cls"].as<std::int64_t>()[3], 1000 + static_cast<std::int64_t>(kept->ids()[3]));
+  EXPECT_EQ(testing::look_at(*kept).labels[3], 1000 + static_cast<std::int64_t>(kept->ids()[3]));
   kept.reset();
 }
 
@@ -475,8 +472,9 @@ TEST(batches, held_back_hold_the_loader_and_not_the_program) {
     options.prefetch_batches = prefetch;
     loader train(fake, options, label_only());
     trainer one(train);
-    const std::uint32_t most = train.plan().batches;
-    EXPECT_EQ(most, prefetch + 1);
+    EXPECT_EQ(train.plan().batches, prefetch + 1);
+    const std::uint32_t on_device = train.stats().device.batches;
+    const std::uint32_t most = on_device != 0 ? on_device : train.plan().batches;
     std::deque<batch> held;
     std::vector<seen_batch> seen;
     while (held.size() < most) {
@@ -517,7 +515,7 @@ TEST(batches, are_not_copied_by_looking_at_them_and_lie_in_one_block) {
   const auto* first = static_cast<const std::byte*>((*got)["jpg"].data);
   for (const std::string& name : got->outputs()) {
     const tensor view = (*got)[name];
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data) % 64, 0U) << name;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data) % 256, 0U) << name;
     EXPECT_LT(static_cast<const std::byte*>(view.data) - first, 1 << 20) << name;
     EXPECT_EQ(view.data, (*got)[name].data);
   }

@@ -2,7 +2,13 @@
 #pragma once
 
 #include "stages/digest.hpp"
+#include "tests/support/batch_view.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
+#ifdef LEAT_TESTS_ON_DEVICE
+#include "tests/support/simulated_device.hpp"
+#endif
 
 #include <leat/loader.hpp>
 
@@ -10,8 +16,10 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <fstream>
@@ -44,6 +52,14 @@ inline loader_options small_options() {
   options.decode_threads = 2;
   options.host_bytes_max = small_budget;
   options.digests = true;
+#ifdef LEAT_TESTS_ON_DEVICE
+  // Another one for each test, and another way of running late or early.
+  static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED", 1)};
+  const std::uint64_t seed = devices++;
+  const auto any = [seed](std::uint64_t of) { return static_cast<execution>(seeded_random(seed + 1000 * of).below(3)); };
+  options.device_calls =
+      std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(1), .consumer = any(2)});
+#endif
   return options;
 }
 
@@ -63,15 +79,27 @@ inline std::ostream& operator<<(std::ostream& out, const seen_batch& seen) {
   return out << " digest " << seen.content;
 }
 
+/// Takes note of a batch; on a device once it has arrived there, on the default stream. The bytes that lie there have to
+/// have the digest that the batch states.
 inline seen_batch look_at(const batch& delivered) {
+  const tensor first = delivered[delivered.outputs().front()];
+  if (first.where != host) {
+    auto& awaited = const_cast<batch&>(delivered);  // Of whoever holds it: to wait for it changes nothing of it.
+    awaited.wait_on(stream());
+    awaited.ready(boost::asio::use_future).get();
+  }
+  if (delivered.content_digest()) {
+    EXPECT_EQ(batch_view(delivered).content().hex(), delivered.content_digest()->hex());
+  }
   seen_batch seen;
   seen.epoch = delivered.epoch();
   seen.index = delivered.index();
   seen.ids.assign(delivered.ids().begin(), delivered.ids().end());
   for (const std::string& output : delivered.outputs()) {
     if (output != "cls") continue;
-    const auto labels = delivered["cls"].as<std::int64_t>();
-    seen.labels.assign(labels.begin(), labels.end());
+    const tensor labels = delivered["cls"];  // the simulated device's memory is the host's
+    const auto* const values = static_cast<const std::int64_t*>(labels.data);
+    seen.labels.assign(values, values + labels.shape.elements());
   }
   if (const auto content = delivered.content_digest()) seen.content = content->hex();
   return seen;

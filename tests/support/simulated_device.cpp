@@ -36,8 +36,10 @@ void copy_unchecked(std::byte* to, const std::byte* from, std::size_t bytes) noe
 
 }  // namespace
 
-simulated_device::simulated_device(const simulated_device_options& options)
-    : options_(options), random_(options.seed) {}
+simulated_device::simulated_device(const simulated_device_options& options) : options_(options), random_(options.seed) {
+  const async::mutex_lock lock(mutex_);
+  add_queue(nullptr, options_.consumer);
+}
 
 simulated_device::~simulated_device() = default;
 
@@ -57,11 +59,15 @@ const std::shared_ptr<simulated_device::event_state>& simulated_device::state_of
 
 stream simulated_device::add_stream(execution when) {
   auto* const handle = reinterpret_cast<CUstream_st*>(++handles_);
+  add_queue(handle, when);
+  return handle;
+}
+
+void simulated_device::add_queue(CUstream_st* handle, execution when) {
   auto made = std::make_unique<queue>();
   made->when = when;
   drifting_.push_back(made.get());
   streams_.emplace(handle, std::move(made));
-  return handle;
 }
 
 void simulated_device::push(stream in, operation added) {
@@ -143,7 +149,7 @@ simulated_device::counts simulated_device::count() const {
   counts now = counts_;
   now.memory = memory_.size();
   now.pinned = pinned_.size();
-  now.streams = streams_.size();
+  now.streams = streams_.size() - 1;  // the default stream is there always
   now.events = events_.size();
   return now;
 }

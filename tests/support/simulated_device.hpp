@@ -46,6 +46,7 @@ class simulated_device final : public stages::device_calls {
 
   // --- what a trainer does ------------------------------------------------------------------------------------------
 
+  /// A stream like any of a trainer's; the default stream, stream(), is there always.
   [[nodiscard]] stream make_consumer();
   /// Runs `kernel` when its turn in `in` comes, on any thread. It must not call the device.
   void launch(stream in, std::function<void()> kernel);
@@ -109,6 +110,7 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] const std::shared_ptr<event_state>& state_of(stages::device_event event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   stream add_stream(execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void add_queue(CUstream_st* handle, execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void push(stream in, operation added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool step(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drift() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

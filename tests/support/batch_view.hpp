@@ -1,0 +1,71 @@
+// A batch as a trainer sees it, and its digest taken from the bytes that lie there: what content_digest() promises.
+#pragma once
+
+#include "stages/digest.hpp"
+
+#include <leat/batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+
+/// Pointers and shapes, good until the batch's memory is written again.
+class batch_view {
+ public:
+  explicit batch_view(const batch& from) : epoch_(from.epoch()), index_(from.index()), rows_(from.valid_rows()) {
+    ids_.assign(from.ids().begin(), from.ids().end());
+    const auto names = from.outputs();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      output seen{.name = names[i], .values = from[names[i]], .offsets = nullptr};
+      if (i + 1 < names.size() && names[i + 1] == names[i] + ".offsets") {
+        seen.offsets = static_cast<const std::byte*>(from[names[++i]].data);
+      }
+      outputs_.push_back(std::move(seen));
+    }
+  }
+
+  /// As content_digest(), from the bytes as they are now. Rows that cannot be right count as empty.
+  [[nodiscard]] digest content() const {
+    std::vector<digest> rows;
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+      std::vector<stages::row_output> parts;
+      for (const output& each : outputs_) {
+        const auto* const data = static_cast<const std::byte*>(each.values.data);
+        if (each.offsets != nullptr) {
+          std::int64_t bounds[2];
+          std::memcpy(bounds, each.offsets + row * sizeof(std::int64_t), sizeof bounds);
+          const bool sane = bounds[0] >= 0 && bounds[1] >= bounds[0] && bounds[1] <= each.values.shape[0];
+          const auto begin = sane ? static_cast<std::size_t>(bounds[0]) : 0;
+          const auto bytes = sane ? static_cast<std::size_t>(bounds[1] - bounds[0]) : 0;
+          parts.push_back({each.name, each.values.type, {static_cast<std::int64_t>(bytes)}, {data + begin, bytes}});
+        } else {
+          dimensions shape;
+          for (std::size_t axis = 1; axis < each.values.shape.size(); ++axis) shape.push_back(each.values.shape[axis]);
+          const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_bytes(each.values.type);
+          parts.push_back({each.name, each.values.type, shape, {data + row * bytes, bytes}});
+        }
+      }
+      rows.push_back(stages::row_digest(ids_[row], parts));
+    }
+    return stages::batch_digest(epoch_, index_, rows);
+  }
+
+ private:
+  struct output {
+    std::string name;
+    tensor values;
+    const std::byte* offsets = nullptr;
+  };
+  std::uint32_t epoch_;
+  std::uint64_t index_;
+  std::uint32_t rows_;
+  std::vector<std::uint64_t> ids_;
+  std::vector<output> outputs_;
+};
+
+}  // namespace leat::testing
