@@ -18,8 +18,6 @@ namespace {
 constexpr auto open_again = std::chrono::milliseconds(10);
 constexpr int open_again_max = 500;
 
-std::uint64_t key_of(const open_files::file_set& set, std::uint32_t file) { return set.id << 32 | file; }
-
 int open_file(const std::string& path, bool direct) {
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (direct ? O_DIRECT : 0));
@@ -38,7 +36,7 @@ open_files::~open_files() {
 }
 
 open_files::use open_files::take(file_set& set, std::uint32_t file) {
-  const std::uint64_t key = key_of(set, file);
+  const std::uint64_t key = set.key_of(file);
   entry* opened = nullptr;
   int to_close = -1;
   {

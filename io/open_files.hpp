@@ -4,7 +4,7 @@
 #include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
 #include "io/direct_policy.hpp"
-#include "io/file_table.hpp"
+#include "io/file_set.hpp"
 
 #include <absl/container/flat_hash_map.h>
 
@@ -21,14 +21,6 @@ namespace leat::io {
 /// when all there may be are in use.
 class open_files {
  public:
-  /// A table of files, and what was found out about it.
-  struct file_set {
-    file_set(const file_table& table, direct_policy& policy, std::uint64_t number)
-        : files(&table), modes(policy), id(number) {}
-    const file_table* files;
-    file_modes modes;
-    std::uint64_t id;
-  };
   struct entry : async::list_hook {
     std::uint64_t key = 0;
     int descriptor = -1;

@@ -4,13 +4,13 @@
 #include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
 #include "async/simple_loop.hpp"
+#include "io/file_source.hpp"
 #include "io/file_status.hpp"
 #include "io/open_files.hpp"
 #include "io/read_error.hpp"
 #include "io/text.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
-#include <sys/resource.h>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -40,20 +40,14 @@ constexpr std::size_t run_max = 8;
 constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 20;
 // Between two calls a cancelled read can stop.
 constexpr std::uint64_t call_bytes_max = std::uint64_t{4} << 20;
-constexpr unsigned tries_max = 16;
 // A read that takes longer may take for ever: those behind it in its thread's run do not wait for it.
 constexpr std::uint64_t slow_ns = 100'000'000;
-
-struct preadv_set : open_files::file_set {
-  using open_files::file_set::file_set;
-  std::uint64_t operations = 0;  // taken and not done; loop thread
-};
 
 /// An operation that was taken and is not done.
 struct job : list_hook {
   read_operation* read = nullptr;  // one of the two
   open_operation* look = nullptr;
-  preadv_set* set = nullptr;
+  file_set* set = nullptr;
   intrusive_list<job>* queue = nullptr;  // the one list it is in and can be taken back from; under the loop's mutex
   std::atomic<bool> cancelled{false};
   std::atomic<std::uint64_t> since_ns{0};      // a thread is at it
@@ -92,11 +86,11 @@ class preadv_loop final : public io_loop {
   }
 
   // For the sources. Loop thread.
-  void start(preadv_set& set, std::span<read_operation* const> operations);
-  void start(preadv_set& set, open_operation& operation);
+  void start(file_set& set, std::span<read_operation* const> operations);
+  void start(file_set& set, open_operation& operation);
   void cancel(read_operation& operation);
+  void retire_set(std::unique_ptr<file_set> set) { files_.forget(*set); }
   [[nodiscard]] io_context& context() noexcept { return context_; }
-  [[nodiscard]] open_files& files() noexcept { return files_; }
 
  private:
   void join_threads() noexcept;
@@ -116,7 +110,7 @@ class preadv_loop final : public io_loop {
   [[nodiscard]] job* take_next(worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // On the loop.
-  [[nodiscard]] job& take_job(preadv_set& set);
+  [[nodiscard]] job& take_job(file_set& set);
   void queue(std::span<job* const> jobs);
   void take_back();
   void deliver(job& done);
@@ -145,42 +139,8 @@ class preadv_loop final : public io_loop {
   std::deque<worker> workers_;  // they never move; made before the first thread
 };
 
-class preadv_source final : public source {
- public:
-  preadv_source(preadv_loop& loop, std::unique_ptr<preadv_set> set) : loop_(loop), set_(std::move(set)) {}
-  ~preadv_source() override {
-    assert(set_->operations == 0 && "a source is destroyed while operations are under way");
-    loop_.files().forget(*set_);
-  }
-
-  void start(std::span<read_operation* const> operations) override { loop_.start(*set_, operations); }
-  void start(open_operation& operation) override { loop_.start(*set_, operation); }
-  void cancel(read_operation& operation) override { loop_.cancel(operation); }
-
-  [[nodiscard]] error explain(const read_operation& failed) const override {
-    const std::string path = set_->files->path(failed.file);
-    return explain_read({.failure = failed.failure,
-                         .path = path,
-                         .offset = failed.offset,
-                         .bytes = failed.bytes,
-                         .data_bytes = failed.data.size(),
-                         .timeout_s = std::chrono::duration<double>(loop_.context().options.read_timeout).count()});
-  }
-  [[nodiscard]] error explain(const open_operation& failed) const override {
-    return explain_open(failed.failure, set_->files->path(failed.file));
-  }
-
- private:
-  preadv_loop& loop_;
-  std::unique_ptr<preadv_set> set_;
-};
-
-std::size_t files_open_max() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 32;
-  // Half of what the process may have; the rest of it wants some too.
-  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 1, 1024));
-}
+// Half of what the process may have; the rest of it wants some too.
+std::size_t files_open_max() { return std::clamp(descriptors_allowed() / 2, 1U, 1024U); }
 
 // ---- The threads --------------------------------------------------------------------------------------------------
 
@@ -356,12 +316,10 @@ void preadv_loop::run() {
 }
 
 std::unique_ptr<source> preadv_loop::connect_files(const file_table& files) {
-  static std::atomic<std::uint64_t> sets{0};
-  const std::uint64_t id = sets.fetch_add(1) & 0xFFFFFFFFU;
-  return std::make_unique<preadv_source>(*this, std::make_unique<preadv_set>(files, context_.direct, id));
+  return std::make_unique<file_source<preadv_loop>>(*this, std::make_unique<file_set>(files, context_.direct));
 }
 
-job& preadv_loop::take_job(preadv_set& set) {
+job& preadv_loop::take_job(file_set& set) {
   if (spare_jobs_.empty()) {
     spare_jobs_.reserve(jobs_.size() + 1);
     spare_jobs_.push_back(&jobs_.emplace_back());
@@ -395,7 +353,7 @@ void preadv_loop::queue(std::span<job* const> jobs) {
   for (; to_wake != 0; --to_wake) work_there_.notify_one();
 }
 
-void preadv_loop::start(preadv_set& set, std::span<read_operation* const> operations) {
+void preadv_loop::start(file_set& set, std::span<read_operation* const> operations) {
   const std::uint64_t now = now_ns();
   starting_.clear();
   for (read_operation* const operation : operations) {
@@ -413,7 +371,7 @@ void preadv_loop::start(preadv_set& set, std::span<read_operation* const> operat
   queue(starting_);
 }
 
-void preadv_loop::start(preadv_set& set, open_operation& operation) {
+void preadv_loop::start(file_set& set, open_operation& operation) {
   job& taken = take_job(set);
   taken.look = &operation;
   operation.state = &taken;
@@ -515,18 +473,12 @@ void preadv_loop::look_for_overdue() {
     const std::uint64_t since = one.since_ns.load(std::memory_order_relaxed);
     if (since == 0 || one.overdue || now < since + timeout_ns_) continue;
     one.cancelled.store(true, std::memory_order_relaxed);
-    const std::uint32_t file = one.read != nullptr ? one.read->file : one.look->file;
-    const std::string path = one.set->files->path(file);
-    if (one.read == nullptr) {
+    if (one.read != nullptr) {
+      one.overdue = add_overdue(*one.set, *one.read, one.read->offset, context_);
+    } else {
+      const std::string path = one.set->files->path(one.look->file);
       one.overdue = context_.overdue.add(path, explain_open(ETIMEDOUT, path));
-      continue;
     }
-    one.overdue = context_.overdue.add(str_cat(path, " at offset ", one.read->offset),
-                                       explain_read({.failure = ETIMEDOUT,
-                                                     .path = path,
-                                                     .offset = one.read->offset,
-                                                     .bytes = one.read->bytes,
-                                                     .timeout_s = static_cast<double>(timeout_ns_) * 1e-9}));
   }
 }
 

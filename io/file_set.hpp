@@ -1,0 +1,39 @@
+// A table of files as a loop reads it: what the ring and its preadv twin have in common.
+#pragma once
+
+#include "io/direct_policy.hpp"
+#include "io/file_table.hpp"
+#include "io/io_loop.hpp"
+#include "io/source.hpp"
+
+#include <cstdint>
+
+namespace leat::io {
+
+/// How often a read or an open is tried again that EINTR or EAGAIN ended.
+inline constexpr unsigned tries_max = 16;
+
+/// A connected source's part in its loop. `files` outlives it.
+struct file_set {
+  file_set(const file_table& table, direct_policy& policy);
+
+  const file_table* files;
+  file_modes modes;
+  const std::uint64_t id;        ///< 32 bits of it, of the process
+  std::uint64_t operations = 0;  ///< taken and not done; loop thread
+
+  /// A file's key among those of all sets.
+  [[nodiscard]] std::uint64_t key_of(std::uint32_t file) const noexcept { return id << 32 | file; }
+};
+
+// The failed operation in words, and its place among those that the kernel has had for too long.
+[[nodiscard]] error explain(const file_set& set, const read_operation& failed, const io_context& context);
+[[nodiscard]] error explain(const file_set& set, const open_operation& failed);
+///   offset   where the kernel is at, in the file
+[[nodiscard]] overdue_list::entry add_overdue(const file_set& set, const read_operation& late, std::uint64_t offset,
+                                              io_context& context);
+
+/// Descriptors this process may have: the soft RLIMIT_NOFILE, 2^20 at the most.
+[[nodiscard]] unsigned descriptors_allowed() noexcept;
+
+}  // namespace leat::io

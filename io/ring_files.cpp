@@ -1,0 +1,339 @@
+// The ring's files: every read needs one that is open, few may be open at a time, and nothing here may block.
+#include "async/clock.hpp"
+#include "io/ring_machine.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+namespace leat::io::ring {
+
+using async::now_ns;
+
+namespace {
+
+// Descriptors of the whole process: somebody else's close() is not announced to us.
+constexpr std::uint64_t open_again_ns = 10'000'000;
+constexpr unsigned open_again_max = 500;
+
+}  // namespace
+
+bool ring_loop::place(job& placed) {
+  const std::uint32_t file = placed.operation->file;
+  const std::uint64_t key = placed.set->key_of(file);
+  file_slot* slot = nullptr;
+  if (const auto found = slot_of_.find(key); found != slot_of_.end()) {
+    slot = found->second;
+  } else {
+    // Those who came before go first.
+    if (!unplaced_.empty() && &unplaced_.front() != &placed) return false;
+    if (opening_.size() >= opens_max || open_again_at_ns_ != 0) return false;
+    slot = take_slot();
+    if (slot == nullptr) return false;
+    slot->set = placed.set;
+    slot->file = file;
+    slot->stale = false;
+    slot->tries = 0;
+    slot_of_.emplace(key, slot);
+    begin_open(*slot);
+  }
+  if (slot->users++ == 0 && slot->now == phase::open) dequeue(*slot);  // no longer idle
+  dequeue(placed);
+  placed.slot = slot;
+  if (slot->now == phase::open) {
+    make_ready(placed);
+  } else {
+    enqueue(slot->waiting, placed);
+  }
+  return true;
+}
+
+void ring_loop::place_waiting() {
+  while (!unplaced_.empty() && place(unplaced_.front())) {
+  }
+}
+
+file_slot* ring_loop::take_slot() {
+  if (!free_slots_.empty()) {
+    file_slot* const taken = free_slots_.back();
+    free_slots_.pop_back();
+    return taken;
+  }
+  if (idle_.empty()) return nullptr;
+  file_slot& taken = idle_.front();
+  dequeue(taken);
+  // A direct descriptor is replaced by the one opened into its place; an ordinary one has to be closed.
+  if (!direct_descriptors_) close_file(taken);
+  slot_of_.erase(taken.set->key_of(taken.file));
+  taken.now = phase::free;
+  return &taken;
+}
+
+void ring_loop::begin_open(file_slot& slot) {
+  slot.set->files->path(slot.file, slot.path);
+  const std::uint32_t directory = slot.set->files->directory(slot.file);
+  if (const std::optional<file_mode> mode = slot.set->modes.known(directory)) return open_now(slot, *mode);
+  // The first of a directory looks; the others wait for what it finds.
+  for (const file_slot& other : opening_) {
+    if (other.now == phase::waiting_for_status && other.set == slot.set &&
+        slot.set->files->directory(other.file) == directory) {
+      slot.now = phase::asking;
+      return enqueue(asking_, slot);
+    }
+  }
+  ask_status(slot);
+}
+
+void ring_loop::ask_status(file_slot& slot) {
+  slot.now = phase::waiting_for_status;
+  slot.since_ns = now_ns();
+  io_uring_sqe* const sqe = ring_->next_sqe();
+  io_uring_prep_statx(sqe, AT_FDCWD, slot.path.c_str(), AT_STATX_SYNC_AS_STAT,
+                      file_status::mask_basic | file_status::mask_direct,
+                      reinterpret_cast<struct statx*>(&slot.status));
+  io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&slot) | tag_slot);
+  enqueue(opening_, slot);
+}
+
+void ring_loop::open_now(file_slot& slot, file_mode mode) {
+  slot.now = phase::opening;
+  slot.mode = mode;
+  slot.since_ns = now_ns();
+  const int flags = O_RDONLY | O_NOCTTY | (mode.direct ? O_DIRECT : 0);
+  io_uring_sqe* const sqe = ring_->next_sqe();
+  if (direct_descriptors_) {
+    // Not in the process's table, so neither O_CLOEXEC nor RLIMIT_NOFILE concern it.
+    io_uring_prep_openat_direct(sqe, AT_FDCWD, slot.path.c_str(), flags, 0, slot.index);
+  } else {
+    io_uring_prep_openat(sqe, AT_FDCWD, slot.path.c_str(), flags | O_CLOEXEC, 0);
+  }
+  io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&slot) | tag_slot);
+  enqueue(opening_, slot);
+  count_.opens.add(1);
+}
+
+void ring_loop::on_slot(file_slot& slot, int result) {
+  dequeue(slot);
+  end_overdue(slot.overdue);
+  if (slot.stale) {  // everybody has left
+    if (slot.now == phase::opening && result >= 0) {
+      slot.descriptor = result;
+      close_file(slot);
+    }
+    slot.now = phase::free;
+    slot.stale = false;
+    free_slots_.push_back(&slot);
+  } else if (slot.now == phase::waiting_for_status) {
+    on_status(slot, result);
+  } else {
+    on_open(slot, result);
+  }
+  place_waiting();
+}
+
+void ring_loop::on_status(file_slot& slot, int result) {
+  file_set& set = *slot.set;
+  const std::uint32_t directory = set.files->directory(slot.file);
+  const int failure = result == 0 ? set.modes.learn(directory, slot.path, &slot.status) : 0;
+  if (failure != 0) {
+    fail_open(slot, failure);
+  } else {
+    // Where the file could not be looked at, opening it will say why.
+    open_now(slot, set.modes.known(directory).value_or(file_mode{true, alignment_max_bytes}));
+  }
+  ask_again(set, directory);
+}
+
+/// Who waited for somebody else to look at the directory goes on.
+void ring_loop::ask_again(const file_set& set, std::uint32_t directory) {
+  std::vector<file_slot*> others;
+  for (file_slot& other : asking_) {
+    if (other.set == &set && set.files->directory(other.file) == directory) others.push_back(&other);
+  }
+  for (file_slot* const other : others) {
+    dequeue(*other);
+    begin_open(*other);
+  }
+}
+
+void ring_loop::on_open(file_slot& slot, int result) {
+  const int failure = result < 0 ? -result : 0;
+  if ((failure == EINVAL || failure == EOPNOTSUPP) && slot.mode.direct) {
+    if (slot.set->modes.refused(slot.set->files->directory(slot.file), slot.path, failure)) {
+      return open_now(slot, {});
+    }
+    return fail_open(slot, EOPNOTSUPP);
+  }
+  if (failure == EMFILE || failure == ENFILE) return wait_for_descriptors(slot, failure);
+  if ((failure == EINTR || failure == EAGAIN || failure == ECANCELED) && ++slot.tries < tries_max) {
+    return open_now(slot, slot.mode);
+  }
+  if (failure != 0) return fail_open(slot, failure);
+
+  opens_refused_ = 0;
+  slot.descriptor = direct_descriptors_ ? static_cast<int>(slot.index) : result;
+  slot.now = phase::open;
+  while (!slot.waiting.empty()) {
+    job& next = slot.waiting.front();
+    dequeue(next);
+    make_ready(next);
+  }
+  if (slot.users == 0) enqueue(idle_, slot);  // all of them were cancelled
+}
+
+void ring_loop::fail_open(file_slot& slot, int failure) {
+  // The last one to leave takes the slot with it.
+  slot.stale = true;
+  slot_of_.erase(slot.set->key_of(slot.file));
+  slot.now = phase::free;
+  if (slot.users == 0) return forget(slot);
+  while (!slot.waiting.empty()) {
+    job& failed = slot.waiting.front();
+    dequeue(failed);
+    failed.failure = failure;
+    finish(failed);
+  }
+}
+
+void ring_loop::wait_for_descriptors(file_slot& slot, int failure) {
+  // Room is made by closing what nobody uses; else by waiting for somebody, here or elsewhere, to close something.
+  if (++opens_refused_ > open_again_max) {
+    opens_refused_ = 0;
+    return fail_open(slot, failure);
+  }
+  if (!idle_.empty()) {
+    file_slot& idle = idle_.front();
+    dequeue(idle);
+    close_file(idle);
+    slot_of_.erase(idle.set->key_of(idle.file));
+    forget(idle);
+  }
+  // Its jobs queue up again, in front of all others.
+  slot_of_.erase(slot.set->key_of(slot.file));
+  intrusive_list<job> again;
+  while (!slot.waiting.empty()) {
+    job& next = slot.waiting.front();
+    dequeue(next);
+    next.slot = nullptr;
+    --slot.users;
+    enqueue(again, next);
+  }
+  while (!unplaced_.empty()) {
+    job& next = unplaced_.front();
+    dequeue(next);
+    enqueue(again, next);
+  }
+  while (!again.empty()) {
+    job& next = again.front();
+    dequeue(next);
+    enqueue(unplaced_, next);
+  }
+  forget(slot);
+  open_again_at_ns_ = now_ns() + open_again_ns;
+}
+
+void ring_loop::detach(job& leaving) {
+  file_slot* const slot = std::exchange(leaving.slot, nullptr);
+  if (slot == nullptr || --slot->users != 0) return;
+  if (slot->now == phase::open && !slot->stale) {
+    enqueue(idle_, *slot);
+  } else if (slot->now == phase::open) {
+    close_file(*slot);
+    forget(*slot);
+  } else if (slot->now == phase::free) {
+    forget(*slot);
+  }
+  if (!unplaced_.empty()) place_waiting();
+}
+
+/// The slot is free again; its file was closed, or never opened.
+void ring_loop::forget(file_slot& slot) {
+  if (!slot.stale && slot.set != nullptr) slot_of_.erase(slot.set->key_of(slot.file));
+  slot.now = phase::free;
+  slot.set = nullptr;
+  slot.stale = false;
+  free_slots_.push_back(&slot);
+}
+
+void ring_loop::close_file(file_slot& slot) {
+  io_uring_sqe* const sqe = ring_->next_sqe();
+  if (direct_descriptors_) {
+    io_uring_prep_close_direct(sqe, slot.index);
+  } else {
+    io_uring_prep_close(sqe, slot.descriptor);
+  }
+  io_uring_sqe_set_data64(sqe, tag_none);
+  ++closing_;
+  slot.descriptor = -1;
+}
+
+void ring_loop::enqueue(intrusive_list<file_slot>& queue, file_slot& slot) {
+  queue.push_back(slot);
+  slot.queue = &queue;
+}
+void ring_loop::dequeue(file_slot& slot) {
+  if (slot.queue != nullptr) std::exchange(slot.queue, nullptr)->remove(slot);
+}
+
+void ring_loop::close_files_of(const file_set& set) {
+  // Nobody will ask for its files any more.
+  for (const auto& slot : slots_) {
+    if (slot->set != &set) continue;
+    assert(slot->users == 0);
+    if (slot->now == phase::open) {
+      dequeue(*slot);
+      close_file(*slot);
+      forget(*slot);
+    } else if (slot->now == phase::asking) {
+      dequeue(*slot);
+      forget(*slot);
+    } else if (slot->now != phase::free) {
+      slot->stale = true;  // still opening; what the kernel opens is closed
+      slot_of_.erase(set.key_of(slot->file));
+      slot->set = nullptr;
+    }
+  }
+}
+
+void ring_loop::start(file_set& set, open_operation& operation) {
+  look& begun = looks_.take();
+  begun.operation = &operation;
+  begun.set = &set;
+  begun.since_ns = now_ns();
+  set.files->path(operation.file, begun.path);
+  operation.failure = 0;
+  operation.state = &begun;
+  ++set.operations;
+  io_uring_sqe* const sqe = ring_->next_sqe();
+  io_uring_prep_statx(sqe, AT_FDCWD, begun.path.c_str(), AT_STATX_SYNC_AS_STAT,
+                      file_status::mask_basic | file_status::mask_direct,
+                      reinterpret_cast<struct statx*>(&begun.status));
+  io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&begun) | tag_look);
+  looking_.push_back(begun);
+}
+
+void ring_loop::on_look(look& done, int result) {
+  open_operation* const operation = std::exchange(done.operation, nullptr);
+  if (done.overdue) {
+    late_looks_.remove(done);
+    end_overdue(done.overdue);
+  } else {
+    looking_.remove(done);
+  }
+  if (operation != nullptr) {
+    if (result == 0) result = done.status.is_directory() ? -EISDIR : -done.set->modes.failure_of(done.status);
+    operation->failure = result < 0 ? -result : 0;
+    operation->state = nullptr;
+    if (result == 0) {
+      operation->size_bytes = done.status.size_bytes;
+      operation->version = done.status.version();
+      operation->alignment = done.set->modes.mode_of(done.status).alignment;
+    }
+    --done.set->operations;
+    looks_done_.push_back(operation);
+  }
+  looks_.give_back(done);
+}
+
+}  // namespace leat::io::ring

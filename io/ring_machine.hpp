@@ -1,0 +1,187 @@
+// The ring's loop, whole: its parts are in ring_loop.cpp (turns and deadlines), ring_files.cpp (what is open) and
+// ring_reads.cpp (what is read), and nobody else includes this.
+//
+// The rule of all of them: completions only change the books. Who is told is told by finish_all(), when the books are in
+// order again, since who is told starts more.
+#pragma once
+
+#include "io/direct_policy.hpp"
+#include "io/ring_loop.hpp"
+#include "io/ring_state.hpp"
+#include "io/uring.hpp"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace leat::io::ring {
+
+/// Thread: the loop's own, unless said otherwise.
+class ring_loop final : public async::loop, public io_loop {
+ public:
+  ring_loop(io_context& context, const ring_limits& limits);
+  ~ring_loop() override {
+    retire();
+    ::close(wake_descriptor_);
+  }
+
+  // connector
+  [[nodiscard]] std::unique_ptr<source> connect_files(const file_table& files) override;
+  void post(void (*function)(void*) noexcept, void* argument) override {
+    // Later, also from the loop's own thread.
+    get_executor().require(async::asio::execution::blocking.never).execute(bound_function{function, argument});
+  }
+
+  // io_loop
+  [[nodiscard]] async::loop& run_loop() noexcept override { return *this; }
+  void run() override;
+  void stop() noexcept override {
+    const auto inside = visit();
+    stopping_.store(true);
+    interrupt();
+  }
+  [[nodiscard]] rung backend() const override { return backend_; }
+  [[nodiscard]] rung registered_buffers() const override {
+    const async::mutex_lock lock(report_mutex_);
+    return buffers_report_;
+  }
+  void add_to(io_counters& sum) const noexcept override { count_.add_to(sum); }
+
+  // For the sources. Loop thread.
+  void start(file_set& set, std::span<read_operation* const> operations);
+  void start(file_set& set, open_operation& operation);
+  void cancel(read_operation& operation);
+  /// A source has gone. Thread: any.
+  void retire_set(std::unique_ptr<file_set> set);
+  [[nodiscard]] io_context& context() noexcept { return context_; }
+
+ private:
+  // Bytes the kernel has at a time where no depth was asked for: 64 reads of 112 KiB, or 7 of 1 MiB (8, see below); an
+  // NVMe drive of 14 GB/s that answers in 100 us is busy with 1.4 MB. More than this only makes the reads wait there.
+  static constexpr std::uint64_t automatic_bytes = std::uint64_t{7} << 20;
+  static constexpr unsigned automatic_reads_min = 8;
+  static constexpr unsigned automatic_reads_max = 128;
+  static constexpr unsigned depth_max = 4096;
+  // Opens under way. Each that misses the dentry cache holds one of the kernel's worker threads.
+  static constexpr unsigned opens_max = 64;
+
+  struct bound_function {
+    void (*function)(void*) noexcept;
+    void* argument;
+    void operator()() const noexcept { function(argument); }
+  };
+
+  void wake() noexcept override {
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(wake_descriptor_, &one, sizeof(one)));
+  }
+
+  // ring_loop.cpp: turns.
+  void set_up(const ring_limits& limits);
+  void park_wake();
+  void sleep(bool awake);
+  [[nodiscard]] bool is_full() const noexcept;
+  void on_completion(std::uint64_t user_data, int result);
+  [[nodiscard]] std::uint64_t next_deadline_ns() const noexcept;
+  void expire();
+  void finish_all();
+  void cancel_in_kernel(std::uint64_t user_data);
+  void end_overdue(std::optional<overdue_list::entry>& entry) {
+    if (entry) context_.overdue.remove(*entry);
+    entry.reset();
+  }
+
+  // ring_files.cpp: a job gets a slot, the slot its file.
+  void close_files_of(const file_set& set);
+  [[nodiscard]] bool place(job& placed);
+  void place_waiting();
+  [[nodiscard]] file_slot* take_slot();
+  void begin_open(file_slot& slot);
+  void ask_status(file_slot& slot);
+  void ask_again(const file_set& set, std::uint32_t directory);
+  void open_now(file_slot& slot, file_mode mode);
+  void on_slot(file_slot& slot, int result);
+  void on_status(file_slot& slot, int result);
+  void on_open(file_slot& slot, int result);
+  void fail_open(file_slot& slot, int failure);
+  void wait_for_descriptors(file_slot& slot, int failure);
+  void detach(job& leaving);
+  void forget(file_slot& slot);
+  void close_file(file_slot& slot);
+  void enqueue(intrusive_list<file_slot>& queue, file_slot& slot);
+  void dequeue(file_slot& slot);
+  void on_look(look& done, int result);
+
+  // ring_reads.cpp: a job whose file is open becomes chunks, and when they are done it is.
+  void make_ready(job& ready);
+  void pump();
+  [[nodiscard]] bool admits(std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool is_registered(const job& asking);
+  void issue(job& from, std::uint64_t bytes);
+  void ask(chunk& part);
+  [[nodiscard]] bool use_registered(std::uint32_t piece);
+  void on_chunk(chunk& part, int result);
+  void end_chunk(chunk& part);
+  void read_again_buffered(job& refused);
+  void enqueue(intrusive_list<job>& queue, job& queued);
+  void dequeue(job& queued);
+  void finish(job& ended);
+  void deliver(job& ended);
+
+  io_context& context_;
+  const std::uint64_t timeout_ns_;
+  const unsigned depth_;  // 0: automatic
+  const bool insists_on_buffers_;
+  std::optional<uring> ring_;  // lives as long as run(): made and ended on its thread
+  rung backend_;
+  std::atomic<bool> stopping_{false};
+  int wake_descriptor_ = -1;
+  std::uint64_t wake_value_ = 0;
+  bool wake_parked_ = false;
+  std::uint64_t now_ = 0;  // of this turn
+
+  bool direct_descriptors_ = false;
+  std::vector<std::unique_ptr<file_slot>> slots_;
+  std::vector<file_slot*> free_slots_;
+  absl::flat_hash_map<std::uint64_t, file_slot*> slot_of_;
+  intrusive_list<file_slot> idle_;     // open, without users; least recently used first
+  intrusive_list<file_slot> opening_;  // the kernel looks at or opens them, oldest first
+  intrusive_list<file_slot> asking_;   // another slot asks about their directory
+  intrusive_list<file_slot> late_;     // as opening_, and older than the timeout
+  unsigned closing_ = 0;               // closes, cancels: whatever the kernel has that nobody waits for
+  std::uint64_t open_again_at_ns_ = 0;
+  unsigned opens_refused_ = 0;  // in a row, for want of descriptors
+
+  stock<job> jobs_;
+  stock<chunk> chunks_;
+  stock<look> looks_;
+  intrusive_list<job> unplaced_;     // no slot yet
+  intrusive_list<job> ready_;        // their file is open
+  intrusive_list<job> finished_;     // to be told
+  intrusive_list<chunk> in_kernel_;  // oldest first
+  intrusive_list<chunk> late_chunks_;
+  intrusive_list<look> looking_;
+  intrusive_list<look> late_looks_;
+  std::deque<open_operation*> looks_done_;  // to be told
+  std::uint64_t bytes_in_kernel_ = 0;
+
+  std::vector<bool> registered_;  // of the arena's pieces
+  unsigned register_refusals_ = 0;
+  std::uint64_t register_again_at_ns_ = 0;
+  std::uint32_t pieces_registered_ = 0;
+
+  mutable async::mutex report_mutex_;
+  rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);
+  loop_counters count_;
+};
+
+}  // namespace leat::io::ring

@@ -1,0 +1,303 @@
+// The ring's reads: cut into chunks, handed to the kernel as far as the depth allows, put together again.
+#include "async/clock.hpp"
+#include "io/read_error.hpp"
+#include "io/ring_machine.hpp"
+#include "io/text.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+namespace leat::io::ring {
+
+using async::now_ns;
+
+namespace {
+
+// A huge page: one segment for the device. A larger read is cut, and its parts are read at the same time.
+constexpr std::uint64_t chunk_bytes_max = std::uint64_t{2} << 20;
+// memlock comes back asynchronously when another ring has gone: ENOMEM right after it, fine 300 ms later.
+constexpr std::uint64_t register_again_ns = 300'000'000;
+constexpr unsigned register_tries_max = 4;
+
+}  // namespace
+
+void ring_loop::start(file_set& set, std::span<read_operation* const> operations) {
+  const std::uint64_t now = now_ns();
+  for (read_operation* const operation : operations) {
+    assert(operation->done != nullptr);
+    assert(operation->bytes == 0 || operation->into.bytes.size() >= aligned_bytes(operation->offset, operation->bytes));
+    assert(reinterpret_cast<std::uintptr_t>(operation->into.bytes.data()) % alignment_max_bytes == 0);
+    job& taken = jobs_.take();
+    taken.operation = operation;
+    taken.set = &set;
+    taken.slot = nullptr;
+    taken.file_end = std::numeric_limits<std::uint64_t>::max();
+    taken.chunks = 0;
+    taken.tries = 0;
+    taken.failure = 0;
+    taken.ranged = taken.cancelled = taken.refused = taken.finished = false;
+    operation->state = &taken;
+    operation->started_ns = now;
+    operation->failure = 0;
+    operation->data = {};
+    ++set.operations;
+    count_.in_flight.add(1);
+    if (operation->bytes == 0) {
+      finish(taken);
+    } else if (!place(taken)) {
+      enqueue(unplaced_, taken);
+    }
+  }
+}
+
+void ring_loop::make_ready(job& ready) {
+  const read_operation& asked = *ready.operation;
+  const std::uint64_t unit = ready.slot->mode.alignment;
+  ready.begin = asked.offset / unit * unit;
+  // Never a unit more than the bytes asked for take up: past the end of a file the kernel would clear our memory.
+  ready.end = (ready.wanted_end() + unit - 1) / unit * unit;
+  ready.issued = ready.begin;
+  ready.ranged = true;
+  enqueue(ready_, ready);
+}
+
+bool ring_loop::admits(std::uint64_t bytes) const noexcept {
+  const std::size_t reads = in_kernel_.size();
+  if (depth_ != 0) return reads < depth_;
+  return reads < automatic_reads_min || (reads < automatic_reads_max && bytes_in_kernel_ + bytes <= automatic_bytes);
+}
+
+void ring_loop::pump() {
+  while (!ready_.empty()) {
+    job& next = ready_.front();
+    std::uint64_t bytes = std::min(next.end - next.issued, chunk_bytes_max);
+    if (next.operation->into.piece != space::no_piece) {
+      const std::byte* const at = next.operation->into.bytes.data() + (next.issued - next.begin);
+      bytes = std::min<std::uint64_t>(bytes, arena::bytes_to_piece_end(at));
+    }
+    if (!admits(bytes)) return;
+    if (insists_on_buffers_ && !is_registered(next)) {
+      next.failure = ENOMEM;
+      dequeue(next);
+      if (next.chunks == 0) finish(next);
+      continue;
+    }
+    issue(next, bytes);
+  }
+}
+
+/// Whether the next bytes of a read go to a registered buffer.
+bool ring_loop::is_registered(const job& asking) {
+  const space& into = asking.operation->into;
+  if (into.piece == space::no_piece) return false;
+  const std::byte* const at = into.bytes.data() + (asking.issued - asking.begin);
+  return use_registered(arena::piece_at(at, into.bytes.data(), into.piece));
+}
+
+void ring_loop::issue(job& from, std::uint64_t bytes) {
+  chunk& part = chunks_.take();
+  part.owner = &from;
+  part.offset = from.issued;
+  part.bytes = bytes;
+  part.got = 0;
+  part.memory = from.operation->into.bytes.data() + (from.issued - from.begin);
+  from.issued += bytes;
+  ++from.chunks;
+  if (from.issued == from.end) dequeue(from);
+  ask(part);
+}
+
+void ring_loop::ask(chunk& part) {
+  const job& from = *part.owner;
+  const space& into = from.operation->into;
+  std::byte* const memory = part.memory + part.got;
+  const auto bytes = static_cast<unsigned>(part.bytes - part.got);
+  const std::uint64_t offset = part.offset + part.got;
+  const std::uint32_t piece =
+      into.piece == space::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
+  const bool registered = use_registered(piece);
+  io_uring_sqe* const sqe = ring_->next_sqe();
+  if (registered) {
+    io_uring_prep_read_fixed(sqe, from.slot->descriptor, memory, bytes, offset, static_cast<int>(piece));
+  } else {
+    io_uring_prep_read(sqe, from.slot->descriptor, memory, bytes, offset);
+  }
+  if (direct_descriptors_) io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
+  io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+  part.asked_from = part.got;
+  part.since_ns = now_;
+  in_kernel_.push_back(part);
+  bytes_in_kernel_ += bytes;
+}
+
+bool ring_loop::use_registered(std::uint32_t piece) {
+  if (piece >= registered_.size()) return false;
+  if (registered_[piece]) return true;
+  // Once refused, all wait for a while; what is refused again and again will not be had.
+  if (register_refusals_ > register_tries_max || now_ < register_again_at_ns_) return false;
+  const std::span<std::byte> memory = context_.memory->piece(piece);
+  if (memory.empty()) return false;  // not from this arena
+  const int failure = ring_->register_buffer(piece, memory);
+  const async::mutex_lock lock(report_mutex_);
+  if (failure == 0) {
+    registered_[piece] = true;
+    ++pieces_registered_;
+    if (register_refusals_ != 0) {
+      buffers_report_.use = "partly";
+    }
+    return true;
+  }
+  ++register_refusals_;
+  register_again_at_ns_ = now_ + register_again_ns;
+  std::string why = str_cat(errno_name(failure), " for a buffer of ", memory.size() >> 20, " MiB");
+  if (failure == ENOMEM) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_MEMLOCK, &limit);
+    str_append(why, ": RLIMIT_MEMLOCK is ", limit.rlim_cur >> 10,
+               " KiB; try `ulimit -l unlimited`, or give the process CAP_IPC_LOCK");
+  }
+  buffers_report_ = {pieces_registered_ == 0 ? "off" : "partly", why};
+  return false;
+}
+
+void ring_loop::on_chunk(chunk& part, int result) {
+  job& owner = *part.owner;
+  bytes_in_kernel_ -= part.bytes - part.asked_from;
+  if (part.overdue) {
+    late_chunks_.remove(part);
+    end_overdue(part.overdue);
+  } else {
+    in_kernel_.remove(part);
+  }
+
+  const bool given_up = owner.failure != 0 || owner.cancelled || owner.refused;
+  if (result > 0) {
+    count_.bytes_read.add(static_cast<std::uint64_t>(result));
+    part.got += static_cast<std::uint64_t>(result);
+    const std::uint64_t reached = part.offset + part.got;
+    if (part.got == part.bytes || reached >= owner.wanted_end()) return end_chunk(part);
+    if (given_up) {
+      if (owner.failure == 0) owner.failure = owner.cancelled ? ECANCELED : 0;
+      return end_chunk(part);
+    }
+    // O_DIRECT goes on from a multiple of the alignment. An end in between is the file's own; reading on from before it
+    // gives the same again, and no progress is the end.
+    part.got -= reached % owner.slot->mode.alignment;
+    if (part.got > part.asked_from) {
+      count_.retries.add(1);
+      return ask(part);
+    }
+    part.got += reached % owner.slot->mode.alignment;
+    result = 0;
+  }
+  if (result == 0) {
+    owner.file_end = std::min(owner.file_end, part.offset + part.got);
+    if (owner.file_end < owner.wanted_end() && owner.failure == 0) owner.failure = ENODATA;
+    return end_chunk(part);
+  }
+
+  const int failure = -result;
+  if ((failure == EINTR || failure == EAGAIN || failure == ECANCELED) && !given_up && owner.tries < tries_max) {
+    ++owner.tries;
+    count_.retries.add(1);
+    return ask(part);
+  }
+  if (owner.failure == 0) {
+    if (owner.cancelled) {
+      owner.failure = ECANCELED;
+    } else if ((failure == EINVAL || failure == EOPNOTSUPP) && owner.slot->mode.direct &&
+               owner.slot->set->modes.refused(owner.slot->set->files->directory(owner.slot->file), owner.slot->path,
+                                              failure)) {
+      owner.refused = true;
+    } else if (!owner.refused) {
+      owner.failure = failure;
+    }
+  }
+  end_chunk(part);
+}
+
+void ring_loop::end_chunk(chunk& part) {
+  job& owner = *part.owner;
+  chunks_.give_back(part);
+  if (owner.failure != 0 || owner.refused) dequeue(owner);  // no more of it is issued
+  if (--owner.chunks != 0) return;
+  if (owner.failure == 0 && owner.issued != owner.end) {
+    if (owner.cancelled) {
+      owner.failure = ECANCELED;
+    } else if (!owner.refused) {
+      return;  // in ready_, the rest will be issued
+    }
+  }
+  dequeue(owner);
+  if (owner.refused && owner.failure == 0) {
+    if (!owner.cancelled) return read_again_buffered(owner);
+    owner.failure = ECANCELED;
+  }
+  finish(owner);
+}
+
+void ring_loop::read_again_buffered(job& refused) {
+  file_slot& slot = *refused.slot;
+  if (!slot.stale) {
+    slot.stale = true;
+    slot_of_.erase(slot.set->key_of(slot.file));
+  }
+  refused.refused = false;
+  refused.ranged = false;
+  detach(refused);
+  enqueue(unplaced_, refused);
+  place_waiting();
+}
+
+void ring_loop::enqueue(intrusive_list<job>& queue, job& queued) {
+  queue.push_back(queued);
+  queued.queue = &queue;
+}
+void ring_loop::dequeue(job& queued) {
+  if (queued.queue != nullptr) std::exchange(queued.queue, nullptr)->remove(queued);
+}
+
+void ring_loop::finish(job& ended) {
+  assert(ended.chunks == 0 && !ended.finished);
+  ended.finished = true;
+  enqueue(finished_, ended);
+}
+
+void ring_loop::deliver(job& ended) {
+  read_operation& operation = *ended.operation;
+  operation.failure = ended.failure;
+  if (ended.ranged && (ended.failure == 0 || ended.failure == ENODATA)) {
+    const std::uint64_t end = std::min(ended.wanted_end(), ended.file_end);
+    const std::uint64_t bytes = end > operation.offset ? end - operation.offset : 0;
+    operation.data = operation.into.bytes.subspan(operation.offset - ended.begin, bytes);
+  }
+  operation.state = nullptr;
+  --ended.set->operations;
+  count_.in_flight.subtract(1);
+  count_.reads.add(1);
+  detach(ended);
+  jobs_.give_back(ended);
+  operation.done(operation);
+}
+
+void ring_loop::cancel(read_operation& operation) {
+  auto* const asked = static_cast<job*>(operation.state);
+  if (asked == nullptr || asked->finished || asked->cancelled) return;
+  asked->cancelled = true;
+  dequeue(*asked);  // no more of it is issued
+  if (asked->chunks == 0) {
+    asked->failure = ECANCELED;
+    detach(*asked);
+    return finish(*asked);
+  }
+  for (chunk& part : in_kernel_) {
+    if (part.owner == asked) cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+  }
+}
+
+}  // namespace leat::io::ring
