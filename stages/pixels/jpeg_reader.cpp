@@ -1,5 +1,6 @@
 #include "stages/pixels/jpeg_reader.hpp"
 
+#include "stages/pixels/baseline_huffman.hpp"
 #include "stages/pixels/jpeg_memory.hpp"
 #include "stages/pixels/resample_kernels.hpp"
 
@@ -38,10 +39,12 @@ struct frame {
   jpeg_error_mgr errors;
   jpeg_progress_mgr progress;
   jpeg_memory memory;
+  baseline_huffman huffman;
   std::jmp_buf jump;
 
   // Why we jumped.
   stages::outcome_kind failed;
+  bool gave_up;  // our Huffman decoder; libjpeg's may do better
   char message[JMSG_LENGTH_MAX];
 
   // The parameters of the steps below.
@@ -50,6 +53,7 @@ struct frame {
   const std::atomic<bool>* stop;
   rectangle region;
   int decimation;
+  bool own_huffman;
 
   // Where we are.
   bool in_headers;
@@ -208,6 +212,14 @@ bool columns_can_be_cut(const jpeg_decompress_struct& c) noexcept {
   return true;
 }
 
+[[noreturn]] void on_give_up(j_decompress_ptr cinfo) {
+  frame& f = frame_of(reinterpret_cast<j_common_ptr>(cinfo));
+  f.gave_up = true;
+  f.failed = stages::outcome_kind::corrupt;
+  std::strcpy(f.message, "damaged");
+  std::longjmp(f.jump, 1);
+}
+
 std::size_t line_bytes(const jpeg_decompress_struct& c) noexcept {
   return static_cast<std::size_t>(c.output_width) * static_cast<std::size_t>(c.output_components) + line_slack_bytes;
 }
@@ -216,6 +228,7 @@ void start_step(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
   set_parameters(f);
   jpeg_start_decompress(&c);
+  const bool own_huffman = f.own_huffman && f.huffman.install(&c, on_give_up);
 
   // One more column on either side: fancy upsampling looks at the neighbour, and at an edge it would find none.
   JDIMENSION left = static_cast<JDIMENSION>(std::max(f.region.x - 1, 0));
@@ -226,7 +239,14 @@ void start_step(frame& f) {
   }
   if (!columns_can_be_cut(c)) left = 0, right = c.output_width;
   JDIMENSION width = right - left;
-  if (width < c.output_width) jpeg_crop_scanline(&c, &left, &width);
+  if (width < c.output_width) {
+    jpeg_crop_scanline(&c, &left, &width);
+    if (own_huffman) {  // as jpeg_crop_scanline() reckons
+      const JDIMENSION mcu_width =
+          static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
+      f.huffman.want_columns(left / mcu_width, (left + c.output_width + mcu_width - 1) / mcu_width - 1);
+    }
+  }
   f.column_offset = static_cast<std::size_t>(f.region.x) - left;  // in pixels until start() knows their size
 
   for (int i = 0; i < strip_lines; ++i) {
@@ -320,7 +340,7 @@ jpeg_reader::~jpeg_reader() {
 }
 
 stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, const picture_info& info,
-                                        const std::atomic<bool>* stop) {
+                                        const std::atomic<bool>* stop, huffman_stage huffman) {
   frame& f = state_->f;
   f.cinfo = state_->fresh;
   f.memory.begin(state_->arena);
@@ -331,6 +351,8 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.stop = stop;
   f.skipping = false;
   f.decimation = 1;
+  f.own_huffman = huffman == huffman_stage::own;
+  f.gave_up = false;
   if (!run(f, open_step)) return failure_of(f);
   if (f.cinfo.image_width != static_cast<JDIMENSION>(info.width) ||
       f.cinfo.image_height != static_cast<JDIMENSION>(info.height)) {
@@ -376,6 +398,8 @@ stages::outcome<void> jpeg_reader::start(const rectangle& region, int decimation
   f.column_offset *= 3;  // CMYK lines have become RGB when they are handed on
   return {};
 }
+
+bool jpeg_reader::gave_up() const noexcept { return state_->f.gave_up; }
 
 stages::outcome<lines> jpeg_reader::read() {
   frame& f = state_->f;

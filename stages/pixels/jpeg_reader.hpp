@@ -10,10 +10,17 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
 namespace leat::pixels {
+
+/// Who decodes the Huffman codes of a baseline picture.
+enum class huffman_stage : std::uint8_t {
+  own,     ///< ours, where it can (baseline_huffman.hpp); where it finds the picture damaged, gave_up() says so
+  libjpeg  ///< libjpeg-turbo's, and so is every other kind of picture
+};
 
 /// One thread's JPEG decoder. Between open() and the arena's end() it reads one picture; nothing of one picture reaches
 /// the next.
@@ -26,7 +33,7 @@ class jpeg_reader {
 
   /// Reads the headers within the arena's base. `encoded` stays where it is until the last read().
   stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info,
-                             const std::atomic<bool>* stop);
+                             const std::atomic<bool>* stop, huffman_stage huffman);
 
   /// What start() and read() will take at most.
   ///   decimation   1, 2, 4 or 8: the inverse DCT shrinks by it, sizes round up
@@ -38,6 +45,9 @@ class jpeg_reader {
 
   /// The region's next lines, at least one. At most region.height in all.
   stages::outcome<lines> read();
+
+  /// A step failed that would not have, or not in the same way, with huffman_stage::libjpeg.
+  [[nodiscard]] bool gave_up() const noexcept;
 
  private:
   struct state;

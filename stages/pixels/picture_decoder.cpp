@@ -53,6 +53,11 @@ struct picture_decoder::state {
   scratch_arena arena;
   jpeg_reader jpeg;
   png_reader png;
+  huffman_stage huffman = huffman_stage::own;  // of the picture being decoded
+
+  [[nodiscard]] static huffman_stage stage_of(const decode_options& options) noexcept {
+    return options.own_huffman ? huffman_stage::own : huffman_stage::libjpeg;
+  }
 
   /// Reads the headers as far as a decision needs them.
   outcome<picture_info> look(std::span<const std::byte> encoded, const decode_options& options) const {
@@ -74,7 +79,7 @@ struct picture_decoder::state {
       if (!reserved) return reserved;
       return png.start(encoded, info, region, stop);
     }
-    outcome<void> opened = jpeg.open(encoded, info, stop);
+    outcome<void> opened = jpeg.open(encoded, info, stop, huffman);
     if (!opened) return opened;
     outcome<void> reserved = arena.reserve(jpeg.scratch_bytes(region, decimation) + more);
     if (!reserved) return reserved;
@@ -96,6 +101,8 @@ struct picture_decoder::state {
 
   outcome<void> fill(std::span<const std::byte> encoded, const picture_info& info, const geometry& drawn,
                      int decimation, const store& how, std::byte* row, const std::atomic<bool>* stop);
+  outcome<void> fill_once(std::span<const std::byte> encoded, const picture_info& info, const geometry& drawn,
+                          int decimation, const store& how, std::byte* row, const std::atomic<bool>* stop);
   outcome<void> fill_turned(std::span<const std::byte> encoded, const picture_info& info, resampler& to, int decimation,
                             const store& how, std::byte* row, const std::atomic<bool>* stop);
 };
@@ -110,10 +117,22 @@ stages::failure out_of_scratch() {
 
 }  // namespace
 
-// Straight through: from the decoder's lines to the row.
+// What our Huffman decoder finds damaged is decoded again, from the start, by libjpeg's: it has the last word.
 outcome<void> picture_decoder::state::fill(std::span<const std::byte> encoded, const picture_info& info,
                                            const geometry& drawn, int decimation, const store& how, std::byte* row,
                                            const std::atomic<bool>* stop) {
+  outcome<void> filled = fill_once(encoded, info, drawn, decimation, how, row, stop);
+  if (filled || info.what != format::jpeg || !jpeg.gave_up()) return filled;
+  huffman = huffman_stage::libjpeg;
+  arena.end();
+  arena.begin();
+  return fill_once(encoded, info, drawn, decimation, how, row, stop);
+}
+
+// Straight through: from the decoder's lines to the row.
+outcome<void> picture_decoder::state::fill_once(std::span<const std::byte> encoded, const picture_info& info,
+                                                const geometry& drawn, int decimation, const store& how, std::byte* row,
+                                                const std::atomic<bool>* stop) {
   resampler to(drawn, decimated_by(decimation, info));
   const rectangle& region = to.region();
   if (region.width == 0) {  // nothing of the picture is in the row
@@ -179,9 +198,10 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
   const int decimation = choose_decimation(drawn, *info, options);
+  state_->huffman = state::stage_of(options);
   outcome<void> filled = state_->fill(encoded, *info, drawn, decimation, how, row, stop);
   if (!filled) return filled.error();
-  return decoded{drawn, *info, decimation};
+  return decoded{drawn, *info, decimation, state_->huffman != state::stage_of(options)};
 }
 
 outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
@@ -197,9 +217,10 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
                                std::to_string(height) + " pixels");
   }
   const int decimation = choose_decimation(drawn, *info, options);
+  state_->huffman = state::stage_of(options);
   outcome<void> filled = state_->fill(encoded, *info, drawn, decimation, how, row, stop);
   if (!filled) return filled.error();
-  return decoded{drawn, *info, decimation};
+  return decoded{drawn, *info, decimation, state_->huffman != state::stage_of(options)};
 }
 
 outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> encoded, const decode_options& options,
@@ -210,6 +231,7 @@ outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> 
   const orientation turn(info->orientation);
   const auto [width, height] = turn.size(info->width, info->height);
   const rectangle region{0, 0, info->width, info->height};
+  state_->huffman = huffman_stage::libjpeg;  // seldom used, and simpler without a second try
   outcome<void> started = state_->start(encoded, *info, region, 1, 0, stop);
   if (!started) return started.error();
 

@@ -22,18 +22,22 @@ namespace leat::pixels {
 ///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
+///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo
 struct decode_options {
   bool exif_orientation = false;
   std::int64_t pixels_max = 178'956'970;
   bool decimate = false;
+  bool own_huffman = true;
 };
 
 /// What was done, for `leat show` and stats.
-///   decimation   1, 2, 4 or 8
+///   decimation    1, 2, 4 or 8
+///   huffman_again  our Huffman stage found the picture damaged, and libjpeg-turbo's decoded it
 struct decoded {
   geometry drawn;
   picture_info info;
   int decimation = 1;
+  bool huffman_again = false;
 };
 
 /// A whole picture, 8-bit RGB, rows one after the other; upright where that was asked for.

@@ -68,7 +68,7 @@ TEST(allocation, takes_no_more_than_it_said) {
       pixels::jpeg_reader reader(arena);
       const pixels::rectangle region{0, 0, (info->width + by - 1) / by, (info->height + by - 1) / by};
       arena.begin();
-      ASSERT_TRUE(reader.open(encoded, *info, nullptr));
+      ASSERT_TRUE(reader.open(encoded, *info, nullptr, pixels::huffman_stage::own));
       const std::size_t headers = arena.used();
       EXPECT_LT(headers, pixels::scratch_arena::base_bytes);
       const std::size_t said = reader.scratch_bytes(region, by);

@@ -1,0 +1,175 @@
+#include "tests/pixels/decode_one.hpp"
+#include "tests/support/seeds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using pixels::decode_options;
+using stages::outcome_kind;
+using testing::jpeg_colours;
+using testing::jpeg_options;
+using testing::one_decoder;
+using testing::rgb_picture;
+
+int between(std::mt19937_64& random, int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
+
+rgb_picture noise(std::mt19937_64& random, int width, int height) {
+  rgb_picture made{width, height, {}};
+  made.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
+  for (auto& value : made.pixels) value = static_cast<std::uint8_t>(random());
+  return made;
+}
+
+// Every kind of scan that ours takes, from smooth to such that codes and values are as long as they get.
+std::vector<std::byte> random_jpeg(std::mt19937_64& random) {
+  const int width = between(random, 1, 90);
+  const int height = between(random, 1, 90);
+  const rgb_picture picture =
+      between(random, 0, 2) == 0 ? noise(random, width, height) : testing::make_texture(random(), width, height);
+  jpeg_options options;
+  const jpeg_colours colours[] = {jpeg_colours::ycbcr, jpeg_colours::ycbcr, jpeg_colours::rgb,
+                                  jpeg_colours::grey,  jpeg_colours::cmyk,  jpeg_colours::ycck};
+  options.colours = colours[between(random, 0, 5)];
+  options.h = between(random, 1, 2);
+  options.v = between(random, 1, 2);
+  const int qualities[] = {1, 20, 75, 90, 100};
+  options.quality = qualities[between(random, 0, 4)];
+  options.optimise = between(random, 0, 1) == 1;
+  options.restart_interval = between(random, 0, 2) == 0 ? static_cast<unsigned>(between(random, 1, 9)) : 0;
+  return testing::make_jpeg(picture, options);
+}
+
+pixels::geometry random_crop(std::mt19937_64& random, const std::vector<std::byte>& encoded) {
+  const auto info = pixels::peek(encoded);
+  const int width = info ? info->width : 1;
+  const int height = info ? info->height : 1;
+  const int w = between(random, 1, width);
+  const int h = between(random, 1, height);
+  const pixels::rectangle box{between(random, 0, width - w), between(random, 0, height - h), w, h};
+  if (between(random, 0, 1) == 0) return testing::plain_box(box.x, box.y, w, h);
+  return testing::scaled_box(box, between(random, 1, 12), between(random, 1, 12), filter::bilinear);
+}
+
+struct answer {
+  outcome_kind kind;
+  std::string reason;
+  std::vector<std::uint8_t> row;
+  bool again = false;
+};
+
+answer ask(pixels::picture_decoder& decoder, const std::vector<std::byte>& encoded, const pixels::geometry& drawn,
+           decode_options options, bool own) {
+  options.own_huffman = own;
+  const auto how = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  std::vector<std::uint8_t> row(how.row_bytes(drawn.out_height, drawn.out_width));
+  const auto result = decoder.decode(encoded, drawn, how, options, reinterpret_cast<std::byte*>(row.data()), nullptr);
+  if (!result) return {result.kind(), result.reason(), {}};
+  return {result.kind(), "", std::move(row), result->huffman_again};
+}
+
+TEST(baseline_huffman, makes_the_pixels_that_libjpeg_makes_and_needs_no_second_try) {
+  one_decoder one;
+  testing::for_each_seed(400, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto encoded = random_jpeg(random);
+    const auto drawn = random_crop(random, encoded);
+    const decode_options options{.decimate = between(random, 0, 1) == 1};
+    const answer theirs = ask(one.decoder, encoded, drawn, options, false);
+    const answer ours = ask(one.decoder, encoded, drawn, options, true);
+    ASSERT_EQ(theirs.kind, outcome_kind::ok) << theirs.reason;
+    ASSERT_EQ(ours.kind, outcome_kind::ok) << ours.reason;
+    ASSERT_EQ(ours.row, theirs.row);
+    ASSERT_FALSE(ours.again);
+  });
+}
+
+// Whatever is done to a file, ours answers as libjpeg does: the same pixels, or the same words.
+TEST(baseline_huffman, answers_damaged_pictures_as_libjpeg_does) {
+  one_decoder one;
+  int good = 0;
+  int bad = 0;
+  int again = 0;
+  testing::for_each_seed(3000, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    auto encoded = random_jpeg(random);
+    const auto drawn = random_crop(random, encoded);
+    // Where the scan begins, so that most of the damage is in it.
+    const std::byte marker[] = {std::byte{0xFF}, std::byte{0xDA}};
+    const auto scan = static_cast<std::size_t>(
+        std::search(encoded.begin(), encoded.end(), std::begin(marker), std::end(marker)) - encoded.begin());
+    const bool anywhere = between(random, 0, 9) == 0;
+    const auto place = [&] {
+      const std::size_t from = anywhere ? 0 : std::min(scan, encoded.size() - 1);
+      return from + random() % (encoded.size() - from);
+    };
+    for (int i = between(random, 0, 3); i > 0; --i) {
+      switch (between(random, 0, 4)) {
+        case 0:
+          encoded[place()] ^= static_cast<std::byte>(1U << random() % 8);
+          break;
+        case 1:
+          encoded[place()] = static_cast<std::byte>(random());
+          break;
+        case 2: {  // a marker
+          const std::size_t at = place();
+          encoded[at] = std::byte{0xFF};
+          if (at + 1 < encoded.size()) encoded[at + 1] = static_cast<std::byte>(0xD0 + random() % 10);
+          break;
+        }
+        case 3: {  // a hole
+          const std::size_t at = place();
+          encoded.erase(
+              encoded.begin() + static_cast<std::ptrdiff_t>(at),
+              encoded.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(at + random() % 9, encoded.size())));
+          break;
+        }
+        default:
+          encoded.resize(place() + 1);
+      }
+      if (encoded.empty()) return;
+    }
+    const decode_options options{.pixels_max = 1'000'000, .decimate = between(random, 0, 1) == 1};
+    const answer theirs = ask(one.decoder, encoded, drawn, options, false);
+    const answer ours = ask(one.decoder, encoded, drawn, options, true);
+    ASSERT_EQ(ours.kind, theirs.kind) << ours.reason << " and " << theirs.reason;
+    ASSERT_EQ(ours.reason, theirs.reason);
+    ASSERT_EQ(ours.row, theirs.row);
+    (ours.kind == outcome_kind::ok ? good : bad) += 1;
+    again += ours.again ? 1 : 0;
+  });
+  if (testing::seed_count(3000) < 300) return;  // too few to have seen everything
+  EXPECT_GT(good, 0);
+  EXPECT_GT(bad, 0);
+  EXPECT_GT(again, 0);
+}
+
+// Files whose scan stops in the last bytes: ours reads ahead, and must not mistake what is not there for what is.
+TEST(baseline_huffman, reads_to_the_last_bit_and_not_further) {
+  one_decoder one;
+  testing::for_each_seed(20, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto whole = random_jpeg(random);
+    const auto info = pixels::peek(whole);
+    ASSERT_TRUE(info);
+    const auto drawn = testing::plain_box(0, 0, info->width, info->height);
+    for (std::size_t cut = 0; cut < std::min<std::size_t>(whole.size(), 40); ++cut) {
+      const std::vector<std::byte> encoded(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(cut));
+      const answer theirs = ask(one.decoder, encoded, drawn, {}, false);
+      const answer ours = ask(one.decoder, encoded, drawn, {}, true);
+      ASSERT_EQ(ours.kind, theirs.kind) << cut << " bytes cut off: " << ours.reason << " and " << theirs.reason;
+      ASSERT_EQ(ours.reason, theirs.reason) << cut;
+      ASSERT_EQ(ours.row, theirs.row) << cut;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace leat
