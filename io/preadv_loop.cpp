@@ -447,7 +447,7 @@ void preadv_loop::give_back(job& done) {
 /// What lies in a run behind a read that takes its time goes to other threads, and what was done before it is told.
 void preadv_loop::free_those_behind() {
   std::size_t to_wake = 0;
-  bool some_done = false;
+  bool tell = false;
   {
     const mutex_lock lock(mutex_);
     const std::uint64_t now = now_ns();
@@ -461,10 +461,10 @@ void preadv_loop::free_those_behind() {
       }
     }
     to_wake = std::min<std::size_t>(idle_, to_wake);
-    some_done = !done_.empty();
+    tell = !done_.empty() && !std::exchange(told_, true);
   }
   for (; to_wake != 0; --to_wake) work_there_.notify_one();
-  if (some_done) take_back();
+  if (tell) loop_.get_executor().execute([this] { take_back(); });
 }
 
 void preadv_loop::look_for_overdue() {

@@ -2,6 +2,7 @@
 
 #include "io/file_description.hpp"
 #include "io/lease_pool.hpp"
+#include "tests/support/held_file.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
@@ -22,6 +23,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace leat::testing {
@@ -126,6 +128,56 @@ TEST_P(io_threads_test, tells_of_a_read_that_outlives_its_timeout_while_the_kern
   read.ended.get_future().wait();
   EXPECT_EQ(read.failure, ETIMEDOUT);
   if (writer >= 0) ::close(writer);
+  source.reset();
+}
+
+TEST_P(io_threads_test, reads_that_hang_hold_nobody_else) {
+  constexpr std::size_t count = 16;
+  auto table = std::make_shared<io::file_table>();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = path(std::to_string(i).c_str());
+    std::ofstream(name) << "file";
+    table->add(name);
+  }
+  io::io_threads threads({.backend = GetParam(), .preadv_threads = 3}, arena_);
+  const io::file_description files(table);
+  auto source = files.connect(threads.loop(0));
+  held_file first(path("0"));
+  held_file fourth(path("3"));
+  if (!first.held() || !fourth.held()) GTEST_SKIP() << "no leases on this file system";
+  const auto hangs = [](std::size_t i) { return i == 0 || i == 3; };
+
+  std::deque<waited_read> reads(count);
+  std::vector<io::read_operation*> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    waited_read& read = reads[i];
+    read.file = static_cast<std::uint32_t>(i);
+    read.bytes = 4;
+    read.memory = std::move(*pool_.try_lease(io::aligned_bytes(0, 4)));
+    read.into = io::space_of(read.memory);
+    all.push_back(&read);
+  }
+  // All at once, so that a thread takes several.
+  struct call {
+    io::source& source;
+    std::vector<io::read_operation*>& reads;
+  } what{*source, all};
+  threads.loop(0).post(
+      [](void* argument) noexcept {
+        const auto& asked = *static_cast<call*>(argument);
+        asked.source.start(asked.reads);
+      },
+      &what);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!hangs(i)) reads[i].ended.get_future().wait();
+  }
+  while (!first.somebody_waits() || !fourth.somebody_waits()) std::this_thread::yield();
+  first.let_go();
+  fourth.let_go();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (hangs(i)) reads[i].ended.get_future().wait();
+    EXPECT_EQ(reads[i].failure, 0) << i;
+  }
   source.reset();
 }
 
