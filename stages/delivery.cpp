@@ -20,10 +20,11 @@ void delivery::put(std::uint64_t sequence, delivery_item item) {
   pump();
 }
 
-void delivery::end(std::uint64_t sequence) {
+void delivery::end(std::uint64_t sequence, std::uint64_t empty_epochs) {
   {
     const async::mutex_lock lock(mutex_);
     end_sequence_ = sequence;
+    empty_epochs_ = empty_epochs;
   }
   pump();
 }
@@ -99,6 +100,9 @@ void delivery::pump() {
       item.failure = failure_;
     } else if (!end_sequence_ || next_sequence_ < *end_sequence_) {
       return;
+    } else if (empty_epochs_ > 0) {
+      --empty_epochs_;
+      item.end_of_epoch = true;
     }
     done = std::move(waiting_);
     asked_ns = asked_ns_;

@@ -55,8 +55,9 @@ class delivery {
 
   /// The item of place `sequence`; places are 0, 1, 2, ... and each is put once.
   void put(std::uint64_t sequence, delivery_item item);
-  /// Nothing comes at `sequence` or after it: from there on next() says nullopt.
-  void end(std::uint64_t sequence);
+  /// Nothing comes at `sequence` or after it: from there on next() says nullopt. The first `empty_epochs` of these are
+  /// ends of epochs that have no batch.
+  void end(std::uint64_t sequence, std::uint64_t empty_epochs = 0);
   /// An error outside the order: handed out as soon as what is ready before it has been, and for ever after.
   void fail(std::exception_ptr why);
   /// As fail(), and drops what is ready: for stop().
@@ -77,6 +78,7 @@ class delivery {
   std::map<std::uint64_t, delivery_item> arrived_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<std::uint64_t> end_sequence_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t empty_epochs_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
   next_completion waiting_ ABSL_GUARDED_BY(mutex_);

@@ -43,6 +43,7 @@
 #include <cassert>
 #include <deque>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -313,9 +314,14 @@ asio::awaitable<void> loader::machine::run() {
 
 asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   children_ = &children;
+  // Every epoch is as empty as the first: there is nothing to run ahead with, only ends to be counted as they are seen.
+  constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
+  if (batches_of(0) == 0) {
+    delivery_.end(sequence_, options_.epochs != 0 ? options_.epochs : endless);
+    co_return;
+  }
   for (std::uint32_t epoch = 0; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
     const std::uint64_t batches = batches_of(epoch);
-    if (batches == 0) break;  // Every epoch is as empty as this one.
     for (std::uint64_t index = 0; index < batches; ++index) {
       co_await works_free_.acquire(1);
       work& batch = *idle_works_.back();

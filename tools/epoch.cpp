@@ -281,6 +281,11 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   loader& train = running->train;
   report.planned_in_all =
       std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, samples.size()) * arguments.epochs;
+  if (train.batches() == 0 && samples.size() > 0) {
+    complain("epoch", io::str_cat("warning: --drop-last leaves out all ", counted(samples.size(), "sample", "samples"),
+                                  ", since a batch has ", count_text(arguments.order.batch_size),
+                                  ": nothing is loaded; give a --batch-size of at most ", samples.size()));
+  }
   if (arguments.plan) {
     report.plan = train.plan();
     if (!arguments.json) print("\n" + train.plan().to_string());

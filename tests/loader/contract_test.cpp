@@ -404,6 +404,7 @@ TEST(epochs, of_a_dataset_smaller_than_a_batch) {
   EXPECT_EQ(train.batches(), 0U);
   EXPECT_FALSE(train.next_blocking());
   EXPECT_FALSE(train.next_blocking());
+  EXPECT_EQ(train.stats().epochs_finished, 2U) << "an epoch without a batch is one too";
 }
 
 TEST(epochs, of_an_empty_dataset_end_at_once) {
@@ -415,6 +416,7 @@ TEST(epochs, of_an_empty_dataset_end_at_once) {
     loader train(fake.get().slice(0, 0), options, label_only());
     EXPECT_EQ(train.batches(), 0U);
     for (int again = 0; again < 4; ++again) EXPECT_FALSE(train.next_blocking());
+    EXPECT_EQ(train.stats().epochs_finished, count == 0 ? 4U : count);
   }
 }
 
