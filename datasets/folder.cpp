@@ -169,7 +169,7 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
         throw error(errc::not_found,
                     io::str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
                                 list_of(empty), " (looked for ", list_of(walk.extensions),
-                                "); remove them, or set folder_options::allow_empty_classes"));
+                                "); remove them (a program may set folder_options::allow_empty_classes)"));
       }
       return dataset(std::make_shared<folder_model>(path, listing.folders, directories));
     }

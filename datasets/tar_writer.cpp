@@ -181,8 +181,10 @@ void tar_writer::remove_temporary() noexcept {
 }
 
 void tar_writer::fail(int failure, std::string_view what) const {
-  const std::string why =
-      io::str_cat(temporary_, ": offset ", bytes_, ": ", what, ": ", std::generic_category().message(failure));
+  // Where a disk is full is no place in the shard: how much of it there was room for is what helps.
+  const std::string how_far =
+      written_ > 0 ? io::str_cat(" after its first ", io::bytes_text(written_)) : io::str_cat(" (as ", temporary_, ")");
+  const std::string why = io::str_cat(path_, ": ", what, how_far, ": ", std::generic_category().message(failure));
   switch (failure) {
     case ENOSPC:
     case EDQUOT:

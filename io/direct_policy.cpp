@@ -11,8 +11,6 @@
 namespace leat::io {
 namespace {
 
-std::string in_mib(std::uint64_t bytes) { return str_cat(bytes >> 20, " MiB"); }
-
 /// Why a file of this status is not read with O_DIRECT; empty if it is.
 std::string why_not_direct(const file_status& status) {
   if ((status.mask & file_status::mask_direct) != 0) {
@@ -48,8 +46,8 @@ void direct_policy::set_epoch_bytes(std::uint64_t bytes) {
     return;
   }
   wanted_ = bytes > memory.bytes / 2;
-  why_ = str_cat("an epoch reads ", in_mib(bytes), ", ", wanted_ ? "more than" : "which fits in", " half of the ",
-                 in_mib(memory.bytes), " available (", memory.said_by, ")");
+  why_ = str_cat("an epoch reads ", bytes_text(bytes), ", ", wanted_ ? "more than" : "which fits in", " half of the ",
+                 bytes_text(memory.bytes), " available (", memory.said_by, ")");
 }
 
 bool direct_policy::wants_direct() const {

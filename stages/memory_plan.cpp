@@ -13,12 +13,11 @@ namespace leat {
 std::string loader_plan::to_string() const {
   std::string text;
   for (const line& row : lines) {
-    absl::StrAppendFormat(&text, "%-16s %10.1f MiB   %s\n", row.holder, static_cast<double>(row.bytes) / (1 << 20),
-                          row.why);
+    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", row.holder, io::bytes_text(row.bytes), row.why);
   }
-  absl::StrAppendFormat(&text, "%-16s %10.1f MiB   of %.1f MiB allowed (host_bytes_max); %.1f MiB would do\n", "in all",
-                        static_cast<double>(bytes_total) / (1 << 20), static_cast<double>(host_bytes_max) / (1 << 20),
-                        static_cast<double>(host_bytes_least) / (1 << 20));
+  absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max, --host-bytes-max); %s would do\n", "in all",
+                        io::bytes_text(bytes_total), io::bytes_text(host_bytes_max),
+                        io::bytes_text(host_bytes_least, io::rounding::up));
   return text;
 }
 
@@ -29,8 +28,6 @@ namespace {
 constexpr std::size_t page_bytes = std::size_t{2} << 20;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
-
-std::string mib(std::size_t bytes) { return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 }  // namespace
 
@@ -43,10 +40,11 @@ memory_plan divide_memory(const memory_needs& needs) {
   const std::size_t least = scratch_least + read_least + batch_least;
   if (least > needs.host_bytes_max) {
     throw error(errc::limit,
-                io::str_cat("host_bytes_max of ", mib(needs.host_bytes_max), " is too small: one batch takes ",
-                            mib(batch_least), ", the largest read ", mib(read_least), ", the decoders of ",
-                            needs.decode_threads, " threads ", mib(scratch_least), "; give at least ", mib(least), " (",
-                            least, " bytes), or a smaller batch"));
+                io::str_cat("host_bytes_max (--host-bytes-max) of ", io::bytes_text(needs.host_bytes_max),
+                            " is too small: one batch takes ", io::bytes_text(batch_least), ", the largest read ",
+                            io::bytes_text(read_least), ", the decoders of ", needs.decode_threads, " threads ",
+                            io::bytes_text(scratch_least), "; give at least ", io::bytes_text(least, io::rounding::up),
+                            " (", least, " bytes), or a smaller batch"));
   }
   std::size_t left = needs.host_bytes_max - least;
 
@@ -85,12 +83,13 @@ memory_plan divide_memory(const memory_needs& needs) {
   loader_plan& shown = plan.shown;
   shown.lines = {
       {"batches", plan.batch_bytes,
-       io::str_cat(batches, " x ", mib(batch_least), ": 1 with the consumer, ", batches - 1, " ahead of it")},
+       io::str_cat(batches, " x ", io::bytes_text(batch_least), ": 1 with the consumer, ", batches - 1,
+                   " ahead of it")},
       {"read buffers", plan.read_bytes,
        io::str_cat(needs.queue_depth, " in flight, ", 2 * needs.decode_threads, " at the decoders, 1 being planned; ",
-                   mib(needs.read_bytes_mean), " each, the largest ", mib(needs.read_bytes_max))},
+                   io::bytes_text(needs.read_bytes_mean), " each, the largest ", io::bytes_text(needs.read_bytes_max))},
       {"decode scratch", plan.scratch_bytes,
-       io::str_cat(needs.decode_threads, " threads x ", mib(needs.scratch_bytes_per_thread),
+       io::str_cat(needs.decode_threads, " threads x ", io::bytes_text(needs.scratch_bytes_per_thread),
                    ", the rest for large pictures")}};
   shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes;
   shown.host_bytes_max = needs.host_bytes_max;

@@ -7,55 +7,26 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace leat::tools {
-namespace {
-
-// Three digits that count, whatever the size: 9.87, 98.7, 987.
-std::string three_digits(double value) {
-  if (value < 9.995) return absl::StrFormat("%.2f", value);
-  if (value < 99.95) return absl::StrFormat("%.1f", value);
-  return absl::StrFormat("%.0f", value);
-}
-
-template <std::size_t N>
-std::string scaled(double value, double base, const std::array<const char*, N>& units) {
-  std::size_t unit = 0;
-  // 999.6 would be written 1000: the next unit then.
-  while (unit + 1 < N && value >= (base == 1000 ? 999.5 : 1023.5)) {
-    value /= base;
-    ++unit;
-  }
-  if (unit == 0) return absl::StrFormat("%.0f %s", value, units[0]);
-  return io::str_cat(three_digits(value), " ", units[unit]);
-}
-
-}  // namespace
-
 std::string count_text(std::uint64_t count) {
   std::string text = absl::StrCat(count);
   for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
   return text;
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  return scaled(static_cast<double>(bytes), 1024, units);
-}
-
 std::string rate_text(double bytes_per_s) {
-  constexpr std::array units = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
-  return scaled(std::max(bytes_per_s, 0.0), 1000, units);
+  constexpr const char* units[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  return io::scaled(std::max(bytes_per_s, 0.0), 1000, units);
 }
 
 std::string seconds_text(double seconds) {
   if (!(seconds >= 0)) return "-";
   if (seconds == 0) return "0 s";
-  if (seconds < 0.9995e-3) return three_digits(seconds * 1e6) + " us";
-  if (seconds < 0.9995) return three_digits(seconds * 1e3) + " ms";
-  if (seconds < 99.95) return three_digits(seconds) + " s";
+  if (seconds < 0.9995e-3) return io::three_digits(seconds * 1e6) + " us";
+  if (seconds < 0.9995) return io::three_digits(seconds * 1e3) + " ms";
+  if (seconds < 99.95) return io::three_digits(seconds) + " s";
   const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
   if (whole < 3600) return absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
   return absl::StrFormat("%d h %02d min", whole / 3600, whole / 60 % 60);

@@ -27,7 +27,7 @@ TEST(direct_policy, reads_buffered_what_fits_in_half_of_the_memory_and_says_why)
   policy.set_epoch_bytes(1 << 20);
   EXPECT_FALSE(policy.wants_direct());
   EXPECT_EQ(policy.report().use, "off");
-  EXPECT_THAT(policy.report().why, HasSubstr("an epoch reads 1 MiB, which fits in half of the"));
+  EXPECT_THAT(policy.report().why, HasSubstr("an epoch reads 1.00 MiB, which fits in half of the"));
 }
 
 TEST(direct_policy, reads_direct_what_does_not_fit) {

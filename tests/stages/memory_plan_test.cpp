@@ -81,7 +81,7 @@ TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
 
 TEST(memory_plan, is_a_table_that_names_its_holders) {
   const std::string text = divide_memory(usual()).shown.to_string();
-  for (const char* const word : {"batches", "read buffers", "decode scratch", "in all", "512.0 MiB", "would do"}) {
+  for (const char* const word : {"batches", "read buffers", "decode scratch", "in all", "512 MiB", "would do"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
   }
 }
