@@ -87,7 +87,11 @@ class extents_model final : public dataset_model {
 
   static std::uint64_t size_of(const std::string& path) {
     struct stat status{};
-    if (::stat(path.c_str(), &status) == 0) return static_cast<std::uint64_t>(status.st_size);
+    if (::stat(path.c_str(), &status) == 0) {
+      if (S_ISREG(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
+      throw error(errc::usage, io::str_cat("from_extents: ", path,
+                                           ": is no regular file, and has no extents; copy what it gives to a file"));
+    }
     const int failure = errno;
     throw error(
         failure == ENOENT   ? errc::not_found

@@ -183,6 +183,14 @@ class tar_model final : public dataset_model {
   std::vector<std::shared_ptr<const io::source_description>> sources_;
 };
 
+std::string_view file_type_text(mode_t mode) {
+  return S_ISFIFO(mode)   ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISCHR(mode)  ? "a character device"
+         : S_ISBLK(mode)  ? "a block device"
+                          : "something else";
+}
+
 std::shared_ptr<const io::file_table> table_of_shards(const std::vector<std::string>& paths) {
   auto files = std::make_shared<io::file_table>();
   for (const std::string& path : paths) {
@@ -198,6 +206,10 @@ std::shared_ptr<const io::file_table> table_of_shards(const std::vector<std::str
     }
     if (S_ISDIR(status.st_mode)) {
       throw error(errc::usage, io::str_cat(path, ": is a folder; to open the shards in it write '", path, "/*.tar'"));
+    }
+    if (!S_ISREG(status.st_mode)) {
+      throw error(errc::usage, io::str_cat(path, ": is ", file_type_text(status.st_mode),
+                                           " and no regular file; leat reads shards in any order: copy it to a file"));
     }
     files->add(path, static_cast<std::uint64_t>(status.st_size));
   }

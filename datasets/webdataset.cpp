@@ -116,13 +116,8 @@ shard_index shard_grouper::finish(const tar_walk& walk) {
     if (!open_)
       throw error(errc::format, io::str_cat(path_, ": offset ", walk.position(), ": ", what, "; copy it again"));
     mark_defect(walk.position(), io::str_cat(what, ", and this sample may lack what came next"));
-    index_.notes.push_back(io::str_cat(path_, ": ", what));
   }
   end_sample();
-  if (!index_.defects.empty() && index_.defects.back().sample + 1 == index_.ends.size() && !walk.cut_in_header()) {
-    const shard_index::damaged& last = index_.defects.back();
-    if (last.reason.starts_with("the shard ends")) index_.notes.push_back(io::str_cat(path_, ": ", last.reason));
-  }
   if (const std::uint64_t after = walk.bytes_after_end(); after > 0) {
     index_.notes.push_back(io::str_cat(path_, ": ", after,
                                        " bytes after the archive's end are not read, as by tar (archives that were "

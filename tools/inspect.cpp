@@ -71,6 +71,18 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
   return sizes;
 }
 
+// What the table of extents shows of a sample, without a byte of it: pictures of nothing.
+std::optional<std::string> empty_picture(const dataset_model& model, std::uint64_t sample, datasets::part_list& parts) {
+  parts.clear();
+  model.parts(sample, parts);
+  for (const datasets::part& part : parts) {
+    const field_info& field = model.fields()[part.field];
+    if (field.kind == field_kind::picture && part.where.stored_bytes == 0)
+      return io::str_cat(field.name, ": empty: zero bytes");
+  }
+  return std::nullopt;
+}
+
 // Steps of two, or of the root of two where that is too coarse to see anything: at least a few rows, and fewer than 20.
 size_histogram histogram_of(std::vector<std::uint64_t> sizes) {
   size_histogram shown;
@@ -176,9 +188,12 @@ struct known_defect {
 std::vector<known_defect> defects_of(const dataset& samples) {
   const dataset_model& model = *samples.model();
   std::vector<known_defect> all;
-  for (std::uint64_t sample = 0; sample < samples.size() && all.size() < model.defects(); ++sample) {
+  datasets::part_list parts;
+  for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
     if (const std::optional<datasets::defect> found = model.defect_of(sample)) {
       all.push_back({sample, samples.name(sample), found->reason});
+    } else if (const std::optional<std::string> reason = empty_picture(model, sample, parts)) {
+      all.push_back({sample, samples.name(sample), *reason});
     }
   }
   return all;

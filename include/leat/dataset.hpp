@@ -110,7 +110,8 @@ class dataset {
   [[nodiscard]] std::vector<dataset> split(std::uint64_t seed, std::span<const double> fractions) const;
   [[nodiscard]] std::vector<dataset> split(std::uint64_t seed, std::initializer_list<double> fractions) const;
 
-  /// What is odd about the source and hurts no run: members skipped, shards cut, bytes after an archive's end.
+  /// What is odd about the source and hurts no sample: members skipped, bytes after an archive's end, a shard cut within a
+  /// member that belongs to none.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept;
 
   [[nodiscard]] dataset_memory memory() const;

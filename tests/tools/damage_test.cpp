@@ -1,14 +1,16 @@
-// What the command tells of damaged samples: who, where and why.
+// What the command tells of samples that are not delivered: who, where and why.
 #include "tests/datasets/archive.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/tools/command.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::testing {
@@ -74,6 +76,72 @@ TEST(damage, a_missing_or_empty_field_is_told_with_shard_key_and_the_header_s_of
                                 std::to_string(offset) + "): ");
     EXPECT_THAT(raised.err, HasSubstr("--on-corrupt"));
   }
+}
+
+TEST(damage, inspect_lists_pictures_of_zero_bytes) {
+  const photo_folder photos;
+  std::filesystem::resize_file(photos.files()[5], 0);
+  const json found = run({"inspect", photos.path().string(), "--json"}).json();
+  ASSERT_EQ(found.at("defects").size(), 1U) << found;
+  EXPECT_EQ(found["defects"][0].at("sample"), 5);
+  EXPECT_THAT(found["defects"][0].at("name").get<std::string>(), HasSubstr(photos.files()[5].filename().string()));
+  EXPECT_THAT(found["defects"][0].at("reason").get<std::string>(), HasSubstr("zero bytes"));
+  EXPECT_THAT(run({"inspect", photos.path().string()}).out, HasSubstr("1 damaged sample"));
+}
+
+TEST(damage, inspect_tells_of_a_cut_shard_once) {
+  const temporary_directory directory;
+  for (const std::size_t cut_by : {std::size_t{1024 + 510}, std::size_t{1024 + 512 + 300}}) {
+    archive shard;
+    shard.file("a.jpg", photo_text(1)).file("b.jpg", photo_text(2)).file("b.txt", "a text").end();
+    const std::string path = shard.cut_to(shard.size() - cut_by).save(directory.path() / "s.tar");
+    const std::string page = run({"inspect", path}).out;
+    const std::string wanted = "the shard ends inside";
+    const std::size_t first = page.find(wanted);
+    ASSERT_NE(first, std::string::npos) << page;
+    EXPECT_EQ(page.find(wanted, first + 1), std::string::npos) << page;
+    EXPECT_THAT(page, HasSubstr("1 damaged sample"));
+  }
+}
+
+TEST(damage, drop_last_that_leaves_nothing_says_so_and_counts_its_epochs) {
+  const photo_folder photos;
+  const ended process = run({"epoch", photos.path().string(), "--drop-last", "--epochs", "3", "--json"});
+  EXPECT_EQ(process.exit_code, 0);
+  expect_one_line(process, "leat epoch: warning: --drop-last leaves out all 12 samples");
+  EXPECT_THAT(process.err, HasSubstr("--batch-size of at most 12"));
+  EXPECT_EQ(process.json().value("epochs", 0), 3);
+  EXPECT_EQ(process.json().value("samples", -1), 0);
+  EXPECT_EQ(run({"epoch", photos.path().string(), "--drop-last", "--batch-size", "12", "--size", "32"}).err, "");
+}
+
+TEST(damage, a_source_that_is_no_regular_file_is_refused_by_name_at_once) {
+  const temporary_directory directory;
+  const std::string pipe = (directory.path() / "p.tar").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& [source, kind] : {std::pair{pipe, "a pipe"},
+                                     {std::string("/dev/zero"), "a character device"},
+                                     {directory.path().string(), "a pipe"}}) {
+    for (const char* name : {"inspect", "epoch"}) {
+      const ended process = run({name, source});
+      EXPECT_EQ(process.exit_code, 2) << source;
+      expect_one_line(process, std::string("leat ") + name + ": " + (kind == std::string("a pipe") ? pipe : source) +
+                                   ": is " + kind + " and no regular file");
+    }
+  }
+}
+
+TEST(damage, a_budget_too_small_is_told_in_units_that_fit_and_by_the_option_s_name) {
+  const photo_folder photos;
+  const ended process = run({"epoch", photos.path().string(), "--host-bytes-max", "4KiB"});
+  EXPECT_EQ(process.exit_code, 1);
+  expect_one_line(process, "leat epoch: host_bytes_max (--host-bytes-max) of 4.00 KiB is too small");
+  // What it says would do does.
+  const std::string wanted = "give at least ";
+  const std::size_t at = process.err.find(wanted);
+  ASSERT_NE(at, std::string::npos) << process.err;
+  std::string least = process.err.substr(at + wanted.size(), process.err.find(" (", at) - at - wanted.size());
+  EXPECT_EQ(run({"epoch", photos.path().string(), "--host-bytes-max", least}).exit_code, 0) << least;
 }
 
 }  // namespace
