@@ -13,6 +13,9 @@ install(EXPORT leat FILE leat-targets.cmake NAMESPACE leat:: DESTINATION ${leat_
 set(leat_private_packages "")
 if(NOT BUILD_SHARED_LIBS)
   foreach(link IN LISTS leat_links)
+    if(NOT link MATCHES "::")
+      continue()  # a file or a system's library (CUDA's runtime): it comes as it is
+    endif()
     string(REGEX REPLACE "::.*" "" package "${link}")
     list(APPEND leat_private_packages ${package})
   endforeach()

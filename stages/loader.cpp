@@ -21,6 +21,7 @@
 #include "stages/digest.hpp"
 #include "stages/journal.hpp"
 #include "stages/memory_plan.hpp"
+#include "stages/open_device.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/plan.hpp"
 #include "stages/random.hpp"
@@ -90,14 +91,17 @@ std::shared_ptr<const batch_layout> lay_out(const std::vector<std::unique_ptr<fi
 }
 
 std::shared_ptr<transfer> make_transfer(const loader_options& options) {
-  if (options.transfer != nullptr) return options.transfer;
-  if (options.device_calls != nullptr) {
+  const auto on_device = [&](std::shared_ptr<device_calls> calls) {
     return std::make_shared<device_transfer>(
-        options.device_calls,
+        std::move(calls),
         device_transfer_options{.batches = options.device_batches, .bytes_max = options.device_bytes_max});
-  }
+  };
+  if (options.transfer != nullptr) return options.transfer;
+  if (options.device_calls != nullptr) return on_device(options.device_calls);
   if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
-  return std::make_shared<host_transfer>("this build of leat has no CUDA");
+  opened_device opened = open_device(options.device);
+  if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
+  return on_device(std::move(opened.calls));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // The loader with a simulated device behind it: what a consumer's kernels see has the digests of what was decoded, however
 // late or early anything runs. And it bites: leave out one wait, whichever, and it does not.
 #include "stages/device_transfer.hpp"
+#include "stages/open_device.hpp"
 #include "tests/device/device_reader.hpp"
+#include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeds.hpp"
@@ -148,6 +150,122 @@ TEST(simulated_device, sees_the_digests_of_the_host_at_every_seed_and_for_every_
               std::set<std::string>(expected().begin(), expected().end()));
     expect_all_home(*device);
   });
+}
+
+TEST(loader_device, is_the_host_with_the_reason_where_there_is_no_gpu) {
+  const watchdog dog("no gpu");
+  if (stages::open_device(cuda(0)).calls != nullptr) GTEST_SKIP() << "there is a GPU here";
+  loader_options options = testing::small_options();
+  options.device = cuda(0);
+  const testing::seen_run got = testing::run_all(fake_dataset(samples()), options, testing::all_fields());
+  EXPECT_FALSE(got.failed) << got.message;
+  digests content;
+  for (const auto& each : got.batches) content.push_back(each.content);
+  EXPECT_EQ(content, expected());
+  EXPECT_EQ(got.stats.device.use.use, "host");
+  EXPECT_NE(got.stats.device.use.why, "asked for");
+  EXPECT_NE(got.stats.device.use.why, "");
+}
+
+// A trainer's code is the same without a GPU.
+TEST(loader_device, hands_over_on_the_host_with_the_same_calls) {
+  const watchdog dog("hand-over on the host");
+  loader train(fake_dataset(samples()), testing::small_options(), testing::all_fields());
+  std::optional<batch> got = train.next_blocking();
+  ASSERT_TRUE(got);
+  const stream any;
+  got->wait_on(any);
+  got->ready(boost::asio::use_future).get();
+  EXPECT_EQ(testing::batch_view(*got).content(), *got->content_digest());
+  got->release_on(any);
+  EXPECT_THROW(static_cast<void>((*got)["cls"]), error);
+  EXPECT_THROW(got->wait_on(any), error);
+  EXPECT_THROW(got->release_on(any), error);
+  EXPECT_THROW(got->ready(boost::asio::use_future).get(), error);
+}
+
+TEST(loader_device, several_loaders_share_one) {
+  const watchdog dog("several loaders");
+  const auto device = std::make_shared<simulated_device>();
+  const fake_dataset fake(samples());
+  {
+    loader first(fake, options_on(device), testing::all_fields());
+    loader second(fake, options_on(device), testing::all_fields());
+    testing::device_reader reader(*device);
+    const stream one = device->make_consumer();
+    digests stated;
+    for (int i = 0; i < 6; ++i) {
+      for (loader* each : {&first, &second}) {
+        std::optional<batch> got = each->next_blocking();
+        ASSERT_TRUE(got);
+        got->wait_on(one);
+        reader.read(*got, one);
+        stated.push_back(got->content_digest()->hex());
+      }
+    }
+    EXPECT_EQ(device->count().memory, 6U);
+    device->finish_all(one);
+    EXPECT_EQ(reader.seen(), stated);
+  }
+  expect_all_home(*device);
+}
+
+// In every phase: before the first batch, with copies under way, with batches out and ready.
+TEST(loader_device, may_be_left_at_any_moment) {
+  testing::for_each_seed(40, [](std::uint64_t seed) {
+    const watchdog dog("left at any moment");
+    testing::seeded_random random(seed);
+    const auto any = [&] { return static_cast<execution>(random.below(3)); };
+    const auto device =
+        std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(), .consumer = any()});
+    const stream one = device->make_consumer();
+    std::vector<batch> kept;
+    {
+      loader train(fake_dataset(samples()), options_on(device), testing::all_fields());
+      for (std::uint64_t left = random.below(7); left != 0; --left) {
+        std::optional<batch> got = train.next_blocking();
+        ASSERT_TRUE(got);
+        if (random.below(2) == 0) got->wait_on(one);
+        if (random.below(3) == 0 && kept.size() < 2) kept.push_back(std::move(*got));
+      }
+      if (random.below(2) == 0) train.stop();
+    }
+    for (batch& each : kept) {
+      each.wait_on(one);
+      testing::device_reader reader(*device);
+      reader.read(each, one);
+      device->finish_all(one);
+      EXPECT_EQ(reader.seen().front(), each.content_digest()->hex());
+    }
+    kept.clear();
+    device->finish_all(one);
+    expect_all_home(*device);
+  });
+}
+
+TEST(loader_device, that_fails_ends_the_run_in_its_batchs_turn_and_says_what_failed) {
+  const watchdog dog("device fails");
+  for (const char* call : {"copy", "record", "wait"}) {
+    const auto device = std::make_shared<simulated_device>();
+    const auto watched = std::make_shared<testing::watched_calls>(device);
+    loader_options options = testing::small_options();
+    options.device_calls = watched;
+    watched->fail(call, 5, 999);
+    const stream one = device->make_consumer();
+    std::uint64_t taken = 0;
+    loader train(fake_dataset(samples()), options, testing::all_fields());
+    const std::string message = testing::message_of(errc::device, [&] {
+      while (std::optional<batch> got = train.next_blocking()) {
+        EXPECT_EQ(got->index(), taken++ % train.batches());
+        if (std::string(call) != "wait") got->wait_on(one);
+        if (std::string(call) == "wait") got->release_on(one);
+      }
+      ASSERT_TRUE(train.next_blocking()) << "two epochs";
+      while (std::optional<batch> got = train.next_blocking()) got->release_on(one);
+    });
+    EXPECT_NE(message.find("on simulated device (cuda:0): error 999"), std::string::npos) << message;
+    EXPECT_EQ(testing::message_of(errc::device, [&] { static_cast<void>(train.next_blocking()); }), message);
+  }
 }
 
 // --- it bites ---------------------------------------------------------------------------------------------------------

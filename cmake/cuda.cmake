@@ -1,0 +1,78 @@
+# The GPU's half: LEAT_CUDA is AUTO (where nvcc is found), ON or OFF. Sets LEAT_HAVE_CUDA, LEAT_CUDA_ARCHITECTURES and the
+# targets leat_cudart (the runtime, linked statically, so that one binary runs with and without a GPU) and leat_cuda_flags.
+
+set(LEAT_CUDA AUTO CACHE STRING "Build the GPU's half: AUTO (where nvcc is found), ON or OFF")
+set_property(CACHE LEAT_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(LEAT_HAVE_CUDA OFF)
+if(NOT LEAT_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "LEAT_CUDA is '${LEAT_CUDA}'; it may be AUTO, ON or OFF.")
+endif()
+if(LEAT_CUDA STREQUAL "OFF")
+  return()
+endif()
+
+# Where NVIDIA's own packages put it, which is not on the path.
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
+  find_program(LEAT_NVCC nvcc)
+  mark_as_advanced(LEAT_NVCC)
+  if(NOT LEAT_NVCC)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+endif()
+set(CMAKE_CUDA_ARCHITECTURES OFF)  # each target says what it is compiled for
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  if(LEAT_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "leat: LEAT_CUDA=ON and no nvcc that works was found. Put it on the path or say "
+      "-DCMAKE_CUDA_COMPILER=/usr/local/cuda/bin/nvcc; it needs a C++ compiler that it knows, of which "
+      "-DCMAKE_CUDA_HOST_COMPILER=g++-12 may be one. LEAT_CUDA=OFF builds without the GPU's half.")
+  endif()
+  message(STATUS "leat: no nvcc was found: without the GPU's half")
+  return()
+endif()
+enable_language(CUDA)
+
+# The runtime that came with this nvcc, not one that happens to lie about.
+find_path(LEAT_CUDART_INCLUDE_DIR cuda_runtime_api.h
+  HINTS ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES} NO_DEFAULT_PATH)
+cmake_path(GET CMAKE_CUDA_COMPILER PARENT_PATH leat_nvcc_bin)
+find_library(LEAT_CUDART_LIBRARY libcudart_static.a
+  HINTS ${leat_nvcc_bin}/../lib64 ${leat_nvcc_bin}/../lib ${CMAKE_CUDA_HOST_IMPLICIT_LINK_DIRECTORIES}
+        ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES} NO_DEFAULT_PATH)
+mark_as_advanced(LEAT_CUDART_INCLUDE_DIR LEAT_CUDART_LIBRARY)
+if(NOT LEAT_CUDART_INCLUDE_DIR OR NOT LEAT_CUDART_LIBRARY)
+  set(leat_reason "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is at ${CMAKE_CUDA_COMPILER}, and its cuda_runtime_api.h or libcudart_static.a is not")
+  if(LEAT_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "leat: ${leat_reason}; install the CUDA toolkit's cudart development files.")
+  endif()
+  message(STATUS "leat: ${leat_reason}: without the GPU's half")
+  return()
+endif()
+set(LEAT_HAVE_CUDA ON)
+
+add_library(leat_cudart INTERFACE)
+target_include_directories(leat_cudart SYSTEM INTERFACE ${LEAT_CUDART_INCLUDE_DIR})
+
+# What nvcc has of the architectures that we know, and the newest of them as PTX for what comes.
+execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE leat_nvcc_architectures)
+set(LEAT_CUDA_ARCHITECTURES "")
+foreach(architecture IN ITEMS 80 86 89 90 100 120)
+  if(leat_nvcc_architectures MATCHES "compute_${architecture}[\r\n]")
+    list(APPEND LEAT_CUDA_ARCHITECTURES ${architecture}-real)
+    set(leat_newest ${architecture})
+  endif()
+endforeach()
+list(APPEND LEAT_CUDA_ARCHITECTURES ${leat_newest}-virtual)
+message(STATUS "leat: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for ${LEAT_CUDA_ARCHITECTURES}")
+
+add_library(leat_cuda_flags INTERFACE)
+target_include_directories(leat_cuda_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(leat_cuda_flags INTERFACE
+  --std=c++20  # CMake 3.25 does not know of newer compilers that they can: no target_compile_features()
+  # Products and sums are written as intrinsics that round once; this says it again for whatever is added.
+  --fmad=false
+  -Xcompiler=-Wall,-Wextra,-Wshadow
+  $<$<BOOL:${LEAT_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>
+  # Registers and spills of each kernel, in the build's log.
+  -Xptxas=-v)

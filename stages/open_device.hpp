@@ -1,0 +1,23 @@
+// From the name of a device to the table of its functions. CUDA's half of this file's declarations is device_cuda.cpp;
+// builds without CUDA have device_none.cpp.
+#pragma once
+
+#include "stages/device.hpp"
+
+#include <leat/tensor.hpp>
+
+#include <memory>
+#include <string>
+
+namespace leat::stages {
+
+/// A device, or why there is none: then batches stay on the host.
+struct opened_device {
+  std::shared_ptr<device_calls> calls;
+  std::string why_not;
+};
+
+/// Throws error{errc::not_found} where there are GPUs and `which` is none of them.
+[[nodiscard]] opened_device open_device(device which);
+
+}  // namespace leat::stages

@@ -1,0 +1,172 @@
+// The pixel rule on the device: the kernel's own source run by an emulation, its host twin, and the path of host batches,
+// bit by bit.
+#include "stages/finish_pictures.hpp"
+
+#include "stages/pixels/store.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
+
+#include <leat/transforms.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+// What the test is about: the kernel as nvcc gets it.
+#include "stages/finish_pictures_cuda.cu"  // NOLINT
+
+namespace leat::stages {
+namespace {
+
+constexpr std::size_t guard_bytes = 64;
+constexpr std::byte untouched{0xA5};
+
+/// Memory aligned as a tensor is, with guards around it.
+struct aligned_bytes {
+  explicit aligned_bytes(std::size_t size) : bytes(size), storage(size + 2 * guard_bytes + 256, untouched) {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage.data()) + guard_bytes;
+    data = storage.data() + guard_bytes + (256 - address % 256) % 256;
+  }
+  [[nodiscard]] bool guards_hold() const {
+    const auto is_untouched = [](std::byte each) { return each == untouched; };
+    return std::all_of(storage.data(), static_cast<const std::byte*>(data), is_untouched) &&
+           std::all_of(static_cast<const std::byte*>(data) + bytes, storage.data() + storage.size(), is_untouched);
+  }
+  [[nodiscard]] std::vector<std::byte> copy() const { return {data, data + bytes}; }
+
+  std::size_t bytes;
+  std::vector<std::byte> storage;
+  std::byte* data;
+};
+
+/// A batch with everything that is needed to finish it three times.
+struct some_pictures {
+  some_pictures(std::uint64_t seed, std::uint32_t rows, std::uint32_t height, std::uint32_t width, dtype type,
+                layout order, const normalization& statistics)
+      : how(pixels::store::from(type, order, statistics)), from(std::size_t{rows} * height * width * 3), flips(rows) {
+    testing::fill_seeded(seed, 0, {from.data, from.bytes});
+    testing::seeded_random random(seed);
+    for (std::uint8_t& flip : flips) flip = static_cast<std::uint8_t>(random.below(3));  // any but 0 is yes
+    batch = {.from = reinterpret_cast<const std::uint8_t*>(from.data),
+             .to = nullptr,
+             .flips = flips.data(),
+             .rows = rows,
+             .height = height,
+             .width = width,
+             .type = type,
+             .order = order,
+             .scale = {how.scale[0], how.scale[1], how.scale[2]},
+             .bias = {how.bias[0], how.bias[1], how.bias[2]}};
+  }
+
+  [[nodiscard]] std::size_t bytes() const { return from.bytes * size_bytes(batch.type); }
+
+  // As the decoder stores them on the host: line by line, mirrored before.
+  [[nodiscard]] std::vector<std::byte> by_the_host_path() const {
+    std::vector<std::byte> made(bytes());
+    const std::size_t pixels_of_line = batch.width;
+    std::vector<std::uint8_t> line(pixels_of_line * 3);
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      for (std::size_t y = 0; y < batch.height; ++y) {
+        const std::uint8_t* const source = batch.from + (row * batch.height + y) * pixels_of_line * 3;
+        for (std::size_t x = 0; x < pixels_of_line; ++x) {
+          const std::size_t from_x = batch.flips != nullptr && batch.flips[row] != 0 ? pixels_of_line - 1 - x : x;
+          for (std::size_t c = 0; c < 3; ++c) {
+            line[batch.order == layout::nchw ? c * pixels_of_line + x : x * 3 + c] = source[from_x * 3 + c];
+          }
+        }
+        pixels::store_line(
+            how, line.data(), static_cast<int>(y), static_cast<int>(batch.height), static_cast<int>(batch.width),
+            made.data() + row * how.row_bytes(static_cast<int>(batch.height), static_cast<int>(batch.width)));
+      }
+    }
+    return made;
+  }
+
+  pixels::store how;
+  aligned_bytes from;
+  std::vector<std::uint8_t> flips;
+  picture_batch batch;
+};
+
+void expect_all_agree(some_pictures& pictures) {
+  SCOPED_TRACE(std::string(name(pictures.batch.type)) + (pictures.batch.order == layout::nchw ? " nchw " : " nhwc ") +
+               std::to_string(pictures.batch.rows) + " x " + std::to_string(pictures.batch.height) + " x " +
+               std::to_string(pictures.batch.width) + (pictures.batch.flips != nullptr ? " flipped" : ""));
+  const std::vector<std::byte> expected = pictures.by_the_host_path();
+  aligned_bytes twin(pictures.bytes());
+  pictures.batch.to = twin.data;
+  finish_pictures(pictures.batch);
+  EXPECT_TRUE(twin.copy() == expected);
+  EXPECT_TRUE(twin.guards_hold());
+
+  aligned_bytes kernel(pictures.bytes());
+  pictures.batch.to = kernel.data;
+  const std::size_t before = emulated_launches;
+  EXPECT_EQ(launch_finish_pictures(pictures.batch, {}), 0);
+  EXPECT_EQ(emulated_launches - before, 1U) << "the whole batch in one launch";
+  EXPECT_TRUE(kernel.copy() == expected);
+  EXPECT_TRUE(kernel.guards_hold());
+}
+
+TEST(finish_pictures, gives_the_bits_of_the_host_path_in_every_type_layout_and_size) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      // Widths that are multiples of a store and that are not; one pixel; more than one block of threads.
+      for (const auto& [height, width] : {std::pair<std::uint32_t, std::uint32_t>{1, 1},
+                                          {3, 5},
+                                          {5, 4},
+                                          {4, 8},
+                                          {7, 12},
+                                          {2, 16},
+                                          {33, 40},
+                                          {9, 31}}) {
+        for (const bool flipped : {false, true}) {
+          some_pictures pictures(height * 100 + width, 3, height, width, type, order, imagenet);
+          if (!flipped) pictures.batch.flips = nullptr;
+          expect_all_agree(pictures);
+        }
+      }
+    }
+  }
+}
+
+TEST(finish_pictures, gives_the_bits_of_the_host_path_for_any_statistics) {
+  testing::for_each_seed(30, [](std::uint64_t seed) {
+    testing::seeded_random random(seed);
+    const auto size = [&] { return static_cast<std::uint32_t>(1 + random.below(40)); };
+    normalization statistics;
+    for (std::size_t c = 0; c < 3; ++c) {
+      statistics.mean[c] = static_cast<double>(random.below(2001)) / 1000.0 - 1.0;
+      statistics.deviation[c] = std::exp(static_cast<double>(random.below(2001)) / 100.0 - 10.0);
+    }
+    const dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
+    some_pictures pictures(seed, size() % 5 + 1, size(), size(), types[random.below(3)],
+                           random.below(2) == 0 ? layout::nchw : layout::nhwc, statistics);
+    expect_all_agree(pictures);
+  });
+}
+
+TEST(finish_pictures, launches_nothing_for_no_rows) {
+  some_pictures none(1, 0, 224, 224, dtype::f32, layout::nchw, imagenet);
+  const std::size_t before = emulated_launches;
+  EXPECT_EQ(launch_finish_pictures(none.batch, {}), 0);
+  EXPECT_EQ(emulated_launches, before);
+  finish_pictures(none.batch);
+}
+
+TEST(finish_pictures, refuses_what_is_no_float) {
+  some_pictures pictures(1, 1, 4, 4, dtype::f32, layout::nchw, imagenet);
+  pictures.batch.type = dtype::i64;
+  EXPECT_NE(launch_finish_pictures(pictures.batch, {}), 0);
+}
+
+}  // namespace
+}  // namespace leat::stages
