@@ -34,17 +34,19 @@ target_compile_options(leat_flags INTERFACE
   -ffp-contract=off)
 target_compile_definitions(leat_flags INTERFACE BOOST_ASIO_NO_DEPRECATED)
 target_include_directories(leat_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-# Sanitizers go on everything below this directory: a library half instrumented reports what is not there.
+# Sanitizers go on everything below this directory but what nvcc compiles: a library half instrumented reports what is
+# not there.
 if(LEAT_SANITIZE STREQUAL "address")
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options(
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=address,undefined)
   # GCC's flow analysis sees uninitialised reads in Asio's templates once AddressSanitizer has taken them apart.
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 elseif(LEAT_SANITIZE STREQUAL "thread")
-  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=thread)
   # Asio's fences are not understood by ThreadSanitizer; GCC warns of each, clang of none.
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)
 elseif(LEAT_SANITIZE)
   message(FATAL_ERROR "LEAT_SANITIZE is '${LEAT_SANITIZE}'; it may be empty, address or thread.")
 endif()

@@ -23,6 +23,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -33,6 +34,8 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -54,6 +57,7 @@ struct epoch_arguments {
   bool drop_last = false;
   std::uint32_t threads = 0;
   std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
+  std::string device = "host";
   reader_options reader;
   corrupt_policy on_corrupt = corrupt_policy::raise;
   std::string journal;
@@ -64,6 +68,19 @@ struct epoch_arguments {
   bool plan = false;
   bool json = false;
 };
+
+// auto is the first GPU, and the host where there is none.
+device device_of(const std::string& text) {
+  if (text == "host") return host;
+  if (text == "auto") return cuda(0);
+  int index = -1;
+  const std::string_view number = std::string_view(text).substr(std::min<std::size_t>(text.size(), 5));
+  const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), index);
+  if (!text.starts_with("cuda:") || failure != std::errc{} || end != number.data() + number.size() || index < 0) {
+    throw error(errc::usage, io::str_cat("--device '", text, "': give auto, host or cuda:N, as cuda:0"));
+  }
+  return cuda(index);
+}
 
 loader_options options_of(const epoch_arguments& arguments) {
   return {.batch_size = arguments.order.batch_size,
@@ -80,6 +97,7 @@ loader_options options_of(const epoch_arguments& arguments) {
           .journal = arguments.journal,
           .digests = arguments.digests,
           .names = false,
+          .device = device_of(arguments.device),
           .transfer = nullptr};
 }
 
@@ -89,6 +107,9 @@ void check(const epoch_arguments& arguments) {
   }
   if (arguments.rows && !arguments.digests) {
     throw error(errc::usage, "--rows writes digests, and --digest off makes none; leave one of them out");
+  }
+  if (device_of(arguments.device) != host && !(arguments.npy.empty() && arguments.batches.empty())) {
+    throw error(errc::usage, "--npy and --batches look at batches on the host; leave out --device, or them");
   }
 }
 
@@ -195,6 +216,7 @@ asio::awaitable<void> take_all(loader& train, std::uint32_t epochs, batch_output
       if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
       if (report.run_digest) report.run_digest = stages::chain_digest(*report.run_digest, *delivered->content_digest());
       outputs.take(*delivered);
+      delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.
     }
   }
 }
@@ -366,6 +388,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_choice(app, "--direct", arguments.reader.direct,
              {{"auto", choice::automatic}, {"on", choice::on}, {"off", choice::off}},
              "O_DIRECT; auto: unless an epoch fits in half of the memory available");
+  add_text(app, "--device", arguments.device, "WHERE", "auto, host or cuda:N: where batches go (host)");
 
   app.option_defaults()->group("Corrupt samples");
   add_choice(

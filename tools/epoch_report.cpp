@@ -125,6 +125,9 @@ json epoch_report::as_json() const {
   for (const auto& [rung_name, taken] : rungs_of(stats.reader)) reader[rung_name] = taken->use;
   reader["why"] = reasons(stats.reader);
   object["reader"] = std::move(reader);
+  const device_report& device = stats.device;
+  object["device"] = {{"use", device.use.use},           {"why", device.use.why},     {"pinned", device.pinned.use},
+                      {"why_pinned", device.pinned.why}, {"batches", device.batches}, {"bytes", device.bytes}};
   json stages;
   for (const auto& [stage_name, numbers] : stages_of(stats)) {
     stages[stage_name] = {
@@ -164,6 +167,9 @@ std::string epoch_report::as_text(const terminal& screen) const {
       io::str_cat(bytes_text(rss_bytes_max), " resident at most; the loader has ",
                   bytes_text(stats.arena_bytes + stats.scratch_bytes_peak), " of ", bytes_text(host_bytes_max)));
   row(text, screen, "reader", reader_text(screen, stats.reader));
+  if (stats.device.use.why != "asked for") {
+    row(text, screen, "device", io::str_cat(stats.device.use.use, ": ", one_line(stats.device.use.why)));
+  }
   if (stats.quarantined > 0) {
     const std::string_view fate = !failure.empty()                         ? ""
                                   : stats.substituted == stats.quarantined ? ", substituted"

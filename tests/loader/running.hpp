@@ -56,7 +56,9 @@ inline loader_options small_options() {
   // Another one for each test, and another way of running late or early.
   static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED", 1)};
   const std::uint64_t seed = devices++;
-  const auto any = [seed](std::uint64_t of) { return static_cast<execution>(seeded_random(seed + 1000 * of).below(3)); };
+  const auto any = [seed](std::uint64_t of) {
+    return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
+  };
   options.device_calls =
       std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(1), .consumer = any(2)});
 #endif

@@ -21,6 +21,7 @@ namespace leat::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -70,6 +71,9 @@ TEST(epoch, gives_one_json_object_with_all_that_was_promised) {
   }
   EXPECT_THAT(object.at("digest").get<std::string>(), MatchesRegex("[0-9a-f]{32}"));
   EXPECT_THAT(object.at("bottleneck").get<std::string>(), MatchesRegex("read|decode|transfer|consumer"));
+  const json device = object.at("device");
+  EXPECT_EQ(device.at("use"), "host");
+  EXPECT_EQ(device.at("why"), "asked for");
   const json reader = object.at("reader");
   for (const char* name : {"backend", "registered_buffers", "direct", "huge_pages", "why"}) {
     ASSERT_TRUE(reader.contains(name)) << name;
@@ -474,6 +478,31 @@ TEST(epoch, one_sample_and_a_batch_larger_than_the_source_are_fine) {
   EXPECT_EQ(process.exit_code, 0) << process.err;
   EXPECT_EQ(process.json().value("samples", 0), 1);
   EXPECT_EQ(process.json().value("batches", 0), 1);
+}
+
+TEST(epoch, on_a_device_that_is_not_there_stays_on_the_host_and_says_why) {
+  const photo_folder photos;
+  const std::string expected = digest_of(photos);
+  for (const char* where : {"auto", "cuda:0"}) {
+    const json object = run_json(photos, {"--device", where});
+    const json device = object.at("device");
+    if (device.at("use") != "host") GTEST_SKIP() << "there is a GPU here: " << device;
+    EXPECT_THAT(device.at("why").get<std::string>(), AnyOf(HasSubstr("no GPU to be had"), HasSubstr("no CUDA")))
+        << where;
+    EXPECT_EQ(object.at("digest"), expected) << where;
+  }
+}
+
+TEST(epoch, device_is_auto_host_or_a_gpus_number) {
+  const photo_folder photos;
+  for (const char* where : {"cuda", "cuda:", "cuda:x", "cuda:-1", "gpu", "cuda:0x"}) {
+    const ended process = run(epoch(photos, {"--device", where}));
+    EXPECT_EQ(process.exit_code, 2) << where;
+    EXPECT_THAT(process.err, HasSubstr("give auto, host or cuda:N")) << where;
+  }
+  const ended both = run(epoch(photos, {"--device", "auto", "--npy", "/tmp"}));
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--npy and --batches look at batches on the host"));
 }
 
 }  // namespace
