@@ -21,6 +21,12 @@ class device_transfer::landed_batch final : public landing {
   landed_batch(std::shared_ptr<device_transfer> owner, std::uint32_t index, std::byte* data)
       : owner_(std::move(owner)), index_(index), data_(data) {}
   ~landed_batch() override {
+    if (owner_->forked_.in_child()) {
+      // Neither thread nor driver nor, perhaps, the mutex is there: all of it goes with the process. What would be the
+      // last to let go of the transfer, which ends it, never does.
+      static_cast<void>(new std::shared_ptr<device_transfer>(std::move(owner_)));
+      return;
+    }
     if (copy_ != nullptr) static_cast<void>(owner_->release(index_, *copy_, consumers_));
   }
 
@@ -31,25 +37,40 @@ class device_transfer::landed_batch final : public landing {
   [[nodiscard]] std::byte* data() const noexcept override { return data_; }
 
   void wait_on(stream consumer) override {
+    check_process();
     owner_->wait_on(*copy_, consumer);
     add(consumer);
   }
 
   void release_on(stream consumer) override {
+    check_process();
     add(consumer);
     data_ = nullptr;
     const std::exception_ptr failure = owner_->release(index_, *std::exchange(copy_, nullptr), consumers_);
     if (failure != nullptr) std::rethrow_exception(failure);
   }
 
-  void ready(completion<void(std::exception_ptr)> done) override { owner_->ready(*copy_, std::move(done)); }
+  void ready(completion<void(std::exception_ptr)> done) override {
+    try {
+      check_process();
+    } catch (const error&) {
+      return done.complete(std::current_exception());
+    }
+    owner_->ready(*copy_, std::move(done));
+  }
 
  private:
+  void check_process() const {
+    if (!owner_->forked_.in_child()) return;
+    throw error(errc::usage,
+                "this batch was made before fork(): its device stayed with the parent; make a loader after fork()");
+  }
+
   void add(stream consumer) {
     if (std::find(consumers_.begin(), consumers_.end(), consumer) == consumers_.end()) consumers_.push_back(consumer);
   }
 
-  const std::shared_ptr<device_transfer> owner_;  // the batch may outlive the loader
+  std::shared_ptr<device_transfer> owner_;  // the batch may outlive the loader
   const std::uint32_t index_;
   std::byte* data_;
   flight* copy_ = nullptr;

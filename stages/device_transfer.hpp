@@ -10,6 +10,7 @@
 //              back to the pool at that moment, since the next copy into it waits on the device
 #pragma once
 
+#include "async/fork_guard.hpp"
 #include "async/mutex.hpp"
 #include "stages/device.hpp"
 #include "stages/transfer.hpp"
@@ -51,6 +52,8 @@ struct device_transfer_options {
 ///              report() tells
 ///   threads    CUDA's queues are filled on the I/O thread, and asked there whether a copy has passed. A thread that waits
 ///              for copies is started when one is first needed: somebody starves for host memory, or awaits ready()
+///   fork()     in the child nothing of this is there: batches from before can be destroyed, and whatever else they are
+///              asked for is a usage error
 ///   errors     the first failing call, in words, is every later batch's failure
 class device_transfer final : public transfer, public std::enable_shared_from_this<device_transfer> {
  public:
@@ -121,6 +124,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   [[nodiscard]] std::exception_ptr fail(device_status status, std::string_view call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const async::fork_guard forked_;
   const std::shared_ptr<device_calls> calls_;
   const device_transfer_options options_;
 
