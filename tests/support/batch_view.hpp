@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,33 @@ class batch_view {
       rows.push_back(stages::row_digest(ids_[row], parts));
     }
     return stages::batch_digest(epoch_, index_, rows);
+  }
+
+  /// All that it looks at, from the first tensor to the end of the last: one range of the batch's block.
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    const std::byte* begin = nullptr;
+    const std::byte* end = nullptr;
+    const auto add = [&](const std::byte* first, std::size_t size) {
+      if (begin == nullptr || first < begin) begin = first;
+      if (end == nullptr || first + size > end) end = first + size;
+    };
+    for (const output& each : outputs_) {
+      add(static_cast<const std::byte*>(each.values.data), each.values.bytes());
+      if (each.offsets != nullptr) add(each.offsets, (std::size_t{rows_} + 1) * sizeof(std::int64_t));
+    }
+    return {begin, end};
+  }
+
+  /// The same view of a copy of bytes() that begins at `copy`.
+  [[nodiscard]] batch_view in(const std::byte* copy) const {
+    batch_view moved = *this;
+    const std::byte* const from = bytes().data();
+    for (output& each : moved.outputs_) {
+      each.values.data = const_cast<std::byte*>(copy + (static_cast<const std::byte*>(each.values.data) - from));
+      each.values.where = host;
+      if (each.offsets != nullptr) each.offsets = copy + (each.offsets - from);
+    }
+    return moved;
   }
 
  private:

@@ -1,0 +1,255 @@
+// What the simulated device promises, on a real one. Needs a GPU; skips where there is none and says why.
+#include "stages/device_transfer.hpp"
+#include "stages/finish_pictures.hpp"
+#include "stages/open_device.hpp"
+#include "stages/pixels/store.hpp"
+#include "tests/device/watched_calls.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/batch_view.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+
+#include <boost/asio/use_future.hpp>
+#include <gtest/gtest.h>
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::batch_view;
+using testing::fake_dataset;
+using testing::watchdog;
+
+#define EXPECT_CUDA(call) EXPECT_STREQ(cudaGetErrorName(call), "cudaSuccess")
+
+constexpr std::size_t sample_count = 45;
+
+const std::vector<testing::fake_sample>& samples() {
+  static const std::vector<testing::fake_sample> made = testing::make_samples(1, sample_count);
+  return made;
+}
+
+/// A trainer's stream, whose step copies the batch back, so that its digest can be taken.
+class consumer_stream {
+ public:
+  /// `late`: each step begins after a while, as if a long kernel ran before it.
+  explicit consumer_stream(bool late, bool default_stream = false) : late_(late), owned_(!default_stream) {
+    if (owned_) EXPECT_CUDA(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking));
+    // Before the loop: taking pinned memory waits for the device, and would hide what this is to show.
+    EXPECT_CUDA(cudaMallocHost(&copies_, steps_max * step_bytes_max));
+  }
+  consumer_stream(const consumer_stream&) = delete;
+  consumer_stream& operator=(const consumer_stream&) = delete;
+  ~consumer_stream() {
+    EXPECT_CUDA(cudaStreamSynchronize(handle_));
+    EXPECT_CUDA(cudaFreeHost(copies_));
+    if (owned_) EXPECT_CUDA(cudaStreamDestroy(handle_));
+  }
+
+  [[nodiscard]] stream get() const noexcept { return handle_; }
+
+  void read(const batch& from) {
+    if (late_) {
+      EXPECT_CUDA(cudaLaunchHostFunc(
+          handle_, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }, nullptr));
+    }
+    step added{.view = batch_view(from), .copy = nullptr};
+    const auto bytes = added.view.bytes();
+    ASSERT_LE(bytes.size(), step_bytes_max);
+    ASSERT_LT(steps_.size(), steps_max);
+    added.copy = static_cast<std::byte*>(copies_) + steps_.size() * step_bytes_max;
+    EXPECT_CUDA(cudaMemcpyAsync(added.copy, bytes.data(), bytes.size(), cudaMemcpyDeviceToHost, handle_));
+    steps_.push_back(std::move(added));
+  }
+
+  [[nodiscard]] std::vector<std::string> seen() const {
+    EXPECT_CUDA(cudaStreamSynchronize(handle_));
+    std::vector<std::string> all;
+    for (const step& each : steps_) all.push_back(each.view.in(each.copy).content().hex());
+    return all;
+  }
+
+ private:
+  struct step {
+    batch_view view;
+    std::byte* copy;
+  };
+  static constexpr std::size_t steps_max = 16;
+  static constexpr std::size_t step_bytes_max = std::size_t{1} << 20;
+  const bool late_;
+  const bool owned_;
+  void* copies_ = nullptr;
+  cudaStream_t handle_ = nullptr;
+  std::deque<step> steps_;
+};
+
+class on_a_gpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    stages::opened_device opened = stages::open_device(cuda(0));
+    if (opened.calls == nullptr) GTEST_SKIP() << opened.why_not;
+    calls = std::move(opened.calls);
+  }
+  std::shared_ptr<stages::device_calls> calls;
+};
+
+using loader_on_a_gpu = on_a_gpu;
+using kernels_on_a_gpu = on_a_gpu;
+
+TEST_F(loader_on_a_gpu, delivers_the_digests_of_the_host) {
+  const auto expected =
+      testing::run_all(fake_dataset(samples()), testing::small_options(), testing::all_fields()).batches;
+  for (const bool late : {false, true}) {
+    for (const bool default_stream : {false, true}) {
+      for (const std::uint32_t blocks : {1U, 3U}) {
+        const watchdog dog("gpu digests");
+        loader_options options = testing::small_options();
+        options.device = cuda(0);
+        options.device_batches = blocks;
+        consumer_stream consumer(late, default_stream);
+        std::vector<std::string> stated;
+        loader train(fake_dataset(samples()), options, testing::all_fields());
+        for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+          while (std::optional<batch> got = train.next_blocking()) {
+            EXPECT_EQ((*got)["jpg"].where, cuda(0));
+            got->wait_on(consumer.get());
+            consumer.read(*got);
+            stated.push_back(got->content_digest()->hex());
+          }
+        }
+        EXPECT_EQ(train.stats().device.use.use, "cuda:0");
+        EXPECT_EQ(train.stats().device.pinned.use, "on") << train.stats().device.pinned.why;
+        EXPECT_EQ(consumer.seen(), stated);
+        ASSERT_EQ(stated.size(), expected.size());
+        for (std::size_t i = 0; i < stated.size(); ++i) EXPECT_EQ(stated[i], expected[i].content);
+      }
+    }
+  }
+}
+
+TEST_F(loader_on_a_gpu, serves_two_streams_ready_and_an_early_release) {
+  const watchdog dog("gpu consumers");
+  loader_options options = testing::small_options();
+  options.device = cuda(0);
+  consumer_stream first(true);
+  consumer_stream second(false);
+  std::vector<std::string> stated;
+  {
+    loader train(fake_dataset(samples()), options, testing::all_fields());
+    while (std::optional<batch> got = train.next_blocking()) {
+      got->ready(boost::asio::use_future).get();
+      got->wait_on(first.get());
+      got->wait_on(second.get());
+      first.read(*got);
+      second.read(*got);
+      stated.push_back(got->content_digest()->hex());
+      got->release_on(first.get());
+    }
+  }
+  EXPECT_EQ(first.seen(), stated);
+  EXPECT_EQ(second.seen(), stated);
+}
+
+TEST_F(loader_on_a_gpu, may_be_left_while_copies_fly_and_batches_are_out) {
+  for (int taken = 0; taken < 4; ++taken) {
+    const watchdog dog("gpu left");
+    loader_options options = testing::small_options();
+    options.device = cuda(0);
+    consumer_stream consumer(true);
+    std::optional<batch> kept;
+    {
+      loader train(fake_dataset(samples()), options, testing::all_fields());
+      for (int i = 0; i < taken; ++i) kept = train.next_blocking();
+    }
+    if (!kept) continue;
+    kept->wait_on(consumer.get());
+    consumer.read(*kept);
+    EXPECT_EQ(consumer.seen().front(), kept->content_digest()->hex());
+  }
+}
+
+// No call of the loop waits for the device, takes memory there or makes anything.
+TEST_F(loader_on_a_gpu, makes_only_the_calls_of_the_loop_in_the_loop) {
+  const watchdog dog("gpu calls");
+  const auto watched = std::make_shared<testing::watched_calls>(calls);
+  loader_options options = testing::small_options();
+  options.device_calls = watched;
+  consumer_stream consumer(false);
+  loader train(fake_dataset(samples()), options, testing::all_fields());
+  std::optional<batch> got = train.next_blocking();
+  ASSERT_TRUE(got);
+  const std::map<std::string, std::size_t> before = watched->counts();
+  while (got) {
+    got->wait_on(consumer.get());
+    consumer.read(*got);
+    got = train.next_blocking();
+  }
+  std::map<std::string, std::size_t> after = watched->counts();
+  for (const char* call : {"take_memory", "free_memory", "make_event", "make_stream", "finish"}) {
+    EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
+  }
+}
+
+TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (const auto& [height, width] :
+           {std::pair<std::uint32_t, std::uint32_t>{1, 1}, {3, 5}, {5, 4}, {4, 8}, {33, 40}, {224, 224}}) {
+        for (const bool flipped : {false, true}) {
+          constexpr std::uint32_t rows = 5;
+          const std::size_t pixels = std::size_t{rows} * height * width * 3;
+          std::vector<std::byte> from(pixels);
+          testing::fill_seeded(height + width, 0, from);
+          std::vector<std::uint8_t> flips = {0, 1, 0, 255, 1};
+          const pixels::store how = pixels::store::from(type, order, imagenet);
+          std::vector<std::byte> expected(pixels * size_bytes(type));
+          stages::picture_batch pictures{.from = reinterpret_cast<const std::uint8_t*>(from.data()),
+                                         .to = expected.data(),
+                                         .flips = flipped ? flips.data() : nullptr,
+                                         .rows = rows,
+                                         .height = height,
+                                         .width = width,
+                                         .type = type,
+                                         .order = order,
+                                         .scale = {how.scale[0], how.scale[1], how.scale[2]},
+                                         .bias = {how.bias[0], how.bias[1], how.bias[2]}};
+          stages::finish_pictures(pictures);
+
+          void* memory[3] = {};
+          const std::size_t sizes[3] = {from.size(), expected.size(), flips.size()};
+          for (std::size_t i = 0; i < 3; ++i) EXPECT_CUDA(cudaMalloc(&memory[i], sizes[i]));
+          EXPECT_CUDA(cudaMemcpy(memory[0], from.data(), from.size(), cudaMemcpyHostToDevice));
+          EXPECT_CUDA(cudaMemcpy(memory[2], flips.data(), flips.size(), cudaMemcpyHostToDevice));
+          EXPECT_CUDA(cudaMemset(memory[1], 0xA5, expected.size()));
+          pictures.from = static_cast<const std::uint8_t*>(memory[0]);
+          pictures.to = memory[1];
+          pictures.flips = flipped ? static_cast<const std::uint8_t*>(memory[2]) : nullptr;
+          EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, {})));
+          std::vector<std::byte> got(expected.size());
+          EXPECT_CUDA(cudaMemcpy(got.data(), memory[1], got.size(), cudaMemcpyDeviceToHost));
+          EXPECT_TRUE(got == expected) << name(type) << (order == layout::nchw ? " nchw " : " nhwc ") << height << " x "
+                                       << width << (flipped ? " flipped" : "");
+          for (void* each : memory) EXPECT_CUDA(cudaFree(each));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
