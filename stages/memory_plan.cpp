@@ -1,6 +1,7 @@
 #include "stages/memory_plan.hpp"
 
 #include "io/text.hpp"
+#include "stages/pixels/scratch.hpp"
 
 #include <leat/error.hpp>
 
@@ -34,26 +35,36 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / p
 memory_plan divide_memory(const memory_needs& needs) {
   // Each pool ends on a page, and each must hold its largest lease: with that the oldest unfinished batch can always
   // go on, whatever else is in flight, because everything else that is out comes home without it.
-  const std::size_t scratch_least = needs.scratch_bytes_per_thread * needs.decode_threads;
   const std::size_t read_least = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
   const std::size_t batch_least = whole_pages(needs.batch_bytes);
-  const std::size_t least = scratch_least + read_least + batch_least;
+  // Decoders: what usual samples take on every thread; or the largest sample that is let in on one, and hardly anything
+  // on the others.
+  const std::size_t usual_scratch = needs.scratch_bytes_per_thread * needs.decode_threads;
+  const std::size_t little_scratch = usual_scratch / 16;
+  const std::size_t largest_scratch =
+      usual_scratch == 0 ? 0 : pixels::scratch_budget::sample_bytes_max(needs.host_bytes_max) + little_scratch;
+  const std::size_t scratch_least = std::max(usual_scratch, largest_scratch);
+  // Of host_bytes_max, a quarter is the largest sample's: what the rest must hold is three quarters of it, rounded up.
+  const std::size_t least_beside = little_scratch + read_least + batch_least;
+  const std::size_t least =
+      std::max(usual_scratch + read_least + batch_least,
+               usual_scratch == 0 ? 0 : (least_beside - 1) / 3 * 4 + (least_beside - 1) % 3 * 4 / 3 + 1);
   if (least > needs.host_bytes_max) {
     throw error(errc::limit,
                 io::str_cat("host_bytes_max (--host-bytes-max) of ", io::bytes_text(needs.host_bytes_max),
                             " is too small: one batch takes ", io::bytes_text(batch_least), ", the largest read ",
                             io::bytes_text(read_least), ", the decoders of ", needs.decode_threads, " threads ",
-                            io::bytes_text(scratch_least), "; give at least ", io::bytes_text(least, io::rounding::up),
+                            io::bytes_text(usual_scratch), "; give at least ", io::bytes_text(least, io::rounding::up),
                             " (", least, " bytes), or a smaller batch"));
   }
-  std::size_t left = needs.host_bytes_max - least;
+  std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least;
 
   memory_plan plan;
   // Read buffers: one per read in flight, two per decode thread (in work and next in line), one being planned.
   const std::size_t reads_wanted = needs.queue_depth + 2 * std::size_t{needs.decode_threads} + 1;
   const std::size_t read_wanted = whole_pages(std::max(needs.read_bytes_max, reads_wanted * needs.read_bytes_mean));
   // Decoders: twice what a usual sample takes, so that a large picture need not wait for all the others.
-  const std::size_t scratch_wanted = 2 * scratch_least;
+  const std::size_t scratch_wanted = std::max(2 * usual_scratch, scratch_least);
 
   // Batches first, up to one with the consumer, one being filled and one ready; then reads and scratch; then more
   // batches.
@@ -90,7 +101,7 @@ memory_plan divide_memory(const memory_needs& needs) {
                    io::bytes_text(needs.read_bytes_mean), " each, the largest ", io::bytes_text(needs.read_bytes_max))},
       {"decode scratch", plan.scratch_bytes,
        io::str_cat(needs.decode_threads, " threads x ", io::bytes_text(needs.scratch_bytes_per_thread),
-                   ", the rest for large pictures")}};
+                   " usually, a quarter of all that is allowed for one large picture")}};
   shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes;
   shown.host_bytes_max = needs.host_bytes_max;
   shown.batches = plan.batches;

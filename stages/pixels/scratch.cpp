@@ -82,15 +82,20 @@ void scratch_budget::leave(scratch_arena& arena) {
 }
 
 bool scratch_budget::can_ever_grow_to(std::size_t bytes) const {
+  if (host_bytes_max_ != 0 && bytes > sample_bytes_max(host_bytes_max_)) return false;
   return bytes + (arenas_.size() - 1) * scratch_arena::base_bytes <= bytes_max_;
 }
 
 stages::failure scratch_budget::refusal(std::size_t bytes) const {
   const std::size_t others = (arenas_.size() - 1) * scratch_arena::base_bytes;
-  std::string reason = "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " +
-                       mebibytes(bytes_max_ - others);
+  std::size_t can_give = bytes_max_ - others;
+  if (host_bytes_max_ != 0) can_give = std::min(can_give, sample_bytes_max(host_bytes_max_));
+  std::string reason =
+      "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " + mebibytes(can_give);
   if (host_bytes_max_ != 0) {
-    reason += "; host_bytes_max of " + mebibytes(host_bytes_max_ + bytes + others - bytes_max_) + " would do";
+    // A quarter of it is for the sample; the rest holds what it holds now.
+    reason += "; host_bytes_max (--host-bytes-max) of " +
+              mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
   }
   return stages::unsupported(std::move(reason));
 }

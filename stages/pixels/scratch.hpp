@@ -32,8 +32,15 @@ class scratch_arena;
 /// Bytes of scratch for all decode threads together, part of the loader's budget.
 class scratch_budget {
  public:
+  /// What one sample of a loader may take: a function of the budget alone, so that neither the number of threads nor
+  /// anything else decides which pictures are too large.
+  [[nodiscard]] static constexpr std::size_t sample_bytes_max(std::size_t host_bytes_max) noexcept {
+    return host_bytes_max / 4;
+  }
+
   /// bytes_max        for all arenas; nothing is taken yet
-  /// host_bytes_max   the loader's own budget, so that a refusal can say which one would do; 0 where there is none
+  /// host_bytes_max   the loader's own budget, of which a sample gets sample_bytes_max() and a refusal says which one would
+  ///                  do; 0 where there is none, and a sample gets what bytes_max has
   explicit scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max = 0);
   ~scratch_budget();
   scratch_budget(const scratch_budget&) = delete;

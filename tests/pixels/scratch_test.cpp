@@ -46,6 +46,26 @@ TEST(scratch, counts_every_byte_it_grants) {
   EXPECT_EQ(budget.peak(), 3 * step);
 }
 
+// What is too large must not depend on how many threads there are: it decides what a batch holds.
+TEST(scratch, lets_in_the_same_samples_with_any_number_of_arenas) {
+  constexpr std::size_t host_bytes_max = std::size_t{64} << 20;
+  constexpr std::size_t largest = scratch_budget::sample_bytes_max(host_bytes_max);
+  for (const std::size_t threads : {1U, 2U, 8U}) {
+    scratch_budget budget(largest + threads * step, host_bytes_max);
+    std::vector<std::unique_ptr<scratch_arena>> arenas;
+    for (std::size_t i = 0; i < threads; ++i) arenas.push_back(std::make_unique<scratch_arena>(budget));
+    scratch_arena& one = *arenas.front();
+    one.begin();
+    EXPECT_TRUE(one.reserve(largest)) << threads;
+    one.end();
+    one.begin();
+    const auto refused = one.reserve(largest + 1);
+    EXPECT_EQ(refused.kind(), outcome_kind::unsupported) << threads;
+    EXPECT_THAT(refused.reason(), HasSubstr("(--host-bytes-max) of 65 MiB would do")) << threads;
+    one.end();
+  }
+}
+
 TEST(scratch, refuses_what_never_fits_and_says_what_would) {
   scratch_budget budget(16 * step, std::size_t{100} << 20);
   scratch_arena one(budget);
@@ -58,7 +78,7 @@ TEST(scratch, refuses_what_never_fits_and_says_what_would) {
   EXPECT_EQ(refused.kind(), outcome_kind::unsupported);
   EXPECT_THAT(refused.reason(), HasSubstr("needs 21 MiB of scratch memory and the budget can give 1 MiB"));
   // 100 MiB, less 1 MiB that is scratch now, and 20 MiB + 1 step + the other's base.
-  EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max of 120 MiB would do"));
+  EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max (--host-bytes-max) of 120 MiB would do"));
   one.end();
   EXPECT_THROW(
       {

@@ -1,5 +1,6 @@
 #include "stages/memory_plan.hpp"
 
+#include "stages/pixels/scratch.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/error.hpp>
@@ -71,6 +72,22 @@ TEST(memory_plan, gives_the_usual_loader_a_batch_with_the_consumer_and_some_ahea
   const memory_plan plan = divide_memory(usual());
   EXPECT_GE(plan.batches, 4U);
   EXPECT_GE(plan.read_bytes, 64 * usual().read_bytes_mean);
+}
+
+TEST(memory_plan, has_room_for_the_same_large_sample_whatever_the_threads_and_the_queue) {
+  for (const std::uint32_t threads : {1U, 2U, 8U, 64U}) {
+    for (const std::uint32_t depth : {1U, 128U}) {
+      for (const std::size_t budget : {320 * mib, 512 * mib, 4096 * mib}) {
+        memory_needs needs = usual();
+        needs.host_bytes_max = budget;
+        needs.decode_threads = threads;
+        needs.queue_depth = depth;
+        // The largest sample's, and what each other thread's decoder never gives away.
+        EXPECT_GE(divide_memory(needs).scratch_bytes,
+                  pixels::scratch_budget::sample_bytes_max(budget) + threads * pixels::scratch_arena::base_bytes);
+      }
+    }
+  }
 }
 
 TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
