@@ -43,7 +43,9 @@ std::string hint_for(int code) {
   }
   if (code == ENOSYS) return "this kernel or sandbox has no io_uring; Linux 5.11 has what is needed";
   if (code == EMFILE) return "this process has no file descriptor left; try `ulimit -n 65536`";
-  if (code == ENOMEM) return "out of memory, or RLIMIT_MEMLOCK on kernels before 5.12; try `ulimit -l unlimited`";
+  if (code == ENOMEM)
+    return "the user's rings together take more memory than RLIMIT_MEMLOCK allows; try `ulimit -l unlimited`";
+  if (code == ECANCELED) return "the kernel could not start a thread of its own for it; try `ulimit -u unlimited`";
   return {};
 }
 
@@ -65,7 +67,8 @@ class descriptor {
 }  // namespace
 
 bool uring_refusal::means_absent() const noexcept {
-  return code == EPERM || code == ENOSYS || code == EINVAL || code == EACCES || code == EOPNOTSUPP;
+  return code == EPERM || code == ENOSYS || code == EINVAL || code == EACCES || code == EOPNOTSUPP || code == ENOMEM ||
+         code == ECANCELED;
 }
 
 uring::uring(unsigned entries, unsigned files, unsigned buffers) {

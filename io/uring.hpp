@@ -16,8 +16,8 @@ struct uring_refusal {
   std::string call;  ///< what the kernel refused
   std::string hint;  ///< and what may stand behind it
 
-  /// Whether reading by threads instead is what a user would want: io_uring is forbidden, missing or too old here. What
-  /// is left (EMFILE, ENOMEM) is an error, for the threads would run into it too.
+  /// Whether reading by threads instead is what a user would want: io_uring is forbidden, missing or too old here, or has
+  /// no memory or threads left for this user. What is left (EMFILE) is an error, for the threads would run into it too.
   [[nodiscard]] bool means_absent() const noexcept;
 };
 
