@@ -208,7 +208,6 @@ asio::awaitable<void> reader_stage::take_memory(work& batch, sample_slot& slot, 
       done.stage->finished(done);
     };
     operations.push_back(&read);
-    bytes_.fetch_add(read_bytes, std::memory_order_relaxed);
   }
   io::lease& holder = slot.reads.empty() ? slot.fetched.front().charge : batch.reads[slot.reads.front()].memory;
   holder = std::move(*memory);
@@ -245,6 +244,7 @@ void reader_stage::finished(read_slot& read) noexcept {
   flight_ns_.fetch_add(async::now_ns() - read.started_ns, std::memory_order_relaxed);
   work& batch = *read.owner;
   if (read.failure == 0) {
+    bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
     for (const read_part& part : read.parts) {
       batch.encoded[part.row * programs_.size() + part.program] =
           read.data.subspan(part.offset - read.offset, part.bytes);

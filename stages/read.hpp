@@ -28,7 +28,7 @@ class reader_stage {
  public:
   struct counters {
     std::uint64_t reads = 0;
-    std::uint64_t bytes = 0;  ///< asked of the sources, alignment included
+    std::uint64_t bytes = 0;  ///< that the sources gave, without what alignment adds
     std::uint64_t in_flight = 0;
     std::uint64_t flight_ns = 0;  ///< from request to bytes, summed over the reads
   };

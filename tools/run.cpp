@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   hold_standard_streams();
   // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow (`ulimit -f`)
   std::optional<interruption> stop;
   try {
     stop.emplace();

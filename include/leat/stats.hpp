@@ -58,7 +58,7 @@ struct loader_stats {
   std::uint64_t batches = 0;
   std::uint32_t epochs_finished = 0;
 
-  std::uint64_t bytes_read = 0;  ///< from the source, alignment included
+  std::uint64_t bytes_read = 0;  ///< from the source, without what O_DIRECT's alignment adds
   std::uint64_t bytes_delivered = 0;
   std::uint64_t arena_bytes = 0;  ///< mapped in so far
   std::uint64_t scratch_bytes_peak = 0;
