@@ -22,6 +22,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -336,11 +338,25 @@ int show(const show_arguments& arguments, interruption& stop) {
     return stop.exit_code();
   }
 
+  std::vector<std::byte> grid;
+  std::string page;
+  {
+    // Encoding may take a second in which nobody looks at `stop`. Nothing of ours is open or on the disk yet: leave at once.
+    const std::stop_callback leaving(stop.token(), [&] {
+      leave();
+      std::_Exit(stop.exit_code());
+    });
+    if (png) {
+      grid = sheet_png(shown);
+    } else {
+      page = sheet_html(shown);
+    }
+  }
   output_file file(arguments.out);
   if (png) {
-    file.write(sheet_png(shown));
+    file.write(grid);
   } else {
-    file.write(sheet_html(shown));
+    file.write(page);
   }
   file.close();
   print(io::str_cat(arguments.out, ": ", shown.facts.front(), "\n"));
