@@ -236,10 +236,13 @@ TEST(next, is_cancelled_through_every_token) {
     return false;
   };
 
+  // A signal is emitted on the handler's executor, so a future that can be cancelled has one.
   asio::cancellation_signal future_signal;
   std::future<std::optional<batch>> future =
-      train.next(asio::bind_cancellation_slot(future_signal.slot(), asio::use_future));
+      train.next(asio::bind_cancellation_slot(future_signal.slot(), asio::bind_executor(context, asio::use_future)));
   future_signal.emit(asio::cancellation_type::total);
+  context.run();
+  context.restart();
   EXPECT_TRUE(aborted([&] { static_cast<void>(future.get()); }));
 
   asio::cancellation_signal deferred_signal;
