@@ -410,30 +410,29 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
 }
 
 void loader::machine::hand_over(work& batch) {
+  if (options_.on_corrupt == corrupt_policy::raise) {
+    const auto end = batch.samples.begin() + batch.rows;
+    const auto first =
+        std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined; });
+    if (first != end) {
+      std::string place = first->planned_source;
+      // Of a file that is one sample the offset is 0, and says nothing.
+      if (first->planned_offset.value_or(0) != 0) io::str_append(place, " at offset ", *first->planned_offset);
+      if (!place.empty()) place = io::str_cat(" (", place, ")");
+      return fail(batch, io::str_cat("corrupt sample ", first->planned_name, place, ": ", first->planned_reason,
+                                     "; on_corrupt (--on-corrupt) = skip or substitute goes on without it"));
+    }
+  }
+
   delivery_item& item = batch.outgoing;
   item = {};
-  const std::string_view action = options_.on_corrupt == corrupt_policy::raise  ? "raised"
-                                  : options_.on_corrupt == corrupt_policy::skip ? "skipped"
-                                                                                : "substituted";
-  const sample_slot* first_corrupt = nullptr;
+  const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
     if (!slot.quarantined) continue;
-    if (first_corrupt == nullptr) first_corrupt = &slot;
     ++item.quarantined;
     if (slot.sample != slot.planned) ++item.substituted;
     item.journal.push_back(describe(batch, slot, action));
-  }
-  if (first_corrupt != nullptr && options_.on_corrupt == corrupt_policy::raise) {
-    std::string place = first_corrupt->planned_source;
-    // Of a file that is one sample the offset is 0, and says nothing.
-    if (first_corrupt->planned_offset.value_or(0) != 0) {
-      io::str_append(place, " at offset ", *first_corrupt->planned_offset);
-    }
-    if (!place.empty()) place = io::str_cat(" (", place, ")");
-    fail(batch, io::str_cat("corrupt sample ", first_corrupt->planned_name, place, ": ", first_corrupt->planned_reason,
-                            "; on_corrupt (--on-corrupt) = skip or substitute goes on without it"));
-    return;
   }
 
   const std::uint64_t begin_ns = async::now_ns();
