@@ -25,6 +25,8 @@ std::string loader_plan::to_string() const {
 namespace stages {
 namespace {
 
+using pixels::scratch_budget;
+
 // Pages are handed out by the huge page where there are any.
 constexpr std::size_t page_bytes = std::size_t{2} << 20;
 
@@ -41,21 +43,19 @@ memory_plan divide_memory(const memory_needs& needs) {
   // on the others.
   const std::size_t usual_scratch = needs.scratch_bytes_per_thread * needs.decode_threads;
   const std::size_t little_scratch = usual_scratch / 16;
-  const std::size_t largest_scratch =
-      usual_scratch == 0 ? 0 : pixels::scratch_budget::sample_bytes_max(needs.host_bytes_max) + little_scratch;
-  const std::size_t scratch_least = std::max(usual_scratch, largest_scratch);
-  // Of host_bytes_max, a quarter is the largest sample's: what the rest must hold is three quarters of it, rounded up.
-  const std::size_t least_beside = little_scratch + read_least + batch_least;
+  const bool decodes = usual_scratch != 0;
+  const std::size_t scratch_least =
+      decodes ? std::max(usual_scratch, scratch_budget::sample_bytes_max(needs.host_bytes_max) + little_scratch) : 0;
   const std::size_t least =
       std::max(usual_scratch + read_least + batch_least,
-               usual_scratch == 0 ? 0 : (least_beside - 1) / 3 * 4 + (least_beside - 1) % 3 * 4 / 3 + 1);
+               decodes ? scratch_budget::host_bytes_least(little_scratch + read_least + batch_least) : 0);
   if (least > needs.host_bytes_max) {
     throw error(errc::limit,
                 io::str_cat("host_bytes_max (--host-bytes-max) of ", io::bytes_text(needs.host_bytes_max),
                             " is too small: one batch takes ", io::bytes_text(batch_least), ", the largest read ",
                             io::bytes_text(read_least), ", the decoders of ", needs.decode_threads, " threads ",
-                            io::bytes_text(usual_scratch), "; give at least ", io::bytes_text(least, io::rounding::up),
-                            " (", least, " bytes), or a smaller batch"));
+                            io::bytes_text(least - read_least - batch_least), "; give at least ",
+                            io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch"));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least;
 

@@ -37,6 +37,10 @@ class scratch_budget {
   [[nodiscard]] static constexpr std::size_t sample_bytes_max(std::size_t host_bytes_max) noexcept {
     return host_bytes_max / 4;
   }
+  /// The least host_bytes_max that has `bytes` left beside that: three quarters of it, rounded up, are as many.
+  [[nodiscard]] static constexpr std::size_t host_bytes_least(std::size_t bytes) noexcept {
+    return bytes == 0 ? 0 : bytes + (bytes - 1) / 3;
+  }
 
   /// bytes_max        for all arenas; nothing is taken yet
   /// host_bytes_max   the loader's own budget, of which a sample gets sample_bytes_max() and a refusal says which one would

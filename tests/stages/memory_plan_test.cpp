@@ -90,6 +90,14 @@ TEST(memory_plan, has_room_for_the_same_large_sample_whatever_the_threads_and_th
   }
 }
 
+TEST(memory_plan, the_least_budget_is_the_least_that_leaves_so_much_beside_the_largest_sample) {
+  for (std::size_t bytes = 0; bytes < 100; ++bytes) {
+    const std::size_t least = pixels::scratch_budget::host_bytes_least(bytes);
+    EXPECT_GE(least - pixels::scratch_budget::sample_bytes_max(least), bytes);
+    if (least != 0) EXPECT_LT(least - 1 - pixels::scratch_budget::sample_bytes_max(least - 1), bytes);
+  }
+}
+
 TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
   memory_needs needs = usual();
   needs.batches_to_come = 2;
