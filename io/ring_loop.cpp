@@ -21,8 +21,9 @@ using async::now_ns;
 namespace {
 
 // How long a turn may wait for more than one completion. What is posted to the loop meanwhile waits as long: a wake-up
-// is one completion too. While the device has all it is meant to have, nothing posted is urgent, and a timer so late that
-// another one comes first (the scheduler's tick) is never programmed: in a virtual machine that saves 20 us a turn.
+// is one completion too. While the device has all it is meant to have, no read can be late for it; a batch that is handed
+// over may be, by what a slow disk takes for a quarter of its reads, and by this at most. A timer so late that another
+// one comes first (the scheduler's tick) is never programmed: in a virtual machine that saves 20 us a turn.
 constexpr std::uint64_t patience_ns = 50'000;
 constexpr std::uint64_t patience_full_ns = 20'000'000;
 
@@ -160,6 +161,7 @@ void ring_loop::sleep(bool awake) {
   finish_all();
 }
 
+// Something waits for room, or hardly anything more would find any.
 bool ring_loop::is_full() const noexcept { return !ready_.empty() || !admits(automatic_bytes / 8); }
 
 void ring_loop::on_completion(std::uint64_t user_data, int result) {
