@@ -3,6 +3,7 @@
 #include "stages/finish_pictures.hpp"
 
 #include "stages/pixels/store.hpp"
+#include "tests/device/pictures.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -54,16 +55,9 @@ struct some_pictures {
     testing::fill_seeded(seed, 0, {from.data, from.bytes});
     testing::seeded_random random(seed);
     for (std::uint8_t& flip : flips) flip = static_cast<std::uint8_t>(random.below(3));  // any but 0 is yes
-    batch = {.from = reinterpret_cast<const std::uint8_t*>(from.data),
-             .to = nullptr,
-             .flips = flips.data(),
-             .rows = rows,
-             .height = height,
-             .width = width,
-             .type = type,
-             .order = order,
-             .scale = {how.scale[0], how.scale[1], how.scale[2]},
-             .bias = {how.bias[0], how.bias[1], how.bias[2]}};
+    batch = testing::pictures_of(how, rows, height, width);
+    batch.from = reinterpret_cast<const std::uint8_t*>(from.data);
+    batch.flips = flips.data();
   }
 
   [[nodiscard]] std::size_t bytes() const { return from.bytes * size_bytes(batch.type); }

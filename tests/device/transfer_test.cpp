@@ -2,6 +2,7 @@
 #include "io/lease_pool.hpp"
 #include "stages/device_transfer.hpp"
 #include "tests/device/watched_calls.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/simulated_device.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -30,6 +31,7 @@ using ::testing::ElementsAre;
 using testing::execution;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::message_of;
 using testing::simulated_device;
 using testing::simulated_device_options;
 using testing::watchdog;
@@ -37,15 +39,6 @@ using testing::watched_calls;
 
 constexpr std::size_t batch_bytes = 8192;
 constexpr std::uint32_t host_batches = 4;
-
-std::string message_of(const std::exception_ptr& failure) {
-  if (failure == nullptr) return "";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& problem) {
-    return problem.what();
-  }
-}
 
 /// A transfer between a pool of host memory and a late device, as the loader would have it.
 class device_transfers : public ::testing::Test {

@@ -3,6 +3,7 @@
 
 #include "stages/digest.hpp"
 #include "tests/support/batch_view.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -138,29 +139,6 @@ inline seen_run run_all(const dataset& samples, const loader_options& options, s
   }
   if (train) run.stats = train->stats();
   return run;
-}
-
-/// The code of what an exception_ptr holds; nullopt where it is no leat::error.
-inline std::optional<errc> code_of(const std::exception_ptr& failure) {
-  if (failure == nullptr) return std::nullopt;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& known) {
-    return known.code();
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
-inline bool is_operation_aborted(const std::exception_ptr& failure) {
-  if (failure == nullptr) return false;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const boost::system::system_error& aborted) {
-    return aborted.code() == boost::asio::error::operation_aborted;
-  } catch (...) {
-    return false;
-  }
 }
 
 /// What `call` throws, which must be a leat::error of this code; its message.

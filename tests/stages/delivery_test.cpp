@@ -1,5 +1,6 @@
 #include "stages/delivery.hpp"
 
+#include "tests/support/failures.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -66,14 +67,6 @@ delivery_item item_of(std::uint64_t index) {
   return item;
 }
 
-errc code_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& known) {
-    return known.code();
-  }
-}
-
 TEST(delivery, hands_out_in_order_what_arrives_in_any) {
   leat::testing::for_each_seed(200, [](std::uint64_t seed) {
     std::mt19937_64 random(seed);
@@ -134,7 +127,7 @@ TEST(delivery, refuses_a_second_call_before_the_first_has_completed) {
   trainer.turn();
   EXPECT_FALSE(first->completed);
   ASSERT_TRUE(second->completed);
-  EXPECT_EQ(code_of(second->failure), errc::usage);
+  EXPECT_EQ(leat::testing::code_of(second->failure), errc::usage);
   line.put(0, item_of(5));
   trainer.turn();
   EXPECT_TRUE(first->got.has_value());
@@ -172,7 +165,7 @@ TEST(delivery, gives_the_same_error_for_ever_after_the_batches_before_it) {
     const auto after = trainer.next();
     trainer.turn();
     ASSERT_TRUE(after->completed && after->failure != nullptr);
-    EXPECT_EQ(code_of(after->failure), errc::corrupt);
+    EXPECT_EQ(leat::testing::code_of(after->failure), errc::corrupt);
   }
 }
 
@@ -187,7 +180,7 @@ TEST(delivery, hands_out_nothing_after_an_error_whatever_still_arrives) {
   const auto second = trainer.next();
   trainer.turn();
   ASSERT_TRUE(second->completed && second->failure != nullptr);
-  EXPECT_EQ(code_of(second->failure), errc::permission);
+  EXPECT_EQ(leat::testing::code_of(second->failure), errc::permission);
 }
 
 TEST(delivery, a_journal_that_cannot_be_written_ends_the_run_and_counts_nothing) {
@@ -210,7 +203,7 @@ TEST(delivery, a_journal_that_cannot_be_written_ends_the_run_and_counts_nothing)
     const auto got = trainer.next();
     trainer.turn();
     ASSERT_TRUE(got->completed && got->failure != nullptr);
-    EXPECT_EQ(code_of(got->failure), errc::io);
+    EXPECT_EQ(leat::testing::code_of(got->failure), errc::io);
   }
   EXPECT_EQ(line.count().planned, 0U);
   EXPECT_EQ(line.count().batches, 0U);
@@ -223,7 +216,7 @@ TEST(delivery, close_completes_the_call_that_waits) {
   line.close(std::make_exception_ptr(error(errc::cancelled, "stopped")));
   trainer.turn();
   ASSERT_TRUE(waiting->completed);
-  EXPECT_EQ(code_of(waiting->failure), errc::cancelled);
+  EXPECT_EQ(leat::testing::code_of(waiting->failure), errc::cancelled);
 }
 
 TEST(delivery, writes_the_journal_when_a_batch_is_handed_out_and_not_before) {
