@@ -54,9 +54,9 @@ struct pack_result {
 /// error before anything is written, unless `overwrite` is set: any name of a list, any number of a pattern.
 ///
 /// Memory: 16 MiB of samples at a time, 8 bytes per sample where shuffled.
-///   throws   error{errc::usage} a pattern that cannot be, a shard that is there already; error{errc::limit} disk full: finished shards stay, the one
-///            begun is removed; error{errc::corrupt} a damaged sample, by name; error{errc::cancelled} on stop; what
-///            reading and writing throw
+///   throws   error{errc::usage} a pattern that cannot be, a shard that is there already; error{errc::limit} disk full:
+///            finished shards stay, the one begun is removed; error{errc::corrupt} a damaged sample, by name;
+///            error{errc::cancelled} on stop; what reading and writing throw
 ///   source   https://github.com/webdataset/webdataset; POSIX.1-2001 ustar and pax
 pack_result pack(const dataset& from, std::string_view out, const pack_options& options);
 

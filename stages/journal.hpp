@@ -16,10 +16,9 @@ struct journal_entry {
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
   std::uint64_t sample = 0;
-  std::string name;    ///< the sample's
-  std::string source;  ///< the file's path
-  std::optional<std::uint64_t>
-      offset;  ///< in that file, of the member that is to blame, or of the sample: a tar's header
+  std::string name;                     ///< the sample's
+  std::string source;                   ///< the file's path
+  std::optional<std::uint64_t> offset;  ///< in that file: the header of the member to blame, or of the sample's first
   std::string reason;
   std::string_view action;                  ///< "raised", "skipped" or "substituted"
   std::optional<std::uint64_t> substitute;  ///< the sample that took the row

@@ -10,6 +10,7 @@
 #include <cmath>
 
 namespace leat::tools {
+
 std::string count_text(std::uint64_t count) {
   std::string text = absl::StrCat(count);
   for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
