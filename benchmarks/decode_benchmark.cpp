@@ -13,6 +13,7 @@
 #include <leat/error.hpp>
 
 #include <benchmark/benchmark.h>
+#include <hwy/targets.h>
 
 #include <unistd.h>
 
@@ -41,6 +42,12 @@ constexpr std::uint64_t seed = 7;
 
 using bytes = std::vector<std::byte>;
 
+// Parts of ours that can be left out; no byte changes.
+struct parts {
+  bool own_huffman = true;
+  bool wide_vectors = true;  // else those of 16 bytes that every processor in use has
+};
+
 // What is measured.
 struct job {
   const char* name;
@@ -49,6 +56,7 @@ struct job {
   layout order;
   bool normalised;
   bool decimate;
+  parts with = {};
 };
 
 const job jobs[] = {
@@ -76,6 +84,21 @@ const job jobs[] = {
      layout::nchw,
      true,
      false},
+    // Ours without one of its parts: what that part is worth.
+    {"train_f32_nchw_libjpeg_huffman",
+     {transforms::random_resized_crop{}, transforms::random_flip{}},
+     dtype::f32,
+     layout::nchw,
+     true,
+     true,
+     {.own_huffman = false}},
+    {"train_f32_nchw_narrow_vectors",
+     {transforms::random_resized_crop{}, transforms::random_flip{}},
+     dtype::f32,
+     layout::nchw,
+     true,
+     true,
+     {.wide_vectors = false}},
 };
 
 std::vector<bytes> photos;
@@ -85,7 +108,7 @@ struct prepared {
   explicit prepared(const job& what)
       : steps(what.steps),
         how(pixels::store::from(what.type, what.order, what.normalised ? std::optional(imagenet) : std::nullopt)),
-        options{.decimate = what.decimate} {}
+        options{.decimate = what.decimate, .own_huffman = what.with.own_huffman} {}
 
   pixels::pipeline steps;
   pixels::store how;
@@ -139,7 +162,7 @@ class plain {
     c.out_color_space = JCS_RGB;
     jpeg_start_decompress(&c);
     const std::size_t stride = std::size_t{c.output_width} * 3;
-    std::vector<std::uint8_t> picture(stride * c.output_height);
+    std::vector<std::uint8_t> picture(stride * c.output_height + pixels::line_slack_bytes);
     while (c.output_scanline < c.output_height) {
       JSAMPROW line = picture.data() + c.output_scanline * stride;
       jpeg_read_scanlines(&c, &line, 1);
@@ -273,6 +296,15 @@ void make_photographs(std::uint32_t count) {
   std::filesystem::remove_all(directory);
 }
 
+// Vectors, and not the loops that stand in for them.
+std::int64_t narrowest_vectors() {
+  std::int64_t narrowest = 0;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (target != HWY_EMU128 && target != HWY_SCALAR) narrowest = target;
+  }
+  return narrowest;
+}
+
 int main_program(int argc, char** argv) {
   std::string directory;
   bool toy = false;
@@ -315,9 +347,14 @@ int main_program(int argc, char** argv) {
   for (const job& what : jobs) {
     for (const int threads : {1, 2}) {
       const std::string name = std::string("/") + what.name;
-      benchmark::RegisterBenchmark(("leat" + name).c_str(), run<ours>, what)->Threads(threads)->UseRealTime();
-      // The plain way never decimates.
-      if (&what == &jobs[1]) continue;
+      auto* const measured = benchmark::RegisterBenchmark(("leat" + name).c_str(), run<ours>, what);
+      measured->Threads(threads)->UseRealTime();
+      if (!what.with.wide_vectors) {
+        measured->Setup([](const benchmark::State&) { hwy::SetSupportedTargetsForTest(narrowest_vectors()); });
+        measured->Teardown([](const benchmark::State&) { hwy::SetSupportedTargetsForTest(0); });
+      }
+      // The plain way never decimates, and has none of our parts but the vectors.
+      if (&what == &jobs[1] || !what.with.own_huffman || !what.with.wide_vectors) continue;
       benchmark::RegisterBenchmark(("plain" + name).c_str(), run<plain>, what)->Threads(threads)->UseRealTime();
     }
   }
