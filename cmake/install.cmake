@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 set(leat_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/leat)
 
-install(TARGETS leat EXPORT leat FILE_SET HEADERS)
+install(TARGETS leat EXPORT leat FILE_SET HEADERS FILE_SET cuda_header)
 install(EXPORT leat FILE leat-targets.cmake NAMESPACE leat:: DESTINATION ${leat_package_dir})
 
 # Who links a static leat links what it is made of, so its package must find them first. A link target's namespace is its
