@@ -48,8 +48,6 @@ TEST(cuda_header, the_chosen_device_is_the_host_where_there_is_no_gpu) {
   const bool any = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
   EXPECT_EQ(host_compiler::chosen_device().type, any ? device::kind::cuda : device::kind::host);
   EXPECT_EQ(nvcc::chosen_device(), host_compiler::chosen_device());
-  if (!any) static_cast<void>(cudaGetLastError());
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
 }  // namespace
