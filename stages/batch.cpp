@@ -69,10 +69,11 @@ tensor batch::operator[](std::string_view name) const {
       const auto& ragged = state_->raggeds[place.ragged_index];
       return {spec.type, {static_cast<std::int64_t>(ragged.bytes)}, {1}, base + ragged.offset, where};
     }
-    if (spec.name == name) {
+    if (spec.name == name && !spec.internal) {
       dimensions shape{rows};
       for (const std::int64_t extent : spec.row_shape) shape.push_back(extent);
-      return {spec.type, shape, dense_strides(shape), base + place.offset, where};
+      std::byte* const data = spec.finish ? state_->landed->finished() + place.finished_offset : base + place.offset;
+      return {spec.type, shape, dense_strides(shape), data, where};
     }
     if (spec.ragged && name == spec.name + ".offsets") {
       return {dtype::i64, {rows + 1}, {1}, base + place.offset, where};

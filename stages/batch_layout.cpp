@@ -16,14 +16,21 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
       place.ragged_index = ragged_count_++;
       fixed_bytes_ += align_tensor((std::size_t{rows_max} + 1) * sizeof(std::int64_t));
     } else {
-      place.row_bytes = spec.row_bytes();
+      place.row_bytes = spec.decoded_row_bytes();
       fixed_bytes_ += align_tensor(rows_max * place.row_bytes);
+    }
+    if (spec.finish) {
+      place.finished_offset = finished_bytes_;
+      finished_bytes_ += align_tensor(rows_max * spec.row_bytes());
+      finished_row_bytes_ += spec.row_bytes();
+      // The flags are the next output.
+      finish_.push_back({*spec.finish, place.offset, fixed_bytes_, place.finished_offset});
     }
     if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
       throw error(errc::usage, io::str_cat("two outputs of a batch are called '", spec.name,
                                            "'; give one of the fields another name"));
     }
-    names_.push_back(spec.name);
+    if (!spec.internal) names_.push_back(spec.name);
     if (spec.ragged) names_.push_back(spec.name + ".offsets");
     place.spec = std::move(spec);
     slots_.push_back(std::move(place));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "stages/field_model.hpp"
+#include "stages/transfer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +25,11 @@ class batch_layout {
  public:
   struct slot {
     output_spec spec;
-    std::size_t row_bytes = 0;     ///< of a fixed output
+    std::size_t row_bytes = 0;     ///< of a fixed output, as decode() writes it
     std::size_t offset = 0;        ///< of a fixed output's tensor; of a ragged one's offsets (i64, rows + 1)
     std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
+    /// Of an output that a device finishes: where it lies in the memory that only the device has.
+    std::size_t finished_offset = 0;
   };
 
   /// Throws error{errc::usage} when two outputs share a name.
@@ -39,15 +42,24 @@ class batch_layout {
   [[nodiscard]] std::size_t fixed_bytes() const noexcept { return fixed_bytes_; }
   /// Bytes of a batch whose ragged outputs hold at most so many bytes each.
   [[nodiscard]] std::size_t bytes(std::span<const std::size_t> ragged_bytes) const noexcept;
+  /// What a device does to a batch that has arrived.
+  [[nodiscard]] std::span<const finish_step> finish() const noexcept { return finish_; }
+  /// Bytes of what it makes: 0 where there is nothing to do.
+  [[nodiscard]] std::size_t finished_bytes() const noexcept { return finished_bytes_; }
+  /// Of one row.
+  [[nodiscard]] std::size_t finished_row_bytes() const noexcept { return finished_row_bytes_; }
   /// Names a trainer can ask for, a ragged output's ".offsets" behind it.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
 
  private:
   std::vector<slot> slots_;
   std::vector<std::string> names_;
+  std::vector<finish_step> finish_;
   std::uint32_t rows_max_ = 0;
   std::size_t ragged_count_ = 0;
   std::size_t fixed_bytes_ = 0;
+  std::size_t finished_bytes_ = 0;
+  std::size_t finished_row_bytes_ = 0;
 };
 
 }  // namespace leat::stages

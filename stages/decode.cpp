@@ -27,6 +27,11 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
   for (thread_state& own : threads_) {
     for (const auto& program : programs_) own.scratch.push_back(program->make_scratch(budget));
     own.rows.resize(layout_.slots().size());
+    own.finished.resize(layout_.slots().size());
+    for (std::size_t o = 0; o < own.finished.size() && settings_.digests; ++o) {
+      const output_spec& spec = layout_.slots()[o].spec;
+      if (spec.finish) own.finished[o].resize(spec.row_bytes());
+    }
   }
 }
 
@@ -92,7 +97,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
 }
 
 // The row is still in this core's cache.
-void decoder::add_digest(sample_slot& slot, const thread_state& own) {
+void decoder::add_digest(sample_slot& slot, thread_state& own) {
   const std::uint64_t begin_ns = thread_cpu_ns();
   absl::InlinedVector<row_output, 8> outputs;
   for (std::size_t o = 0; o < own.rows.size(); ++o) {
@@ -100,12 +105,25 @@ void decoder::add_digest(sample_slot& slot, const thread_state& own) {
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
       outputs.push_back({spec.name, spec.type, {static_cast<std::int64_t>(bytes.size())}, bytes});
-    } else {
+    } else if (spec.finish) {
+      outputs.push_back({spec.name, spec.type, spec.row_shape, finished(o, own)});
+    } else if (!spec.internal) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
     }
   }
   slot.content = row_digest(slot.sample, outputs);
   digest_ns_.fetch_add(thread_cpu_ns() - begin_ns, std::memory_order_relaxed);
+}
+
+// What the device will make of the row: the digest is of what the trainer sees.
+std::span<const std::byte> decoder::finished(std::size_t output, thread_state& own) const {
+  picture_batch row = *layout_.slots()[output].spec.finish;
+  row.rows = 1;
+  row.from = reinterpret_cast<const std::uint8_t*>(own.rows[output].bytes.data());
+  row.flips = reinterpret_cast<const std::uint8_t*>(own.rows[output + 1].bytes.data());
+  row.to = own.finished[output].data();
+  finish_pictures(row);
+  return own.finished[output];
 }
 
 // For the journal: who it is and where it lies. Here, since a name inside a shard may have to be read from it.

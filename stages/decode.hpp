@@ -42,10 +42,12 @@ class decoder {
     std::vector<std::unique_ptr<field_scratch>> scratch;  // one per program
     std::vector<row_target> rows;                         // one per output
     std::vector<std::byte> produced;                      // bytes of a field that a call makes
+    std::vector<std::vector<std::byte>> finished;         // for digests: a row of each output that a device finishes
   };
 
   void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
-  void add_digest(sample_slot& slot, const thread_state& own);
+  void add_digest(sample_slot& slot, thread_state& own);
+  [[nodiscard]] std::span<const std::byte> finished(std::size_t output, thread_state& own) const;
   void describe_corrupt(sample_slot& slot) const;
 
   const datasets::dataset_model& dataset_;

@@ -2,6 +2,8 @@
 // whoever wants to see the calls or make one fail stands between. Every one of them is the like of one CUDA call.
 #pragma once
 
+#include "stages/finish_pictures.hpp"
+
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
 
@@ -57,6 +59,8 @@ class device_calls {
 
   /// cudaMemcpyAsync, host to device. `from` is read when its turn comes: it has to stay until an event says that it did.
   virtual device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
+  /// The kernel of finish_pictures.hpp, in one launch.
+  virtual device_status finish_pictures(const picture_batch& pictures, stream in) noexcept = 0;
   /// cudaStreamWaitEvent: what is put into `in` from here on waits for the latest record() of `fired`; an event that was
   /// never recorded holds nobody up.
   virtual device_status wait(stream in, device_event fired) noexcept = 0;

@@ -125,6 +125,9 @@ class cuda_calls final : public device_calls {
   device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
     return here().run([&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, in.handle()); });
   }
+  device_status finish_pictures(const picture_batch& pictures, stream in) noexcept override {
+    return here().run([&] { return static_cast<cudaError_t>(launch_finish_pictures(pictures, in)); });
+  }
   device_status wait(stream in, device_event fired) noexcept override {
     return here().run([&] { return cudaStreamWaitEvent(in.handle(), native(fired), 0); });
   }

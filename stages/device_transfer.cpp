@@ -18,8 +18,8 @@ namespace leat::stages {
 /// What a batch holds of the device. Thread: one at a time, as the batch.
 class device_transfer::landed_batch final : public landing {
  public:
-  landed_batch(std::shared_ptr<device_transfer> owner, std::uint32_t index, std::byte* data)
-      : owner_(std::move(owner)), index_(index), data_(data) {}
+  landed_batch(std::shared_ptr<device_transfer> owner, std::uint32_t index, std::byte* finished, std::byte* data)
+      : owner_(std::move(owner)), index_(index), finished_(finished), data_(data) {}
   ~landed_batch() override {
     if (owner_->forked_.in_child()) {
       // Neither thread nor driver nor, perhaps, the mutex is there: all of it goes with the process. What would be the
@@ -35,6 +35,7 @@ class device_transfer::landed_batch final : public landing {
 
   [[nodiscard]] device where() const noexcept override { return owner_->calls_->where(); }
   [[nodiscard]] std::byte* data() const noexcept override { return data_; }
+  [[nodiscard]] std::byte* finished() const noexcept override { return finished_; }
 
   void wait_on(stream consumer) override {
     check_process();
@@ -45,7 +46,7 @@ class device_transfer::landed_batch final : public landing {
   void release_on(stream consumer) override {
     check_process();
     add(consumer);
-    data_ = nullptr;
+    finished_ = data_ = nullptr;
     const std::exception_ptr failure = owner_->release(index_, *std::exchange(copy_, nullptr), consumers_);
     if (failure != nullptr) std::rethrow_exception(failure);
   }
@@ -72,6 +73,7 @@ class device_transfer::landed_batch final : public landing {
 
   std::shared_ptr<device_transfer> owner_;  // the batch may outlive the loader
   const std::uint32_t index_;
+  std::byte* finished_;
   std::byte* data_;
   flight* copy_ = nullptr;
   absl::InlinedVector<stream, 2> consumers_;
@@ -101,7 +103,8 @@ void device_transfer::prepare(transfer_needs needs) {
   check(calls_->make_stream(side_), "cudaStreamCreateWithFlags");
   prepared_ = true;
   wake_ = std::move(needs.wake);
-  take_memory(align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1)));
+  finished_bytes_ = align_tensor(needs.finished_bytes_max);
+  take_memory(finished_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1)));
   // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
   const std::size_t copies = blocks_.size() + needs.host_batches;
   for (std::size_t i = 0; i < copies; ++i) {
@@ -112,20 +115,20 @@ void device_transfer::prepare(transfer_needs needs) {
   }
 }
 
-void device_transfer::take_memory(std::size_t batch_bytes) {
-  block_bytes_ = batch_bytes;
+void device_transfer::take_memory(std::size_t block_bytes) {
+  block_bytes_ = block_bytes;
   std::size_t wanted = std::max<std::uint32_t>(options_.batches, 1);
-  if (options_.bytes_max != 0) wanted = std::min(wanted, options_.bytes_max / batch_bytes);
+  if (options_.bytes_max != 0) wanted = std::min(wanted, options_.bytes_max / block_bytes);
   if (wanted == 0) {
     throw error(errc::limit,
                 io::str_cat("device_bytes_max of ", options_.bytes_max, " bytes is too small: one batch takes ",
-                            batch_bytes, "; give at least that, or a smaller batch"));
+                            block_bytes, "; give at least that, or a smaller batch"));
   }
   blocks_.reserve(wanted);
   for (std::uint32_t i = 0; i < wanted; ++i) {
     block& added = blocks_.emplace_back();
-    check(calls_->take_memory(batch_bytes, added.memory),
-          io::str_cat("cudaMalloc of batch ", i + 1, " of ", wanted, ", ", batch_bytes, " bytes,"));
+    check(calls_->take_memory(block_bytes, added.memory),
+          io::str_cat("cudaMalloc of batch ", i + 1, " of ", wanted, ", ", block_bytes, " bytes,"));
     device_event consumed = device_event::none;
     check(calls_->make_event(consumed), "cudaEventCreateWithFlags");
     added.consumed.push_back(consumed);
@@ -175,24 +178,28 @@ void device_transfer::pump() noexcept {
   handed_over_.notify_all();
 }
 
-// Exactly: wait for each consumer of what lay here, copy, record.
+// Exactly: wait for each consumer of what lay here, copy, finish, record.
 void device_transfer::issue(transfer_operation& operation, released& home) {
   const std::uint32_t index = free_blocks_.front();
   block& to = blocks_[index];
-  auto landed = std::make_unique<landed_batch>(shared_from_this(), index, to.memory);
+  std::byte* const copied = to.memory + finished_bytes_;
+  auto landed = std::make_unique<landed_batch>(shared_from_this(), index, to.memory, copied);
   flight& copy = take_flight();
-  assert(operation.bytes <= block_bytes_);
+  assert(operation.bytes <= block_bytes_ - finished_bytes_);
   pin(operation.memory->bytes());
   if (!options_.leave_out.copy_for_consumer) {
     for (std::size_t i = 0; i < to.recorded; ++i) check(calls_->wait(side_, to.consumed[i]), "cudaStreamWaitEvent");
   }
   if (operation.bytes != 0) {
-    check(calls_->copy(to.memory, operation.memory->data(), operation.bytes, side_),
+    check(calls_->copy(copied, operation.memory->data(), operation.bytes, side_),
           io::str_cat("cudaMemcpyAsync of ", operation.bytes, " bytes"));
   }
-  if (const device_status status = calls_->record(copy.arrived, side_); status != device_ok) {
+  try {
+    finish(operation, to.memory);
+    check(calls_->record(copy.arrived, side_), "cudaEventRecord");
+  } catch (...) {
     stuck_.push_back(std::move(*operation.memory));
-    std::rethrow_exception(fail(status, "cudaEventRecord"));
+    throw;
   }
   to.recorded = 0;
   free_blocks_.pop_front();
@@ -207,6 +214,19 @@ void device_transfer::issue(transfer_operation& operation, released& home) {
   if (!starving_) return;
   start_watching();
   something_to_watch_.notify_one();
+}
+
+void device_transfer::finish(const transfer_operation& operation, std::byte* to) {
+  if (operation.rows == 0) return;
+  const std::byte* const copied = to + finished_bytes_;
+  for (const finish_step& step : operation.finish) {
+    picture_batch pictures = step.what;
+    pictures.from = reinterpret_cast<const std::uint8_t*>(copied + step.from);
+    pictures.flips = reinterpret_cast<const std::uint8_t*>(copied + step.flips);
+    pictures.to = to + step.to;
+    pictures.rows = operation.rows;
+    check(calls_->finish_pictures(pictures, side_), io::str_cat("the kernel for ", operation.rows, " pictures"));
+  }
 }
 
 // Whole leases, as they are copied whole: a copy must not cross the border of two registered ranges, which CUDA refuses.

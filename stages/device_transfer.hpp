@@ -1,9 +1,10 @@
 // Batches to a device, and nobody waits but streams for one another. Per batch, into one stream of the loader's own:
 //
-//     side stream       wait(consumed) ─ copy ─ record(arrived) ──────────── wait(consumed) ─ copy ─ record(arrived) ...
-//                                                      │                          ▲
-//     consumer's stream                            wait(arrived) ─ step ─ record(consumed)
+//     side stream       wait(consumed) ─ copy ─ finish ─ record(arrived) ────── wait(consumed) ─ copy ─ finish ─ record ...
+//                                                            │                       ▲
+//     consumer's stream                                  wait(arrived) ─ step ─ record(consumed)
 //
+//   finish     the kernel that makes pictures of the pixels that were copied, where there are any
 //   arrived    one event per copy. wait_on() has the consumer's stream wait for it. The host memory goes home when it has
 //              fired, which is asked when such memory is wanted, and waited for only when there is none left
 //   consumed   one event per block of device memory and stream that read it, recorded when the batch ends. The block goes
@@ -61,6 +62,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   /// Waits for what consumers have put into their streams: their memory goes.
   ~device_transfer() override;
 
+  [[nodiscard]] bool finishes() const noexcept override { return true; }
   /// Throws error{errc::limit}: bytes_max or the device has no room for one batch; error{errc::device}.
   void prepare(transfer_needs needs) override;
   void send(transfer_operation& operation) noexcept override;
@@ -81,7 +83,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     bool passed = true;
     int users = 0;  ///< the list of those in flight, the batch, and each who waits for it
   };
-  /// A block of device memory.
+  /// A block of device memory: what is made of a batch, then the batch.
   struct block {
     std::byte* memory = nullptr;
     std::vector<device_event> consumed;  ///< made when they are first needed: one for each stream of a consumer
@@ -100,9 +102,10 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     std::exception_ptr failure;
   };
 
-  void take_memory(std::size_t batch_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void take_memory(std::size_t block_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pump() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void issue(transfer_operation& operation, released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void finish(const transfer_operation& operation, std::byte* to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pin(std::span<std::byte> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] flight& take_flight() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void leave(flight& copy) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -135,6 +138,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
   std::size_t block_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of a block, at its front
   std::vector<block> blocks_ ABSL_GUARDED_BY(mutex_);
   // First in, first out: who has waited longest is the likeliest to have been passed by its consumer.
   std::deque<std::uint32_t> free_blocks_ ABSL_GUARDED_BY(mutex_);

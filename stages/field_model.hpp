@@ -2,6 +2,7 @@
 // how one sample's encoded parts become one row.
 #pragma once
 
+#include "stages/finish_pictures.hpp"
 #include "stages/outcome.hpp"
 
 #include <leat/dataset.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,16 +30,28 @@ namespace leat::stages {
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Unused when ragged
 ///   ragged      rows of u8 of any length: laid out as one buffer and rows + 1 offsets
+///   finish      where set, a device makes the row, of u8 [height, width, 3] that decode() writes; the field's next output
+///               is internal and says whether the picture is still to be mirrored. All but pointers and rows
+///   internal    for the line, not for the trainer
 struct output_spec {
   std::string name;
   dtype type = dtype::u8;
-  dimensions row_shape;
+  dimensions row_shape = {};
   bool ragged = false;
+  std::optional<picture_batch> finish = {};
+  bool internal = false;
 
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(row_shape.elements()) * size_bytes(type);
   }
+  /// Of what decode() writes.
+  [[nodiscard]] std::size_t decoded_row_bytes() const noexcept {
+    return finish ? std::size_t{finish->height} * finish->width * 3 : row_bytes();
+  }
 };
+
+/// Who does the last stage of a row.
+enum class finished_by : std::uint8_t { host, device };
 
 /// Where one output of one row goes.
 ///   bytes   the row, dense; of a ragged output as many bytes as its capacity
@@ -101,7 +115,9 @@ class field_model {
 
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
   /// Throws error{errc::usage} naming the dataset's fields where it has none that fits.
-  [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const = 0;
+  ///   finished   a device may be left to finish what it can; the bytes are the same
+  [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,
+                                                            finished_by finished) const = 0;
 };
 
 }  // namespace leat::stages

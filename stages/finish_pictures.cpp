@@ -7,6 +7,15 @@
 
 namespace leat::stages {
 
+picture_batch pictures_of(const pixels::store& how, std::uint32_t height, std::uint32_t width) noexcept {
+  return {.height = height,
+          .width = width,
+          .type = how.type,
+          .order = how.order,
+          .scale = {how.scale[0], how.scale[1], how.scale[2]},
+          .bias = {how.bias[0], how.bias[1], how.bias[2]}};
+}
+
 void finish_pictures(const picture_batch& pictures) noexcept {
   assert(pictures.type == dtype::f32 || pictures.type == dtype::f16 || pictures.type == dtype::bf16);
   const std::size_t height = pictures.height;

@@ -12,6 +12,10 @@
 
 #include <cstdint>
 
+namespace leat::pixels {
+struct store;
+}
+
 namespace leat::stages {
 
 /// A batch of pictures, whole.
@@ -31,6 +35,9 @@ struct picture_batch {
   float scale[3] = {1, 1, 1};
   float bias[3] = {0, 0, 0};
 };
+
+/// A batch that becomes what `how` says, still without its rows and its memory.
+[[nodiscard]] picture_batch pictures_of(const pixels::store& how, std::uint32_t height, std::uint32_t width) noexcept;
 
 /// On the host, pixel after pixel as the rule is written: what the kernel is held against.
 void finish_pictures(const picture_batch& pictures) noexcept;

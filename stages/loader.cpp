@@ -74,10 +74,10 @@ loader_options checked(loader_options options) {
 }
 
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
-                                                     const datasets::dataset_model& dataset) {
+                                                     const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
-  for (const field& each : fields) programs.push_back(each.model().bind(dataset));
+  for (const field& each : fields) programs.push_back(each.model().bind(dataset, finished));
   return programs;
 }
 
@@ -112,7 +112,10 @@ class loader::machine final : public line_events {
       : samples_(std::move(samples)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
-        programs_(bind_all(fields, dataset_)),
+        transfer_(make_transfer(options_)),
+        programs_(
+            bind_all(fields, dataset_,
+                     options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
         layout_(lay_out(programs_, rows_max())),
         sampler_(dataset_.size(), {.shuffle = options_.shuffle,
                                    .seed = options_.seed,
@@ -121,7 +124,6 @@ class loader::machine final : public line_events {
         planner_(dataset_, programs_, *layout_, options_.on_corrupt == corrupt_policy::substitute),
         memory_(divide_memory(needs())),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
-        transfer_(make_transfer(options_)),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers"}),
         // Faulted in by the decoders, row by row: the I/O thread, which leases a whole batch, has reads to look after.
@@ -141,9 +143,16 @@ class loader::machine final : public line_events {
       added.sending.owner = &added;
       idle_works_.push_back(&added);
     }
-    transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes, .host_batches = memory_.batches, .wake = [this] {
-                          io_.loop(0).post(&machine::go_on_sending, transfer_.get());
-                        }});
+    transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
+                        .finished_bytes_max = layout_->finished_bytes(),
+                        .host_batches = memory_.batches,
+                        .wake = [this] { io_.loop(0).post(&machine::go_on_sending, transfer_.get()); }});
+    plan_ = memory_.shown;
+    if (const device_report device = transfer_->report(); device.batches != 0) {
+      plan_.device = {device.use.use, device.bytes,
+                      io::str_cat(device.batches, " x ", io::bytes_text(device.bytes / device.batches),
+                                  " of its memory: what is copied, and the pictures it makes of it")};
+    }
     if (options_.reader.direct == choice::on) reads_.check_first_files();
     started_ns_ = async::now_ns();
     finished_ =
@@ -168,7 +177,7 @@ class loader::machine final : public line_events {
 
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_of(0); }
-  [[nodiscard]] const loader_plan& plan() const noexcept { return memory_.shown; }
+  [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
   [[nodiscard]] std::vector<std::string> reads_under_way();
 
@@ -211,14 +220,15 @@ class loader::machine final : public line_events {
   const dataset samples_;
   const loader_options options_;
   const datasets::dataset_model& dataset_;
+  // Shared with the batches handed out, which may outlive the loader.
+  const std::shared_ptr<transfer> transfer_;
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout> layout_;
   const global_sampler sampler_;
   const planner planner_;
   const memory_plan memory_;
+  loader_plan plan_;
   delivery delivery_;
-  // Shared with the batches handed out, which may outlive the loader.
-  const std::shared_ptr<transfer> transfer_;
   const std::shared_ptr<io::arena> arena_;  // the leases share it, and batches may outlive us
   io::lease_pool read_pool_;
   io::lease_pool batch_pool_;
@@ -275,6 +285,7 @@ memory_needs loader::machine::needs() const {
     }
     read_bytes_max += largest;
   }
+  if (options_.digests) needs.scratch_bytes_per_thread += layout_->finished_row_bytes();
   needs.batch_bytes = layout_->bytes(planner_.largest_ragged_batch());
   // Unaligned at both ends, and neighbours read together with what lies between them.
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
@@ -446,6 +457,8 @@ void loader::machine::hand_over(work& batch) {
 
   batch.sending.memory = &item.finished->memory;
   batch.sending.bytes = item.bytes;
+  batch.sending.rows = item.finished->rows;
+  batch.sending.finish = layout_->finish();
   batch.sending.failure = nullptr;
   batch.sending.handed_over = &machine::sent;
   transfer_bytes_.fetch_add(item.bytes, std::memory_order_relaxed);

@@ -19,6 +19,9 @@ std::string loader_plan::to_string() const {
   absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max, --host-bytes-max); %s would do\n", "in all",
                         io::bytes_text(bytes_total), io::bytes_text(host_bytes_max),
                         io::bytes_text(host_bytes_least, io::rounding::up));
+  if (device.bytes != 0) {
+    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", device.holder, io::bytes_text(device.bytes), device.why);
+  }
   return text;
 }
 

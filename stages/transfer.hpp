@@ -5,6 +5,7 @@
 
 #include "async/mutex.hpp"
 #include "io/lease_pool.hpp"
+#include "stages/finish_pictures.hpp"
 
 #include <leat/completion.hpp>
 #include <leat/stats.hpp>
@@ -16,6 +17,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,11 +33,25 @@ class landing {
   virtual ~landing() = default;
 
   [[nodiscard]] virtual device where() const noexcept = 0;
-  /// Where the batch's block begins there.
+  /// Where the batch's block begins there; null once released.
   [[nodiscard]] virtual std::byte* data() const noexcept = 0;
+  /// Where the tensors begin that the device made of it; null once released.
+  [[nodiscard]] virtual std::byte* finished() const noexcept = 0;
   virtual void wait_on(stream consumer) = 0;
   virtual void release_on(stream consumer) = 0;
   virtual void ready(completion<void(std::exception_ptr)> done) = 0;
+};
+
+/// Pictures that the device makes of a block once it has arrived, before anybody is told that it has.
+///   what     all but rows and pointers, which are
+///   from     where the pixels begin in the block
+///   flips    where the flags do
+///   to       where the tensor begins in the memory that only the device has
+struct finish_step {
+  picture_batch what;
+  std::size_t from = 0;
+  std::size_t flips = 0;
+  std::size_t to = 0;
 };
 
 /// One batch on its way. Intrusive, as io::read_operation: the owner keeps it still until handed_over() was called, or
@@ -44,6 +60,8 @@ struct transfer_operation {
   std::uint64_t turn = 0;       ///< 0, 1, 2, ... in the run's order
   io::lease* memory = nullptr;  ///< the batch's block; a device takes the lease and gives it home after the copy
   std::size_t bytes = 0;        ///< from the start of the block that hold rows
+  std::uint32_t rows = 0;
+  std::span<const finish_step> finish = {};  ///< only where the transfer finishes rows
 
   std::unique_ptr<landing> landed;  ///< set where the batch went to a device
   std::exception_ptr failure;       ///< set where it did not get there
@@ -55,7 +73,8 @@ struct transfer_operation {
 /// What a transfer is told before the first batch.
 struct transfer_needs {
   std::size_t batch_bytes_max = 0;
-  std::uint32_t host_batches = 0;  ///< leases of the size of a batch that there can be
+  std::size_t finished_bytes_max = 0;  ///< of what the device makes of a batch
+  std::uint32_t host_batches = 0;      ///< leases of the size of a batch that there can be
   /// Has go_on() called soon on the I/O thread. Thread: any; not after drain().
   std::function<void()> wake;
 };
@@ -67,6 +86,9 @@ class transfer {
   transfer(const transfer&) = delete;
   transfer& operator=(const transfer&) = delete;
   virtual ~transfer() = default;
+
+  /// Whether batches get to a device, which can do the last stage of a row.
+  [[nodiscard]] virtual bool finishes() const noexcept { return false; }
 
   /// Once, before anything else. Throws error.
   virtual void prepare(transfer_needs needs) { static_cast<void>(needs); }

@@ -59,7 +59,8 @@ json plan_json(const loader_plan& plan) {
           {"host_bytes_max", plan.host_bytes_max},
           {"host_bytes_least", plan.host_bytes_least},
           {"batches", plan.batches},
-          {"batch_bytes", plan.batch_bytes}};
+          {"batch_bytes", plan.batch_bytes},
+          {"device_bytes", plan.device.bytes}};
 }
 
 // "  name       text"

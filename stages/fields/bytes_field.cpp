@@ -52,7 +52,7 @@ class bytes_model final : public field_model {
   bytes_model(std::string name, bool must_be_text) : name_(std::move(name)), must_be_text_(must_be_text) {}
 
   const std::string& name() const noexcept override { return name_; }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {name_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, name_);

@@ -41,7 +41,7 @@ class custom_model final : public field_model {
   custom_model(output_spec output, custom::function decode) : output_(std::move(output)), decode_(std::move(decode)) {}
 
   const std::string& name() const noexcept override { return output_.name; }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {output_.name};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, output_.name);

@@ -32,18 +32,28 @@ class image_scratch final : public field_scratch {
 
 class image_program final : public field_program {
  public:
-  image_program(const image::settings& settings, std::vector<std::uint16_t> fields)
+  image_program(const image::settings& settings, std::vector<std::uint16_t> fields, finished_by finished)
       : fields_(std::move(fields)),
         pipeline_(settings.steps),
         store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .decimate = settings.decimate.value_or(pipeline_.random())} {
-    output_spec output{.name = settings.name, .type = settings.type, .row_shape = {}, .ragged = false};
+    output_spec output{.name = settings.name, .type = settings.type};
     const std::int64_t height = pipeline_.out_height();
     const std::int64_t width = pipeline_.out_width();
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
+    // u8 is what crosses the bus in any case.
+    const bool by_device = finished == finished_by::device && settings.type != dtype::u8;
+    if (by_device) {
+      output.finish = pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
+      store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+      options_.leave_flip = true;
+    }
     outputs_.push_back(std::move(output));
+    if (by_device) {
+      outputs_.push_back({.name = settings.name + ".mirrored", .type = dtype::u8, .internal = true});
+    }
   }
 
   std::span<const output_spec> outputs() const override { return outputs_; }
@@ -58,6 +68,7 @@ class image_program final : public field_program {
         input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .sample = input.sample}, store_, options_,
         rows.front().bytes.data(), input.stop);
     if (!result) return result.error();
+    if (options_.leave_flip) rows[1].bytes[0] = std::byte{result->drawn.flip};
     return {};
   }
 
@@ -74,13 +85,13 @@ class image_model final : public field_model {
   explicit image_model(image::settings settings) : settings_(std::move(settings)) {}
 
   const std::string& name() const noexcept override { return settings_.name; }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
     // "jpg" is what people call a picture whatever it is: then any picture's name will do.
     std::vector<std::string_view> names{settings_.name};
     if (settings_.name == "jpg") names.insert(names.end(), {"jpeg", "png"});
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, settings_.name);
-    return std::make_unique<image_program>(settings_, std::move(fields));
+    return std::make_unique<image_program>(settings_, std::move(fields), finished);
   }
 
  private:

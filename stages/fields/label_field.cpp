@@ -244,7 +244,7 @@ class label_model final : public field_model {
   }
 
   const std::string& name() const noexcept override { return settings_.name; }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset) const override {
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {settings_.name};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     std::optional<std::size_t> column;

@@ -13,6 +13,11 @@
 namespace leat::pixels {
 namespace {
 
+geometry as_stored(geometry drawn, const decode_options& options) noexcept {
+  if (options.leave_flip) drawn.flip = false;
+  return drawn;
+}
+
 // By sizes alone, so that every machine chooses the same: the most by which the box can shrink without becoming smaller
 // than what it is scaled to.
 int choose_decimation(const geometry& drawn, const picture_info& info, const decode_options& options) noexcept {
@@ -199,7 +204,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   const geometry drawn = steps.compile(width, height, key);
   const int decimation = choose_decimation(drawn, *info, options);
   state_->huffman = state::stage_of(options);
-  outcome<void> filled = state_->fill(encoded, *info, drawn, decimation, how, row, stop);
+  outcome<void> filled = state_->fill(encoded, *info, as_stored(drawn, options), decimation, how, row, stop);
   if (!filled) return filled.error();
   return decoded{drawn, *info, decimation, state_->huffman != state::stage_of(options)};
 }
@@ -218,7 +223,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   }
   const int decimation = choose_decimation(drawn, *info, options);
   state_->huffman = state::stage_of(options);
-  outcome<void> filled = state_->fill(encoded, *info, drawn, decimation, how, row, stop);
+  outcome<void> filled = state_->fill(encoded, *info, as_stored(drawn, options), decimation, how, row, stop);
   if (!filled) return filled.error();
   return decoded{drawn, *info, decimation, state_->huffman != state::stage_of(options)};
 }

@@ -22,11 +22,13 @@ namespace leat::pixels {
 ///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
+///   leave_flip         rows are stored as if nothing was mirrored; decoded::drawn tells who does it later
 ///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo
 struct decode_options {
   bool exif_orientation = false;
   std::int64_t pixels_max = 178'956'970;
   bool decimate = false;
+  bool leave_flip = false;
   bool own_huffman = true;
 };
 

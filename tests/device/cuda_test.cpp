@@ -3,7 +3,6 @@
 #include "stages/finish_pictures.hpp"
 #include "stages/open_device.hpp"
 #include "stages/pixels/store.hpp"
-#include "tests/device/pictures.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/batch_view.hpp"
@@ -219,7 +218,8 @@ TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
           std::vector<std::uint8_t> flips = {0, 1, 0, 255, 1};
           const pixels::store how = pixels::store::from(type, order, imagenet);
           std::vector<std::byte> expected(pixels * size_bytes(type));
-          stages::picture_batch pictures = testing::pictures_of(how, rows, height, width);
+          stages::picture_batch pictures = stages::pictures_of(how, height, width);
+          pictures.rows = rows;
           pictures.from = reinterpret_cast<const std::uint8_t*>(from.data());
           pictures.to = expected.data();
           pictures.flips = flipped ? flips.data() : nullptr;

@@ -3,7 +3,6 @@
 #include "stages/finish_pictures.hpp"
 
 #include "stages/pixels/store.hpp"
-#include "tests/device/pictures.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -55,7 +54,8 @@ struct some_pictures {
     testing::fill_seeded(seed, 0, {from.data, from.bytes});
     testing::seeded_random random(seed);
     for (std::uint8_t& flip : flips) flip = static_cast<std::uint8_t>(random.below(3));  // any but 0 is yes
-    batch = testing::pictures_of(how, rows, height, width);
+    batch = stages::pictures_of(how, height, width);
+    batch.rows = rows;
     batch.from = reinterpret_cast<const std::uint8_t*>(from.data);
     batch.flips = flips.data();
   }

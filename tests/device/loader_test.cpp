@@ -167,6 +167,77 @@ TEST(loader_device, is_the_host_with_the_reason_where_there_is_no_gpu) {
   EXPECT_NE(got.stats.device.use.why, "");
 }
 
+/// Device and host over the same samples: equal batches, and on the device as many kernels as wanted.
+void expect_finished_as_on_the_host(const std::vector<testing::fake_sample>& from, const std::vector<field>& fields,
+                                    loader_options options, std::size_t kernels_per_batch) {
+  const testing::seen_run wanted = testing::run_all(fake_dataset(from), options, fields);
+  ASSERT_FALSE(wanted.failed) << wanted.message;
+  const auto device = std::make_shared<simulated_device>();
+  options.device_calls = device;
+  const testing::seen_run got = testing::run_all(fake_dataset(from), options, fields);
+  EXPECT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, wanted.batches);
+  std::size_t with_rows = 0;
+  for (const auto& each : got.batches) with_rows += each.ids.empty() ? 0 : 1;
+  EXPECT_EQ(device->count().kernels, with_rows * kernels_per_batch);
+}
+
+TEST(loader_device, finishes_pictures_of_every_kind_with_the_bits_of_the_host) {
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::bf16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+      const watchdog dog("pictures of every kind");
+      image picture = image("jpg").random_resized_crop(11).random_flip().as(type).as(order);
+      if (type != dtype::u8) picture = picture.normalize(imagenet);
+      loader_options options = testing::small_options();
+      expect_finished_as_on_the_host(samples(), {picture, label("cls")}, options, type == dtype::u8 ? 0 : 1);
+      options.finish_on_device = false;
+      expect_finished_as_on_the_host(samples(), {picture, label("cls")}, options, 0);
+    }
+  }
+}
+
+// A hole that is closed on the host takes the flag of its row along.
+TEST(loader_device, finishes_the_pictures_that_are_left_of_a_batch) {
+  const watchdog dog("holes");
+  const auto cut = [](testing::fake_sample& of) {
+    for (const char* const picture : {"jpg", "png"}) {
+      if (testing::fake_sample::member* const found = of.find(picture)) found->bytes.resize(40);
+    }
+  };
+  std::vector<testing::fake_sample> damaged = samples();
+  for (std::size_t i = 0; i < damaged.size(); i += 3) cut(damaged[i]);
+  loader_options options = testing::small_options();
+  options.on_corrupt = corrupt_policy::skip;
+  expect_finished_as_on_the_host(damaged, testing::all_fields(), options, 1);
+  for (testing::fake_sample& each : damaged) cut(each);
+  expect_finished_as_on_the_host(damaged, testing::all_fields(), options, 1);
+}
+
+TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
+  const watchdog dog("plan");
+  const auto device = std::make_shared<simulated_device>();
+  const loader train(fake_dataset(samples()), options_on(device), {image("jpg").resize(64, 64), label("cls")});
+  // 8 pictures as they cross the bus with their flags, 8 labels, and 8 pictures of floats.
+  const std::size_t batch = 8 * 64 * 64 * 3 + 256 + 256 + 8 * 64 * 64 * 3 * 4;
+  EXPECT_EQ(train.plan().device.bytes, 3 * batch);
+  EXPECT_NE(train.plan().to_string().find("cuda:0"), std::string::npos) << train.plan().to_string();
+  EXPECT_EQ(loader(fake_dataset(samples()), testing::small_options(), {label("cls")}).plan().device.bytes, 0U);
+}
+
+TEST(loader_device, sends_a_fourth_of_the_bytes_where_it_finishes_there) {
+  const watchdog dog("bytes");
+  std::uint64_t bytes[2] = {};
+  for (const bool there : {false, true}) {
+    loader_options options = options_on(std::make_shared<simulated_device>());
+    options.finish_on_device = there;
+    options.batch_size = 45;
+    bytes[there] =
+        testing::run_all(fake_dataset(samples()), options, {image("jpg").resize(64, 64)}).stats.transfer.bytes;
+  }
+  EXPECT_NEAR(static_cast<double>(bytes[0]) / static_cast<double>(bytes[1]), 4, 0.01);
+}
+
 // A trainer's code is the same without a GPU.
 TEST(loader_device, hands_over_on_the_host_with_the_same_calls) {
   const watchdog dog("hand-over on the host");

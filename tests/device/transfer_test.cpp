@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -38,7 +39,15 @@ using testing::watchdog;
 using testing::watched_calls;
 
 constexpr std::size_t batch_bytes = 8192;
+constexpr std::size_t finished_bytes = 1024;
+constexpr std::size_t block_bytes = finished_bytes + batch_bytes;
 constexpr std::uint32_t host_batches = 4;
+
+/// Two outputs of 2 x 3 pixels, which lie one behind the other, each with its flags.
+const finish_step two_outputs[] = {
+    {{.height = 2, .width = 3, .type = dtype::f32, .order = layout::nchw}, 0, 256, 0},
+    {{.height = 2, .width = 3, .type = dtype::f16, .order = layout::nhwc}, 512, 768, 256},
+};
 
 /// A transfer between a pool of host memory and a late device, as the loader would have it.
 class device_transfers : public ::testing::Test {
@@ -54,18 +63,23 @@ class device_transfers : public ::testing::Test {
     out = std::make_shared<device_transfer>(calls, options);
   }
   void prepare() {
-    out->prepare({.batch_bytes_max = batch_bytes, .host_batches = host_batches, .wake = [this] { ++wakes; }});
+    out->prepare({.batch_bytes_max = batch_bytes,
+                  .finished_bytes_max = finished_bytes,
+                  .host_batches = host_batches,
+                  .wake = [this] { ++wakes; }});
     static_cast<void>(calls->take_log());
   }
 
   /// Fills a block of host memory with `value` and sends it.
-  sent& send(std::uint64_t turn, int value, std::size_t bytes = batch_bytes) {
+  sent& send(std::uint64_t turn, int value, std::size_t bytes = batch_bytes, std::span<const finish_step> finish = {}) {
     sent& operation = operations.emplace_back();
     operation.block = std::move(*pool.try_lease(batch_bytes));
     std::fill_n(operation.block.data(), batch_bytes, static_cast<std::byte>(value));
     operation.turn = turn;
     operation.memory = &operation.block;
     operation.bytes = bytes;
+    operation.rows = 2;
+    operation.finish = finish;
     operation.handed_over = [](transfer_operation& each) noexcept { static_cast<sent&>(each).over = true; };
     out->send(operation);
     return operation;
@@ -147,6 +161,30 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
   EXPECT_EQ(log[2], "wait in " + side + " for " + consumed_too);
   EXPECT_EQ(log[3], "copy 8192 in " + side);
   EXPECT_THAT(log[4], ::testing::EndsWith(" in " + side));
+}
+
+// Between the copy and the event, so that who waits for the batch waits for its pictures.
+TEST_F(device_transfers, finish_pictures_between_the_copy_and_the_event) {
+  start({.batches = 1});
+  prepare();
+  const stream consumer = device->make_consumer();
+  sent& pictures = send(0, 7, batch_bytes, two_outputs);
+  auto log = calls->take_log();
+  ASSERT_EQ(log.size(), 5U);
+  const std::string side = log[1].substr(log[1].find("in ") + 3);
+  EXPECT_EQ(log[1], "copy 8192 in " + side);
+  EXPECT_EQ(log[2], "finish_pictures 2 in " + side);
+  EXPECT_EQ(log[3], "finish_pictures 2 in " + side);
+  EXPECT_THAT(log[4], ::testing::StartsWith("record "));
+
+  pictures.landed->wait_on(consumer);
+  std::vector<float> seen(2 * 18);
+  device->launch(consumer, [&, from = pictures.landed->finished()] {
+    std::memcpy(seen.data(), from, seen.size() * sizeof seen[0]);
+  });
+  device->finish_all(consumer);
+  EXPECT_THAT(seen, ::testing::Each(7.0F));
+  EXPECT_EQ(pictures.landed->data() - pictures.landed->finished(), std::ptrdiff_t{finished_bytes});
 }
 
 TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_has_passed) {
@@ -267,22 +305,22 @@ TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
 // --- what fails ---------------------------------------------------------------------------------------------------------
 
 TEST_F(device_transfers, say_what_would_do_where_no_batch_fits) {
-  start({.batches = 3, .bytes_max = batch_bytes - 1});
+  start({.batches = 3, .bytes_max = block_bytes - 1});
   try {
     prepare();
     FAIL();
   } catch (const error& problem) {
     EXPECT_EQ(problem.code(), errc::limit);
     EXPECT_THAT(problem.what(), HasSubstr("give at least"));
-    EXPECT_THAT(problem.what(), HasSubstr("8192"));
+    EXPECT_THAT(problem.what(), HasSubstr("9216"));
   }
 }
 
 TEST_F(device_transfers, take_fewer_batches_where_more_do_not_fit) {
-  start({.batches = 3, .bytes_max = 2 * batch_bytes + 1});
+  start({.batches = 3, .bytes_max = 2 * block_bytes + 1});
   prepare();
   EXPECT_EQ(out->report().batches, 2U);
-  EXPECT_EQ(out->report().bytes, 2 * batch_bytes);
+  EXPECT_EQ(out->report().bytes, 2 * block_bytes);
 }
 
 TEST_F(device_transfers, give_back_what_they_took_when_any_call_of_the_start_fails) {
@@ -323,7 +361,7 @@ TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
 }
 
 TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_loop_fails) {
-  for (const char* const call : {"wait", "copy", "record"}) {
+  for (const char* const call : {"wait", "copy", "finish_pictures", "record"}) {
     SCOPED_TRACE(call);
     operations.clear();
     start({.batches = 1});
@@ -333,7 +371,7 @@ TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_l
     good.landed->wait_on(consumer);
     good.landed.reset();
     calls->fail(call, 1, 999);
-    sent& bad = send(1, 2);
+    sent& bad = send(1, 2, batch_bytes, two_outputs);
     sent& later = send(2, 3);
     EXPECT_TRUE(bad.over && later.over);
     EXPECT_THAT(message_of(bad.failure), HasSubstr("on simulated device (cuda:0): error 999"));

@@ -72,6 +72,10 @@ class watched_calls final : public stages::device_calls {
     return call("copy", " " + std::to_string(bytes) + " in " + number(in),
                 [&] { return behind_->copy(to, from, bytes, in); });
   }
+  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override {
+    return call("finish_pictures", " " + std::to_string(pictures.rows) + " in " + number(in),
+                [&] { return behind_->finish_pictures(pictures, in); });
+  }
   stages::device_status wait(stream in, stages::device_event fired) noexcept override {
     return call("wait", " in " + number(in) + " for " + number(fired), [&] { return behind_->wait(in, fired); });
   }

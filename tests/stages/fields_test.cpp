@@ -31,7 +31,7 @@ class decoded {
   decoded(const field& what, const std::string& member, std::string_view encoded, std::uint64_t sample = 0)
       : set_(std::vector<fake_sample>{
             {.members = {{member, testing::to_bytes(encoded)}}, .cls_column = std::nullopt, .defect = ""}}),
-        program_(what.model().bind(*set_.get().model())),
+        program_(what.model().bind(*set_.get().model(), stages::finished_by::host)),
         budget_(std::size_t{16} << 20) {
     const output_spec& spec = program_->outputs().front();
     row_.assign(spec.ragged ? encoded.size() : spec.row_bytes(), std::byte{0xEE});
@@ -192,7 +192,7 @@ TEST(label, comes_from_the_column_where_a_sample_has_no_member) {
   samples[0].cls_column = 5;
   samples[1].members = {{"cls", testing::to_bytes("6")}};
   const fake_dataset set(samples);
-  const auto program = field(label()).model().bind(*set.get().model());
+  const auto program = field(label()).model().bind(*set.get().model(), stages::finished_by::host);
   EXPECT_FALSE(program->required(0));
   std::int64_t row = 0;
   row_target target{.bytes = std::as_writable_bytes(std::span(&row, 1))};
@@ -279,7 +279,7 @@ TEST(image, of_another_name_finds_that_one_only) {
       std::vector<fake_sample>{{.members = {{"jpg", testing::to_bytes("x")}, {"seg.png", testing::to_bytes("y")}},
                                 .cls_column = {},
                                 .defect = ""}});
-  const auto program = field(image("seg.png").resize(4, 4)).model().bind(*set.get().model());
+  const auto program = field(image("seg.png").resize(4, 4)).model().bind(*set.get().model(), stages::finished_by::host);
   ASSERT_EQ(program->reads().size(), 1U);
   EXPECT_EQ(set.get().model()->fields()[program->reads()[0]].name, "seg.png");
   EXPECT_EQ(program->outputs()[0].row_shape, (dimensions{3, 4, 4}));
@@ -292,7 +292,7 @@ TEST(fields, that_the_dataset_lacks_are_refused_naming_those_it_has) {
   const fake_dataset set(samples);
   for (const field& what : {field(bytes("png")), field(text("caption")), field(image("mask")), field(label("id"))}) {
     try {
-      static_cast<void>(what.model().bind(*set.get().model()));
+      static_cast<void>(what.model().bind(*set.get().model(), stages::finished_by::host));
       ADD_FAILURE() << what.name();
     } catch (const error& wrong) {
       EXPECT_EQ(wrong.code(), errc::usage);

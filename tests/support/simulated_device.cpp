@@ -250,9 +250,7 @@ device_status simulated_device::copy(std::byte* to, const std::byte* from, std::
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   ++counts_.copies;
-  const auto target = memory_bytes_.upper_bound(to);
-  require(target != memory_bytes_.begin() && to + bytes <= std::prev(target)->first + std::prev(target)->second,
-          "a copy to what is not the device's memory");
+  require_mine(to, bytes, "a copy to what is not the device's memory");
   const auto source = pinned_.upper_bound(from);
   const bool begins_pinned = source != pinned_.begin() && from < std::prev(source)->first + std::prev(source)->second;
   if (!begins_pinned) {
@@ -271,6 +269,29 @@ device_status simulated_device::copy(std::byte* to, const std::byte* from, std::
     }
   };
   push(in, std::move(added));
+  return device_ok;
+}
+
+void simulated_device::require_mine(const void* memory, std::size_t bytes, const char* what) const {
+  auto* const begin = static_cast<std::byte*>(const_cast<void*>(memory));
+  const auto after = memory_bytes_.upper_bound(begin);
+  require(after != memory_bytes_.begin() && begin + bytes <= std::prev(after)->first + std::prev(after)->second, what);
+}
+
+device_status simulated_device::finish_pictures(const stages::picture_batch& pictures, stream in) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  ++counts_.kernels;
+  const std::size_t elements = std::size_t{pictures.rows} * pictures.height * pictures.width * 3;
+  require_mine(pictures.from, elements, "a kernel reads pixels that are not the device's memory");
+  require_mine(pictures.to, elements * size_bytes(pictures.type), "a kernel writes what is not the device's memory");
+  if (pictures.flips != nullptr) {
+    require_mine(pictures.flips, pictures.rows, "a kernel reads flags that are not the device's memory");
+  }
+  push(in, {.what = operation::kind::run,
+            .function = [pictures] { stages::finish_pictures(pictures); },
+            .event = {},
+            .behind = nullptr});
   return device_ok;
 }
 

@@ -60,7 +60,7 @@ class simulated_device final : public stages::device_calls {
 
   struct counts {
     std::size_t memory = 0, pinned = 0, streams = 0, events = 0;  ///< given and not taken back
-    std::size_t copies = 0, copies_pageable = 0, waits_for_device = 0;
+    std::size_t copies = 0, copies_pageable = 0, kernels = 0, waits_for_device = 0;
     std::size_t memory_taken_in_all = 0;
   };
   [[nodiscard]] counts count() const;
@@ -80,6 +80,7 @@ class simulated_device final : public stages::device_calls {
   stages::device_status free_event(stages::device_event made) noexcept override;
   stages::device_status finish(stream in) noexcept override;
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
+  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
   stages::device_status record(stages::device_event fires, stream in) noexcept override;
   stages::device_status query(stages::device_event fired) noexcept override;
@@ -108,6 +109,9 @@ class simulated_device final : public stages::device_calls {
 
   [[nodiscard]] queue& queue_of(stream in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] const std::shared_ptr<event_state>& state_of(stages::device_event event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// That all of it lies in one piece of the device's memory.
+  void require_mine(const void* memory, std::size_t bytes, const char* what) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   stream add_stream(execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_queue(CUstream_st* handle, execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
