@@ -61,12 +61,12 @@ json labels_of(const tensor& values) {
   return json::array();  // No label is of these types.
 }
 
-batch_lines::batch_lines(std::string path, bool rows, std::string label)
-    : file_(std::move(path)), rows_(rows), label_(std::move(label)) {
+batch_lines::batch_lines(const std::string& path, bool rows, std::string label)
+    : file_(path == "-" ? output_file::standard_output() : output_file(path)), rows_(rows), label_(std::move(label)) {
   file_.keep();
 }
 
-void batch_lines::append(const batch& delivered) {
+void batch_lines::append(const batch& delivered, const std::stop_token& stop) {
   json line;
   line["epoch"] = delivered.epoch();
   line["batch"] = delivered.index();
@@ -78,16 +78,15 @@ void batch_lines::append(const batch& delivered) {
     for (const digest& row : delivered.row_digests()) rows.push_back(row.hex());
     line["rows"] = std::move(rows);
   }
-  file_.write(json_text(line) + "\n");
-  file_.flush();
+  file_.write(json_text(line) + "\n", stop);
 }
 
-void write_npy_files(const std::string& directory, const batch& delivered) {
+void write_npy_files(const std::string& directory, const batch& delivered, const std::stop_token& stop) {
   for (const std::string& output : delivered.outputs()) {
     std::string name = output;
     std::replace(name.begin(), name.end(), '/', '_');
     write_npy(io::str_cat(directory, "/", delivered.epoch(), "-", delivered.index(), "-", name, ".npy"),
-              delivered[output]);
+              delivered[output], stop);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <leat/batch.hpp>
 
+#include <stop_token>
 #include <string>
 
 namespace leat::tools {
@@ -12,13 +13,15 @@ namespace leat::tools {
 /// --batches: a JSON line per delivered batch, in order: epoch, batch, ids, labels, digest, rows.
 class batch_lines {
  public:
+  /// path          "-" is standard output
   /// rows          also write the row digests
   /// label         the output that becomes `labels`; empty: there is none, and they are []
   /// throws        error as output_file
-  batch_lines(std::string path, bool rows, std::string label);
+  batch_lines(const std::string& path, bool rows, std::string label);
 
   /// The line is in the file when this returns.
-  void append(const batch& delivered);
+  ///   throws   error as output_file::write
+  void append(const batch& delivered, const std::stop_token& stop);
   void close() { file_.close(); }
 
  private:
@@ -28,8 +31,8 @@ class batch_lines {
 };
 
 /// --npy: every output of the batch as directory/<epoch>-<batch>-<output>.npy.
-///   throws   error as output_file
-void write_npy_files(const std::string& directory, const batch& delivered);
+///   throws   as write_npy
+void write_npy_files(const std::string& directory, const batch& delivered, const std::stop_token& stop);
 
 /// The labels of a batch as JSON: a number per row, or a list of them.
 [[nodiscard]] nlohmann::ordered_json labels_of(const tensor& values);

@@ -26,6 +26,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <filesystem>
@@ -101,12 +102,30 @@ loader_options options_of(const epoch_arguments& arguments) {
           .transfer = nullptr};
 }
 
+// What a person reads: beside the lines where those have standard output.
+void tell(const epoch_arguments& arguments, const std::string& text) {
+  if (arguments.batches == "-") {
+    std::fputs(text.c_str(), stderr);
+  } else {
+    print(text);
+  }
+}
+
 void check(const epoch_arguments& arguments) {
   if (arguments.rows && arguments.batches.empty()) {
     throw error(errc::usage, "--rows says what a line of --batches holds; give --batches FILE as well");
   }
   if (arguments.rows && !arguments.digests) {
     throw error(errc::usage, "--rows writes digests, and --digest off makes none; leave one of them out");
+  }
+  if (arguments.batches == "-" && arguments.json) {
+    throw error(
+        errc::usage,
+        "--batches - writes its lines where --json writes one object; give --batches a FILE, or leave one of them out");
+  }
+  if (arguments.journal == "-") {
+    throw error(errc::usage,
+                "--journal writes a file of its own, never standard output; name it (a file called - is ./-)");
   }
   if (device_of(arguments.device) != host && !(arguments.npy.empty() && arguments.batches.empty())) {
     throw error(errc::usage, "--npy and --batches look at batches on the host; leave out --device, or them");
@@ -186,9 +205,9 @@ struct batch_outputs {
   std::optional<batch_lines> lines;
   std::string npy_directory;
 
-  void take(const batch& delivered) {
-    if (lines) lines->append(delivered);
-    if (!npy_directory.empty()) write_npy_files(npy_directory, delivered);
+  void take(const batch& delivered, const std::stop_token& stop) {
+    if (lines) lines->append(delivered, stop);
+    if (!npy_directory.empty()) write_npy_files(npy_directory, delivered, stop);
   }
 };
 
@@ -210,23 +229,25 @@ batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& 
 }
 
 // The trainer: takes batch after batch and does nothing with them but what it was asked.
-asio::awaitable<void> take_all(loader& train, std::uint32_t epochs, batch_outputs& outputs, epoch_report& report) {
+asio::awaitable<void> take_all(loader& train, std::uint32_t epochs, batch_outputs& outputs, epoch_report& report,
+                               std::stop_token stop) {
   for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
     while (std::optional<batch> delivered = co_await train.next(asio::use_awaitable)) {
       if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
       if (report.run_digest) report.run_digest = stages::chain_digest(*report.run_digest, *delivered->content_digest());
-      outputs.take(*delivered);
+      outputs.take(*delivered, stop);
       delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.
     }
   }
 }
 
 // Runs the loader on this thread until all batches are taken, or something ends it.
-void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report) {
+void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report,
+          const interruption& stop) {
   epoch_progress progress(train, report.planned_in_all, arguments.epochs);
   const status_line shown([&](const terminal& screen, std::size_t columns) { return progress.draw(screen, columns); });
   asio::io_context here(1);
-  auto done = asio::co_spawn(here, take_all(train, arguments.epochs, outputs, report), asio::use_future);
+  auto done = asio::co_spawn(here, take_all(train, arguments.epochs, outputs, report, stop.token()), asio::use_future);
   here.run();
   done.get();
   if (outputs.lines) outputs.lines->close();
@@ -310,7 +331,7 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }
   if (arguments.plan) {
     report.plan = train.plan();
-    if (!arguments.json) print("\n" + train.plan().to_string());
+    if (!arguments.json) tell(arguments, "\n" + train.plan().to_string());
   }
   if (arguments.digests) report.run_digest.emplace();
 
@@ -319,7 +340,7 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     report.stats = train.stats();
   };
   try {
-    load(train, arguments, outputs, report);
+    load(train, arguments, outputs, report, stop);
   } catch (...) {
     settle();
     throw;
@@ -351,7 +372,7 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
   if (arguments.json) {
     print(json_text(report.as_json()) + "\n");
   } else if (failure == nullptr || report.stats.batches > 0) {
-    print(report.as_text(terminal::of(stdout)));
+    tell(arguments, report.as_text(terminal::of(arguments.batches == "-" ? stderr : stdout)));
   }
   if (report.interrupted) {
     complain("epoch", io::str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",
@@ -401,7 +422,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_choice(app, "--digest", arguments.digests, {{"on", true}, {"off", false}},
              "of every byte delivered; off to measure speed (on)");
   add_text(app, "--batches", arguments.batches, "FILE",
-           "a JSON line for each batch: epoch, batch, ids, labels, digest");
+           "a JSON line for each batch: epoch, batch, ids, labels, digest; - is standard output, and the table then "
+           "goes to standard error");
   app.add_flag("--rows", arguments.rows, "with --batches: the digest of each row as well");
   add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");
   app.add_flag("--plan", arguments.plan, "first say what the memory is for");

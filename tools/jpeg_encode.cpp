@@ -88,6 +88,10 @@ std::size_t compress(const unsigned char* rgb, std::uint32_t width, std::uint32_
   if (options.progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
+    if (options.stop.stop_requested()) {
+      jpeg_destroy_compress(&info);
+      return 0;
+    }
     JSAMPROW row = const_cast<JSAMPROW>(rgb + std::size_t{info.next_scanline} * width * 3);
     jpeg_write_scanlines(&info, &row, 1);
   }
@@ -116,6 +120,7 @@ void encode_jpeg(std::span<const std::uint8_t> rgb, std::uint32_t width, std::ui
   out.resize(whole(width) * whole(height) * 6 + 4096);
   std::array<char, JMSG_LENGTH_MAX> message{};
   const std::size_t bytes = compress(rgb.data(), width, height, options, out.data(), out.size(), message.data());
+  if (bytes == 0 && options.stop.stop_requested()) throw error(errc::cancelled, "stopped while writing a picture");
   if (bytes == 0) throw error(errc::limit, "libjpeg cannot write a picture of " + size + " pixels: " + message.data());
   out.resize(bytes);
 }

@@ -138,14 +138,35 @@ std::optional<photo_set_summary> find_set(const fs::path& directory, const make_
   fail("cannot look into", e.path1().empty() ? directory : e.path1(), e.code().value());
 }
 
+// Removes all that lies in a directory of pictures, and it; false where something stays. Whoever stops us waits for a part
+// of it only, a thousand files and more: the next run finds the rest, which is abandoned then.
+[[nodiscard]] bool remove_pictures(const fs::path& directory, const std::stop_token& stop,
+                                   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now()) {
+  constexpr std::chrono::milliseconds patience(60);
+  std::error_code failed;
+  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end; entry.increment(failed)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored) && !entry->is_symlink(ignored)) {
+      static_cast<void>(remove_pictures(entry->path(), stop, began));
+    } else {
+      fs::remove(entry->path(), ignored);
+    }
+    if (stop.stop_requested() && std::chrono::steady_clock::now() - began > patience) return false;
+  }
+  fs::remove(directory, failed);
+  return !failed;
+}
+
 // --- The directory in which a set is made --------------------------------------------------------------------------
 
 // Hidden, beside the place where the set will stand, and locked while its maker lives: what is not locked was left behind
 // by one that died, and goes. Removed unless it was moved into place.
 class workshop {
  public:
-  explicit workshop(const fs::path& target)
-      : prefix_("." + target.filename().string() + ".unfinished-"), parent_(target.parent_path()) {
+  workshop(const fs::path& target, std::stop_token stop)
+      : prefix_("." + target.filename().string() + ".unfinished-"),
+        parent_(target.parent_path()),
+        stop_(std::move(stop)) {
     remove_abandoned();
     for (std::uint32_t attempt = 0;; ++attempt) {
       path_ = parent_ / (prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt));
@@ -165,9 +186,11 @@ class workshop {
   workshop(const workshop&) = delete;
   workshop& operator=(const workshop&) = delete;
   ~workshop() {
-    std::error_code ignored;  // What cannot be removed now is removed by the next run.
-    if (!moved_) fs::remove_all(path_, ignored);
+    static_cast<void>(clear());  // What cannot be removed now is removed by the next run.
   }
+
+  /// Gives up the set; false where something of it is still there.
+  [[nodiscard]] bool clear() { return std::exchange(moved_, true) || remove_pictures(path_, stop_); }
 
   [[nodiscard]] const fs::path& path() const noexcept { return path_; }
 
@@ -198,8 +221,7 @@ class workshop {
       if (!entry->path().filename().string().starts_with(prefix_)) continue;
       const int number = ::open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
       if (number < 0) continue;
-      std::error_code ignored;
-      if (::flock(number, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry->path(), ignored);
+      if (::flock(number, LOCK_EX | LOCK_NB) == 0) static_cast<void>(remove_pictures(entry->path(), stop_));
       ::close(number);
     }
   }
@@ -207,8 +229,9 @@ class workshop {
   std::string prefix_;
   fs::path parent_;
   fs::path path_;
+  std::stop_token stop_;
   std::optional<descriptor> lock_;
-  bool moved_ = false;
+  bool moved_ = false;  // Or given up.
 };
 
 // --- Making --------------------------------------------------------------------------------------------------------
@@ -255,7 +278,7 @@ class press {
     threads.clear();
     const async::mutex_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    if (stopping()) throw error(errc::cancelled, "the photo set was not finished; nothing of it was kept");
+    if (stopping()) throw error(errc::cancelled, "the photo set was not finished");
     return bytes_.load();
   }
 
@@ -274,8 +297,9 @@ class press {
       const bool upright = draws.below(4) == 0;
       picture.width = upright ? options_.height : options_.width;
       picture.height = upright ? options_.width : options_.height;
-      painter_.paint(options_.seed, class_index, index, picture, scratch);
-      encode_jpeg(picture.rgb, picture.width, picture.height, {.quality = options_.quality, .chroma = chroma}, file);
+      painter_.paint(options_.seed, class_index, index, picture, scratch, options_.stop);
+      encode_jpeg(picture.rgb, picture.width, picture.height,
+                  {.quality = options_.quality, .chroma = chroma, .stop = options_.stop}, file);
       const std::string name = paint_class_name(class_index);
       write_file(directory_ / name / (name + "-" + padded(index) + ".jpg"), file);
       bytes_.fetch_add(file.size());
@@ -316,7 +340,7 @@ class press {
 
   const fs::path& directory_;
   const make_photos_options& options_;
-  const painter& painter_ = shared_painter();
+  const painter& painter_ = shared_painter(options_.stop);
   std::atomic<std::uint32_t> next_{0};
   std::atomic<std::uint32_t> done_{0};
   std::atomic<std::uint64_t> bytes_{0};
@@ -362,9 +386,16 @@ photo_set_summary make_photos(const fs::path& directory, const make_photos_optio
   std::error_code failed;
   fs::create_directories(place.parent_path(), failed);
   if (failed) fail("cannot make the directory", place.parent_path(), failed.value());
-  workshop shop(place);
+  workshop shop(place, options.stop);
   for (std::uint32_t i = 0; i < options.classes; ++i) make_directory(shop.path() / paint_class_name(i));
-  const std::uint64_t bytes = press(shop.path(), options).run();
+  std::uint64_t bytes = 0;
+  try {
+    bytes = press(shop.path(), options).run();
+  } catch (const error& failure) {
+    if (failure.code() != errc::cancelled) throw;
+    if (shop.clear()) throw error(errc::cancelled, "nothing was left in " + directory.string());
+    throw error(errc::cancelled, "some of it is left in " + shop.path().string() + ", which the next run removes");
+  }
   const std::string manifest = manifest_of(options) + "bytes " + std::to_string(bytes) + "\n";
   write_file(shop.path() / manifest_name, {reinterpret_cast<const std::uint8_t*>(manifest.data()), manifest.size()});
   if (!shop.move_to(place)) {

@@ -21,8 +21,8 @@ struct make_photos_options {
   std::uint32_t threads = 0;
   /// Called on the calling thread about ten times a second, and once at the end.
   std::function<void(std::uint32_t done, std::uint32_t count)> on_progress;
-  /// When a stop is requested, all threads end within one picture (10 ms), what was begun is removed, and make_photos
-  /// throws error{errc::cancelled}.
+  /// When a stop is requested, all threads end within a row of pixels, what was begun is removed, and make_photos throws
+  /// error{errc::cancelled}. Removing stops after 60 ms: then the error names the directory that the next run removes.
   std::stop_token stop;
 };
 

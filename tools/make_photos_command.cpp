@@ -48,7 +48,7 @@ int make(photo_arguments& arguments, interruption& stop) {
       const std::string_view what = failure.what();
       throw error(failure.code(), std::string(what.substr(what.starts_with(speaker) ? speaker.size() : 0)));
     }
-    complain("make-photos", io::str_cat("stopped by ", stop.name(), "; nothing was left in ", arguments.directory));
+    complain("make-photos", io::str_cat("stopped by ", stop.name(), "; ", failure.what()));
     return stop.exit_code();
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;

@@ -61,10 +61,10 @@ std::string npy_header(dtype type, const dimensions& shape) {
   return header + text;
 }
 
-void write_npy(const std::string& path, const tensor& values) {
-  output_file file(path);
-  file.write(npy_header(values.type, values.shape));
-  file.write(values.as_bytes());
+void write_npy(const std::string& path, const tensor& values, const std::stop_token& stop) {
+  output_file file(path, output_file::appears::when_closed);
+  file.write(npy_header(values.type, values.shape), stop);
+  file.write(values.as_bytes(), stop);
   file.close();
 }
 

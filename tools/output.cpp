@@ -8,7 +8,14 @@
 
 #include <sys/stat.h>
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -45,36 +52,73 @@ void complain(std::string_view command, std::string_view message) noexcept {
   std::fflush(stderr);
 }
 
-output_file::output_file(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "we")) {
-  if (file_ == nullptr) fail(errno);
+output_file::output_file(std::string path, appears when)
+    : path_(std::move(path)),
+      partial_(when == appears::when_closed ? path_ + ".partial" : ""),
+      fd_(::open(written_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) fail(errno);
+  struct stat status{};
+  is_regular_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
 }
+
+output_file output_file::standard_output() {
+  output_file file;
+  file.path_ = "standard output";
+  file.keep();
+  file.fd_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (file.fd_ < 0) file.fail(errno);
+  return file;
+}
+
+output_file::output_file(output_file&& other) noexcept
+    : path_(std::move(other.path_)),
+      partial_(std::move(other.partial_)),
+      fd_(std::exchange(other.fd_, -1)),
+      is_regular_(other.is_regular_),
+      keep_(other.keep_) {}
 
 output_file::~output_file() {
-  if (file_ == nullptr || keep_) return;
-  file_.reset();
-  // Not where the user named a device or a pipe.
-  struct stat status{};
-  if (::lstat(path_.c_str(), &status) == 0 && S_ISREG(status.st_mode)) static_cast<void>(std::remove(path_.c_str()));
+  if (fd_ < 0) return;
+  ::close(fd_);
+  remove_unfinished();
 }
 
-void output_file::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-
-void output_file::write(std::span<const std::byte> bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail(errno);
+void output_file::write(std::string_view text, const std::stop_token& stop) {
+  write(std::as_bytes(std::span(text)), stop);
 }
 
-void output_file::flush() {
-  if (std::fflush(file_.get()) != 0) fail(errno);
+void output_file::write(std::span<const std::byte> bytes, const std::stop_token& stop) {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  constexpr int patience_ms = 20;
+  while (!bytes.empty()) {
+    if (stop.stop_requested()) throw error(errc::cancelled, io::str_cat("stopped while writing ", path_));
+    pollfd ready{fd_, POLLOUT, 0};
+    if (!is_regular_ && ::poll(&ready, 1, patience_ms) == 0) continue;  // Who reads it is busy.
+    // What has room for anything has room for so much, and does not block.
+    const std::size_t most = is_regular_ ? piece_bytes : PIPE_BUF;
+    const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), most));
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (errno != EINTR && errno != EAGAIN) {
+      fail(errno);
+    }
+  }
 }
 
 void output_file::close() {
   // A file system may keep what it refuses until here (quota, NFS).
-  flush();
-  std::FILE* const file = file_.release();
-  if (std::fclose(file) == 0) return;
+  const bool closed = ::close(std::exchange(fd_, -1)) == 0;
+  if (closed && (partial_.empty() || std::rename(partial_.c_str(), path_.c_str()) == 0)) return;
   const int failure = errno;
-  if (!keep_) static_cast<void>(std::remove(path_.c_str()));
+  remove_unfinished();
   fail(failure);
+}
+
+void output_file::remove_unfinished() const noexcept {
+  // Not where the user named a device, a pipe or a link.
+  struct stat status{};
+  const char* const path = written_path().c_str();
+  if (!keep_ && ::lstat(path, &status) == 0 && S_ISREG(status.st_mode)) static_cast<void>(std::remove(path));
 }
 
 void output_file::fail(int failure) const {

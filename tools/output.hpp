@@ -4,9 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
-#include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -26,15 +25,20 @@ void complain(std::string_view command, std::string_view message) noexcept;
 ///   throws   error: permission, not_found (its directory), limit (a full disk), io; with path and what to do
 class output_file {
  public:
-  explicit output_file(std::string path);
-  output_file(output_file&&) noexcept = default;
+  /// when_closed: written beside its place, as PATH.partial.
+  enum class appears : bool { at_once, when_closed };
+  explicit output_file(std::string path, appears when = appears::at_once);
+  /// Standard output, which stays open.
+  [[nodiscard]] static output_file standard_output();
+  output_file(output_file&& other) noexcept;
   output_file& operator=(output_file&&) = delete;
   ~output_file();
 
-  void write(std::string_view text);
-  void write(std::span<const std::byte> bytes);
-  /// What was written so far is seen by others.
-  void flush();
+  /// Others see what was written when this returns. `stop` is looked at after each MiB, and while nobody reads a pipe; a
+  /// part of `text` is in the file then.
+  ///   throws   error{errc::cancelled} on stop
+  void write(std::string_view text, const std::stop_token& stop = {});
+  void write(std::span<const std::byte> bytes, const std::stop_token& stop = {});
   void close();
   /// Stays whatever comes, as far as it was written: for files of lines.
   void keep() noexcept { keep_ = true; }
@@ -42,13 +46,15 @@ class output_file {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
-  struct close_file {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
+  output_file() = default;
+  [[nodiscard]] const std::string& written_path() const noexcept { return partial_.empty() ? path_ : partial_; }
+  void remove_unfinished() const noexcept;
   [[noreturn]] void fail(int failure) const;
 
   std::string path_;
-  std::unique_ptr<std::FILE, close_file> file_;
+  std::string partial_;  // Empty: it has its name.
+  int fd_ = -1;
+  bool is_regular_ = false;
   bool keep_ = false;
 };
 

@@ -79,6 +79,10 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     throw error(errc::usage, "SOURCE and OUT are both needed; as in `leat pack photos 'photos-{000000..000003}.tar'`");
   }
   const std::string out = arguments.paths.back();
+  if (out == "-") {
+    throw error(errc::usage,
+                "OUT '-': shards are written to files, which appear when they are whole; name one, as photos.tar");
+  }
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
   const dataset from = open_sources(sources, stop, [&] {
     complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));

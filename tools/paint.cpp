@@ -2,6 +2,8 @@
 
 #include "stages/random.hpp"
 
+#include <leat/error.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +15,10 @@ namespace leat::tools {
 namespace {
 
 using stages::random_draws;
+
+void leave_if(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw error(errc::cancelled, "stopped while painting");
+}
 
 // --- Textures: periodic squares of mean 0 and deviation 1, in units of 1/2048 -------------------------------------
 
@@ -403,7 +409,7 @@ constexpr std::uint8_t full_light = 255;
 
 // Which leaf is seen where, and where shadow lies on it.
 void lay_leaves(const scene& s, const std::int16_t* wander, std::uint32_t width, std::uint32_t height,
-                painter::scratch& work) {
+                painter::scratch& work, const std::stop_token& stop) {
   const auto row_start = [width](std::uint32_t y) { return static_cast<std::ptrdiff_t>(std::size_t{y} * width); };
   work.leaf_of_pixel.assign(std::size_t{width} * height, 0);
   work.light_of_pixel.assign(std::size_t{width} * height, full_light);
@@ -431,6 +437,7 @@ void lay_leaves(const scene& s, const std::int16_t* wander, std::uint32_t width,
     }
   };
   for (std::size_t i = 2; i < s.leaves.size(); ++i) {
+    leave_if(stop);
     const leaf& l = s.leaves[i];
     rows(l, s.shadow[0], s.shadow[1], [&](std::ptrdiff_t start, std::uint32_t from, std::uint32_t to) {
       for (std::uint32_t x = from; x < to; ++x) {
@@ -455,17 +462,21 @@ std::string paint_class_name(std::uint32_t class_index) {
   return name;
 }
 
-painter::painter() {
+painter::painter(const std::stop_token& stop) {
   random_draws draws(0, 0, 0, "textures");
   textures_.resize(texture_kinds);
-  textures_[smooth] = normalised(cloud(4, 0.55F, 1, draws));
-  textures_[rough] = normalised(cloud(8, 0.85F, 1, draws));
-  textures_[fur] = normalised(cloud(32, 0.8F, 8, draws));
-  textures_[cracked] = normalised(ridges(draws));
-  textures_[pebbled] = normalised(pebbles(16, draws));
-  textures_[fine_pebbled] = normalised(pebbles(48, draws));
-  textures_[woven] = normalised(weave(draws));
-  textures_[brick] = normalised(bricks(draws));
+  const auto keep = [&](std::size_t kind, const texture_plane& plane) {
+    textures_[kind] = normalised(plane);
+    leave_if(stop);
+  };
+  keep(smooth, cloud(4, 0.55F, 1, draws));
+  keep(rough, cloud(8, 0.85F, 1, draws));
+  keep(fur, cloud(32, 0.8F, 8, draws));
+  keep(cracked, ridges(draws));
+  keep(pebbled, pebbles(16, draws));
+  keep(fine_pebbled, pebbles(48, draws));
+  keep(woven, weave(draws));
+  keep(brick, bricks(draws));
   // Sums of four uniform numbers: near enough to a bell, deviation 74.
   grain_.resize(1U << 16);
   for (std::int8_t& level : grain_) {
@@ -476,16 +487,17 @@ painter::painter() {
   }
 }
 
-void painter::paint(std::uint64_t seed, std::uint32_t class_index, std::uint32_t index, canvas& out,
-                    scratch& work) const {
+void painter::paint(std::uint64_t seed, std::uint32_t class_index, std::uint32_t index, canvas& out, scratch& work,
+                    const std::stop_token& stop) const {
   const std::uint32_t width = out.width, height = out.height;
   const std::size_t pixels = std::size_t{width} * height;
   scene s(seed, class_index, index, width, height);
-  lay_leaves(s, textures_[smooth].data(), width, height, work);
+  lay_leaves(s, textures_[smooth].data(), width, height, work, stop);
 
   // Each pixel once: runs of one leaf share its numbers.
   work.colour.resize(pixels * 3);
   for (std::uint32_t y = 0; y < height; ++y) {
+    leave_if(stop);
     const std::uint16_t* const leaf_of = &work.leaf_of_pixel[std::size_t{y} * width];
     const std::uint8_t* const light_of = &work.light_of_pixel[std::size_t{y} * width];
     float* to = &work.colour[std::size_t{y} * width * 3];
@@ -526,6 +538,7 @@ void painter::paint(std::uint64_t seed, std::uint32_t class_index, std::uint32_t
   work.blurred.resize(stride);
   out.rgb.resize(pixels * 3);
   for (std::uint32_t y = 0; y < height; ++y) {
+    leave_if(stop);
     const float* const here = &work.colour[y * stride];
     const float* const above = &work.colour[(y > 0 ? y - 1 : 0) * stride];
     const float* const below = &work.colour[std::min(y + 1, height - 1) * stride];
@@ -546,8 +559,8 @@ void painter::paint(std::uint64_t seed, std::uint32_t class_index, std::uint32_t
   }
 }
 
-const painter& shared_painter() {
-  static const painter painter_of_process;
+const painter& shared_painter(const std::stop_token& stop) {
+  static const painter painter_of_process(stop);
   return painter_of_process;
 }
 

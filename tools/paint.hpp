@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ struct canvas {
 /// Thread: const calls from any number of threads, each with its own canvas and scratch.
 class painter {
  public:
-  /// Draws the textures: 20 ms, 1 MiB.
-  painter();
+  /// Draws the textures: 20 ms, 1 MiB. `stop` is looked at between them.
+  ///   throws   error{errc::cancelled} on stop
+  explicit painter(const std::stop_token& stop = {});
 
   /// What paint() works in; keep it from picture to picture.
   struct scratch {
@@ -43,8 +45,11 @@ class painter {
     std::vector<float> blurred;
   };
 
-  /// Paints into `out`, whose width and height say how large; 5 ms for 500 x 400.
-  void paint(std::uint64_t seed, std::uint32_t class_index, std::uint32_t index, canvas& out, scratch& work) const;
+  /// Paints into `out`, whose width and height say how large; 5 ms for 500 x 400. `stop` is looked at
+  /// between rows.
+  ///   throws   error{errc::cancelled} on stop
+  void paint(std::uint64_t seed, std::uint32_t class_index, std::uint32_t index, canvas& out, scratch& work,
+             const std::stop_token& stop = {}) const;
 
  private:
   std::vector<std::vector<std::int16_t>> textures_;
@@ -52,7 +57,7 @@ class painter {
 };
 
 /// One for the whole process, drawn at the first call: tests make many small sets, and in a debug build the textures take
-/// longer than they do.
-[[nodiscard]] const painter& shared_painter();
+/// longer than they do. A call that `stop` ended leaves it to the next.
+[[nodiscard]] const painter& shared_painter(const std::stop_token& stop = {});
 
 }  // namespace leat::tools

@@ -200,6 +200,49 @@ TEST(epoch, lines_have_no_rows_unless_asked_and_no_digest_without_one) {
   EXPECT_FALSE(json_lines(file).at(0).contains("digest"));
 }
 
+TEST(epoch, lines_go_to_standard_output_and_the_table_beside_them) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string file = (directory.path() / "batches").string();
+  run_json(photos, {"--batches", file});
+  const ended process = run(epoch(photos, {"--batches", "-", "--plan"}));
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_EQ(process.out, text_of(file));
+  EXPECT_THAT(process.err, HasSubstr("12 samples in 3 batches"));
+  EXPECT_THAT(process.err, HasSubstr("read buffers"));
+  const ended full = run_into("/dev/full", epoch(photos, {"--batches", "-"}));
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("\nleat epoch: cannot write standard output: No space left on device; "));
+}
+
+TEST(epoch, ctrl_c_does_not_wait_for_a_reader_of_its_lines) {
+  const photo_folder photos;
+  // The pipe is full long before, and the test reads it only when the process is told to stop.
+  command process(epoch(photos, {"--epochs", "1000000", "--batches", "-", "--rows"}));
+  process.read_until("\"batch\":1");
+  process.signal(SIGINT);
+  const ended result = process.wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.err, HasSubstr("leat epoch: stopped by Ctrl-C after "));
+}
+
+TEST(epoch, ctrl_c_leaves_no_half_tensor) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::filesystem::path npy = directory.path() / "npy";
+  command process({"epoch", photos.path().string(), "--batch-size", "5", "--epochs", "1000", "--npy", npy.string()});
+  while (!std::filesystem::exists(npy / "0-1-jpg.npy")) std::this_thread::yield();
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, 130);
+  for (const auto& entry : std::filesystem::directory_iterator(npy)) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(entry.path().extension(), ".npy") << name;
+    if (name.find("jpg") == std::string::npos) continue;
+    // Batches of 5, 5 and 2 pictures, and a header of 128 bytes.
+    EXPECT_THAT(entry.file_size(), AnyOf(128U + 5U * 3 * 224 * 224 * 4, 128U + 2U * 3 * 224 * 224 * 4)) << name;
+  }
+}
+
 TEST(epoch, writes_tensors_that_python_reads) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3 here";
   const photo_folder photos;

@@ -27,6 +27,7 @@
 #include <map>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -326,7 +327,7 @@ TEST(make_photos, may_run_twice_at_once) {
   EXPECT_EQ(names_in(home.path()).size(), 10U);
 }
 
-TEST(make_photos, stops_when_asked_and_leaves_nothing) {
+TEST(make_photos, stops_when_asked_and_what_could_not_be_removed_in_time_goes_with_the_next_run) {
   const temporary_directory home;
   make_photos_options options = photo_folder::small();
   options.count = 1'000'000;
@@ -334,8 +335,29 @@ TEST(make_photos, stops_when_asked_and_leaves_nothing) {
   std::stop_source stop;
   options.stop = stop.get_token();
   options.on_progress = [&](std::uint32_t, std::uint32_t) { stop.request_stop(); };
-  message_of(errc::cancelled, home.path() / "photos", options);
-  EXPECT_THAT(names_in(home.path()), IsEmpty());
+  const std::string message = message_of(errc::cancelled, home.path() / "photos", options);
+  if (names_in(home.path()).empty()) {
+    EXPECT_THAT(message, HasSubstr("nothing was left in " + (home.path() / "photos").string()));
+  } else {
+    ASSERT_EQ(names_in(home.path()).size(), 1U);
+    EXPECT_THAT(message, HasSubstr(names_in(home.path()).front() + ", which the next run removes"));
+  }
+  EXPECT_TRUE(make_photos(home.path() / "photos", photo_folder::small()).made);
+  EXPECT_THAT(names_in(home.path()), ElementsAre("photos"));
+}
+
+TEST(make_photos, stops_in_the_middle_of_a_picture) {
+  // 8192 x 8192 pixels take seconds; the stop comes between two rows.
+  canvas picture{.width = 8192, .height = 8192, .rgb = {}};
+  painter::scratch scratch;
+  std::stop_source stop;
+  std::jthread later([&] { stop.request_stop(); });
+  EXPECT_THROW(shared_painter().paint(0, 0, 0, picture, scratch, stop.get_token()), error);
+  later.join();
+  const std::vector<std::uint8_t> pixels(std::size_t{64} * 64 * 3);
+  std::vector<std::uint8_t> file;
+  EXPECT_THROW(encode_jpeg(pixels, 64, 64, {.stop = stop.get_token()}, file), error);
+  EXPECT_THROW(painter{stop.get_token()}, error);
 }
 
 TEST(make_photos, tells_how_far_it_is) {

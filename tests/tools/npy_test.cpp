@@ -10,6 +10,8 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <stop_token>
 
 namespace leat::tools {
 namespace {
@@ -45,6 +47,20 @@ TEST(npy, a_file_is_the_header_and_the_bytes) {
   ASSERT_EQ(file.size(), header.size() + sizeof values);
   EXPECT_EQ(file.substr(0, header.size()), header);
   EXPECT_EQ(std::memcmp(file.data() + header.size(), values.data(), sizeof values), 0);
+}
+
+TEST(npy, stopped_it_leaves_nothing) {
+  const leat::testing::temporary_directory directory;
+  std::array<std::uint8_t, 1> value = {1};
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    write_npy((directory.path() / "a.npy").string(), {dtype::u8, {1}, {1}, value.data(), host}, stop.get_token());
+    FAIL() << "nothing was thrown";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::cancelled);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(npy, a_directory_that_is_not_there_is_named) {
