@@ -4,7 +4,8 @@ get_property(leat_objects GLOBAL PROPERTY leat_objects)
 get_property(leat_links GLOBAL PROPERTY leat_links)
 list(REMOVE_DUPLICATES leat_links)
 
-file(GLOB leat_public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/leat/*.hpp)
+file(GLOB leat_public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/leat/*.hpp
+  ${PROJECT_SOURCE_DIR}/include/leat/*.h)
 # Installed always, and compiled alone only where there is CUDA.
 set(leat_cuda_header ${PROJECT_SOURCE_DIR}/include/leat/cuda.hpp)
 list(REMOVE_ITEM leat_public_headers ${leat_cuda_header})

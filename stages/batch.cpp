@@ -15,16 +15,12 @@ namespace {
 
 using slot = stages::batch_layout::slot;
 
-const std::int64_t* offsets_of(const batch::state& state, const slot& place) {
-  return reinterpret_cast<const std::int64_t*>(state.memory.data() + place.offset);
-}
+}  // namespace
 
-void check_held(const batch::state& state) {
-  if (!state.released) return;
+void batch::state::check_held() const {
+  if (!released) return;
   throw error(errc::usage, "this batch was given back by release_on(): its memory belongs to a later batch");
 }
-
-}  // namespace
 
 batch::batch(std::unique_ptr<state> from) noexcept : state_(std::move(from)) {}
 batch::batch(batch&&) noexcept = default;
@@ -32,12 +28,20 @@ batch& batch::operator=(batch&&) noexcept = default;
 batch::~batch() = default;
 
 void batch::wait_on(stream consumer) {
-  check_held(*state_);
-  if (state_->landed != nullptr) state_->landed->wait_on(consumer);
+  state_->check_held();
+  if (state_->held().landed != nullptr) state_->held().landed->wait_on(consumer);
 }
 
 void batch::release_on(stream consumer) {
-  check_held(*state_);
+  state_->check_held();
+  if (state_->shared != nullptr) {
+    // Tensors of it may be out, and their deleters may be running on other threads: the last of us all gives it back, and
+    // has to know this stream by then.
+    if (state_->shared->landed != nullptr) state_->shared->landed->wait_on(consumer);
+    state_->released = true;
+    state_->shared.reset();
+    return;
+  }
   state_->released = true;
   if (state_->landed != nullptr) {
     state_->landed->release_on(consumer);
@@ -48,20 +52,22 @@ void batch::release_on(stream consumer) {
 }
 
 void batch::start_ready(ready_completion done) {
-  if (state_->landed != nullptr && !state_->released) return state_->landed->ready(std::move(done));
+  if (state_->held().landed != nullptr && !state_->released) return state_->held().landed->ready(std::move(done));
   std::exception_ptr failure;
   try {
-    check_held(*state_);
+    state_->check_held();
   } catch (const error&) {
     failure = std::current_exception();
   }
   done.complete(std::move(failure));
 }
 
-tensor batch::operator[](std::string_view name) const {
-  check_held(*state_);
-  std::byte* const base = state_->base();
-  const device where = state_->where();
+batch_tensor batch::operator[](std::string_view name) const { return {view(name), *state_}; }
+
+tensor batch::view(std::string_view name) const {
+  state_->check_held();
+  std::byte* const base = state_->held().base();
+  const device where = state_->held().where();
   const std::int64_t rows = state_->rows;
   for (const slot& place : state_->layout->slots()) {
     const stages::output_spec& spec = place.spec;
@@ -72,7 +78,8 @@ tensor batch::operator[](std::string_view name) const {
     if (spec.name == name && !spec.internal) {
       dimensions shape{rows};
       for (const std::int64_t extent : spec.row_shape) shape.push_back(extent);
-      std::byte* const data = spec.finish ? state_->landed->finished() + place.finished_offset : base + place.offset;
+      std::byte* const data =
+          spec.finish ? state_->held().landed->finished() + place.finished_offset : base + place.offset;
       return {spec.type, shape, dense_strides(shape), data, where};
     }
     if (spec.ragged && name == spec.name + ".offsets") {
@@ -87,15 +94,15 @@ std::span<const std::string> batch::outputs() const noexcept { return state_->la
 
 std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) const {
   assert(row < state_->rows);
-  check_held(*state_);
-  if (state_->where() != host) {
+  state_->check_held();
+  if (state_->held().where() != host) {
     throw error(errc::usage, "bytes() of a batch on a device: its rows are not in host memory; use operator[] there");
   }
   for (const slot& place : state_->layout->slots()) {
     if (place.spec.name != name) continue;
-    const std::byte* const base = state_->memory.data();
+    const std::byte* const base = state_->held().base();
     if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};
-    const std::int64_t* const offsets = offsets_of(*state_, place);
+    const auto* const offsets = reinterpret_cast<const std::int64_t*>(base + place.offset);
     const auto begin = static_cast<std::size_t>(offsets[row]);
     const auto end = static_cast<std::size_t>(offsets[row + 1]);
     return {base + state_->raggeds[place.ragged_index].offset + begin, end - begin};

@@ -16,18 +16,13 @@
 
 namespace leat {
 
-struct batch::state {
-  /// A ragged output of this batch.
-  struct ragged {
-    std::size_t offset = 0;    ///< of its buffer in the block
-    std::size_t capacity = 0;  ///< planned: the sum of its rows' largest sizes
-    std::size_t bytes = 0;     ///< after collate
-  };
-
-  state() = default;
-  state(const state&) = delete;
-  state& operator=(const state&) = delete;
-  ~state() {
+/// What of a batch has to go home, and its way. One owner: the batch; once a tensor of it has been given away as DLPack, the
+/// batch and all such tensors together.
+struct batch_hold {
+  batch_hold() = default;
+  batch_hold(batch_hold&&) = default;
+  batch_hold& operator=(batch_hold&&) = delete;
+  ~batch_hold() {
     landed.reset();
     if (way_home != nullptr && memory) way_home->give_back(std::move(memory));
     if (batches_out != nullptr) batches_out->fetch_sub(1, std::memory_order_relaxed);
@@ -39,12 +34,34 @@ struct batch::state {
 
   io::lease memory;                         ///< the block, until a device has taken it
   std::unique_ptr<stages::landing> landed;  ///< where it went to a device
-  bool released = false;                    ///< release_on() was called
-  // Shared with the loader and its other batches: a batch may outlive the loader, and needs both to read and to leave.
-  std::shared_ptr<const stages::batch_layout> layout;
+  // Shared with the loader, since a batch may outlive it.
   std::shared_ptr<stages::transfer> way_home;
   // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
   std::shared_ptr<std::atomic<std::int64_t>> batches_out;
+};
+
+struct batch::state : batch_hold {
+  /// A ragged output of this batch.
+  struct ragged {
+    std::size_t offset = 0;    ///< of its buffer in the block
+    std::size_t capacity = 0;  ///< planned: the sum of its rows' largest sizes
+    std::size_t bytes = 0;     ///< after collate
+  };
+
+  /// Throws error{errc::usage} after release_on().
+  void check_held() const;
+  /// What the batch holds, itself or together with others.
+  [[nodiscard]] batch_hold& held() noexcept { return shared != nullptr ? *shared : *this; }
+  /// From here on together with others.
+  [[nodiscard]] const std::shared_ptr<batch_hold>& share() {
+    if (shared == nullptr) shared = std::make_shared<batch_hold>(std::move(static_cast<batch_hold&>(*this)));
+    return shared;
+  }
+
+  std::shared_ptr<batch_hold> shared;  ///< set by share(); what this inherits is empty then
+  bool released = false;               ///< release_on() was called
+  // Shared with the loader and its other batches.
+  std::shared_ptr<const stages::batch_layout> layout;
 
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;

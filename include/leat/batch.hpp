@@ -18,7 +18,13 @@
 #include <string_view>
 #include <utility>
 
+// DLPack's own structs, declared in <leat/dlpack.h>.
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
 namespace leat {
+
+class batch_tensor;
 
 /// A 128-bit digest (XXH3), canonical byte order.
 struct digest {
@@ -29,7 +35,8 @@ struct digest {
   friend bool operator==(const digest&, const digest&) = default;
 };
 
-/// One batch. Move-only: the only owner of its memory, which goes home when the batch ends. It may outlive its loader.
+/// One batch. Move-only: the only owner of its memory, which goes home when the batch ends (and the last tensor of it that
+/// was given away by dlpack()). It may outlive its loader.
 /// Each batch that is kept is memory the loader cannot fill; who keeps as many as loader_plan::batches (on a device:
 /// loader_options::device_batches) gets no more.
 ///
@@ -57,6 +64,7 @@ class batch {
   /// All that reads the batch was put into its streams: `consumer`, and those of wait_on(). Its memory goes home now, and
   /// is written again when they have passed this point. The batch's end does the same for the streams of wait_on().
   /// After it operator[] and bytes() throw.
+  /// With tensors out that dlpack() gave, the memory goes home with the last of them.
   ///   throws   error{errc::device}: the memory is then never used again, and the loader fails
   void release_on(stream consumer);
   /// Completes when the bytes have arrived, for who needs that on the CPU's time line: void(std::exception_ptr). The
@@ -72,7 +80,7 @@ class batch {
 
   /// The output of this name, where the batch lies; its first axis is valid_rows(). Throws error{errc::not_found}, naming
   /// what there is.
-  [[nodiscard]] tensor operator[](std::string_view name) const;
+  [[nodiscard]] batch_tensor operator[](std::string_view name) const;
   /// All outputs, in the order of the fields.
   [[nodiscard]] std::span<const std::string> outputs() const noexcept;
   /// One row of a ragged output (bytes, text). On the host: throws error{errc::usage} for a batch on a device.
@@ -97,8 +105,37 @@ class batch {
  private:
   using ready_completion = completion<void(std::exception_ptr)>;
   void start_ready(ready_completion done);
+  [[nodiscard]] tensor view(std::string_view name) const;
 
   std::unique_ptr<state> state_;
+};
+
+/// One output of a batch: a view, as any tensor, good as long as its batch; and the way to hand it to others.
+class batch_tensor : public tensor {
+ public:
+  /// For NumPy, PyTorch, JAX, CuPy and whoever else reads DLPack: no bytes are copied, and the batch's memory does not go
+  /// home before the tensor's deleter has run. Each call gives one more, of which each needs its deleter called, once.
+  ///
+  ///   consumer   the stream that will read it, as DLPack has the consumer say: it waits for the bytes, and what is written
+  ///              into this memory later waits for it. Not said: CUDA's default stream. std::nullopt (Python's -1): nobody
+  ///              waits; wait_on() for the streams that read it. On the host it is not looked at
+  ///   tensor     DLPack 1.2: kDLCPU 0, or kDLCUDA and its number; the shape with all strides, in elements; data aligned to
+  ///              256 bytes, null where there are no elements; writable, so no flags
+  ///   deleter    on any thread, in any order, also after the batch and the loader have ended; never waits for the device
+  ///              unless it is the last that holds anything of a loader that has ended. By then all that reads the tensor
+  ///              was put into its streams, which still exist
+  ///   throws     error{errc::device}; error{errc::usage} after release_on(); nothing was given away then
+  ///   thread     as the batch: one at a time
+  ///   source     dmlc.github.io/dlpack; the stream rule is the array API's, data-apis.org, __dlpack__
+  [[nodiscard]] DLManagedTensorVersioned* dlpack(std::optional<stream> consumer = stream()) const;
+  /// The same as the struct before 1.0, which has neither version nor flags: for older consumers (capsule "dltensor").
+  [[nodiscard]] DLManagedTensor* dlpack_unversioned(std::optional<stream> consumer = stream()) const;
+
+ private:
+  friend class batch;
+  batch_tensor(const tensor& view, batch::state& of) : tensor(view), of_(&of) {}
+
+  batch::state* of_;
 };
 
 }  // namespace leat

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Element types. The values are leat's own; dtype_info() gives DLPack's code and bits.
+/// Element types. The values are leat's own; batch_tensor::dlpack() gives DLPack's code and bits.
 enum class dtype : std::uint8_t { u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, boolean };
 
 /// Bytes of one element.
