@@ -23,6 +23,16 @@ inline constexpr device_status device_ok = 0;
 /// Of query() alone: what the event was recorded behind has not passed yet.
 inline constexpr device_status device_not_ready = -1;
 
+/// What people ask about a device; 0 and empty where it does not say.
+struct device_facts {
+  int driver_cuda = 0;   ///< the newest CUDA that the driver knows, as 13000
+  int runtime_cuda = 0;  ///< that of this build
+  int capability = 0;    ///< as 90
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_free_bytes = 0;
+  std::string pci_address;  ///< "0000:17:00.0"
+};
+
 /// Thread: any, several at a time. No call throws. But for the construction of pools and the end of life, none waits for
 /// the device except synchronize().
 class device_calls {
@@ -35,6 +45,7 @@ class device_calls {
   [[nodiscard]] virtual device where() const noexcept = 0;
   /// As people call it: "NVIDIA H200".
   [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual device_facts facts() const { return {}; }
   /// A code in words, with what to do where that is known.
   [[nodiscard]] virtual std::string describe(device_status code) const = 0;
 

@@ -78,6 +78,27 @@ class cuda_calls final : public device_calls {
   [[nodiscard]] std::string describe(device_status code) const override {
     return in_words(static_cast<cudaError_t>(code));
   }
+  // What one of them does not say is left out.
+  [[nodiscard]] device_facts facts() const override {
+    device_facts told;
+    static_cast<void>(cudaDriverGetVersion(&told.driver_cuda));
+    static_cast<void>(cudaRuntimeGetVersion(&told.runtime_cuda));
+    int major = 0;
+    int minor = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_) == cudaSuccess &&
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index_) == cudaSuccess) {
+      told.capability = 10 * major + minor;
+    }
+    std::size_t free_bytes = 0;
+    std::size_t bytes = 0;
+    if (here().run([&] { return cudaMemGetInfo(&free_bytes, &bytes); }) == device_ok) {
+      told.memory_bytes = bytes;
+      told.memory_free_bytes = free_bytes;
+    }
+    char address[32] = {};
+    if (cudaDeviceGetPCIBusId(address, sizeof address, index_) == cudaSuccess) told.pci_address = address;
+    return told;
+  }
 
   device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
     void* taken = nullptr;
@@ -152,16 +173,22 @@ class cuda_calls final : public device_calls {
   const std::string name_;
 };
 
+/// How many GPUs there are; where none, `why` there is none.
+int count_devices(std::string& why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return count;
+  static_cast<void>(cudaGetLastError());
+  why = io::str_cat("no GPU to be had: ", in_words(status != cudaSuccess ? status : cudaErrorNoDevice));
+  return 0;
+}
+
 }  // namespace
 
 opened_device open_device(device which) {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    static_cast<void>(cudaGetLastError());
-    return {.calls = nullptr,
-            .why_not = io::str_cat("no GPU to be had: ", in_words(status != cudaSuccess ? status : cudaErrorNoDevice))};
-  }
+  std::string why_not;
+  const int count = count_devices(why_not);
+  if (count == 0) return {.calls = nullptr, .why_not = std::move(why_not)};
   if (which.index < 0 || which.index >= count) {
     throw error(errc::not_found,
                 io::str_cat("there is no cuda:", which.index, " here: GPUs are numbered 0 to ", count - 1,
@@ -172,6 +199,13 @@ opened_device open_device(device which) {
     throw error(errc::device, io::str_cat("cudaGetDeviceProperties of cuda:", which.index, ": ", in_words(failed)));
   }
   return {.calls = std::make_shared<cuda_calls>(which.index, properties.name), .why_not = {}};
+}
+
+device_list list_devices() {
+  device_list found{.devices = {}, .why_not = {}, .built_with_cuda = true};
+  const int count = count_devices(found.why_not);
+  for (int i = 0; i < count; ++i) found.devices.push_back(open_device(cuda(i)).calls);
+  return found;
 }
 
 }  // namespace leat::stages

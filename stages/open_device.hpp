@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace leat::stages {
 
@@ -19,5 +20,13 @@ struct opened_device {
 
 /// Throws error{errc::not_found} where there are GPUs and `which` is none of them.
 [[nodiscard]] opened_device open_device(device which);
+
+/// Every device that there is, or why there is none.
+struct device_list {
+  std::vector<std::shared_ptr<device_calls>> devices;
+  std::string why_not;
+  bool built_with_cuda = false;
+};
+[[nodiscard]] device_list list_devices();
 
 }  // namespace leat::stages

@@ -67,6 +67,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_show(leat, chosen);
   add_pack(leat, chosen);
   add_make_photos(leat, chosen);
+  add_doctor(leat, chosen);
 
   try {
     leat.parse(argc, argv);

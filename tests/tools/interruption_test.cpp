@@ -28,7 +28,8 @@ TEST(interruption, a_signal_that_is_there_before_the_program_is_answered_in_orde
                                                           {"inspect", folder},
                                                           {"show", folder, "-o", file("sheet.html")},
                                                           {"pack", folder, file("p.tar")},
-                                                          {"make-photos", file("made")}};
+                                                          {"make-photos", file("made")},
+                                                          {"doctor", folder}};
   for (const std::vector<std::string>& arguments : commands) {
     SCOPED_TRACE(arguments[0]);
     command process(arguments, command::streams::pipes, {}, command::start::interrupted);

@@ -1,0 +1,383 @@
+// leat doctor: its advice from machines that are made up, its probes on files that are, and the command on this one.
+#include "tests/device/watched_calls.hpp"
+#include "tests/support/photos.hpp"
+#include "tests/support/simulated_device.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+#include "tools/doctor_advice.hpp"
+#include "tools/doctor_probe.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using tools::finding;
+using tools::gpu_facts;
+using tools::machine_facts;
+using tools::path_facts;
+using tools::resource_limit;
+
+using grade = finding::grade;
+
+/// A machine that wants for nothing.
+machine_facts good_machine() {
+  machine_facts made;
+  made.kernel = "6.12.3-amd64";
+  made.architecture = "x86_64";
+  made.reader = {.backend = {"io_uring", "SINGLE_ISSUER|DEFER_TASKRUN"},
+                 .registered_buffers = {"on", ""},
+                 .direct = {"on", ""},
+                 .huge_pages = {"on", "4 MiB"}};
+  made.locked_bytes = {resource_limit::unlimited, resource_limit::unlimited};
+  made.files = {65536, 1048576};
+  made.huge_pages_setting = "madvise";
+  made.memory_bytes = std::uint64_t{256} << 30;
+  made.memory_available_bytes = std::uint64_t{200} << 30;
+  made.memory_said_by = "MemAvailable";
+  made.cores_usable = made.cores_online = 32;
+  made.built_with_cuda = true;
+  gpu_facts gpu;
+  gpu.name = "NVIDIA H200";
+  gpu.driver = "580.82.07";
+  gpu.driver_cuda = gpu.runtime_cuda = 13000;
+  gpu.memory_bytes = std::uint64_t{139} << 30;
+  gpu.memory_free_bytes = std::uint64_t{138} << 30;
+  gpu.link_gt_s = gpu.link_gt_s_max = 32;
+  gpu.link_lanes = gpu.link_lanes_max = 16;
+  gpu.numa_node = 0;
+  gpu.copy_bytes_per_s = 55.4e9;
+  gpu.pinned = true;
+  made.gpus = {gpu};
+  made.paths = {{.path = "/data",
+                 .failure = "",
+                 .file_system = "ext4",
+                 .alignment_told = true,
+                 .direct_memory_alignment = 4,
+                 .direct_offset_alignment = 512,
+                 .tried_on = "/data/a.tar",
+                 .direct = {"on", ""}}};
+  return made;
+}
+
+void expect_advice(const finding& found, grade how, const std::string& part) {
+  EXPECT_EQ(found.how, how) << found.concern << ": " << found.found;
+  EXPECT_THAT(found.advice, HasSubstr(part)) << found.concern;
+}
+
+TEST(doctor_advice, has_none_for_a_machine_that_wants_for_nothing) {
+  const std::vector<finding> all = tools::examine(good_machine());
+  EXPECT_EQ(all.size(), 10U);
+  for (const finding& each : all) {
+    EXPECT_EQ(each.how, grade::best) << each.concern;
+    EXPECT_EQ(each.advice, "") << each.concern;
+    EXPECT_NE(each.found, "") << each.concern;
+  }
+}
+
+TEST(doctor_advice, names_the_kernel_that_would_do_better) {
+  machine_facts facts = good_machine();
+  facts.kernel = "5.15.0-91-generic";
+  expect_advice(tools::check_kernel(facts), grade::lower, "DEFER_TASKRUN");
+  facts.kernel = "5.4.0";
+  expect_advice(tools::check_kernel(facts), grade::lower, "5.11");
+  for (const char* fine : {"6.1.0", "6.18.44", "7.0", "custom"}) {
+    facts.kernel = fine;
+    EXPECT_EQ(tools::check_kernel(facts).advice, "") << fine;
+  }
+}
+
+TEST(doctor_advice, hands_on_what_the_reader_said_of_io_uring) {
+  machine_facts facts = good_machine();
+  facts.reader.registered_buffers = {"off", "RLIMIT_MEMLOCK is 8 MiB"};
+  expect_advice(tools::check_io_uring(facts), grade::lower, "RLIMIT_MEMLOCK is 8 MiB");
+  facts.reader.backend = {"preadv", "io_uring_setup: EPERM; a container's seccomp profile forbids it"};
+  expect_advice(tools::check_io_uring(facts), grade::lower, "seccomp");
+  EXPECT_THAT(tools::check_io_uring(facts).found, HasSubstr("preadv"));
+  facts.reader_failure = "no file descriptor left";
+  expect_advice(tools::check_io_uring(facts), grade::failing, "preadv");
+  EXPECT_THAT(tools::check_io_uring(facts).found, HasSubstr("no file descriptor left"));
+}
+
+TEST(doctor_advice, says_who_can_raise_a_limit) {
+  machine_facts facts = good_machine();
+  facts.locked_bytes = {std::uint64_t{8} << 20, resource_limit::unlimited};
+  expect_advice(tools::check_locked_memory(facts), grade::lower, "`ulimit -l unlimited`");
+  facts.locked_bytes.hard = facts.locked_bytes.soft;
+  expect_advice(tools::check_locked_memory(facts), grade::lower, "as root");
+  facts.may_lock_all = true;
+  EXPECT_EQ(tools::check_locked_memory(facts).how, grade::best);
+  facts.files = {1024, 1048576};
+  expect_advice(tools::check_files(facts), grade::lower, "`ulimit -n 65536`");
+  facts.files = {1024, 4096};
+  expect_advice(tools::check_files(facts), grade::lower, "as root");
+}
+
+TEST(doctor_advice, says_what_stands_in_the_way_of_huge_pages) {
+  machine_facts facts = good_machine();
+  facts.huge_pages_setting = "never";
+  facts.reader.huge_pages = {"off", "transparent huge pages are off; try `echo madvise`"};
+  expect_advice(tools::check_huge_pages(facts), grade::lower, "echo madvise");
+  facts.huge_pages_setting = "";
+  EXPECT_EQ(tools::check_huge_pages(facts).how, grade::lower);
+}
+
+TEST(doctor_advice, asks_for_less_where_memory_is_short) {
+  machine_facts facts = good_machine();
+  facts.memory_available_bytes = std::uint64_t{800} << 20;
+  expect_advice(tools::check_memory(facts), grade::lower, "--host-bytes-max 200MiB");
+  facts.memory_available_bytes = std::uint64_t{300} << 20;
+  expect_advice(tools::check_memory(facts), grade::failing, "--host-bytes-max 75MiB");
+}
+
+TEST(doctor_advice, counts_the_cores_that_may_really_be_used) {
+  machine_facts facts = good_machine();
+  facts.cores_quota = 4.5;
+  expect_advice(tools::check_cores(facts), grade::lower, "`--threads 4`");
+  facts.cores_quota = 0.5;
+  expect_advice(tools::check_cores(facts), grade::lower, "`--threads 1`");
+  facts.cores_quota = 32;
+  EXPECT_EQ(tools::check_cores(facts).how, grade::best);
+  facts.cores_usable = 8;
+  expect_advice(tools::check_cores(facts), grade::lower, "taskset");
+}
+
+TEST(doctor_advice, places_the_process_beside_its_gpu) {
+  machine_facts facts = good_machine();
+  facts.numa_nodes = 2;
+  facts.gpus[0].numa_node = 1;
+  expect_advice(tools::check_numa(facts), grade::lower, "--cpunodebind=1");
+  facts.gpus.push_back(facts.gpus[0]);
+  facts.gpus[1].numa_node = 0;
+  expect_advice(tools::check_numa(facts), grade::lower, "one process for each GPU");
+}
+
+TEST(doctor_advice, knows_what_a_path_can_do) {
+  path_facts path = good_machine().paths[0];
+  EXPECT_THAT(tools::check_path(path).found, AllOf(HasSubstr("ext4"), HasSubstr("512"), HasSubstr("O_DIRECT works")));
+  path.direct = {"off", "squashfs has no O_DIRECT"};
+  expect_advice(tools::check_path(path), grade::lower, "squashfs has no O_DIRECT");
+  path.file_system = "tmpfs";
+  EXPECT_EQ(tools::check_path(path).advice, "") << "nothing is faster than memory";
+  path.tried_on = "";
+  EXPECT_THAT(tools::check_path(path).found, HasSubstr("no file to try"));
+  path.failure = "no such file";
+  expect_advice(tools::check_path(path), grade::failing, "may read");
+  path.path = "bad\nname";
+  EXPECT_THAT(tools::check_path(path).concern, HasSubstr("bad\\nname"));
+}
+
+TEST(doctor_advice, tells_a_machine_without_gpus_from_one_that_hides_them) {
+  machine_facts facts = good_machine();
+  facts.gpus.clear();
+  facts.why_no_gpu = "no driver";
+  EXPECT_EQ(tools::check_no_gpu(facts).how, grade::best);
+  EXPECT_THAT(tools::check_no_gpu(facts).found, HasSubstr("no driver"));
+  facts.gpus_on_the_bus = 8;
+  expect_advice(tools::check_no_gpu(facts), grade::lower, "8 NVIDIA devices are on the PCI bus: install the driver");
+  facts.built_with_cuda = false;
+  expect_advice(tools::check_no_gpu(facts), grade::lower, "LEAT_CUDA=ON");
+  EXPECT_EQ(tools::examine(facts).back().concern, "GPU");
+}
+
+TEST(doctor_advice, holds_a_gpus_rate_against_its_link) {
+  machine_facts facts = good_machine();
+  gpu_facts& gpu = facts.gpus[0];
+  EXPECT_THAT(tools::check_gpu(facts, gpu).found, AllOf(StartsWith("NVIDIA H200"), HasSubstr("55.4 GB/s from pinned"),
+                                                        HasSubstr("PCIe 32 GT/s x16"), HasSubstr("580.82.07")));
+  gpu.link_gt_s = 2.5;  // an idle link is slow; it was fast while it was measured
+  EXPECT_EQ(tools::check_gpu(facts, gpu).how, grade::best);
+  gpu.copy_bytes_per_s = 20e9;
+  expect_advice(tools::check_gpu(facts, gpu), grade::lower, "58.0 GB/s");
+  gpu.link_lanes = 8;
+  expect_advice(tools::check_gpu(facts, gpu), grade::lower, "8 of 16 PCIe lanes");
+  gpu.pinned = false;
+  gpu.why = "cudaHostRegister: memlock";
+  expect_advice(tools::check_gpu(facts, gpu), grade::lower, "cudaHostRegister: memlock");
+  gpu.pinned = true;
+  gpu.driver_cuda = 12040;
+  expect_advice(tools::check_gpu(facts, gpu), grade::failing, "CUDA 12.4 and this build is of 13.0");
+  gpu.copy_bytes_per_s = 0;
+  gpu.why = "cudaMalloc: out of memory";
+  expect_advice(tools::check_gpu(facts, gpu), grade::failing, "nvidia-smi");
+}
+
+TEST(doctor_advice, knows_what_pcie_carries) {
+  // nvbandwidth measures 55.4 GB/s on 32 GT/s x16, 26 on 16 x16 and 12.8 on 8 x16.
+  EXPECT_NEAR(tools::link_bytes_per_s(32, 16), 57e9, 2e9);
+  EXPECT_NEAR(tools::link_bytes_per_s(16, 16), 28.5e9, 1e9);
+  EXPECT_NEAR(tools::link_bytes_per_s(8, 16), 14.3e9, 0.5e9);
+  EXPECT_EQ(tools::link_bytes_per_s(0, 0), 0);
+}
+
+// --- probes, on files that are made up -----------------------------------------------------------------------------------
+
+void write(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(doctor_probe, finds_the_tightest_quota_of_a_control_group_and_its_parents) {
+  const temporary_directory root;
+  const std::filesystem::path top = root.path();
+  EXPECT_FALSE(tools::find_cores_quota(top.string()));
+  write(top / "proc/self/cgroup", "0::/job/task\n");
+  write(top / "sys/fs/cgroup/job/task/cpu.max", "max 100000\n");
+  EXPECT_FALSE(tools::find_cores_quota(top.string()));
+  write(top / "sys/fs/cgroup/job/cpu.max", "250000 100000\n");
+  EXPECT_EQ(tools::find_cores_quota(top.string()), 2.5);
+  write(top / "sys/fs/cgroup/job/task/cpu.max", "150000 100000\n");
+  EXPECT_EQ(tools::find_cores_quota(top.string()), 1.5);
+  // Version 1, in a container, where the path is the host's and only the mount's root is there; -1 is no quota.
+  write(top / "proc/self/cgroup", "3:memory:/docker/1\n4:cpu,cpuacct:/docker/1\n");
+  write(top / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write(top / "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_FALSE(tools::find_cores_quota(top.string()));
+  write(top / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000\n");
+  EXPECT_EQ(tools::find_cores_quota(top.string()), 3.0);
+}
+
+TEST(doctor_probe, counts_nodes_and_gpus_and_reads_driver_and_link) {
+  const temporary_directory root;
+  const std::filesystem::path top = root.path();
+  EXPECT_EQ(tools::count_numa_nodes(top.string()), 1U) << "where nobody says";
+  for (const char* each : {"node0", "node1", "nodeset", "possible"})
+    std::filesystem::create_directories(top / "sys/devices/system/node" / each);
+  EXPECT_EQ(tools::count_numa_nodes(top.string()), 2U);
+
+  EXPECT_EQ(tools::count_gpus_on_the_bus(top.string()), 0U);
+  const std::filesystem::path bus = top / "sys/bus/pci/devices";
+  const auto add = [&](const char* address, const char* vendor, const char* kind) {
+    write(bus / address / "vendor", vendor);
+    write(bus / address / "class", kind);
+  };
+  add("0000:17:00.0", "0x10de\n", "0x030200\n");
+  add("0000:18:00.0", "0x10de\n", "0x068000\n");  // an NVSwitch
+  add("0000:00:02.0", "0x8086\n", "0x030000\n");  // somebody else's
+  EXPECT_EQ(tools::count_gpus_on_the_bus(top.string()), 1U);
+
+  EXPECT_EQ(tools::find_driver_version(top.string()), "");
+  write(top / "proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build  (dvs-builder@U22)\n");
+  EXPECT_EQ(tools::find_driver_version(top.string()), "580.82.07");
+
+  gpu_facts gpu;
+  gpu.pci_address = "0000:17:00.0";
+  tools::look_at_link(gpu, top.string());
+  EXPECT_EQ(gpu.link_lanes, 0) << "not said";
+  EXPECT_EQ(gpu.numa_node, -1);
+  write(bus / "0000:17:00.0/current_link_speed", "16.0 GT/s PCIe\n");
+  write(bus / "0000:17:00.0/max_link_speed", "32.0 GT/s PCIe\n");
+  write(bus / "0000:17:00.0/current_link_width", "8\n");
+  write(bus / "0000:17:00.0/max_link_width", "16\n");
+  write(bus / "0000:17:00.0/numa_node", "1\n");
+  tools::look_at_link(gpu, top.string());
+  EXPECT_EQ(gpu.link_gt_s, 16);
+  EXPECT_EQ(gpu.link_gt_s_max, 32);
+  EXPECT_EQ(gpu.link_lanes, 8);
+  EXPECT_EQ(gpu.link_lanes_max, 16);
+  EXPECT_EQ(gpu.numa_node, 1);
+}
+
+TEST(doctor_probe, looks_at_paths_as_a_reader_would) {
+  const photo_folder photos;
+  const path_facts folder = tools::look_at_path(photos.path().string());
+  EXPECT_EQ(folder.failure, "");
+  EXPECT_NE(folder.file_system, "");
+  EXPECT_THAT(folder.tried_on, StartsWith(photos.path().string()));
+  EXPECT_NE(folder.direct.use, "");
+  const path_facts file = tools::look_at_path(photos.files().front().string());
+  EXPECT_EQ(file.tried_on, photos.files().front().string());
+  EXPECT_EQ(file.direct.use, folder.direct.use);
+
+  const temporary_directory empty;
+  write(empty.path() / "sub/nothing", "");
+  EXPECT_EQ(tools::look_at_path(empty.path().string()).tried_on, "");
+  EXPECT_THAT(tools::look_at_path((empty.path() / "missing").string()).failure, HasSubstr("no such file"));
+}
+
+TEST(doctor_probe, measures_copies_and_leaves_the_device_as_it_was) {
+  const auto device = std::make_shared<simulated_device>();
+  gpu_facts gpu;
+  tools::measure_copies(*device, gpu, 0.01);
+  EXPECT_GT(gpu.copy_bytes_per_s, 0);
+  EXPECT_TRUE(gpu.pinned);
+  EXPECT_EQ(gpu.why, "");
+  const simulated_device::counts left = device->count();
+  EXPECT_EQ(left.memory + left.pinned + left.streams + left.events, 0U);
+  EXPECT_EQ(left.copies_pageable, 0U);
+}
+
+TEST(doctor_probe, says_which_call_failed_and_still_leaves_the_device_as_it_was) {
+  for (const char* call : {"take_memory", "make_stream", "make_event", "copy", "record", "synchronize", "pin"}) {
+    const auto device = std::make_shared<simulated_device>();
+    watched_calls watched(device);
+    watched.fail(call, 1, 999);
+    gpu_facts gpu;
+    tools::measure_copies(watched, gpu, 0.01);
+    EXPECT_THAT(gpu.why, HasSubstr("error 999")) << call;
+    if (std::string(call) == "pin") {
+      EXPECT_FALSE(gpu.pinned);
+      EXPECT_GT(gpu.copy_bytes_per_s, 0) << "from pageable memory";
+    } else {
+      EXPECT_EQ(gpu.copy_bytes_per_s, 0) << call;
+    }
+    const simulated_device::counts left = device->count();
+    EXPECT_EQ(left.memory + left.pinned + left.streams + left.events, 0U) << call;
+  }
+}
+
+// --- the command ----------------------------------------------------------------------------------------------------------
+
+TEST(doctor, says_all_of_it_in_json) {
+  const photo_folder photos;
+  const ended process = run({"doctor", photos.path().string(), "--json"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  const json found = process.json();
+  EXPECT_EQ(found.at("paths").size(), 1U);
+  EXPECT_EQ(found.at("paths").at(0).at("path"), photos.path().string());
+  EXPECT_THAT(found.at("reader").at("backend").at("use").get<std::string>(),
+              ::testing::AnyOf(std::string("io_uring"), std::string("preadv")));
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_cur != RLIM_INFINITY) EXPECT_EQ(found.at("open_files").at("soft"), files.rlim_cur);
+  EXPECT_GE(found.at("cores_usable").get<int>(), 1);
+  if (found.at("gpus").empty()) EXPECT_NE(found.at("why_no_gpu"), "");
+  std::vector<std::string> concerns;
+  for (const json& each : found.at("findings")) {
+    concerns.push_back(each.at("concern"));
+    EXPECT_NE(each.at("found"), "") << each;
+    if (each.at("grade") == "best") EXPECT_EQ(each.at("advice"), "") << each;
+  }
+  for (const char* concern : {"kernel", "io_uring", "memlock", "open files", "huge pages", "memory", "cores", "NUMA"})
+    EXPECT_THAT(concerns, ::testing::Contains(concern));
+}
+
+TEST(doctor, says_what_it_found_and_what_would_help_to_a_person) {
+  const temporary_directory empty;
+  const ended process = run({"doctor", empty.path().string()});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_THAT(process.out, AllOf(HasSubstr("io_uring"), HasSubstr("huge pages"), HasSubstr("there is no file to try"),
+                                 Not(HasSubstr("\x1b["))));
+}
+
+TEST(doctor, fails_where_leat_would) {
+  const ended process = run({"doctor", "/nonexistent/data"});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.out, HasSubstr("no such file"));
+}
+
+}  // namespace
+}  // namespace leat::testing

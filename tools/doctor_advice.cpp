@@ -1,0 +1,271 @@
+#include "tools/doctor_advice.hpp"
+
+#include "io/text.hpp"
+#include "tools/human.hpp"
+
+#include <leat/loader.hpp>
+
+#include <absl/strings/str_format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+namespace leat::tools {
+namespace {
+
+using grade = finding::grade;
+
+/// What a loader takes unless told otherwise.
+const std::uint64_t budget_bytes = loader_options().host_bytes_max;
+
+std::string limit_text(std::uint64_t limit, bool bytes) {
+  if (limit == resource_limit::unlimited) return "unlimited";
+  return bytes ? bytes_text(limit) : count_text(limit);
+}
+
+// "6.18.44-amd64" is {6, 18}.
+std::pair<int, int> version_of(const std::string& release) {
+  int major = 0;
+  int minor = 0;
+  if (std::sscanf(release.c_str(), "%d.%d", &major, &minor) < 1) return {0, 0};
+  return {major, minor};
+}
+
+// "raise it": by the shell where the hard limit allows, else by root.
+std::string raise(const char* letter, const char* item, const char* docker, const char* wanted,
+                  const resource_limit& limit, std::uint64_t enough) {
+  if (limit.hard >= enough) return io::str_cat("`ulimit -", letter, " ", wanted, "` in the shell that starts it");
+  return io::str_cat("as root: \"* hard ", item, " ", wanted,
+                     "\" in /etc/security/limits.conf, LimitX=infinity in a unit, or `docker run --ulimit ", docker,
+                     "`");
+}
+
+}  // namespace
+
+finding check_kernel(const machine_facts& facts) {
+  finding made{.concern = "kernel", .found = io::str_cat("Linux ", facts.kernel, ", ", facts.architecture)};
+  const auto version = version_of(facts.kernel);
+  if (version.first == 0 || version >= std::pair(6, 1)) return made;
+  made.how = grade::lower;
+  made.advice =
+      version < std::pair(5, 11)
+          ? "Linux 5.11 is the first whose io_uring leat uses, 6.1 has all of it; until then preadv on threads reads"
+          : "Linux 6.1 brings DEFER_TASKRUN (fewer interruptions) and tells O_DIRECT's alignment";
+  return made;
+}
+
+finding check_io_uring(const machine_facts& facts) {
+  finding made{.concern = "io_uring"};
+  if (!facts.reader_failure.empty()) {
+    made.how = grade::failing;
+    made.found = io::str_cat("reading failed: ", facts.reader_failure);
+    made.advice = "what failed is named above; `leat epoch --reader preadv` reads without io_uring";
+    return made;
+  }
+  const rung& backend = facts.reader.backend;
+  if (backend.use != "io_uring") {
+    made.how = grade::lower;
+    made.found = io::str_cat("not to be had: leat reads with preadv on threads (3 times the CPU per read)");
+    made.advice = backend.why;
+    return made;
+  }
+  made.found = io::str_cat("allowed: ", backend.why, "; registered buffers ", facts.reader.registered_buffers.use);
+  if (facts.reader.registered_buffers.use != "on") {
+    made.how = grade::lower;
+    made.advice = facts.reader.registered_buffers.why;
+  }
+  return made;
+}
+
+finding check_locked_memory(const machine_facts& facts) {
+  finding made{.concern = "memlock"};
+  if (facts.may_lock_all) {
+    made.found = io::str_cat("CAP_IPC_LOCK: any amount may be registered (the limit is ",
+                             limit_text(facts.locked_bytes.soft, true), ")");
+    return made;
+  }
+  made.found = io::str_cat(limit_text(facts.locked_bytes.soft, true), " may be locked, ",
+                           limit_text(facts.locked_bytes.hard, true), " at most");
+  if (facts.locked_bytes.soft >= budget_bytes) return made;
+  made.how = grade::lower;
+  io::str_append(made.found, "; a loader has ", bytes_text(budget_bytes),
+                 " unless told otherwise, and reads into what cannot be registered as into plain memory");
+  made.advice = raise("l", "memlock", "memlock=-1", "unlimited", facts.locked_bytes, budget_bytes);
+  return made;
+}
+
+finding check_files(const machine_facts& facts) {
+  // A ring keeps 1,024 open; threads, pipes and what the trainer opens come besides.
+  constexpr std::uint64_t enough = 2048;
+  finding made{.concern = "open files",
+               .found = io::str_cat(limit_text(facts.files.soft, false), " allowed, ",
+                                    limit_text(facts.files.hard, false), " at most")};
+  if (facts.files.soft >= enough) return made;
+  made.how = grade::lower;
+  io::str_append(made.found, "; a dataset of more loose files is read by opening them again and again");
+  made.advice = raise("n", "nofile", "nofile=65536", "65536", facts.files, 65536);
+  return made;
+}
+
+finding check_huge_pages(const machine_facts& facts) {
+  const rung& pages = facts.reader.huge_pages;
+  finding made{.concern = "huge pages"};
+  if (facts.huge_pages_setting.empty()) {
+    made.how = grade::lower;
+    made.found = "this kernel has no transparent huge pages: a read of 112 KiB costs 3 times the CPU";
+    return made;
+  }
+  made.found = io::str_cat(pages.use, " (transparent_hugepage is ", facts.huge_pages_setting, ")");
+  if (pages.use == "on") return made;
+  made.how = grade::lower;
+  made.advice = pages.why;
+  return made;
+}
+
+finding check_memory(const machine_facts& facts) {
+  finding made{
+      .concern = "memory",
+      .found = io::str_cat(bytes_text(facts.memory_available_bytes), " available (", facts.memory_said_by, ") of ",
+                           bytes_text(facts.memory_bytes), "; a source that fits in half of it is read buffered")};
+  if (facts.memory_available_bytes >= 2 * budget_bytes) return made;
+  made.how = facts.memory_available_bytes < budget_bytes ? grade::failing : grade::lower;
+  made.advice = io::str_cat("a loader takes up to ", bytes_text(budget_bytes), ": give it less (--host-bytes-max ",
+                            std::max<std::uint64_t>(facts.memory_available_bytes / 4 >> 20, 1), "MiB), or free some");
+  return made;
+}
+
+finding check_cores(const machine_facts& facts) {
+  finding made{.concern = "cores"};
+  made.found = io::str_cat(facts.cores_usable, " of ", facts.cores_online, " usable: as many decode threads");
+  if (facts.cores_quota && *facts.cores_quota + 0.01 < facts.cores_usable) {
+    made.how = grade::lower;
+    io::str_append(made.found, "; the control group has a quota of ", absl::StrFormat("%.3g", *facts.cores_quota));
+    made.advice = io::str_cat("`--threads ", std::max(1L, std::lround(std::floor(*facts.cores_quota))),
+                              "`: more are stopped in the middle of each period; or raise the quota (docker --cpus)");
+  } else if (facts.cores_usable < facts.cores_online) {
+    made.how = grade::lower;
+    made.advice =
+        "this process is confined (taskset, cpuset, SLURM): ask for more cores where decode is the bottleneck";
+  }
+  return made;
+}
+
+finding check_numa(const machine_facts& facts) {
+  finding made{.concern = "NUMA", .found = counted(facts.numa_nodes, "node", "nodes")};
+  if (facts.numa_nodes <= 1) return made;
+  std::set<int> nodes;
+  for (const gpu_facts& gpu : facts.gpus) {
+    if (gpu.numa_node >= 0) nodes.insert(gpu.numa_node);
+  }
+  made.how = grade::lower;
+  made.advice = nodes.size() == 1
+                    ? io::str_cat("the GPU is at node ", *nodes.begin(), ": `numactl --cpunodebind=", *nodes.begin(),
+                                  " --membind=", *nodes.begin(), "` keeps batches beside it")
+                    : std::string(
+                          "leat places nothing by node: one process for each GPU, each under `numactl "
+                          "--cpunodebind=N --membind=N` of its GPU's node");
+  return made;
+}
+
+finding check_path(const path_facts& path) {
+  finding made{.concern = io::str_cat("path ", one_line(path.path))};
+  if (!path.failure.empty()) {
+    made.how = grade::failing;
+    made.found = one_line(path.failure);
+    made.advice = "give a directory or a file that this user may read";
+    return made;
+  }
+  made.found = path.file_system.empty() ? "unknown file system" : path.file_system;
+  if (path.alignment_told && path.direct_offset_alignment != 0) {
+    io::str_append(made.found, ", O_DIRECT aligned to ", path.direct_offset_alignment, " (memory ",
+                   path.direct_memory_alignment, ")");
+  }
+  if (path.tried_on.empty()) {
+    io::str_append(made.found, "; there is no file to try");
+    return made;
+  }
+  if (path.direct.use == "on") {
+    io::str_append(made.found, ": O_DIRECT works, for what does not fit in memory");
+    return made;
+  }
+  if (path.file_system == "tmpfs" || path.file_system == "ramfs") {
+    io::str_append(made.found, ": in memory already");
+    return made;
+  }
+  io::str_append(made.found, ": read through the page cache");
+  made.how = grade::lower;
+  made.advice = io::str_cat(one_line(path.direct.why), "; a local ext4 or xfs reads cold data with a tenth of the CPU");
+  return made;
+}
+
+finding check_no_gpu(const machine_facts& facts) {
+  finding made{.concern = "GPU", .found = io::str_cat("none: batches stay on the host (", facts.why_no_gpu, ")")};
+  if (facts.gpus_on_the_bus == 0) return made;
+  made.how = grade::lower;
+  const std::string seen = counted(facts.gpus_on_the_bus, "NVIDIA device is", "NVIDIA devices are");
+  made.advice =
+      facts.built_with_cuda
+          ? io::str_cat(seen, " on the PCI bus: install the driver, or give the container the GPU (docker --gpus all)")
+          : io::str_cat(seen, " on the PCI bus: build leat where nvcc is (-DLEAT_CUDA=ON)");
+  return made;
+}
+
+double link_bytes_per_s(double gt_s, int lanes) noexcept {
+  // 8b/10b up to 5 GT/s, 128b/130b above. Packets' headers take about 8 % more.
+  const double coding = gt_s > 5.5 ? 128.0 / 130.0 : 0.8;
+  return gt_s * 1e9 * lanes / 8 * coding * 0.92;
+}
+
+finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
+  finding made{.concern = io::str_cat("cuda:", gpu.index), .found = gpu.name};
+  if (gpu.memory_bytes != 0) {
+    io::str_append(made.found, ", ", bytes_text(gpu.memory_free_bytes), " of ", bytes_text(gpu.memory_bytes), " free");
+  }
+  if (!gpu.driver.empty()) io::str_append(made.found, ", driver ", gpu.driver);
+  if (gpu.link_lanes != 0) {
+    io::str_append(made.found, absl::StrFormat(", PCIe %.3g GT/s x%d", gpu.link_gt_s, gpu.link_lanes));
+  }
+  if (gpu.numa_node >= 0 && facts.numa_nodes > 1) io::str_append(made.found, ", NUMA node ", gpu.numa_node);
+  if (gpu.copy_bytes_per_s <= 0) {
+    made.how = grade::failing;
+    io::str_append(made.found, "; copying to it failed: ", one_line(gpu.why));
+    made.advice = "batches will not get there; `nvidia-smi` says in which state it is";
+    return made;
+  }
+  io::str_append(made.found, "; ", rate_text(gpu.copy_bytes_per_s),
+                 gpu.pinned ? " from pinned memory" : " from pageable memory");
+  if (!gpu.pinned) {
+    made.how = grade::lower;
+    made.advice = io::str_cat("memory cannot be pinned: ", one_line(gpu.why));
+  } else if (gpu.driver_cuda != 0 && gpu.driver_cuda < gpu.runtime_cuda / 1000 * 1000) {
+    made.how = grade::failing;
+    made.advice = absl::StrFormat("the driver knows CUDA %d.%d and this build is of %d.%d: install a newer driver",
+                                  gpu.driver_cuda / 1000, gpu.driver_cuda % 1000 / 10, gpu.runtime_cuda / 1000,
+                                  gpu.runtime_cuda % 1000 / 10);
+  } else if (gpu.link_lanes != 0 && gpu.link_lanes < gpu.link_lanes_max) {
+    made.how = grade::lower;
+    made.advice = absl::StrFormat("it has %d of %d PCIe lanes: another slot, or its riser, would give the rest",
+                                  gpu.link_lanes, gpu.link_lanes_max);
+  } else if (const double most = link_bytes_per_s(std::max(gpu.link_gt_s, gpu.link_gt_s_max), gpu.link_lanes);
+             gpu.copy_bytes_per_s < 0.7 * most) {
+    made.how = grade::lower;
+    made.advice = io::str_cat("its link carries ", rate_text(most),
+                              facts.numa_nodes > 1 ? ": is this process on the GPU's NUMA node?"
+                                                   : ": is somebody else copying, or the link shared or throttled?");
+  }
+  return made;
+}
+
+std::vector<finding> examine(const machine_facts& facts) {
+  std::vector<finding> all = {check_kernel(facts), check_io_uring(facts),   check_locked_memory(facts),
+                              check_files(facts),  check_huge_pages(facts), check_memory(facts),
+                              check_cores(facts),  check_numa(facts)};
+  for (const path_facts& each : facts.paths) all.push_back(check_path(each));
+  if (facts.gpus.empty()) all.push_back(check_no_gpu(facts));
+  for (const gpu_facts& each : facts.gpus) all.push_back(check_gpu(facts, each));
+  return all;
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,79 @@
+// What `leat doctor` found on a machine. Plain values: the advice is made from these alone, and its tests make them up.
+#pragma once
+
+#include <leat/stats.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace leat::tools {
+
+/// A limit of getrlimit(2); `unlimited` is RLIM_INFINITY.
+struct resource_limit {
+  static constexpr std::uint64_t unlimited = ~std::uint64_t{0};
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+};
+
+struct path_facts {
+  std::string path;
+  std::string failure = {};  ///< why nothing is known of it; empty where it is
+  std::string file_system = {};
+  bool alignment_told = false;                ///< the kernel says how O_DIRECT has to be aligned (Linux 6.1)
+  std::uint32_t direct_memory_alignment = 0;  ///< bytes; 0: no O_DIRECT
+  std::uint32_t direct_offset_alignment = 0;
+  std::string tried_on = {};  ///< the file that was read; empty where there is none to read
+  rung direct = {};           ///< what a reader then said
+};
+
+struct gpu_facts {
+  int index = 0;
+  std::string name;
+  std::string driver;   ///< "580.82.07", "" where it does not say
+  int driver_cuda = 0;  ///< the newest CUDA that the driver knows, as 13000; 0: not said
+  int runtime_cuda = 0;
+  int capability = 0;  ///< as 90
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_free_bytes = 0;
+  std::string pci_address;
+  double link_gt_s = 0;  ///< PCIe, as it is now; 0: not said
+  int link_lanes = 0;
+  double link_gt_s_max = 0;
+  int link_lanes_max = 0;
+  int numa_node = -1;
+  double copy_bytes_per_s = 0;  ///< host to device, from memory as leat has it; 0: it could not be measured
+  bool pinned = false;          ///< whether that memory was pinned
+  std::string why;              ///< why not pinned, or not measured
+};
+
+struct machine_facts {
+  std::string kernel;  ///< "6.18.44"
+  std::string architecture;
+
+  reader_report reader;  ///< of a reader that has read
+  std::string reader_failure;
+
+  resource_limit locked_bytes;
+  bool may_lock_all = false;  ///< CAP_IPC_LOCK
+  resource_limit files;
+
+  std::string huge_pages_setting;  ///< "always", "madvise", "never"; empty: there are none
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_available_bytes = 0;
+  std::string memory_said_by;
+
+  std::uint32_t cores_usable = 0;
+  std::uint32_t cores_online = 0;
+  std::optional<double> cores_quota;  ///< of the control group, in cores
+  std::uint32_t numa_nodes = 1;
+
+  bool built_with_cuda = false;
+  std::string why_no_gpu;             ///< where there is none
+  std::uint32_t gpus_on_the_bus = 0;  ///< NVIDIA's, whether or not a driver has them
+  std::vector<gpu_facts> gpus;
+  std::vector<path_facts> paths;
+};
+
+}  // namespace leat::tools
