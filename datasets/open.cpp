@@ -73,6 +73,8 @@ std::vector<std::string> paths_of(const std::string& source) {
 dataset open(std::span<const std::string> sources) {
   if (sources.empty()) throw error(errc::usage, "no source was given: name a folder of pictures, or tar shards");
   std::vector<dataset> parts;
+  std::string with_classes;  // The last folder of each kind.
+  std::string without_classes;
   std::vector<std::string> shards;  // Neighbouring ones are opened together, all their headers in flight at once.
   const auto open_shards = [&] {
     if (shards.empty()) return;
@@ -92,6 +94,13 @@ dataset open(std::span<const std::string> sources) {
       }
       open_shards();
       parts.push_back(open_folder(path));
+      (parts.back().classes().empty() ? without_classes : with_classes) = path;
+      if (!with_classes.empty() && !without_classes.empty()) {
+        throw error(errc::usage,
+                    str_cat(with_classes, " has class folders and ", without_classes,
+                            " has none, so that its pictures would have no label; put them into class folders, "
+                            "or open the two apart (a program may leat::concat() them all the same)"));
+      }
     }
   }
   open_shards();

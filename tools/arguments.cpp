@@ -7,11 +7,12 @@
 
 namespace leat::tools {
 
-CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources) {
+CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const std::string& more) {
   return app
       .add_option("SOURCE", sources,
                   "a folder of pictures or of class folders; tar shards by path, brace list "
-                  "('a-{000..127}.tar') or glob; a folder of shards")
+                  "('a-{000..127}.tar') or glob; a folder of shards" +
+                      more)
       ->required()
       ->type_name("")
       ->check([](const std::string& source) {

@@ -309,13 +309,15 @@ class late_notice {
 void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
                 std::optional<running_loader>& running) {
   const clock::time_point opening = clock::now();
-  const dataset samples = open_sources(arguments.sources, stop, [&] {
+  const dataset opened = open_sources(arguments.sources, stop, [&] {
     report.interrupted = true;
     report.measure_process();
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
   });
-  const chosen_fields fields = fields_of(samples, arguments.pictures);
+  const chosen_fields fields = fields_of(opened, arguments.pictures);
+  for (const std::string& each : fields.warnings) complain("epoch", each);
+  const dataset& samples = fields.samples;
   batch_outputs outputs = outputs_of(arguments, fields);
 
   report.open_seconds = seconds_since(opening);
@@ -347,6 +349,12 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }
   train.stop();  // Its threads have counted their last sample when it returns.
   settle();
+  if (report.stats.planned > 0 && report.stats.samples + report.stats.substituted == 0) {
+    throw error(errc::corrupt,
+                io::str_cat("nothing was delivered: ", report.stats.planned == 1 ? "the one sample planned is" : "all ",
+                            report.stats.planned == 1 ? "" : count_text(report.stats.planned) + " samples planned are",
+                            " corrupt; leave out --on-corrupt to see why, or give --journal FILE"));
+  }
 }
 
 int epoch(const epoch_arguments& arguments, interruption& stop) {
@@ -388,7 +396,11 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
 }
 
 void add_options(CLI::App& app, epoch_arguments& arguments) {
-  add_sources(app, arguments.sources)->group("What to load");
+  add_sources(
+      app, arguments.sources,
+      "; loaded are the fields that nearly all samples have (all but one, or one in ten); members that belong to no "
+      "such sample are left out, with a warning")
+      ->group("What to load");
 
   app.option_defaults()->group("What a batch holds");
   add_order_options(app, arguments.order);
@@ -415,7 +427,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_choice(
       app, "--on-corrupt", arguments.on_corrupt,
       {{"raise", corrupt_policy::raise}, {"skip", corrupt_policy::skip}, {"substitute", corrupt_policy::substitute}},
-      "end there, leave the row out, or put another sample into it (raise)");
+      "end there, leave the row out, or put another sample into it (raise); a run that delivers no sample fails");
   add_text(app, "--journal", arguments.journal, "FILE", "a JSON line for each");
 
   app.option_defaults()->group("What to see of it");

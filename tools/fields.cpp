@@ -1,7 +1,9 @@
 #include "tools/fields.hpp"
 
+#include "datasets/model.hpp"
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
+#include "tools/human.hpp"
 
 #include <leat/error.hpp>
 
@@ -30,18 +32,182 @@ image picture(const std::string& name, const picture_options& options) {
 
 bool goes_as_jpg(std::string_view name) { return name == "jpg" || name == "jpeg" || name == "png"; }
 
-// One field serves them all where they are names for the same thing.
-bool are_one(const dataset& samples, const std::vector<field_info>& fields) {
-  std::uint64_t with_one = 0;
-  for (const field_info& each : fields) {
-    if (goes_as_jpg(each.name)) with_one += each.samples;
+// What a batch may hold: a field, or several that are names for one thing.
+struct candidate {
+  std::string name;
+  field_kind kind = field_kind::bytes;
+  bool is_column = false;
+  std::uint64_t samples = 0;           // that have it
+  std::uint64_t samples_of_first = 0;  // of those that have the commonest candidate
+  bool taken = true;
+};
+
+/// Looks through the table for what the samples really have. One stray member must not make its extension a field that
+/// every sample is expected to have.
+class field_survey {
+ public:
+  explicit field_survey(const dataset& samples) : samples_(samples), fields_(samples.fields()) {
+    const bool all_alike = std::all_of(fields_.begin(), fields_.end(),
+                                       [&](const field_info& each) { return each.samples == samples.size(); });
+    name_candidates(all_alike ? goes_as_jpg_count() <= 1 : has_one_picture());
+    if (!all_alike) choose();
   }
-  return with_one <= samples.size();
+
+  [[nodiscard]] const std::vector<candidate>& candidates() const noexcept { return candidates_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& strays() const noexcept { return strays_; }
+
+ private:
+  [[nodiscard]] std::ptrdiff_t goes_as_jpg_count() const {
+    return std::count_if(fields_.begin(), fields_.end(),
+                         [](const field_info& each) { return !each.column && goes_as_jpg(each.name); });
+  }
+
+  // Calls visit(index into fields_) for each that a sample has.
+  template <class Visit>
+  void visit_fields(std::uint64_t sample, const Visit& visit) {
+    const datasets::dataset_model& model = *samples_.model();
+    parts_.clear();
+    model.parts(sample, parts_);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (i == 0 || parts_[i].field != parts_[i - 1].field) visit(parts_[i].field);
+    }
+    const std::size_t stored = model.fields().size();
+    for (std::uint16_t field = 0; field < stored; ++field) {
+      if (model.origin(field) != datasets::field_origin::extents && model.makes(sample, field)) visit(field);
+    }
+    for (std::size_t column = 0; column < model.columns().size(); ++column) {
+      if (model.column(sample, column)) visit(stored + column);
+    }
+  }
+
+  // Whether jpg, jpeg and png are names for the same thing: hardly a sample has two of them.
+  [[nodiscard]] bool has_one_picture() {
+    if (goes_as_jpg_count() <= 1) return true;
+    std::uint64_t with_one = 0;
+    std::uint64_t with_two = 0;
+    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
+      std::uint64_t pictures = 0;
+      visit_fields(sample, [&](std::size_t field) {
+        if (!fields_[field].column && goes_as_jpg(fields_[field].name)) ++pictures;
+      });
+      with_one += pictures > 0;
+      with_two += pictures > 1;
+    }
+    return is_few(with_two, with_one) && with_two < with_one;
+  }
+
+  void name_candidates(bool one_picture) {
+    for (const field_info& each : fields_) {
+      const bool shared = one_picture && !each.column && goes_as_jpg(each.name);
+      const std::string name = shared ? "jpg" : each.name;
+      // A field and a column of one name are the halves of a concatenation, and one label.
+      const auto known = std::find_if(candidates_.begin(), candidates_.end(),
+                                      [&](const candidate& before) { return before.name == name; });
+      candidate_of_.push_back(static_cast<std::size_t>(known - candidates_.begin()));
+      if (known == candidates_.end()) {
+        candidates_.push_back({.name = name, .kind = each.kind, .is_column = each.column});
+      } else {
+        known->is_column = known->is_column && each.column;
+      }
+    }
+  }
+
+  // The candidates that a sample has, as flags.
+  [[nodiscard]] const std::vector<bool>& of(std::uint64_t sample) {
+    present_.assign(candidates_.size(), false);
+    visit_fields(sample, [&](std::size_t field) { present_[candidate_of_[field]] = true; });
+    return present_;
+  }
+
+  void choose() {
+    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
+      const std::vector<bool>& present = of(sample);
+      for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].samples += present[i];
+    }
+    const auto before = [](const candidate& a, const candidate& b) {
+      if (a.samples != b.samples) return a.samples < b.samples;
+      return a.kind != field_kind::picture && b.kind == field_kind::picture;
+    };
+    const auto first = std::max_element(candidates_.begin(), candidates_.end(), before);
+    if (first == candidates_.end() || first->samples == 0) return;
+    const auto first_index = static_cast<std::size_t>(first - candidates_.begin());
+    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
+      const std::vector<bool>& present = of(sample);
+      if (!present[first_index]) continue;
+      for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].samples_of_first += present[i];
+    }
+    for (candidate& each : candidates_) {
+      each.taken = each.samples_of_first > 0 && is_few(first->samples - each.samples_of_first, first->samples);
+    }
+    if (first->samples == samples_.size()) return;
+    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
+      const std::vector<bool>& present = of(sample);
+      bool has_any = false;
+      for (std::size_t i = 0; i < candidates_.size(); ++i) has_any = has_any || (present[i] && candidates_[i].taken);
+      if (!has_any) strays_.push_back(sample);
+    }
+  }
+
+  // One, or one in ten.
+  static bool is_few(std::uint64_t some, std::uint64_t all) { return some <= std::max<std::uint64_t>(1, all / 10); }
+
+  const dataset& samples_;
+  const std::vector<field_info> fields_;
+  std::vector<candidate> candidates_;
+  std::vector<std::size_t> candidate_of_;  // By place in fields_.
+  std::vector<std::uint64_t> strays_;
+  datasets::part_list parts_;
+  std::vector<bool> present_;
+};
+
+dataset without(const dataset& samples, const std::vector<std::uint64_t>& strays) {
+  if (strays.empty()) return samples;
+  std::vector<std::uint64_t> rest;
+  rest.reserve(samples.size() - strays.size());
+  for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
+    const std::uint64_t strays_before = sample - rest.size();
+    if (strays_before == strays.size() || strays[strays_before] != sample) rest.push_back(sample);
+  }
+  return samples.subset(rest);
 }
 
-label label_like(const dataset& samples, const field_info& info) {
+constexpr std::size_t names_max = 3;
+
+std::string and_more(std::size_t all) {
+  return all > names_max ? io::str_cat(" and ", count_text(all - names_max), " more") : std::string();
+}
+
+std::vector<std::string> warnings_of(const dataset& samples, const field_survey& found) {
+  std::vector<std::string> warnings;
+  std::string names;
+  std::string taken;
+  std::size_t left_out = 0;
+  for (const candidate& each : found.candidates()) {
+    if (each.taken) {
+      io::str_append(taken, taken.empty() ? "" : ", ", each.name);
+    } else if (++left_out <= names_max) {
+      io::str_append(names, left_out > 1 ? ", " : "", each.name, " (", count_text(each.samples), ")");
+    }
+  }
+  if (left_out > 0) {
+    warnings.push_back(io::str_cat("warning: left out, since too few of ",
+                                   counted(samples.size(), "sample has it: ", "samples have it: "), names,
+                                   and_more(left_out)));
+  }
+  if (const std::vector<std::uint64_t>& strays = found.strays(); !strays.empty()) {
+    std::string which;
+    for (std::size_t i = 0; i < std::min(strays.size(), names_max); ++i) {
+      io::str_append(which, i > 0 ? ", " : "", samples.name(strays[i]));
+    }
+    warnings.push_back(io::str_cat("warning: left out, as no part of a sample (they have no ", taken, "): ", which,
+                                   and_more(strays.size())));
+  }
+  return warnings;
+}
+
+label label_like(const dataset& samples, const candidate& info) {
   label field(info.name);
-  if (info.column || samples.size() == 0) return field;
+  if (info.is_column || samples.size() == 0) return field;
   std::string text;
   try {
     const std::vector<std::byte> bytes = samples.read(0, info.name);
@@ -83,24 +249,18 @@ void add_order_options(CLI::App& app, order_options& order) {
 }
 
 chosen_fields fields_of(const dataset& samples, const picture_options& pictures) {
-  const std::vector<field_info> fields = samples.fields();
-  const bool one_picture = are_one(samples, fields);
-  bool has_picture = false;
-  chosen_fields chosen;
-  for (const field_info& each : fields) {
+  const field_survey found(samples);
+  chosen_fields chosen{.samples = without(samples, found.strays()), .warnings = warnings_of(samples, found)};
+  for (const candidate& each : found.candidates()) {
+    if (!each.taken) continue;
     switch (each.kind) {
-      case field_kind::picture: {
-        const bool shared = one_picture && goes_as_jpg(each.name);
-        if (shared && std::exchange(has_picture, true)) break;
-        chosen.pictures.push_back(picture(shared ? "jpg" : each.name, pictures));
+      case field_kind::picture:
+        chosen.pictures.push_back(picture(each.name, pictures));
         chosen.all.emplace_back(chosen.pictures.back());
         break;
-      }
       case field_kind::label:
-        // A field and a column of one name are the halves of a concatenation, and one label.
-        if (std::find(chosen.labels.begin(), chosen.labels.end(), each.name) != chosen.labels.end()) break;
         chosen.labels.push_back(each.name);
-        chosen.all.emplace_back(label_like(samples, each));
+        chosen.all.emplace_back(label_like(chosen.samples, each));
         break;
       case field_kind::text:
         chosen.texts.push_back(each.name);

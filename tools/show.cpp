@@ -317,8 +317,10 @@ int show(const show_arguments& arguments, interruption& stop) {
                 io::str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
   }
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
-  const dataset samples = open_sources(arguments.sources, stop, leave);
-  const chosen_fields fields = fields_of(samples, arguments.pictures);
+  const dataset opened = open_sources(arguments.sources, stop, leave);
+  const chosen_fields fields = fields_of(opened, arguments.pictures);
+  for (const std::string& each : fields.warnings) complain("show", each);
+  const dataset& samples = fields.samples;
 
   sheet shown;
   try {

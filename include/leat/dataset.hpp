@@ -171,7 +171,8 @@ struct tar_options {
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
 /// one of pictures; everything else is shards by name, brace list or glob. Several become one, in their order.
-///   throws   as those it opens; error{errc::not_found} says what was looked for
+///   throws   as those it opens; error{errc::not_found} says what was looked for; error{errc::usage} names a folder of
+///            classes and one without, whose pictures would have no label
 [[nodiscard]] dataset open(std::span<const std::string> sources);
 [[nodiscard]] dataset open(const std::string& source);
 

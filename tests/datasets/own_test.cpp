@@ -206,6 +206,16 @@ TEST(open, tells_folders_shards_and_folders_of_shards_apart) {
   EXPECT_EQ(text_of(open(all).read(2, "jpg")), "3");
 }
 
+TEST(open, a_folder_of_classes_and_one_without_are_refused_by_name) {
+  const temporary_directory root;
+  put(root.path() / "named/cat/1.jpg", "1");
+  put(root.path() / "flat/2.jpg", "2");
+  const std::vector<std::string> both = {(root.path() / "flat").string(), (root.path() / "named").string()};
+  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(open(both)); }),
+              AllOf(HasSubstr(both[0] + " has none"), HasSubstr(both[1] + " has class folders")));
+  EXPECT_EQ(concat({open(both[0]), open(both[1])}).size(), 2U);
+}
+
 TEST(open, says_what_it_looked_for) {
   const temporary_directory root;
   EXPECT_THAT(failure_of(errc::not_found, [&] { static_cast<void>(open((root.path() / "x").string())); }),

@@ -78,6 +78,18 @@ TEST(damage, a_missing_or_empty_field_is_told_with_shard_key_and_the_header_s_of
   }
 }
 
+TEST(damage, a_run_that_delivers_nothing_fails) {
+  const temporary_directory directory;
+  archive shard;
+  shard.file("a.jpg", "no picture").file("b.jpg", "nor this").end();
+  const std::string path = shard.save(directory.path() / "s.tar");
+  const ended process = run({"epoch", path, "--on-corrupt", "skip", "--json"});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.json().at("quarantined"), 2);
+  EXPECT_THAT(process.json().value("error", ""), HasSubstr("nothing was delivered"));
+  expect_one_line(process, "leat epoch: nothing was delivered: all 2 samples planned are corrupt; ");
+}
+
 TEST(damage, inspect_lists_pictures_of_zero_bytes) {
   const photo_folder photos;
   std::filesystem::resize_file(photos.files()[5], 0);

@@ -23,6 +23,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using tools::chosen_fields;
 using tools::fields_of;
@@ -97,6 +98,66 @@ TEST(fields, samples_of_mixed_picture_formats_share_one_field) {
   const shard source({{"a.jpg", jpeg(1)}, {"a.cls", "4"}, {"b.jpeg", jpeg(2)}, {"b.cls", "5"}});
   EXPECT_THAT(names_of(fields_of(open(source.path()), {})), ElementsAre("jpg", "cls"));
   EXPECT_EQ(source.first_batch().at("labels"), json::array({4, 5}));
+}
+
+// Samples 0..n-1 with a picture and a class, and what else there is.
+members photographs(int count, const members& more) {
+  members all;
+  for (int i = 0; i < count; ++i) {
+    const std::string key = std::to_string(i);
+    all.emplace_back(key + ".jpg", jpeg(static_cast<std::uint64_t>(i)));
+    all.emplace_back(key + ".cls", key);
+  }
+  all.insert(all.begin() + std::min<std::ptrdiff_t>(2, std::ssize(all)), more.begin(), more.end());
+  return all;
+}
+
+TEST(fields, a_stray_member_makes_no_field_and_is_no_sample) {
+  for (const int count : {1, 2, 30}) {
+    const shard source(photographs(count, {{"info.txt", "about"}, {"a/README.md", "more"}, {"meta.json", "{}"}}));
+    const shard plain(photographs(count, {}));
+    const chosen_fields fields = fields_of(open(source.path()), {});
+    EXPECT_THAT(names_of(fields), ElementsAre("jpg", "cls")) << count;
+    EXPECT_EQ(fields.samples.size(), static_cast<std::uint64_t>(count));
+    ASSERT_EQ(fields.warnings.size(), 2U);
+    EXPECT_THAT(fields.warnings[0], HasSubstr("txt (1), md (1), json (1)"));
+    EXPECT_THAT(fields.warnings[1], HasSubstr("shard.tar/info, " + source.path() + "/a/README, "));
+    // The same batches as without them.
+    EXPECT_EQ(source.first_batch(), plain.first_batch());
+    const ended process = run({"epoch", source.path()});
+    EXPECT_EQ(process.exit_code, 0);
+    EXPECT_EQ(lines_of(process.err).size(), 2U) << process.err;
+  }
+}
+
+TEST(fields, a_field_that_one_sample_or_one_in_ten_lacks_is_expected_of_it) {
+  members all = photographs(30, {});
+  all.erase(all.begin() + 1);   // 0.cls
+  all.erase(all.begin() + 1);   // 1.jpg
+  all.erase(all.begin() + 11);  // 6.jpg or its class
+  const shard source(all);
+  const chosen_fields fields = fields_of(open(source.path()), {});
+  EXPECT_THAT(names_of(fields), ElementsAre("jpg", "cls"));
+  EXPECT_THAT(fields.warnings, IsEmpty());
+  EXPECT_EQ(fields.samples.size(), 30U);
+  const ended raised = run({"epoch", source.path(), "--no-shuffle"});
+  EXPECT_EQ(raised.exit_code, 1);
+  EXPECT_THAT(raised.err, HasSubstr("/0 ("));
+  EXPECT_THAT(raised.err, HasSubstr("no field 'cls' in this sample"));
+  EXPECT_EQ(run({"epoch", source.path(), "--on-corrupt", "skip", "--json"}).json().at("quarantined"), 3);
+}
+
+TEST(fields, a_field_of_some_samples_is_left_out_and_told) {
+  members all = photographs(20, {});
+  for (int i = 0; i < 20; ++i) {
+    // Where it belongs: behind its key's class.
+    if (i % 2 == 0) all.insert(all.begin() + 2 * i + 2 + i / 2, {std::to_string(i) + ".txt", "a caption"});
+  }
+  const chosen_fields fields = fields_of(open(shard(all).path()), {});
+  EXPECT_THAT(names_of(fields), ElementsAre("jpg", "cls"));
+  ASSERT_EQ(fields.warnings.size(), 1U);
+  EXPECT_THAT(fields.warnings[0], HasSubstr("txt (10)"));
+  EXPECT_EQ(fields.samples.size(), 20U);
 }
 
 TEST(fields, two_pictures_of_a_sample_are_two_fields) {
