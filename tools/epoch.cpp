@@ -127,6 +127,9 @@ void check(const epoch_arguments& arguments) {
     throw error(errc::usage,
                 "--journal writes a file of its own, never standard output; name it (a file called - is ./-)");
   }
+  if (arguments.npy == "-") {
+    throw error(errc::usage, "--npy writes files into a directory; name it (one called - is ./-)");
+  }
   if (device_of(arguments.device) != host && !(arguments.npy.empty() && arguments.batches.empty())) {
     throw error(errc::usage, "--npy and --batches look at batches on the host; leave out --device, or them");
   }

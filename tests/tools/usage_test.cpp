@@ -96,6 +96,7 @@ TEST(usage, mistakes_are_one_line_that_says_what_would_do) {
       {{"epoch", folder, "--batches", "/dev/null", "--rows", "--digest", "off"}, "leat epoch: --rows", "--digest off"},
       {{"epoch", folder, "--batches", "-", "--json"}, "leat epoch: --batches -", "--json"},
       {{"epoch", folder, "--journal", "-"}, "leat epoch: --journal", "./-"},
+      {{"epoch", folder, "--npy", "-"}, "leat epoch: --npy", "./-"},
       {{"pack", folder, "-"}, "leat pack: OUT '-'", "photos.tar"},
       {{"show", folder}, "leat show: ", "--out"},
       {{"show", folder, "-o", "sheet.gif"}, "leat show: -o 'sheet.gif'", ".html"},
