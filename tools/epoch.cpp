@@ -312,13 +312,17 @@ class late_notice {
 void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
                 std::optional<running_loader>& running) {
   const clock::time_point opening = clock::now();
-  const dataset opened = open_sources(arguments.sources, stop, [&] {
+  const auto leave = [&] {
     report.interrupted = true;
     report.measure_process();
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
-  });
-  const chosen_fields fields = fields_of(opened, arguments.pictures);
+  };
+  const dataset opened = open_sources(arguments.sources, stop, leave);
+  const chosen_fields fields = [&] {
+    const leaving_at_once leaving(stop, leave);
+    return fields_of(opened, arguments.pictures);
+  }();
   for (const std::string& each : fields.warnings) complain("epoch", each);
   const dataset& samples = fields.samples;
   batch_outputs outputs = outputs_of(arguments, fields);

@@ -318,7 +318,10 @@ int show(const show_arguments& arguments, interruption& stop) {
   }
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave);
-  const chosen_fields fields = fields_of(opened, arguments.pictures);
+  const chosen_fields fields = [&] {
+    const leaving_at_once leaving(stop, leave);
+    return fields_of(opened, arguments.pictures);
+  }();
   for (const std::string& each : fields.warnings) complain("show", each);
   const dataset& samples = fields.samples;
 

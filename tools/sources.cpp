@@ -7,17 +7,19 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <stop_token>
 
 namespace leat::tools {
 
+leaving_at_once::leaving_at_once(interruption& stop, const std::function<void()>& leave)
+    : leaving_(stop.token(), [&stop, leave] {
+        leave();
+        std::fflush(nullptr);
+        std::_Exit(stop.exit_code());  // The threads that look through the source are in the middle of it.
+      }) {}
+
 dataset open_sources(const std::vector<std::string>& sources, interruption& stop, const std::function<void()>& leave) {
   const auto began = std::chrono::steady_clock::now();
-  const std::stop_callback leaving(stop.token(), [&] {
-    leave();
-    std::fflush(nullptr);
-    std::_Exit(stop.exit_code());  // The threads that look through the source are in the middle of it.
-  });
+  const leaving_at_once leaving(stop, leave);
   const std::string what =
       one_line(sources.size() == 1 ? sources.front() : counted(sources.size(), "source", "sources"));
   const status_line shown([&](const terminal& screen, std::size_t columns) {

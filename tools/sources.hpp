@@ -6,14 +6,23 @@
 #include <leat/dataset.hpp>
 
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 namespace leat::tools {
 
-/// leat::open(), saying on a terminal that it is at it. Opening cannot be stopped half-way: when `stop` is requested
-/// meanwhile, `leave` has the last word, on another thread, and the process ends with the interruption's exit code.
-/// Nothing has been written by then.
+/// While it lives a stop request ends the process with the interruption's exit code, on another thread, after `leave` has had
+/// the last word: for work that cannot be stopped half-way and has written nothing.
+class leaving_at_once {
+ public:
+  leaving_at_once(interruption& stop, const std::function<void()>& leave);
+
+ private:
+  std::stop_callback<std::function<void()>> leaving_;
+};
+
+/// leat::open(), saying on a terminal that it is at it. Opening is left at once.
 [[nodiscard]] dataset open_sources(const std::vector<std::string>& sources, interruption& stop,
                                    const std::function<void()>& leave);
 
