@@ -32,7 +32,8 @@ target_compile_options(leat_flags INTERFACE
   $<$<BOOL:${LEAT_WARNINGS_AS_ERRORS}>:-Werror>
   # A fused multiply-add rounds once where the pixel rule says twice; a digest must not depend on the compiler's mood.
   -ffp-contract=off)
-target_compile_definitions(leat_flags INTERFACE BOOST_ASIO_NO_DEPRECATED)
+target_compile_definitions(leat_flags INTERFACE BOOST_ASIO_NO_DEPRECATED
+  $<$<NOT:$<BOOL:${LEAT_NVTX}>>:LEAT_NO_NVTX>)
 target_include_directories(leat_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 # Sanitizers go on everything below this directory but what nvcc compiles: a library half instrumented reports what is
 # not there.

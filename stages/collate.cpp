@@ -1,6 +1,7 @@
 #include "stages/collate.hpp"
 
 #include "stages/digest.hpp"
+#include "stages/range.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -43,6 +44,7 @@ std::size_t join_ragged(const work& batch, std::size_t ragged, std::byte* buffer
 
 std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_layout> layout, bool digests,
                                       bool names) {
+  const range profiled(work_of::collate);
   auto state = std::make_unique<batch::state>();
   state->layout = std::move(layout);
   state->epoch = batch.epoch;

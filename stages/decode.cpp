@@ -2,6 +2,7 @@
 
 #include "io/text.hpp"
 #include "stages/digest.hpp"
+#include "stages/range.hpp"
 
 #include <absl/container/inlined_vector.h>
 
@@ -36,6 +37,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
 }
 
 void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {
+  const range profiled(work_of::decode);
   thread_state& own = threads_[thread];
   if (!slot.corrupt) decode_fields(slot, own, stop);
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.

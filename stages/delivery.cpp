@@ -61,6 +61,7 @@ void delivery::next(next_completion done) {
     busy_ = true;
     ++counted_.next_count;
     asked_ns_ = async::now_ns();
+    profiled_.begin(work_of::next);
     done.on_cancel([this](asio::cancellation_type) { cancel(); });
     waiting_ = std::move(done);
   }
@@ -73,6 +74,7 @@ void delivery::cancel() {
     const async::mutex_lock lock(mutex_);
     if (!waiting_) return;  // Its batch is on the way: it succeeds.
     done = std::move(waiting_);
+    profiled_.end();
     busy_ = false;
   }
   done.complete(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)), std::nullopt);
@@ -105,6 +107,7 @@ void delivery::pump() {
       item.end_of_epoch = true;
     }
     done = std::move(waiting_);
+    profiled_.end();
     asked_ns = asked_ns_;
   }
   hand_out(std::move(item), std::move(done), asked_ns);

@@ -5,6 +5,7 @@
 #include "async/mutex.hpp"
 #include "stages/batch_state.hpp"
 #include "stages/journal.hpp"
+#include "stages/range.hpp"
 
 #include <leat/batch.hpp>
 #include <leat/completion.hpp>
@@ -83,6 +84,7 @@ class delivery {
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
   next_completion waiting_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t asked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  long_range profiled_ ABSL_GUARDED_BY(mutex_);  // while `waiting_` waits
   // From next() to its completion: one call at a time, also while what it gets is being written to the journal.
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   counters counted_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include "io/text.hpp"
 #include "stages/batch_layout.hpp"
+#include "stages/range.hpp"
 
 #include <absl/container/inlined_vector.h>
 #include <boost/asio/error.hpp>
@@ -180,6 +181,7 @@ void device_transfer::pump() noexcept {
 
 // Exactly: wait for each consumer of what lay here, copy, finish, record.
 void device_transfer::issue(transfer_operation& operation, released& home) {
+  const range profiled(work_of::transfer);
   const std::uint32_t index = free_blocks_.front();
   block& to = blocks_[index];
   std::byte* const copied = to.memory + finished_bytes_;

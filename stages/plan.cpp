@@ -1,6 +1,7 @@
 #include "stages/plan.hpp"
 
 #include "io/text.hpp"
+#include "stages/range.hpp"
 
 #include <leat/error.hpp>
 
@@ -114,6 +115,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
 }
 
 void planner::plan_batch(work& batch) const {
+  const range profiled(work_of::plan);
   batch.rows = static_cast<std::uint32_t>(batch.ids.size());
   assert(batch.rows <= layout_.rows_max());
   batch.reads_used = 0;
