@@ -33,13 +33,21 @@ std::pair<int, int> version_of(const std::string& release) {
   return {major, minor};
 }
 
-// "raise it": by the shell where the hard limit allows, else by root.
-std::string raise(const char* letter, const char* item, const char* docker, const char* wanted,
-                  const resource_limit& limit, std::uint64_t enough) {
-  if (limit.hard >= enough) return io::str_cat("`ulimit -", letter, " ", wanted, "` in the shell that starts it");
-  return io::str_cat("as root: \"* hard ", item, " ", wanted,
-                     "\" in /etc/security/limits.conf, LimitX=infinity in a unit, or `docker run --ulimit ", docker,
-                     "`");
+/// How a limit is called where it can be raised.
+struct limit_names {
+  const char* shell;    // ulimit -l
+  const char* item;     // of limits.conf(5), and of docker's --ulimit
+  const char* unit;     // of systemd.exec(5)
+  const char* enough;   // for both, and for the shell
+  const char* numeric;  // for docker
+};
+
+// By the shell where the hard limit allows it, else by root.
+std::string raise(const limit_names& names, const resource_limit& limit, std::uint64_t enough) {
+  if (limit.hard >= enough)
+    return io::str_cat("`ulimit -", names.shell, " ", names.enough, "` in the shell that starts it");
+  return io::str_cat("\"* hard ", names.item, " ", names.enough, "\" in /etc/security/limits.conf, ", names.unit,
+                     "=infinity in a unit, or docker's `--ulimit ", names.item, "=", names.numeric, "`");
 }
 
 }  // namespace
@@ -86,26 +94,23 @@ finding check_locked_memory(const machine_facts& facts) {
                              limit_text(facts.locked_bytes.soft, true), ")");
     return made;
   }
-  made.found = io::str_cat(limit_text(facts.locked_bytes.soft, true), " may be locked, ",
-                           limit_text(facts.locked_bytes.hard, true), " at most");
+  made.found = io::str_cat(limit_text(facts.locked_bytes.soft, true), " may be registered");
   if (facts.locked_bytes.soft >= budget_bytes) return made;
   made.how = grade::lower;
-  io::str_append(made.found, "; a loader has ", bytes_text(budget_bytes),
-                 " unless told otherwise, and reads into what cannot be registered as into plain memory");
-  made.advice = raise("l", "memlock", "memlock=-1", "unlimited", facts.locked_bytes, budget_bytes);
+  io::str_append(made.found, " of the ", bytes_text(budget_bytes),
+                 " that a loader has by default; the rest is plain memory");
+  made.advice = raise({"l", "memlock", "LimitMEMLOCK", "unlimited", "-1"}, facts.locked_bytes, budget_bytes);
   return made;
 }
 
 finding check_files(const machine_facts& facts) {
   // A ring keeps 1,024 open; threads, pipes and what the trainer opens come besides.
   constexpr std::uint64_t enough = 2048;
-  finding made{.concern = "open files",
-               .found = io::str_cat(limit_text(facts.files.soft, false), " allowed, ",
-                                    limit_text(facts.files.hard, false), " at most")};
+  finding made{.concern = "open files", .found = io::str_cat(limit_text(facts.files.soft, false), " at a time")};
   if (facts.files.soft >= enough) return made;
   made.how = grade::lower;
-  io::str_append(made.found, "; a dataset of more loose files is read by opening them again and again");
-  made.advice = raise("n", "nofile", "nofile=65536", "65536", facts.files, 65536);
+  io::str_append(made.found, "; of a dataset with more of them each is opened again in every epoch");
+  made.advice = raise({"n", "nofile", "LimitNOFILE", "65536", "65536"}, facts.files, 65536);
   return made;
 }
 
@@ -201,14 +206,15 @@ finding check_path(const path_facts& path) {
 }
 
 finding check_no_gpu(const machine_facts& facts) {
-  finding made{.concern = "GPU", .found = io::str_cat("none: batches stay on the host (", facts.why_no_gpu, ")")};
+  finding made{.concern = "GPU", .found = "none on the PCI bus: batches stay on the host"};
   if (facts.gpus_on_the_bus == 0) return made;
   made.how = grade::lower;
-  const std::string seen = counted(facts.gpus_on_the_bus, "NVIDIA device is", "NVIDIA devices are");
+  made.found = io::str_cat(counted(facts.gpus_on_the_bus, "NVIDIA device", "NVIDIA devices"),
+                           " on the PCI bus, and batches stay on the host: ", one_line(facts.why_no_gpu));
   made.advice =
       facts.built_with_cuda
-          ? io::str_cat(seen, " on the PCI bus: install the driver, or give the container the GPU (docker --gpus all)")
-          : io::str_cat(seen, " on the PCI bus: build leat where nvcc is (-DLEAT_CUDA=ON)");
+          ? "install NVIDIA's driver, or let the container have the GPU (docker's `--gpus all`); nvidia-smi tells"
+          : "build leat where nvcc is, with -DLEAT_CUDA=ON";
   return made;
 }
 

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -209,6 +210,10 @@ path_facts look_at_path(const std::string& path) {
     return found;
   }
   found.file_system = io::file_system_of(status.device_major, status.device_minor);
+  if (::access(path.c_str(), status.is_directory() ? R_OK | X_OK : R_OK) != 0) {
+    found.failure = io::explain_open(errno, path).what();
+    return found;
+  }
   found.tried_on = some_file(path);
   if (found.tried_on.empty()) return found;
   // Of a file: a directory has no alignment.

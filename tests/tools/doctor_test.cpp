@@ -1,5 +1,6 @@
 // leat doctor: its advice from machines that are made up, its probes on files that are, and the command on this one.
 #include "tests/device/watched_calls.hpp"
+#include "tests/support/deny_io_uring.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/simulated_device.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -11,6 +12,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -116,13 +120,13 @@ TEST(doctor_advice, says_who_can_raise_a_limit) {
   facts.locked_bytes = {std::uint64_t{8} << 20, resource_limit::unlimited};
   expect_advice(tools::check_locked_memory(facts), grade::lower, "`ulimit -l unlimited`");
   facts.locked_bytes.hard = facts.locked_bytes.soft;
-  expect_advice(tools::check_locked_memory(facts), grade::lower, "as root");
+  expect_advice(tools::check_locked_memory(facts), grade::lower, "LimitMEMLOCK=infinity");
   facts.may_lock_all = true;
   EXPECT_EQ(tools::check_locked_memory(facts).how, grade::best);
   facts.files = {1024, 1048576};
   expect_advice(tools::check_files(facts), grade::lower, "`ulimit -n 65536`");
   facts.files = {1024, 4096};
-  expect_advice(tools::check_files(facts), grade::lower, "as root");
+  expect_advice(tools::check_files(facts), grade::lower, "`--ulimit nofile=65536`");
 }
 
 TEST(doctor_advice, says_what_stands_in_the_way_of_huge_pages) {
@@ -184,9 +188,10 @@ TEST(doctor_advice, tells_a_machine_without_gpus_from_one_that_hides_them) {
   facts.gpus.clear();
   facts.why_no_gpu = "no driver";
   EXPECT_EQ(tools::check_no_gpu(facts).how, grade::best);
-  EXPECT_THAT(tools::check_no_gpu(facts).found, HasSubstr("no driver"));
+  EXPECT_THAT(tools::check_no_gpu(facts).found, HasSubstr("none on the PCI bus"));
   facts.gpus_on_the_bus = 8;
-  expect_advice(tools::check_no_gpu(facts), grade::lower, "8 NVIDIA devices are on the PCI bus: install the driver");
+  expect_advice(tools::check_no_gpu(facts), grade::lower, "driver");
+  EXPECT_THAT(tools::check_no_gpu(facts).found, AllOf(HasSubstr("8 NVIDIA devices"), HasSubstr("no driver")));
   facts.built_with_cuda = false;
   expect_advice(tools::check_no_gpu(facts), grade::lower, "LEAT_CUDA=ON");
   EXPECT_EQ(tools::examine(facts).back().concern, "GPU");
@@ -337,6 +342,19 @@ TEST(doctor_probe, says_which_call_failed_and_still_leaves_the_device_as_it_was)
     const simulated_device::counts left = device->count();
     EXPECT_EQ(left.memory + left.pinned + left.streams + left.events, 0U) << call;
   }
+}
+
+TEST(doctor_probe, says_that_io_uring_is_forbidden_where_it_is) {
+  const auto in_a_container = [] {
+    if (!deny_io_uring(EPERM)) std::_Exit(0);
+    const machine_facts facts = tools::look_at_machine({});
+    const finding found = tools::check_io_uring(facts);
+    if (facts.reader.backend.use != "preadv" || found.how != grade::lower) std::_Exit(1);
+    std::fprintf(stderr, "%s: %s\n", found.found.c_str(), found.advice.c_str());
+    std::_Exit(found.advice.find("seccomp") != std::string::npos ? 0 : 2);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(in_a_container(), ::testing::ExitedWithCode(0), "");
 }
 
 // --- the command ----------------------------------------------------------------------------------------------------------
