@@ -10,6 +10,7 @@
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/watchdog.hpp"
 
+#include <leat/dlpack.h>
 #include <leat/loader.hpp>
 
 #include <boost/asio/use_future.hpp>
@@ -163,6 +164,40 @@ TEST_F(loader_on_a_gpu, serves_two_streams_ready_and_an_early_release) {
   }
   EXPECT_EQ(first.seen(), stated);
   EXPECT_EQ(second.seen(), stated);
+}
+
+TEST_F(loader_on_a_gpu, keeps_what_it_gave_as_dlpack_until_the_deleter_has_run) {
+  const watchdog dog("gpu dlpack");
+  loader_options options = testing::small_options();
+  options.device = cuda(0);
+  consumer_stream consumer(true);
+  std::vector<std::string> stated;
+  loader train(fake_dataset(samples()), options, testing::all_fields());
+  std::optional<batch> got = train.next_blocking();
+  while (got) {
+    DLManagedTensorVersioned* const pixels = (*got)["jpg"].dlpack(consumer.get());
+    cudaPointerAttributes where{};
+    EXPECT_CUDA(cudaPointerGetAttributes(&where, pixels->dl_tensor.data));
+    EXPECT_EQ(where.type, cudaMemoryTypeDevice);
+    EXPECT_EQ(where.device, pixels->dl_tensor.device.device_id);
+    EXPECT_EQ(pixels->dl_tensor.device.device_type, kDLCUDA);
+    consumer.read(*got);  // Its stream waits for the whole of the batch.
+    stated.push_back(got->content_digest()->hex());
+    got = train.next_blocking();  // The batch has ended, and the tensor has not.
+    pixels->deleter(pixels);
+  }
+  EXPECT_EQ(consumer.seen(), stated);
+}
+
+TEST_F(on_a_gpu, says_what_it_is) {
+  const stages::device_facts told = calls->facts();
+  EXPECT_GE(told.driver_cuda, told.runtime_cuda / 1000 * 1000);
+  EXPECT_GE(told.runtime_cuda, 12000);
+  EXPECT_GE(told.capability, 70);
+  EXPECT_GE(told.memory_bytes, told.memory_free_bytes);
+  EXPECT_GT(told.memory_free_bytes, 0U);
+  EXPECT_NE(told.pci_address.find(':'), std::string::npos);
+  EXPECT_FALSE(stages::list_devices().devices.empty());
 }
 
 TEST_F(loader_on_a_gpu, may_be_left_while_copies_fly_and_batches_are_out) {

@@ -258,6 +258,33 @@ TEST(dlpack, on_a_device_names_it_and_has_the_consumers_stream_wait_and_be_waite
   EXPECT_THAT(of_consumer(with.calls->take_log(), consumer), ElementsAre("record"));
 }
 
+// A picture that the device itself has finished lies elsewhere in the block than the bytes that were copied there.
+TEST(dlpack, on_a_device_of_a_finished_picture_is_what_was_made_there) {
+  const auto device = std::make_shared<simulated_device>();
+  loader_options options = testing::small_options();
+  options.device_calls = device;
+  const stream consumer = device->make_consumer();
+  const fake_dataset fake(testing::make_samples(1, 45));
+  loader on_host(fake, testing::small_options(), testing::all_fields());
+  loader train(fake, options, testing::all_fields());
+  for (int i = 0; i < 3; ++i) {
+    const std::optional<batch> expected = on_host.next_blocking();
+    std::optional<batch> got = train.next_blocking();
+    ASSERT_TRUE(expected && got);
+    export_ptr pixels((*got)["jpg"].dlpack(consumer));
+    got.reset();
+    const tensor here = (*expected)["jpg"];
+    EXPECT_EQ(pixels->dl_tensor.dtype.code, kDLFloat);
+    EXPECT_THAT(std::vector(pixels->dl_tensor.shape, pixels->dl_tensor.shape + 4), ElementsAreArray(here.shape));
+    std::uint64_t seen = 0;
+    device->launch(consumer, [&seen, data = pixels->dl_tensor.data, size = here.bytes()] {
+      seen = dlpack_hash(data, size, DLPACK_HASH_START);
+    });
+    device->finish_all(consumer);
+    EXPECT_EQ(seen, hash_of(here.as_bytes()));
+  }
+}
+
 TEST(dlpack, on_a_device_means_the_default_stream_unless_told_and_none_where_told_so) {
   on_device with;
   loader train(twelve(), with.options, bytes("n"));
