@@ -2,6 +2,7 @@
 
 #include "io/text.hpp"
 #include "stages/digest.hpp"
+#include "stages/journal.hpp"
 #include "stages/range.hpp"
 
 #include <absl/container/inlined_vector.h>
@@ -41,10 +42,8 @@ void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<boo
   thread_state& own = threads_[thread];
   if (!slot.corrupt) decode_fields(slot, own, stop);
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
-  if (slot.corrupt) {
-    describe_corrupt(slot);
-    return;
-  }
+  if (slot.over_budget) return describe_over_budget(slot);
+  if (slot.corrupt) return describe_corrupt(slot);
   if (settings_.digests) add_digest(slot, own);
   if (settings_.names) slot.name = dataset_.name(slot.sample);
 }
@@ -86,7 +85,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     const outcome<void> result =
         program.decode(*own.scratch[p], input, {own.rows.data() + first_output, output - first_output});
     if (!result) {
-      slot.corrupt = true;
+      (result.kind() == outcome_kind::over_budget ? slot.over_budget : slot.corrupt) = true;
       slot.field_at_fault = batch.chosen[index];
       slot.reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
       return;
@@ -128,32 +127,46 @@ std::span<const std::byte> decoder::finished(std::size_t output, thread_state& o
   return own.finished[output];
 }
 
-// For the journal: who it is and where it lies. Here, since a name inside a shard may have to be read from it.
+// Here, on a decode thread, since a name inside a shard may have to be read from it.
+decoder::address decoder::find(std::uint64_t sample, std::uint16_t field_at_fault) const {
+  address found;
+  try {
+    found.name = dataset_.name(sample);
+  } catch (const std::exception&) {
+    found.name = io::str_cat("sample ", sample);  // The shard that holds its name is damaged too.
+  }
+  if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(sample) : std::nullopt) {
+    found.source = dataset_.sources()[defect->source]->file_name(defect->file);
+    found.offset = defect->offset;
+    return found;
+  }
+  datasets::part_list parts;
+  dataset_.parts(sample, parts);
+  if (parts.empty()) return found;
+  // The member that is to blame; where one is missing, the sample's first.
+  auto blamed = std::find_if(parts.begin(), parts.end(),
+                             [&](const datasets::part& each) { return each.field == field_at_fault; });
+  if (blamed == parts.end()) blamed = parts.begin();
+  found.source = dataset_.sources()[blamed->where.source]->file_name(blamed->where.file);
+  found.offset = dataset_.header_offset(sample, blamed->where);
+  return found;
+}
+
+// For the journal.
 void decoder::describe_corrupt(sample_slot& slot) const {
   if (slot.quarantined) return;  // A substitute: it will be counted in its own place.
   slot.quarantined = true;
   slot.planned_reason = slot.reason;
-  slot.planned_offset.reset();
-  slot.planned_source.clear();
-  try {
-    slot.planned_name = dataset_.name(slot.planned);
-  } catch (const std::exception&) {
-    slot.planned_name = io::str_cat("sample ", slot.planned);  // The shard that holds its name is damaged too.
-  }
-  if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(slot.planned) : std::nullopt) {
-    slot.planned_source = dataset_.sources()[defect->source]->file_name(defect->file);
-    slot.planned_offset = defect->offset;
-    return;
-  }
-  datasets::part_list parts;
-  dataset_.parts(slot.planned, parts);
-  if (parts.empty()) return;
-  // The member that is to blame; where one is missing, the sample's first.
-  auto blamed = std::find_if(parts.begin(), parts.end(),
-                             [&](const datasets::part& each) { return each.field == slot.field_at_fault; });
-  if (blamed == parts.end()) blamed = parts.begin();
-  slot.planned_source = dataset_.sources()[blamed->where.source]->file_name(blamed->where.file);
-  slot.planned_offset = dataset_.header_offset(slot.planned, blamed->where);
+  address found = find(slot.planned, slot.field_at_fault);
+  slot.planned_name = std::move(found.name);
+  slot.planned_source = std::move(found.source);
+  slot.planned_offset = found.offset;
+}
+
+// For the error that ends the run. A substitute may be what does not fit.
+void decoder::describe_over_budget(sample_slot& slot) const {
+  const address found = find(slot.sample, slot.field_at_fault);
+  slot.reason = io::str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", slot.reason);
 }
 
 }  // namespace leat::stages

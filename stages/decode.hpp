@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace leat::stages {
@@ -29,8 +31,8 @@ class decoder {
           const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
           std::uint32_t threads);
 
-  /// Decodes one sample into its row of the batch; a corrupt one is marked with the reason. What throws here (memory,
-  /// a user's function) concerns the whole run.
+  /// Decodes one sample into its row of the batch; a corrupt one, and one that the budget cannot hold, is marked with
+  /// the reason. What throws here (memory, a user's function) concerns the whole run.
   /// Thread: decode thread `thread`, one sample at a time per thread.
   void run(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop);
 
@@ -48,7 +50,15 @@ class decoder {
   void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
   void add_digest(sample_slot& slot, thread_state& own);
   [[nodiscard]] std::span<const std::byte> finished(std::size_t output, thread_state& own) const;
+  /// Who a sample is and where it lies, for people.
+  struct address {
+    std::string name;
+    std::string source;
+    std::optional<std::uint64_t> offset;
+  };
+  [[nodiscard]] address find(std::uint64_t sample, std::uint16_t field_at_fault) const;
   void describe_corrupt(sample_slot& slot) const;
+  void describe_over_budget(sample_slot& slot) const;
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;

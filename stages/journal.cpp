@@ -11,6 +11,13 @@
 
 namespace leat::stages {
 
+std::string place_text(std::string_view source, std::optional<std::uint64_t> offset) {
+  if (source.empty() && offset.value_or(0) == 0) return {};
+  std::string text = io::str_cat(" (", source);
+  if (offset.value_or(0) != 0) io::str_append(text, " at offset ", *offset);
+  return text + ")";
+}
+
 journal::journal(const std::filesystem::path& path) : path_(path.string()) {
   file_.reset(std::fopen(path_.c_str(), "we"));
   if (file_ == nullptr) {

@@ -206,6 +206,7 @@ class loader::machine final : public line_events {
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
   void fail(work& batch, const std::string& reason);
+  void end_run(work& batch, const error& why, delivery_item item = {});
   void retire(work& batch) noexcept;
   void wait_until_quiet();
   [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
@@ -383,9 +384,13 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
 // All rows of the batch are there, or known not to be.
 void loader::machine::decoded(work& batch) {
   if (stopping_.load(std::memory_order_relaxed)) return;
+  const auto end = batch.samples.begin() + batch.rows;
+  // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
+  const auto refused =
+      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.over_budget; });
+  if (refused != end) return end_run(batch, error(errc::limit, refused->reason));
   if (options_.on_corrupt == corrupt_policy::substitute) {
-    const bool whole = std::none_of(batch.samples.begin(), batch.samples.begin() + batch.rows,
-                                    [](const sample_slot& slot) { return slot.corrupt; });
+    const bool whole = std::none_of(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.corrupt; });
     if (!whole) {
       children_->spawn(substitute(batch));
       return;
@@ -426,12 +431,10 @@ void loader::machine::hand_over(work& batch) {
     const auto first =
         std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined; });
     if (first != end) {
-      std::string place = first->planned_source;
-      // Of a file that is one sample the offset is 0, and says nothing.
-      if (first->planned_offset.value_or(0) != 0) io::str_append(place, " at offset ", *first->planned_offset);
-      if (!place.empty()) place = io::str_cat(" (", place, ")");
-      return fail(batch, io::str_cat("corrupt sample ", first->planned_name, place, ": ", first->planned_reason,
-                                     "; on_corrupt (--on-corrupt) = skip or substitute goes on without it"));
+      return fail(batch,
+                  io::str_cat("corrupt sample ", first->planned_name,
+                              place_text(first->planned_source, first->planned_offset), ": ", first->planned_reason,
+                              "; on_corrupt (--on-corrupt) = skip or substitute goes on without it"));
     }
   }
 
@@ -465,7 +468,8 @@ void loader::machine::hand_over(work& batch) {
   transfer_->send(batch.sending);
 }
 
-// The run ends here, in the batch's turn: it is not handed out, and its other rows are neither delivered nor lost.
+// Corrupt samples end the run here, in the batch's turn: it is not handed out, and its other rows are neither delivered
+// nor lost.
 void loader::machine::fail(work& batch, const std::string& reason) {
   delivery_item item;
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
@@ -476,7 +480,12 @@ void loader::machine::fail(work& batch, const std::string& reason) {
     item.journal.back().substitute.reset();
   }
   item.planned = item.quarantined;
-  item.failure = std::make_exception_ptr(error(errc::corrupt, reason));
+  end_run(batch, error(errc::corrupt, reason), std::move(item));
+}
+
+// The same with nothing counted beside it: no sample is corrupt, or none that matters any more.
+void loader::machine::end_run(work& batch, const error& why, delivery_item item) {
+  item.failure = std::make_exception_ptr(why);
   const std::uint64_t sequence = batch.sequence;
   batch.outgoing = {};
   batch.memory = {};

@@ -14,7 +14,9 @@ namespace leat::stages {
 enum class outcome_kind : std::uint8_t {
   ok,
   corrupt,      ///< damaged where it was looked at
-  unsupported,  ///< not damaged, and not for us: a foreign format, too many pixels, more memory than the budget has
+  unsupported,  ///< not damaged, and not for us: a foreign format, too many pixels
+  over_budget,  ///< nothing is wrong with it, but its decoding takes more memory than there is: ends the run, since what
+                ///< a batch holds must not depend on the budget
   cancelled     ///< somebody asked to stop; says nothing about the sample
 };
 
@@ -26,6 +28,7 @@ struct failure {
 
 [[nodiscard]] inline failure corrupt(std::string reason) { return {outcome_kind::corrupt, std::move(reason)}; }
 [[nodiscard]] inline failure unsupported(std::string reason) { return {outcome_kind::unsupported, std::move(reason)}; }
+[[nodiscard]] inline failure over_budget(std::string reason) { return {outcome_kind::over_budget, std::move(reason)}; }
 [[nodiscard]] inline failure cancelled() { return {outcome_kind::cancelled, "cancelled"}; }
 
 /// A value, or a failure. Holding a value costs no allocation beyond T's own.

@@ -161,6 +161,7 @@ void planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t samp
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
 void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t> ragged_bytes) const {
+  slot.over_budget = false;
   slot.corrupt = false;
   slot.reason.clear();
   slot.field_at_fault = work::no_field;

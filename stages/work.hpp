@@ -87,6 +87,7 @@ struct sample_slot final : async::job {
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< indices into work::reads
   std::deque<fetched_field> fetched;            ///< of fields whose bytes a coroutine gets
 
+  bool over_budget = false;  ///< no corrupt sample, but one that ends the run; `reason` is the whole message
   bool corrupt = false;
   std::string reason;                     ///< of the latest candidate
   std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown

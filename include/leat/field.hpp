@@ -36,6 +36,8 @@ class field {
 ///   output     `name`: [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc) of f32, unless changed by as().
 ///              u8 is the pixel, 0..255; floats are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut or damaged inside the region that is decoded, unsupported format, more than pixels_max() pixels
+///   limit      a picture that a quarter of host_bytes_max cannot decode (a progressive one: all its coefficients) is no
+///              corrupt sample; it ends the run in its batch's turn, naming the budget that would do
 ///   source     transforms as in torchvision; resampling as in Pillow
 class image {
  public:

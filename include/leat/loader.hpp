@@ -35,7 +35,8 @@ class transfer;      // stages/transfer.hpp
 class device_calls;  // stages/device.hpp
 }  // namespace stages
 
-/// What happens to a corrupt sample. Whatever it is, the sample is counted and written to the journal.
+/// What happens to a corrupt sample. Whatever it is, the sample is counted and written to the journal. A sample that the
+/// memory budget cannot hold is not one: next() throws error{errc::limit} in the batch's turn.
 enum class corrupt_policy : std::uint8_t {
   raise,      ///< next() throws error{errc::corrupt} in the batch's turn
   skip,       ///< its row is left out: the batch is shorter by it, and no other batch changes

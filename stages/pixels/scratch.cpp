@@ -97,7 +97,7 @@ stages::failure scratch_budget::refusal(std::size_t bytes) const {
     reason += "; host_bytes_max (--host-bytes-max) of " +
               mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
   }
-  return stages::unsupported(std::move(reason));
+  return stages::over_budget(std::move(reason));
 }
 
 // Takes from arenas at rest until `bytes` are free. Their owners are not disturbed: who begins a sample meanwhile waits
@@ -146,8 +146,8 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   if (!fits) return refusal(bytes);
   const std::size_t more = bytes - arena.held_;
   if (!arena.commit(bytes)) {
-    return stages::unsupported("decoding needs " + mebibytes(bytes) +
-                               " of scratch memory and the system gives none: " + std::strerror(errno));
+    return stages::over_budget("decoding needs " + mebibytes(bytes) + " of scratch memory and the system gives none: " +
+                               std::strerror(errno) + "; lower host_bytes_max (--host-bytes-max) or free memory");
   }
   used_ += more;
   peak_ = std::max(peak_, used_);

@@ -107,7 +107,7 @@ class scratch_arena {
   void begin() noexcept;
   /// Makes room for `bytes` more, waiting for other samples to end if need be. At most once per sample, before more
   /// than base_bytes have been taken: who holds nothing while waiting cannot be waited for.
-  ///   returns   unsupported where the budget can never give that much; cancelled after the budget's stop()
+  ///   returns   over_budget where that much can never be given; cancelled after the budget's stop()
   stages::outcome<void> reserve(std::size_t bytes);
   /// Cuts off `bytes`, uninitialised; null where they were not reserved.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;

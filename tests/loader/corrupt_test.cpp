@@ -19,6 +19,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat {
@@ -403,6 +404,117 @@ TEST(corrupt, is_what_was_decoded_and_not_what_lies_beside_it) {
   const auto got = all.next_blocking();
   ASSERT_TRUE(got);
   EXPECT_EQ(got->valid_rows(), 2U) << "the lower rows are not";
+}
+
+// --- pictures that the budget cannot hold are no corrupt samples --------------------------------------------------------
+
+/// Loose files of which number 37 is a progressive picture: its coefficients take 6 MB, and small_budget gives a sample
+/// 10 MiB.
+std::vector<fake_sample> one_large_picture() {
+  static const std::vector<std::byte> large =
+      testing::make_jpeg(testing::make_texture(9, 1600, 1200), {.progressive = true});
+  std::vector<fake_sample> samples = testing::make_samples(1, sample_count);
+  samples[37].remove("png");
+  samples[37].remove("jpg");
+  samples[37].members.push_back({"jpg", large});
+  return samples;
+}
+
+std::vector<field> fields_of_any_size() {
+  return {image("jpg").resize(12, 12), label("cls"), text("txt"), bytes("json")};
+}
+
+/// The budget that the message says would do, which is in whole MiB.
+std::size_t budget_named(const std::string& message) {
+  constexpr std::string_view before = "host_bytes_max (--host-bytes-max) of ";
+  const std::size_t at = message.find(before);
+  if (at == std::string::npos) return 0;
+  return std::stoull(message.substr(at + before.size())) << 20;
+}
+
+TEST(over_budget, a_picture_ends_the_run_in_its_batchs_turn_under_every_policy_and_says_which_budget_would_do) {
+  const fake_dataset set(one_large_picture(), loose_files());
+  const testing::temporary_directory directory;
+  for (const corrupt_policy policy : {corrupt_policy::raise, corrupt_policy::skip, corrupt_policy::substitute}) {
+    SCOPED_TRACE(static_cast<int>(policy));
+    const testing::watchdog dog("over budget");
+    loader_options options = options_for(policy);
+    options.epochs = 1;
+    const seen_run whole = testing::run_all(set, options, fields_of_any_size());
+    EXPECT_FALSE(whole.failed) << whole.message;
+    EXPECT_EQ(whole.stats.samples, sample_count);
+
+    // Batches of seven: the picture is in one that is neither the first nor the last.
+    std::size_t turn = 0;
+    while (std::count(whole.batches[turn].ids.begin(), whole.batches[turn].ids.end(), 37) == 0) ++turn;
+    ASSERT_GT(turn, 0U);
+    ASSERT_LT(turn + 1, whole.batches.size());
+
+    options.host_bytes_max = std::size_t{20} << 20;  // a quarter is 5 MiB
+    options.journal = directory.path() / "journal.jsonl";
+    std::string message;
+    for (const std::uint32_t threads : {1U, 2U, 3U}) {
+      options.decode_threads = threads;
+      loader train(set, options, fields_of_any_size());
+      for (std::size_t before = 0; before < turn; ++before) {
+        const std::optional<batch> got = train.next_blocking();
+        ASSERT_TRUE(got);
+        EXPECT_EQ(testing::look_at(*got), whole.batches[before]);
+      }
+      message = testing::message_of(errc::limit, [&] { static_cast<void>(train.next_blocking()); });
+      for (int again = 0; again < 3; ++again) {
+        EXPECT_EQ(testing::message_of(errc::limit, [&] { static_cast<void>(train.next_blocking()); }), message);
+      }
+      const loader_stats stats = train.stats();
+      expect_counted(stats);
+      EXPECT_EQ(stats.planned, 7 * turn);
+      EXPECT_EQ(stats.quarantined, 0U);
+      EXPECT_EQ(testing::whole_file(options.journal), "");
+    }
+    EXPECT_EQ(message.find("sample sample/37 (37.jpg): jpg: decoding needs "), 0U) << message;
+
+    const std::size_t would_do = budget_named(message);
+    ASSERT_GT(would_do, options.host_bytes_max) << message;
+    options.host_bytes_max = would_do;
+    for (const std::uint32_t threads : {1U, 3U}) {
+      options.decode_threads = threads;
+      const seen_run enough = testing::run_all(set, options, fields_of_any_size());
+      EXPECT_FALSE(enough.failed) << enough.message;
+      EXPECT_EQ(enough.batches, whole.batches);
+    }
+  }
+}
+
+// Drawn for a corrupt sample: its name is told, and not the corrupt one's.
+TEST(over_budget, a_substitute_ends_the_run_by_its_own_name) {
+  const testing::watchdog dog("substitute over budget");
+  auto samples = one_large_picture();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (i != 37) samples[i].find("cls")->bytes = testing::to_bytes("none");
+  }
+  // The only batch is of rows 0 to 6, all corrupt: sample 37 is met when it is drawn.
+  loader_options options = options_for(corrupt_policy::substitute);
+  options.host_bytes_max = std::size_t{20} << 20;
+  options.batches_max = 1;
+  options.shuffle = false;
+  const seen_run run = testing::run_all(fake_dataset(samples, loose_files()), options, fields_of_any_size());
+  EXPECT_EQ(run.failed, errc::limit);
+  EXPECT_EQ(run.message.find("sample sample/37 (37.jpg)"), 0U) << run.message;
+  EXPECT_EQ(run.stats.quarantined, 0U) << "the batch was not handed out";
+}
+
+// Too many pixels is a property of the picture and no matter of budgets.
+TEST(over_budget, is_not_what_more_than_pixels_max_is) {
+  const testing::watchdog dog("pixels_max");
+  const fake_dataset set(one_large_picture(), loose_files());
+  for (const std::size_t budget : {std::size_t{20} << 20, std::size_t{256} << 20}) {
+    loader_options options = options_for(corrupt_policy::skip);
+    options.host_bytes_max = budget;
+    const seen_run run =
+        testing::run_all(set, options, {image("jpg").resize(12, 12).pixels_max(1'000'000), label("cls")});
+    EXPECT_FALSE(run.failed) << run.message;
+    EXPECT_EQ(run.stats.quarantined, 2U) << "one in each epoch";
+  }
 }
 
 }  // namespace

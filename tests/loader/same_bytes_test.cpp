@@ -3,6 +3,7 @@
 #include "datasets/pack.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -15,6 +16,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,7 @@ constexpr std::size_t sample_count = 45;  // five batches of eight and one of fi
 struct setup {
   loader_options options = testing::small_options();
   fake_dataset_options where;
+  bool large_picture = false;  // one that takes more than a thread's usual scratch, and waits for the others'
   bool real_files = false;
   std::string directory_of_files;  // empty: the usual temporary one
 };
@@ -125,13 +128,42 @@ std::vector<column> columns() {
   return all;
 }
 
+std::vector<testing::fake_sample> with_a_large_picture() {
+  std::vector<testing::fake_sample> samples = testing::make_samples(1, sample_count);
+  samples[11].remove("png");
+  samples[11].remove("jpg");
+  // Coefficients of 5 MB.
+  samples[11].members.push_back(
+      {"jpg", testing::make_jpeg(testing::make_texture(5, 1000, 800), {.h = 1, .v = 1, .progressive = true})});
+  return samples;
+}
+
+// The budget that a refusal says would do, in whole MiB; 0 where it names none.
+std::size_t budget_named(const std::string& message) {
+  constexpr std::string_view before = "host_bytes_max (--host-bytes-max) of ";
+  const std::size_t at = message.find(before);
+  return at == std::string::npos ? 0 : std::size_t{std::stoull(message.substr(at + before.size()))} << 20;
+}
+
+const std::vector<testing::fake_sample>& samples_of(const setup& use) {
+  static const std::vector<testing::fake_sample> small = testing::make_samples(1, sample_count);
+  if (!use.large_picture) return small;
+  static const std::vector<testing::fake_sample> large = with_a_large_picture();
+  return large;
+}
+
 seen_run run(const setup& given) {
   setup use = given;
-  static const std::vector<testing::fake_sample> samples = testing::make_samples(1, sample_count);
+  const std::vector<testing::fake_sample>& samples = samples_of(use);
   if (use.options.host_bytes_max == 0) {
     const fake_dataset asked(samples, use.where);
     use.options.host_bytes_max = std::size_t{256} << 20;
     use.options.host_bytes_max = loader(asked, use.options, testing::all_fields()).plan().host_bytes_least;
+    if (given.large_picture) {
+      const seen_run refused = testing::run_all(asked, use.options, testing::all_fields());
+      EXPECT_EQ(refused.failed, errc::limit) << refused.message;
+      use.options.host_bytes_max = budget_named(refused.message);
+    }
   }
   if (!use.real_files) {
     const fake_dataset fake(samples, use.where);
@@ -149,11 +181,11 @@ const seen_run& base() {
   return once;
 }
 
-void expect_same(const seen_run& got) {
+void expect_same(const seen_run& got, const seen_run& expected = base()) {
   if (got.failed == errc::unsupported) throw error(errc::unsupported, got.message);  // O_DIRECT, once a file is opened
   EXPECT_FALSE(got.failed) << got.message;
-  ASSERT_EQ(got.batches.size(), base().batches.size());
-  for (std::size_t i = 0; i < got.batches.size(); ++i) ASSERT_EQ(got.batches[i], base().batches[i]);
+  ASSERT_EQ(got.batches.size(), expected.batches.size());
+  for (std::size_t i = 0; i < got.batches.size(); ++i) ASSERT_EQ(got.batches[i], expected.batches[i]);
 }
 
 class same_bytes : public ::testing::TestWithParam<column> {};
@@ -189,6 +221,27 @@ TEST(same_bytes, of_two_epochs_that_hold_every_sample_once_and_not_in_the_same_o
     EXPECT_EQ(seen, std::vector<int>(sample_count, 1));
   }
   EXPECT_NE(base().batches[0].ids, base().batches[6].ids);
+}
+
+// The table's second base, under every column: a progressive picture, and every budget that holds it. Which budget is too
+// small, and what then, the corrupt samples' tests say.
+TEST(same_bytes, with_a_picture_that_takes_the_scratch_of_several_threads_under_every_column) {
+  setup large;
+  large.large_picture = true;
+  const seen_run expected = run(large);
+  ASSERT_EQ(expected.batches.size(), 12U);
+  EXPECT_NE(expected.batches, base().batches);
+  for (const column& each : columns()) {
+    SCOPED_TRACE(each.name);
+    const testing::watchdog dog("same_bytes large " + each.name);
+    setup changed = large;
+    each.change(changed);
+    try {
+      expect_same(run(changed), expected);
+    } catch (const error& failure) {
+      if (failure.code() != errc::unsupported) throw;  // a rung that this machine lacks
+    }
+  }
 }
 
 // Everything at once: columns hide each other's mistakes one by one, not all together.
