@@ -134,6 +134,11 @@ arena::region arena::reserve(std::size_t bytes) {
 }
 
 void arena::populate(const region& whole, std::span<const std::byte> part, bool first_touch) {
+  while (populate_next(whole, part, first_touch)) {
+  }
+}
+
+bool arena::populate_next(const region& whole, std::span<const std::byte> part, bool first_touch) {
   assert(!part.empty() && part.data() >= whole.bytes.data());
   const auto offset = static_cast<std::size_t>(part.data() - whole.bytes.data());
   const std::size_t first = offset / piece_bytes;
@@ -157,8 +162,10 @@ void arena::populate(const region& whole, std::span<const std::byte> part, bool 
       }
       entry.now.store(state::ready, std::memory_order_release);
       entry.now.notify_all();
+      return true;
     }
   }
+  return false;
 }
 
 void arena::fault_in(std::span<std::byte> memory, bool first_touch) {

@@ -67,6 +67,8 @@ class arena {
   ///   first_touch   leave the pages to whoever writes to them first, where nothing forbids it: not where they have to
   ///                 be pinned, nor where huge pages have to be checked
   void populate(const region& whole, std::span<const std::byte> part, bool first_touch = false);
+  /// The first of these pieces that is not there. False if all are.
+  bool populate_next(const region& whole, std::span<const std::byte> part, bool first_touch = false);
 
   /// The number of the piece that `address`, in the region whose piece `some_piece` is, lies in.
   ///   known    an address in piece `some_piece`

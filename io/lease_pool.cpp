@@ -126,6 +126,7 @@ class lease_pool::state final : public leat::detail::lease_home,
         bytes_max_(region_.bytes.size()),
         name_(std::move(options.name)),
         first_touch_(options.first_touch),
+        in_pieces_(options.in_pieces),
         free_(bytes_max_) {}
   ~state() { unpoison(region_.bytes); }
 
@@ -187,6 +188,10 @@ class lease_pool::state final : public leat::detail::lease_home,
     if (somebody_waits) serve();
   }
 
+  [[nodiscard]] bool populate_next(const lease& memory) {
+    return arena_->populate_next(region_, memory.bytes(), first_touch_);
+  }
+
   void close() noexcept {
     async::intrusive_list<waiter> ended;
     {
@@ -241,13 +246,13 @@ class lease_pool::state final : public leat::detail::lease_home,
     return place;
   }
 
-  /// What was cut becomes a lease. Its memory is faulted in outside the lock.
+  /// What was cut becomes a lease. Its memory is faulted in outside the lock, or later.
   [[nodiscard]] lease make(std::size_t place, std::size_t bytes) {
     const std::span<std::byte> whole = region_.bytes.subspan(place, whole_units(bytes));
     unpoison(whole);
     lease made(whole.first(bytes), region_.first_piece + static_cast<std::uint32_t>(place / arena::piece_bytes),
                shared_from_this());
-    arena_->populate(region_, whole, first_touch_);  // a throw gives the lease back
+    if (!in_pieces_) arena_->populate(region_, whole, first_touch_);  // a throw gives the lease back
     return made;
   }
 
@@ -299,6 +304,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   const std::size_t bytes_max_;
   const std::string name_;
   const bool first_touch_;
+  const bool in_pieces_;
   const async::fork_guard forked_;
 
   mutable async::mutex mutex_;
@@ -317,6 +323,7 @@ lease_pool::~lease_pool() { state_->close(); }
 
 std::optional<lease> lease_pool::try_lease(std::size_t bytes) { return state_->try_lease(bytes); }
 void lease_pool::start(std::size_t bytes, lease_completion done) { state_->start(bytes, std::move(done)); }
+bool lease_pool::populate_next(const lease& memory) { return state_->populate_next(memory); }
 void lease_pool::close() noexcept { state_->close(); }
 lease_pool::counters lease_pool::count() const { return state_->count(); }
 std::size_t lease_pool::bytes_max() const noexcept { return state_->bytes_max(); }

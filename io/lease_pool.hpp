@@ -30,6 +30,9 @@ struct lease_pool_options {
   /// Pages come with the first write to them, on the thread that writes; else with the lease, on the thread that
   /// leases. See arena::populate().
   bool first_touch = false;
+  /// A lease comes without its memory, which the owner sees to before anything is read into it, with populate_next(): a
+  /// thread that has other things to do puts them between two pieces.
+  bool in_pieces = false;
 };
 
 /// Divides one region of an arena.
@@ -79,6 +82,12 @@ class lease_pool {
   using lease_completion = completion<void(std::exception_ptr, lease)>;
   /// async_lease() for who has a completion already. Call it on the handler's executor.
   void start(std::size_t bytes, lease_completion done);
+
+  /// Faults in the next piece of a lease of this pool's that is not there yet, up to 4 MiB: 0.4 ms with huge pages, 2 ms
+  /// without. Thread: any.
+  ///   returns  false if all of it is there: it can be read into
+  ///   throws   as arena::populate()
+  [[nodiscard]] bool populate_next(const lease& memory);
 
   /// Fails those who wait and all who come, with error{errc::cancelled}. Leases stay good.
   void close() noexcept;

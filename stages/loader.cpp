@@ -7,6 +7,7 @@
 #include "async/scope.hpp"
 #include "async/semaphore.hpp"
 #include "async/thread_pool.hpp"
+#include "async/turn.hpp"
 #include "datasets/model.hpp"
 #include "io/arena.hpp"
 #include "io/io_threads.hpp"
@@ -125,9 +126,10 @@ class loader::machine final : public line_events {
         memory_(divide_memory(needs())),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
         arena_(std::make_shared<io::arena>(arena_settings())),
-        read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers"}),
+        read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by the decoders, row by row: the I/O thread, which leases a whole batch, has reads to look after.
-        batch_pool_(arena_, {.bytes_max = memory_.batch_bytes, .name = "batches", .first_touch = true}),
+        batch_pool_(arena_,
+                    {.bytes_max = memory_.batch_bytes, .name = "batches", .first_touch = true, .in_pieces = true}),
         io_(options_.reader, arena_),
         scratch_(memory_.scratch_bytes, options_.host_bytes_max),
         decoder_(dataset_, programs_, *layout_,
@@ -375,6 +377,10 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
     transfer_->starve(false);
   }
   batch.memory = std::move(*memory);
+  // Costs nothing, and takes no turn, unless huge pages are insisted on.
+  while (batch_pool_.populate_next(batch.memory)) {
+    if (options_.reader.huge_pages == choice::on) co_await async::next_turn();
+  }
 
   std::vector<std::uint32_t> rows(batch.rows);
   for (std::uint32_t row = 0; row < batch.rows; ++row) rows[row] = row;

@@ -2,6 +2,7 @@
 
 #include "async/clock.hpp"
 #include "async/mutex.hpp"
+#include "async/turn.hpp"
 #include "io/text.hpp"
 
 #include <boost/asio/error.hpp>
@@ -195,6 +196,11 @@ asio::awaitable<void> reader_stage::take_memory(work& batch, sample_slot& slot, 
     // What was asked for so far goes to the disk while we wait.
     start(batch, operations);
     memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
+  }
+  // Piece by piece, and a turn of the loop after each: completions, other batches and the end of the run wait for one.
+  while (pool_.populate_next(*memory)) {
+    start(batch, operations);
+    co_await async::next_turn();
   }
   std::span<std::byte> left = memory->bytes();
   for (const std::uint32_t index : slot.reads) {

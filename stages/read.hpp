@@ -34,6 +34,7 @@ class reader_stage {
   };
 
   /// Connects the dataset's sources to each of the loops.
+  ///   pool   whose leases come without their memory (in_pieces)
   reader_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                std::vector<io::connector*> loops, io::lease_pool& pool, line_events& events);
   /// Each loop's sources end on that loop's thread; nothing is in flight.

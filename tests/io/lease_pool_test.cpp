@@ -134,6 +134,21 @@ TEST(lease_pool, keeps_small_leases_within_a_piece_while_that_can_be_had) {
   EXPECT_TRUE(straddles(*between));
 }
 
+TEST(lease_pool, leaves_the_memory_to_the_owner_piece_by_piece_where_it_is_told_to) {
+  const auto memory = memory_of(24_MiB);
+  lease_pool pool(memory, {.bytes_max = 24_MiB, .in_pieces = true});
+  std::optional<lease> small = pool.try_lease(100);
+  std::optional<lease> large = pool.try_lease(10_MiB);
+  EXPECT_EQ(memory->bytes_populated(), 0U);
+  for (const std::size_t pieces : {1U, 2U, 3U}) {
+    EXPECT_TRUE(pool.populate_next(*large));
+    EXPECT_EQ(memory->bytes_populated(), pieces * arena::piece_bytes);
+  }
+  EXPECT_FALSE(pool.populate_next(*large));
+  EXPECT_FALSE(pool.populate_next(*small)) << "lies in a piece of the other's";
+  std::fill(large->bytes().begin(), large->bytes().end(), std::byte{1});
+}
+
 TEST(lease_pool, grants_in_the_order_asked_and_lets_nobody_overtake_a_large_one) {
   asio::io_context context;
   lease_pool pool(memory_of(8_MiB), {.bytes_max = 8_MiB});

@@ -1,0 +1,169 @@
+#include "stages/read.hpp"
+
+#include "async/scope.hpp"
+#include "io/arena.hpp"
+#include "io/lease_pool.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/plan.hpp"
+#include "stages/work.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/test_loop.hpp"
+
+#include <leat/field.hpp>
+#include <leat/units.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/system/system_error.hpp>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+using namespace leat::literals;
+using testing::fake_dataset;
+using testing::fake_sample;
+
+// A batch of samples of these sizes on its way to memory that nobody has used before, on a loop that the test turns.
+class reading : public line_events {
+ public:
+  explicit reading(const std::vector<std::size_t>& sizes)
+      : set_(samples_of(sizes), {.layout = testing::fake_layout::file_per_member, .disk = {}}) {
+    programs_.push_back(field(bytes("bin")).model().bind(*set_.get().model(), finished_by::host));
+    const auto outputs = programs_.front()->outputs();
+    layout_ = std::make_unique<batch_layout>(std::vector<output_spec>(outputs.begin(), outputs.end()),
+                                             static_cast<std::uint32_t>(sizes.size()));
+    const planner plan(*set_.get().model(), programs_, *layout_, false);
+    for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.ids.push_back(i);
+    plan.plan_batch(batch_);
+    stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, *this);
+  }
+  ~reading() {
+    turn_until_idle();
+    for (std::uint32_t row = 0; row < batch_.rows; ++row) reader_stage::release(batch_.samples[row]);
+    std::atomic<bool> gone{false};
+    std::thread last([&] {
+      stage_.reset();  // It asks the loop to let the sources go.
+      gone = true;
+    });
+    while (!gone) loop_.run_turn();
+    last.join();
+  }
+
+  void start() {
+    asio::co_spawn(loop_.loop().get_executor(),
+                   async::with_scope([this](async::scope& fetches) -> asio::awaitable<void> {
+                     std::vector<std::uint32_t> rows(batch_.rows);
+                     for (std::uint32_t row = 0; row < batch_.rows; ++row) rows[row] = row;
+                     co_await stage_->issue(batch_, rows, fetches);
+                   }),
+                   asio::bind_cancellation_slot(stop_.slot(), [this](std::exception_ptr thrown) {
+                     issued_ = true;
+                     thrown_ = thrown;
+                   }));
+  }
+  void turn() { loop_.run_turn(); }
+  void turn_until_idle() { loop_.run(); }
+  void stop() { stop_.emit(asio::cancellation_type::all); }
+
+  [[nodiscard]] bool issued() const { return issued_; }
+  [[nodiscard]] bool was_cancelled() const {
+    try {
+      if (thrown_) std::rethrow_exception(thrown_);
+    } catch (const boost::system::system_error& stopped) {
+      return stopped.code() == asio::error::operation_aborted;
+    }
+    return false;
+  }
+  [[nodiscard]] std::size_t bytes_populated() const { return memory_->bytes_populated(); }
+  [[nodiscard]] std::size_t bytes_leased() const { return pool_.count().bytes_used; }
+  [[nodiscard]] std::size_t samples_ready() const { return samples_ready_; }
+  [[nodiscard]] const fake_dataset& set() const { return set_; }
+
+ private:
+  static std::vector<fake_sample> samples_of(const std::vector<std::size_t>& sizes) {
+    std::vector<fake_sample> samples;
+    for (const std::size_t bytes : sizes) {
+      samples.emplace_back().members.push_back({"bin", std::vector<std::byte>(bytes, std::byte{'1'})});
+    }
+    return samples;
+  }
+
+  void ready(sample_slot&, std::size_t) noexcept override { ++samples_ready_; }
+  void broken(std::exception_ptr) noexcept override { ADD_FAILURE() << "nothing breaks here"; }
+
+  testing::test_loop loop_;
+  const std::shared_ptr<io::arena> memory_ = std::make_shared<io::arena>(io::arena_options{.bytes_max = 128_MiB});
+  io::lease_pool pool_{memory_, {.bytes_max = 128_MiB, .in_pieces = true}};
+  fake_dataset set_;
+  std::vector<std::unique_ptr<field_program>> programs_;
+  std::unique_ptr<batch_layout> layout_;
+  work batch_;
+  std::optional<reader_stage> stage_;
+  asio::cancellation_signal stop_;
+  bool issued_ = false;
+  std::exception_ptr thrown_;
+  std::size_t samples_ready_ = 0;
+};
+
+// A completion, another batch or Ctrl-C waits for one piece, and not for the sample.
+TEST(read, faults_in_a_large_sample_piece_by_piece_with_a_turn_of_the_loop_after_each) {
+  reading large({100, 50'000'000, 100});
+  large.start();
+  std::size_t turns = 0;
+  for (std::size_t before = 0; !large.issued(); ++turns) {
+    large.turn();
+    const std::size_t now = large.bytes_populated();
+    EXPECT_LE(now - before, io::arena::piece_bytes) << "in turn " << turns;
+    before = now;
+    ASSERT_LT(turns, 1000U);
+  }
+  EXPECT_GE(turns, 50'000'000 / io::arena::piece_bytes);
+  EXPECT_GE(large.bytes_populated(), 50'000'000U);
+  large.turn_until_idle();
+  EXPECT_EQ(large.samples_ready(), 3U);
+}
+
+// What was asked for before it is on its way meanwhile.
+TEST(read, keeps_no_other_read_waiting_for_the_memory_of_a_large_one) {
+  reading large({100, 50'000'000, 100});
+  large.start();
+  while (large.set().count().reads == 0 && !large.issued()) large.turn();
+  EXPECT_FALSE(large.issued());
+  EXPECT_LE(large.bytes_populated(), 2 * io::arena::piece_bytes);
+}
+
+TEST(read, takes_no_turn_for_memory_that_is_there) {
+  reading small({100, 100, 100, 100});
+  small.start();
+  std::size_t turns = 0;
+  for (; !small.issued(); ++turns) small.turn();
+  EXPECT_LE(turns, 5U);
+  EXPECT_EQ(small.bytes_populated(), io::arena::piece_bytes);
+}
+
+TEST(read, cancelled_between_two_pieces_faults_in_one_more_at_most_and_gives_the_lease_back) {
+  for (const std::size_t pieces : {1U, 2U, 5U}) {
+    reading large({50'000'000});
+    large.start();
+    while (large.bytes_populated() < pieces * io::arena::piece_bytes) large.turn();
+    large.stop();
+    large.turn_until_idle();
+    EXPECT_TRUE(large.issued());
+    EXPECT_TRUE(large.was_cancelled());
+    EXPECT_LE(large.bytes_populated(), (pieces + 1) * io::arena::piece_bytes);
+    EXPECT_EQ(large.bytes_leased(), 0U);
+    EXPECT_EQ(large.set().count().reads, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace leat::stages
