@@ -67,7 +67,6 @@ std::uint32_t usable_cores() noexcept {
 
 loader_options checked(loader_options options) {
   if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
-  if (options.decode_threads == 0) options.decode_threads = usable_cores();
   if (options.decode_threads > 1024) {
     throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
   }
@@ -134,11 +133,11 @@ class loader::machine final : public line_events {
         scratch_(memory_.scratch_bytes, options_.host_bytes_max),
         decoder_(dataset_, programs_, *layout_,
                  {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-                 options_.decode_threads),
+                 memory_.decode_threads),
         reads_(dataset_, programs_, connectors(), read_pool_, *this),
         works_free_(memory_.batches),
         ready_(io_.size()),
-        decoders_({.thread_count = options_.decode_threads, .name = "leat-decode"}) {
+        decoders_({.thread_count = memory_.decode_threads, .name = "leat-decode"}) {
     for (std::uint32_t i = 0; i < memory_.batches; ++i) {
       work& added = works_.emplace_back();
       added.owner = this;
@@ -274,7 +273,8 @@ class loader::machine final : public line_events {
 
 memory_needs loader::machine::needs() const {
   memory_needs needs{.host_bytes_max = options_.host_bytes_max,
-                     .decode_threads = options_.decode_threads,
+                     .decode_threads = options_.decode_threads != 0 ? options_.decode_threads : usable_cores(),
+                     .threads_automatic = options_.decode_threads == 0,
                      .prefetch_batches = options_.prefetch_batches};
   std::uint64_t read_bytes_max = 0;
   std::uint64_t read_bytes_total = 0;
@@ -683,7 +683,7 @@ loader_stats loader::machine::stats() const {
 
   // Who waits least is who the others wait for: a consumer that never waits is the slowest itself; else decoders that
   // are never idle; else the copies, where batches wait for memory that is out; else the disk.
-  const double threads_s = elapsed_s * static_cast<double>(options_.decode_threads);
+  const double threads_s = elapsed_s * static_cast<double>(memory_.decode_threads);
   if (now.next.wait_s < 0.1 * elapsed_s) {
     now.slowest = bottleneck::consumer;
   } else if (now.decode.busy_s > 0.8 * threads_s) {

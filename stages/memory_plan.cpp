@@ -35,42 +35,81 @@ constexpr std::size_t page_bytes = std::size_t{2} << 20;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
+// What the parts take at least. Each pool ends on a page, and each must hold its largest lease: with that the oldest
+// unfinished batch can always go on, whatever else is in flight, because everything else that is out comes home without
+// it.
+struct least_parts {
+  std::size_t read = 0;
+  std::size_t batch = 0;
+  std::size_t usual_scratch = 0;
+  std::size_t scratch = 0;
+  std::size_t all = 0;  ///< the budget that does
+};
+
+least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
+  least_parts least;
+  least.read = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
+  least.batch = whole_pages(needs.batch_bytes);
+  // Decoders: what usual samples take on every thread; or the largest sample that is let in on one, and hardly anything
+  // on the others.
+  least.usual_scratch = needs.scratch_bytes_per_thread * threads;
+  least.all = least.usual_scratch + least.read + least.batch;
+  if (least.usual_scratch == 0) return least;
+  const std::size_t little_scratch = least.usual_scratch / 16;
+  least.scratch =
+      std::max(least.usual_scratch, scratch_budget::sample_bytes_max(needs.host_bytes_max) + little_scratch);
+  least.all = std::max(least.all, scratch_budget::host_bytes_least(little_scratch + least.read + least.batch));
+  return least;
+}
+
+// Batches that keep a trainer fed: one with it, one being filled and one ready.
+constexpr std::size_t batches_usual = 3;
+
+// As many threads as there are cores, but no more than whose scratch is half of the budget, nor takes what the usual
+// batches need; the quarter that is there for one large picture is theirs in any case.
+std::uint32_t threads_that_fit(const memory_needs& needs) {
+  if (needs.scratch_bytes_per_thread == 0) return needs.decode_threads;
+  const least_parts one = least_of(needs, 1);
+  const std::size_t others = one.read + batches_usual * one.batch;
+  const std::size_t left = needs.host_bytes_max - std::min(others, needs.host_bytes_max);
+  const std::size_t share =
+      std::max(scratch_budget::sample_bytes_max(needs.host_bytes_max), std::min(needs.host_bytes_max / 2, left));
+  auto threads = static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(share / needs.scratch_bytes_per_thread, 1, needs.decode_threads));
+  while (threads > 1 && least_of(needs, threads).all > needs.host_bytes_max) --threads;
+  return threads;
+}
+
+// The budget with which threads_that_fit() is all of them.
+std::size_t budget_for_all_threads(const memory_needs& needs) {
+  const least_parts all = least_of(needs, needs.decode_threads);
+  return std::max({2 * all.usual_scratch, all.usual_scratch + all.read + batches_usual * all.batch, all.all});
+}
+
 }  // namespace
 
 memory_plan divide_memory(const memory_needs& needs) {
-  // Each pool ends on a page, and each must hold its largest lease: with that the oldest unfinished batch can always
-  // go on, whatever else is in flight, because everything else that is out comes home without it.
-  const std::size_t read_least = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
-  const std::size_t batch_least = whole_pages(needs.batch_bytes);
-  // Decoders: what usual samples take on every thread; or the largest sample that is let in on one, and hardly anything
-  // on the others.
-  const std::size_t usual_scratch = needs.scratch_bytes_per_thread * needs.decode_threads;
-  const std::size_t little_scratch = usual_scratch / 16;
-  const bool decodes = usual_scratch != 0;
-  const std::size_t scratch_least =
-      decodes ? std::max(usual_scratch, scratch_budget::sample_bytes_max(needs.host_bytes_max) + little_scratch) : 0;
-  const std::size_t least =
-      std::max(usual_scratch + read_least + batch_least,
-               decodes ? scratch_budget::host_bytes_least(little_scratch + read_least + batch_least) : 0);
+  const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
+  const auto [read_least, batch_least, usual_scratch, scratch_least, least] = least_of(needs, threads);
   if (least > needs.host_bytes_max) {
     throw error(errc::limit,
                 io::str_cat("host_bytes_max (--host-bytes-max) of ", io::bytes_text(needs.host_bytes_max),
                             " is too small: one batch takes ", io::bytes_text(batch_least), ", the largest read ",
-                            io::bytes_text(read_least), ", the decoders of ", needs.decode_threads, " threads ",
+                            io::bytes_text(read_least), ", the decoders of ", threads, " threads ",
                             io::bytes_text(least - read_least - batch_least), "; give at least ",
-                            io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch"));
+                            io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
+                            threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads (--threads)" : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least;
 
   memory_plan plan;
   // Read buffers: one per read in flight, two per decode thread (in work and next in line), one being planned.
-  const std::size_t reads_wanted = needs.queue_depth + 2 * std::size_t{needs.decode_threads} + 1;
+  const std::size_t reads_wanted = needs.queue_depth + 2 * std::size_t{threads} + 1;
   const std::size_t read_wanted = whole_pages(std::max(needs.read_bytes_max, reads_wanted * needs.read_bytes_mean));
   // Decoders: twice what a usual sample takes, so that a large picture need not wait for all the others.
   const std::size_t scratch_wanted = std::max(2 * usual_scratch, scratch_least);
 
-  // Batches first, up to one with the consumer, one being filled and one ready; then reads and scratch; then more
-  // batches.
+  // The usual batches first; then reads and scratch; then more batches.
   const std::uint64_t ahead = needs.prefetch_batches != 0 ? needs.prefetch_batches : prefetch_default;
   std::uint64_t batches_wanted = ahead + 1;
   if (needs.batches_to_come != 0) batches_wanted = std::min(batches_wanted, needs.batches_to_come);
@@ -82,7 +121,7 @@ memory_plan divide_memory(const memory_needs& needs) {
       ++batches;
     }
   };
-  add_batches(std::min<std::uint64_t>(batches_wanted, 3));
+  add_batches(std::min<std::uint64_t>(batches_wanted, batches_usual));
   const std::size_t read_more = std::min(left / page_bytes * page_bytes, read_wanted - read_least);
   left -= read_more;
   const std::size_t scratch_more = std::min(left, scratch_wanted - scratch_least);
@@ -93,23 +132,30 @@ memory_plan divide_memory(const memory_needs& needs) {
   plan.batch_bytes = batches * batch_least;
   plan.read_bytes = read_least + read_more;
   plan.scratch_bytes = scratch_least + scratch_more;
+  plan.decode_threads = threads;
 
+  std::string threads_text = io::str_cat(threads, " threads");
+  if (threads < needs.decode_threads) {
+    io::str_append(threads_text, " (of ", needs.decode_threads, " cores; all with host_bytes_max of ",
+                   io::bytes_text(budget_for_all_threads(needs), io::rounding::up), ", or decode_threads given)");
+  }
   loader_plan& shown = plan.shown;
   shown.lines = {
       {"batches", plan.batch_bytes,
        io::str_cat(batches, " x ", io::bytes_text(batch_least), ": 1 with the consumer, ", batches - 1,
                    " ahead of it")},
       {"read buffers", plan.read_bytes,
-       io::str_cat(needs.queue_depth, " in flight, ", 2 * needs.decode_threads, " at the decoders, 1 being planned; ",
+       io::str_cat(needs.queue_depth, " in flight, ", 2 * threads, " at the decoders, 1 being planned; ",
                    io::bytes_text(needs.read_bytes_mean), " each, the largest ", io::bytes_text(needs.read_bytes_max))},
       {"decode scratch", plan.scratch_bytes,
-       io::str_cat(needs.decode_threads, " threads x ", io::bytes_text(needs.scratch_bytes_per_thread),
+       io::str_cat(threads_text, " x ", io::bytes_text(needs.scratch_bytes_per_thread),
                    " usually, a quarter of all that is allowed for one large picture")}};
   shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes;
   shown.host_bytes_max = needs.host_bytes_max;
   shown.batches = plan.batches;
   shown.batch_bytes = needs.batch_bytes;
-  shown.host_bytes_least = least;
+  shown.host_bytes_least = needs.threads_automatic ? least_of(needs, 1).all : least;
+  shown.decode_threads = threads;
   return plan;
 }
 

@@ -15,6 +15,8 @@ struct memory_needs {
   std::size_t read_bytes_max = 0;   ///< the largest lease of one read
   std::size_t read_bytes_mean = 0;  ///< a usual one
   std::uint32_t decode_threads = 1;
+  /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
+  bool threads_automatic = false;
   std::size_t scratch_bytes_per_thread = 0;  ///< what a usual sample takes
   std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default
   std::uint32_t queue_depth = 0;             ///< reads in flight
@@ -27,6 +29,7 @@ struct memory_plan {
   std::size_t batch_bytes = 0;
   std::size_t scratch_bytes = 0;
   std::uint32_t batches = 0;  ///< with the consumer, and ahead of it
+  std::uint32_t decode_threads = 0;
   loader_plan shown;
 };
 

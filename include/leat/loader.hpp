@@ -53,7 +53,8 @@ struct loader_options {
   /// At most so many batches of each epoch; 0 is all of them.
   std::uint64_t batches_max = 0;
 
-  /// Threads that decode; 0 is one per core this process may run on.
+  /// Threads that decode; 0 is one per core this process may run on, and fewer where the budget is too small for their
+  /// scratch: see plan(). A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
   /// Bounds arena and scratch. What is in it: loader::plan().
   std::size_t host_bytes_max = std::size_t{512} << 20;
@@ -100,7 +101,8 @@ struct loader_plan {
   std::size_t host_bytes_max = 0;
   std::uint32_t batches = 0;  ///< that fit into the batch memory at once
   std::size_t batch_bytes = 0;
-  std::size_t host_bytes_least = 0;  ///< the smallest host_bytes_max that would do
+  std::uint32_t decode_threads = 0;
+  std::size_t host_bytes_least = 0;  ///< the smallest host_bytes_max that would do (for one thread, if automatic)
   line device;                       ///< of a device's memory, not in bytes_total; 0 bytes where batches stay here
 
   /// As a table a person reads.

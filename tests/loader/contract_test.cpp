@@ -739,6 +739,27 @@ TEST(budget, that_is_too_small_is_refused_with_the_least_that_does) {
   }
 }
 
+// With the least that one thread needs, which is too little for one on every core.
+TEST(budget, decides_how_many_threads_decode_where_nobody_said) {
+  const testing::watchdog dog("automatic threads");
+  const fake_dataset set(testing::make_samples(1, 20));
+  loader_options options = small_options();
+  options.decode_threads = 1;
+  options.host_bytes_max = loader(set, options, testing::all_fields()).plan().host_bytes_least;
+  const testing::seen_run expected = testing::run_all(set, options, testing::all_fields());
+  EXPECT_FALSE(expected.failed) << expected.message;
+  options.decode_threads = 0;
+  EXPECT_EQ(loader(set, options, testing::all_fields()).plan().decode_threads, 1U);
+  const testing::seen_run got = testing::run_all(set, options, testing::all_fields());
+  EXPECT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, expected.batches);
+
+  options.decode_threads = 500;
+  const std::string refused =
+      testing::message_of(errc::limit, [&] { const loader train(set, options, testing::all_fields()); });
+  EXPECT_NE(refused.find("the decoders of 500 threads"), std::string::npos) << refused;
+}
+
 TEST(budget, holds_one_huge_text_among_small_ones) {
   const watchdog dog("budget, one huge text");
   std::vector<testing::fake_sample> samples(64);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -96,6 +97,75 @@ TEST(memory_plan, the_least_budget_is_the_least_that_leaves_so_much_beside_the_l
     EXPECT_GE(least - pixels::scratch_budget::sample_bytes_max(least), bytes);
     if (least != 0) EXPECT_LT(least - 1 - pixels::scratch_budget::sample_bytes_max(least - 1), bytes);
   }
+}
+
+// A run without any option works on any machine, and keeps the usual batches.
+TEST(memory_plan, takes_fewer_threads_than_cores_where_their_scratch_would_take_too_much_and_says_so) {
+  for (const std::uint32_t cores : {1U, 2U, 16U, 56U, 64U, 96U, 128U, 192U, 1024U}) {
+    memory_needs needs = usual();
+    needs.decode_threads = cores;
+    needs.threads_automatic = true;
+    const memory_plan plan = divide_memory(needs);
+    EXPECT_EQ(plan.decode_threads, std::min(cores, 64U)) << "half of 512 MiB";
+    EXPECT_EQ(plan.shown.decode_threads, plan.decode_threads);
+    EXPECT_GE(plan.batches, 3U);
+    EXPECT_LE(plan.shown.bytes_total, needs.host_bytes_max);
+    const std::string text = plan.shown.to_string();
+    const std::string why = "64 threads (of " + std::to_string(cores) + " cores; all with host_bytes_max of ";
+    EXPECT_EQ(text.find(why) != std::string::npos, cores > 64) << text;
+  }
+}
+
+TEST(memory_plan, names_the_budget_with_which_all_cores_decode) {
+  memory_needs needs = usual();
+  needs.decode_threads = 128;
+  needs.threads_automatic = true;
+  const std::string text = divide_memory(needs).shown.to_string();
+  EXPECT_NE(text.find("(of 128 cores; all with host_bytes_max of 1.00 GiB"), std::string::npos) << text;
+  needs.host_bytes_max = 1024 * mib;
+  EXPECT_EQ(divide_memory(needs).decode_threads, 128U);
+}
+
+TEST(memory_plan, takes_so_many_threads_as_were_asked_for_or_says_which_budget_would_do) {
+  memory_needs needs = usual();
+  needs.decode_threads = 128;
+  try {
+    static_cast<void>(divide_memory(needs));
+    FAIL() << "not refused";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::limit);
+    const std::string said = refused.what();
+    EXPECT_NE(said.find("the decoders of 128 threads"), std::string::npos) << said;
+    EXPECT_NE(said.find("fewer decode_threads (--threads)"), std::string::npos) << said;
+    needs.host_bytes_max = std::stoull(said.substr(said.find('(', said.find("at least")) + 1));
+    EXPECT_EQ(divide_memory(needs).decode_threads, 128U);
+  }
+}
+
+TEST(memory_plan, finds_automatic_threads_wherever_one_thread_fits) {
+  testing::for_each_seed(300, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    memory_needs one = usual();
+    one.batch_bytes = random() % (64 * mib);
+    one.read_bytes_max = random() % (8 * mib);
+    one.scratch_bytes_per_thread = random() % (8 * mib);
+    one.host_bytes_max = (random() % 512) * mib;
+    one.decode_threads = 1;
+    memory_needs many = one;
+    many.decode_threads = 1 + static_cast<std::uint32_t>(random() % 256);
+    many.threads_automatic = true;
+    try {
+      const std::size_t least = divide_memory(one).shown.host_bytes_least;
+      const memory_plan plan = divide_memory(many);
+      EXPECT_GE(plan.decode_threads, 1U);
+      EXPECT_LE(plan.shown.bytes_total, many.host_bytes_max);
+      EXPECT_EQ(plan.shown.host_bytes_least, least);
+      many.host_bytes_max = least;
+      EXPECT_GE(divide_memory(many).decode_threads, 1U);
+    } catch (const error&) {
+      EXPECT_THROW(static_cast<void>(divide_memory(one)), error) << "one thread would have done";
+    }
+  });
 }
 
 TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
