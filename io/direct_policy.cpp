@@ -11,24 +11,13 @@
 namespace leat::io {
 namespace {
 
-/// Why a file of this status is not read with O_DIRECT; empty if it is.
-std::string why_not_direct(const file_status& status) {
-  if ((status.mask & file_status::mask_direct) != 0) {
-    if (status.direct_offset_alignment == 0) {
-      return str_cat(file_system_of(status.device_major, status.device_minor), " has no O_DIRECT for it");
-    }
-    if (status.direct_offset_alignment > alignment_max_bytes || status.direct_memory_alignment > alignment_max_bytes) {
-      return str_cat("O_DIRECT there wants an alignment of ", status.direct_offset_alignment, " bytes");
-    }
-    return {};
+/// Whether files of this type lie in memory, or are unpacked into it. These accept O_DIRECT or not, depending on the
+/// kernel, and copy from memory in any case.
+bool is_in_memory(std::string_view type) {
+  for (const std::string_view one : {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "squashfs", "rootfs"}) {
+    if (type == one) return true;
   }
-  // Not said (before Linux 6.1, and where a file system does not tell). These accept O_DIRECT or not, depending on the
-  // kernel, and copy from memory in any case.
-  const std::string type = file_system_of(status.device_major, status.device_minor);
-  for (const std::string_view memory : {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "squashfs", "rootfs"}) {
-    if (type == memory) return str_cat(type, " has no O_DIRECT");
-  }
-  return {};
+  return false;
 }
 
 }  // namespace
@@ -73,8 +62,30 @@ rung direct_policy::report() const {
   return {directories_direct_ == 0 ? "off" : "partly", first_buffered_};
 }
 
+/// Why a file of this status is not read with O_DIRECT; empty if it is.
+std::string file_modes::why_not_direct(const file_status& status) const {
+  if ((status.mask & file_status::mask_direct) != 0) {
+    if (status.direct_offset_alignment == 0) {
+      return str_cat(file_system_of(status.device_major, status.device_minor), " has no O_DIRECT for it");
+    }
+    if (status.direct_offset_alignment > alignment_max_bytes || status.direct_memory_alignment > alignment_max_bytes) {
+      return str_cat("O_DIRECT there wants an alignment of ", status.direct_offset_alignment, " bytes");
+    }
+    return {};
+  }
+  // Not said (before Linux 6.1, and where a file system does not tell).
+  const std::uint64_t device = std::uint64_t{status.device_major} << 32 | status.device_minor;
+  const async::mutex_lock lock(mutex_);
+  if (device_ != device) {
+    type_of_device_ = file_system_of(status.device_major, status.device_minor);
+    device_ = device;
+  }
+  return is_in_memory(type_of_device_) ? str_cat(type_of_device_, " has no O_DIRECT") : std::string();
+}
+
 std::optional<file_mode> file_modes::known(std::uint32_t directory) const {
   if (!policy_.wants_direct()) return file_mode{};
+  if (each_file()) return std::nullopt;
   const async::mutex_lock lock(mutex_);
   if (directory >= directories_.size()) return std::nullopt;
   const entry& found = directories_[directory];

@@ -53,16 +53,20 @@ struct file_mode {
 };
 
 /// What was found out about the directories of one source. A directory's files nearly always lie on one file system;
-/// where a symbolic link leads elsewhere, a refused read corrects us. Thread: any.
+/// where a symbolic link leads elsewhere, a refused read corrects us. Where direct was insisted on that is not enough: some
+/// file systems take O_DIRECT and read from memory, so each file is looked at. Thread: any.
 class file_modes {
  public:
   explicit file_modes(direct_policy& policy) : policy_(policy) {}
 
-  /// nullopt: look at a file of the directory, and learn.
+  /// nullopt: look at a file of the directory, and learn; or look at each file and go by mode_of().
   [[nodiscard]] std::optional<file_mode> known(std::uint32_t directory) const;
 
+  /// Whether each file is looked at before it is opened, and not only the first of its directory.
+  [[nodiscard]] bool each_file() const noexcept { return policy_.insists(); }
+
   /// Takes note of a file's status; nullptr if it could not be had. Returns an errno where O_DIRECT was insisted on and
-  /// there is none: EOPNOTSUPP, for this file and every other of the directory.
+  /// there is none for this file: EOPNOTSUPP.
   [[nodiscard]] int learn(std::uint32_t directory, std::string_view path, const file_status* status);
 
   /// A file there refused O_DIRECT. True if it shall be read buffered from now on, false where direct was insisted on.
@@ -80,9 +84,14 @@ class file_modes {
     std::uint8_t alignment_log2 = 0;
   };
 
+  [[nodiscard]] std::string why_not_direct(const file_status& status) const;
+
   direct_policy& policy_;
   mutable async::mutex mutex_;
   std::vector<entry> directories_ ABSL_GUARDED_BY(mutex_);
+  // The file system of the device asked for last: looking it up takes 50 us and more.
+  mutable std::uint64_t device_ ABSL_GUARDED_BY(mutex_) = ~std::uint64_t{0};
+  mutable std::string type_of_device_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat::io

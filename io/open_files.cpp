@@ -92,7 +92,7 @@ open_files::use open_files::open(file_set& set, std::uint32_t file, std::string&
     if (look_at(path.c_str(), status) == 0) {
       if (const int failure = set.modes.learn(directory, path, &status); failure != 0)
         return {failure, -1, {}, nullptr};
-      mode = set.modes.known(directory);
+      mode = set.modes.known(directory).value_or(set.modes.mode_of(status));
     } else {
       mode = file_mode{true, 4096};  // opening it will say what is wrong
     }

@@ -74,6 +74,7 @@ void ring_loop::begin_open(file_slot& slot) {
   slot.set->files->path(slot.file, slot.path);
   const std::uint32_t directory = slot.set->files->directory(slot.file);
   if (const std::optional<file_mode> mode = slot.set->modes.known(directory)) return open_now(slot, *mode);
+  if (slot.set->modes.each_file()) return ask_status(slot);
   // The first of a directory looks; the others wait for what it finds.
   for (const file_slot& other : opening_) {
     if (other.now == phase::waiting_for_status && other.set == slot.set &&
@@ -140,7 +141,8 @@ void ring_loop::on_status(file_slot& slot, int result) {
     fail_open(slot, failure);
   } else {
     // Where the file could not be looked at, opening it will say why.
-    open_now(slot, set.modes.known(directory).value_or(file_mode{true, alignment_max_bytes}));
+    const file_mode own = result == 0 ? set.modes.mode_of(slot.status) : file_mode{true, alignment_max_bytes};
+    open_now(slot, set.modes.known(directory).value_or(own));
   }
   ask_again(set, directory);
 }

@@ -60,6 +60,21 @@ TEST(file_modes, learns_a_directory_from_one_file) {
   EXPECT_FALSE(modes.known(2).has_value());
 }
 
+// A symbolic link may lead to a file system that is none for O_DIRECT, or wants another alignment.
+TEST(file_modes, looks_at_each_file_where_direct_was_insisted_on) {
+  direct_policy policy(choice::on);
+  file_modes modes(policy);
+  file_status status = ext4_file();
+  EXPECT_EQ(modes.learn(0, "/d/f", &status), 0);
+  EXPECT_EQ(policy.report().use, "on");
+  EXPECT_FALSE(modes.known(0).has_value());
+  status.direct_offset_alignment = 4096;
+  EXPECT_EQ(modes.learn(0, "/d/g", &status), 0);
+  EXPECT_EQ(modes.mode_of(status).alignment, 4096U);
+  status.direct_offset_alignment = 0;
+  EXPECT_EQ(modes.learn(0, "/d/h", &status), EOPNOTSUPP);
+}
+
 TEST(file_modes, takes_4096_where_a_file_system_does_not_tell) {
   direct_policy policy(choice::automatic);
   file_modes modes(policy);

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -101,6 +102,56 @@ TEST_P(io_threads_test, reads_the_same_bytes_buffered_and_direct_and_counts_them
     EXPECT_GE(count.bytes_read, 1'000'000U);
     EXPECT_EQ(count.opens, 1U);
     EXPECT_EQ(threads.report().direct.use, epoch_bytes == 1 ? "off" : "on") << threads.report().direct.why;
+  }
+}
+
+// One folder over two file systems: the third of its files is a symbolic link to memory.
+TEST_P(io_threads_test, reads_a_file_without_o_direct_buffered_or_refuses_it_by_name_wherever_it_stands) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
+  const temporary_directory elsewhere("/dev/shm");
+  constexpr std::size_t bytes = 20'003;
+  const auto path_of = [&](int i) { return path(("f" + std::to_string(i)).c_str()); };
+  auto table = std::make_shared<io::file_table>();
+  std::vector<std::vector<std::byte>> contents(5, std::vector<std::byte>(bytes));
+  for (int i = 0; i < 5; ++i) {
+    std::vector<std::byte>& own = contents[static_cast<std::size_t>(i)];
+    fill_seeded(static_cast<std::uint64_t>(i), 0, own);
+    std::string place = path_of(i);
+    if (i == 2) {
+      place = (elsewhere.path() / "f2").string();
+      std::filesystem::create_symlink(place, path_of(i));
+    }
+    std::ofstream(place, std::ios::binary)
+        .write(reinterpret_cast<const char*>(own.data()), static_cast<std::streamsize>(own.size()));
+    table->add(path_of(i), bytes);
+  }
+  for (const choice direct : {choice::automatic, choice::on}) {
+    io::io_threads threads({.backend = GetParam(), .direct = direct}, arena_);
+    threads.set_epoch_bytes(std::uint64_t{1} << 50);
+    const io::file_description files(table);
+    auto source = files.connect(threads.loop(0));
+    for (std::uint32_t i = 0; i < 5; ++i) {
+      waited_read read;
+      read.file = i;
+      read.offset = 1000;
+      read.bytes = 19'003;
+      start(threads, *source, read);
+      read.ended.get_future().wait();
+      if (direct == choice::on && i == 0 && read.failure == EOPNOTSUPP) GTEST_SKIP() << "no O_DIRECT here at all";
+      if (direct == choice::on && i == 2) {
+        EXPECT_EQ(read.failure, EOPNOTSUPP);
+        const error why = source->explain(read);
+        EXPECT_EQ(why.code(), errc::unsupported);
+        EXPECT_THAT(why.what(), HasSubstr(path_of(2)));
+        EXPECT_THAT(why.what(), HasSubstr("O_DIRECT"));
+        continue;
+      }
+      EXPECT_EQ(read.failure, 0) << i;
+      ASSERT_EQ(read.data.size(), 19'003U);
+      EXPECT_TRUE(std::equal(read.data.begin(), read.data.end(), contents[i].begin() + 1000)) << i;
+    }
+    source.reset();
+    if (direct == choice::on) EXPECT_EQ(threads.report().direct.use, "on");
   }
 }
 

@@ -179,6 +179,40 @@ TEST(ladder, a_loader_that_insists_on_o_direct_is_not_built_where_there_is_none)
   }
 }
 
+// Its first file can be read with O_DIRECT, so it is built; a later one is a symbolic link to memory.
+TEST(ladder, a_loader_that_insists_on_o_direct_ends_at_the_file_that_has_none_under_every_policy) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
+  const testing::watchdog dog("a folder over two file systems");
+  const testing::temporary_directory directory;
+  const testing::temporary_directory elsewhere("/dev/shm");
+  const dataset samples = testing::write_samples(
+      testing::make_samples(1, 40), {.layout = fake_layout::file_per_member, .disk = {}}, directory.path());
+  const std::string moved = (directory.path() / "20.cls").string();
+  ASSERT_TRUE(std::filesystem::exists(moved)) << moved;
+  const auto run = [&](const reader_options& reader, corrupt_policy policy) {
+    loader_options options = testing::small_options();
+    options.shuffle = false;
+    options.reader = reader;
+    options.on_corrupt = policy;
+    return testing::run_all(samples, options, testing::label_only());
+  };
+  const seen_run expected = run({}, corrupt_policy::raise);
+  if (run({.direct = choice::on}, corrupt_policy::raise).failed) GTEST_SKIP() << "no O_DIRECT here";
+  std::filesystem::copy_file(moved, elsewhere.path() / "20.cls");
+  std::filesystem::remove(moved);
+  std::filesystem::create_symlink(elsewhere.path() / "20.cls", moved);
+  for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+    for (const corrupt_policy policy : {corrupt_policy::raise, corrupt_policy::skip, corrupt_policy::substitute}) {
+      const seen_run refused = run({.backend = backend, .direct = choice::on}, policy);
+      EXPECT_EQ(refused.failed, errc::unsupported);
+      EXPECT_NE(refused.message.find(moved), std::string::npos) << refused.message;
+      EXPECT_NE(refused.message.find("use direct = auto or off"), std::string::npos) << refused.message;
+      EXPECT_EQ(refused.stats.quarantined, 0U);
+    }
+    EXPECT_EQ(difference(run({.backend = backend}, corrupt_policy::raise), expected), "");
+  }
+}
+
 TEST(ladder, every_rung_can_be_forced_and_is_reported) {
   const testing::watchdog dog("forced rungs");
   const files here;
