@@ -29,8 +29,8 @@ class awaitable_async_op_handler<void(std::exception_ptr, T), Executor> : public
     T* value;
   };
 
-  awaitable_async_op_handler(awaitable_thread<Executor>* thread, result_type& result)
-      : awaitable_thread<Executor>(std::move(*thread)), result_(result) {}
+  awaitable_async_op_handler(awaitable_thread<Executor>* from, result_type& result)
+      : awaitable_thread<Executor>(std::move(*from)), result_(result) {}
 
   void operator()(std::exception_ptr failure, T value) {
     result_.failure = &failure;

@@ -194,7 +194,8 @@ class loader::blocking_range {
       return *this;
     }
     void operator++(int) { range_->advance(); }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) { return !it.range_->current_.has_value(); }
+    // A member: a friend of a nested class has no right to look into the outer one, says GCC 12, nvcc's usual host compiler.
+    bool operator==(std::default_sentinel_t) const { return !range_->current_.has_value(); }
 
    private:
     blocking_range* range_;

@@ -10,11 +10,14 @@ bool same_stream(cudaStream_t handle) { return cuda_handle(cuda_stream(handle)) 
 
 stream stream_of_null() { return cuda_stream(nullptr); }
 
-std::uint64_t step(batch& from, cudaStream_t trainer) {
-  wait_on(from, trainer);
-  const std::uint64_t sample = from.ids()[0];
-  release_on(from, trainer);
-  return sample;
+std::uint64_t epoch(loader& train, cudaStream_t trainer) {
+  std::uint64_t sum = 0;
+  for (batch& each : train.blocking()) {
+    wait_on(each, trainer);
+    for (const std::uint64_t sample : each.ids()) sum += sample;
+    release_on(each, trainer);
+  }
+  return sum;
 }
 
 device chosen_device() { return current_device(); }

@@ -1,6 +1,5 @@
 #include "cuda_consumer.hpp"
 
-#include <leat/error.hpp>
 #include <leat/loader.hpp>
 
 #include <gtest/gtest.h>
@@ -9,8 +8,6 @@
 
 namespace leat::testing {
 namespace {
-
-using step_function = std::uint64_t (*)(batch&, cudaStream_t);
 
 TEST(cuda_header, a_stream_of_cudas_is_a_stream_and_comes_back) {
   const auto some = reinterpret_cast<cudaStream_t>(0x7F00'0000'1000);
@@ -27,19 +24,12 @@ TEST(cuda_header, a_null_stream_is_what_its_translation_unit_means_by_it) {
   EXPECT_EQ(nvcc_per_thread::stream_of_null(), stream(cudaStreamPerThread));
 }
 
-TEST(cuda_header, a_trainers_step_compiles_with_each_compiler_and_runs_on_the_host) {
+TEST(cuda_header, a_trainers_loop_compiles_with_each_compiler_and_runs_on_the_host) {
   const dataset numbers = from_function(8, [](std::uint64_t sample) { return std::vector{std::byte(sample)}; },
                                         {.field = "n", .bytes_max = 1});
-  for (const step_function step : {host_compiler::step, nvcc::step, nvcc_per_thread::step}) {
-    loader train(numbers, {.batch_size = 2, .shuffle = false, .epochs = 1, .host_bytes_max = std::size_t{16} << 20},
-                 bytes("n"));
-    std::uint64_t first = 0;
-    for (batch& each : train.blocking()) {
-      EXPECT_EQ(step(each, nullptr), first);
-      EXPECT_THROW(static_cast<void>(each["n"]), error) << "it was released";
-      first += 2;
-    }
-    EXPECT_EQ(first, 8U);
+  for (const auto epoch : {host_compiler::epoch, nvcc::epoch, nvcc_per_thread::epoch}) {
+    loader train(numbers, {.batch_size = 3, .epochs = 1, .host_bytes_max = std::size_t{16} << 20}, bytes("n"));
+    EXPECT_EQ(epoch(train, nullptr), 0U + 1 + 2 + 3 + 4 + 5 + 6 + 7);
   }
 }
 
