@@ -79,7 +79,7 @@ tensor batch::view(std::string_view name) const {
       dimensions shape{rows};
       for (const std::int64_t extent : spec.row_shape) shape.push_back(extent);
       std::byte* const data =
-          spec.finish ? state_->held().landed->finished() + place.finished_offset : base + place.offset;
+          spec.by_device() ? state_->held().landed->finished() + place.finished_offset : base + place.offset;
       return {spec.type, shape, dense_strides(shape), data, where};
     }
     if (spec.ragged && name == spec.name + ".offsets") {

@@ -19,12 +19,12 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
       place.row_bytes = spec.decoded_row_bytes();
       fixed_bytes_ += align_tensor(rows_max * place.row_bytes);
     }
-    if (spec.finish) {
+    if (spec.by_device()) {
       place.finished_offset = finished_bytes_;
       finished_bytes_ += align_tensor(rows_max * spec.row_bytes());
       finished_row_bytes_ += spec.row_bytes();
       // The flags are the next output.
-      finish_.push_back({*spec.finish, place.offset, fixed_bytes_, place.finished_offset});
+      finish_.push_back({*spec.picture, place.offset, fixed_bytes_, place.finished_offset, std::nullopt});
     }
     if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
       throw error(errc::usage, io::str_cat("two outputs of a batch are called '", spec.name,
@@ -35,6 +35,10 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     place.spec = std::move(spec);
     slots_.push_back(std::move(place));
   }
+  const auto mixed = std::find_if(slots_.begin(), slots_.end(),
+                                  [](const slot& each) { return each.spec.internal && each.spec.name == mixed_rows; });
+  if (mixed == slots_.end()) return;
+  for (finish_step& step : finish_) step.mixed = mixed->offset;
 }
 
 std::size_t batch_layout::bytes(std::span<const std::size_t> ragged_bytes) const noexcept {

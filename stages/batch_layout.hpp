@@ -9,12 +9,16 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::stages {
 
 /// Every tensor starts on a multiple of this: what GPUs and vector units like best, and cudaMalloc gives.
 inline constexpr std::size_t tensor_alignment_bytes = 256;
+
+/// The internal output that tells a device how rows are mixed: mix_row [rows].
+inline constexpr std::string_view mixed_rows = "mix.rows";
 
 [[nodiscard]] constexpr std::size_t align_tensor(std::size_t bytes) noexcept {
   return (bytes + tensor_alignment_bytes - 1) / tensor_alignment_bytes * tensor_alignment_bytes;

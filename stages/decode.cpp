@@ -28,11 +28,13 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     : dataset_(dataset), programs_(programs), layout_(layout), settings_(settings), threads_(threads) {
   for (thread_state& own : threads_) {
     for (const auto& program : programs_) own.scratch.push_back(program->make_scratch(budget));
-    own.rows.resize(layout_.slots().size());
-    own.finished.resize(layout_.slots().size());
-    for (std::size_t o = 0; o < own.finished.size() && settings_.digests; ++o) {
+    std::size_t outputs = 0;
+    for (const auto& program : programs_) outputs += program->outputs().size();
+    own.rows.resize(outputs);
+    own.finished.resize(outputs);
+    for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
       const output_spec& spec = layout_.slots()[o].spec;
-      if (spec.finish) own.finished[o].resize(spec.row_bytes());
+      if (spec.by_device()) own.finished[o].resize(spec.row_bytes());
     }
   }
 }
@@ -106,7 +108,7 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
       outputs.push_back({spec.name, spec.type, {static_cast<std::int64_t>(bytes.size())}, bytes});
-    } else if (spec.finish) {
+    } else if (spec.by_device()) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, finished(o, own)});
     } else if (!spec.internal) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
@@ -118,12 +120,10 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
 
 // What the device will make of the row: the digest is of what the trainer sees.
 std::span<const std::byte> decoder::finished(std::size_t output, thread_state& own) const {
-  picture_batch row = *layout_.slots()[output].spec.finish;
-  row.rows = 1;
-  row.from = reinterpret_cast<const std::uint8_t*>(own.rows[output].bytes.data());
-  row.flips = reinterpret_cast<const std::uint8_t*>(own.rows[output + 1].bytes.data());
-  row.to = own.finished[output].data();
-  finish_pictures(row);
+  picture_batch pictures = *layout_.slots()[output].spec.picture;
+  pictures.from = reinterpret_cast<const std::uint8_t*>(own.rows[output].bytes.data());
+  pictures.flips = reinterpret_cast<const std::uint8_t*>(own.rows[output + 1].bytes.data());
+  finish_picture(pictures, 0, own.finished[output].data());
   return own.finished[output];
 }
 

@@ -225,6 +225,7 @@ void device_transfer::finish(const transfer_operation& operation, std::byte* to)
     picture_batch pictures = step.what;
     pictures.from = reinterpret_cast<const std::uint8_t*>(copied + step.from);
     pictures.flips = reinterpret_cast<const std::uint8_t*>(copied + step.flips);
+    if (step.mixed) pictures.mixed = reinterpret_cast<const mix_row*>(copied + *step.mixed);
     pictures.to = to + step.to;
     pictures.rows = operation.rows;
     check(calls_->finish_pictures(pictures, side_), io::str_cat("the kernel for ", operation.rows, " pictures"));

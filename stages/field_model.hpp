@@ -27,31 +27,36 @@ class scratch_budget;
 
 namespace leat::stages {
 
+/// Who does the last stage of a row.
+enum class finished_by : std::uint8_t { host, device };
+
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Unused when ragged
 ///   ragged      rows of u8 of any length: laid out as one buffer and rows + 1 offsets
-///   finish      where set, a device makes the row, of u8 [height, width, 3] that decode() writes; the field's next output
-///               is internal and says whether the picture is still to be mirrored. All but pointers and rows
+///   picture     of a picture: how its pixels become the row. All but rows and memory
+///   finished    where by the device, decode() writes u8 [height, width, 3], and into the field's next output, which is
+///               internal, whether the picture is still to be mirrored; a device makes the row of them
+///   label       mixed batches have its partner's beside it
 ///   internal    for the line, not for the trainer
 struct output_spec {
   std::string name;
   dtype type = dtype::u8;
   dimensions row_shape = {};
   bool ragged = false;
-  std::optional<picture_batch> finish = {};
+  std::optional<picture_batch> picture = {};
+  finished_by finished = finished_by::host;
+  bool label = false;
   bool internal = false;
 
+  [[nodiscard]] bool by_device() const noexcept { return finished == finished_by::device; }
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(row_shape.elements()) * size_bytes(type);
   }
   /// Of what decode() writes.
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept {
-    return finish ? std::size_t{finish->height} * finish->width * 3 : row_bytes();
+    return by_device() ? std::size_t{picture->height} * picture->width * 3 : row_bytes();
   }
 };
-
-/// Who does the last stage of a row.
-enum class finished_by : std::uint8_t { host, device };
 
 /// Where one output of one row goes.
 ///   bytes   the row, dense; of a ragged output as many bytes as its capacity

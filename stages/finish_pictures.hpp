@@ -4,6 +4,10 @@
 //   f32 = round(round(u8 * scale[c]) + bias[c])   two roundings, never a fused multiply-add
 //   f16, bf16 = that f32, rounded to nearest even
 //
+// and, where the rows of a batch are mixed with one another, of that element and its like in the partner's picture
+//
+//   mixed = round(round(own * element) + round(other * partner's))   in f32, then rounded to the type again
+//
 // No includes but these: it is compiled by nvcc too.
 #pragma once
 
@@ -18,15 +22,29 @@ struct store;
 
 namespace leat::stages {
 
+/// How a row is mixed with its partner's, which is the next row; the first one is the last one's.
+///   own, other   what both are multiplied with; other = 0 leaves the row as it is
+///   left ...     inside this box, of which right and bottom are outside, the partner's pixels take the place of the row's
+struct mix_row {
+  float own = 1;
+  float other = 0;
+  std::uint16_t left = 0;
+  std::uint16_t top = 0;
+  std::uint16_t right = 0;
+  std::uint16_t bottom = 0;
+};
+
 /// A batch of pictures, whole.
 ///   from    u8 [rows, height, width, 3], aligned to 16 bytes
 ///   to      `type` [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc), aligned to 16 bytes; no part of it
 ///           is part of `from`
 ///   flips   u8 [rows]: not 0 where a picture is to be mirrored left to right; null where none is
+///   mixed   [rows], aligned to 4 bytes; null where rows stay by themselves
 struct picture_batch {
   const std::uint8_t* from = nullptr;
   void* to = nullptr;
   const std::uint8_t* flips = nullptr;
+  const mix_row* mixed = nullptr;
   std::uint32_t rows = 0;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
@@ -41,6 +59,15 @@ struct picture_batch {
 
 /// On the host, pixel after pixel as the rule is written: what the kernel is held against.
 void finish_pictures(const picture_batch& pictures) noexcept;
+
+/// One row of them, by itself: not mixed.
+///   to   where the row begins
+void finish_picture(const picture_batch& pictures, std::uint32_t row, void* to) noexcept;
+
+/// Mixes one finished row with its partner's, in place.
+///   how             whose type, order, height and width are looked at
+///   row, partner    where the two begin; the partner's is only read
+void mix_picture(const picture_batch& how, const mix_row& mixed, void* row, const void* partner) noexcept;
 
 /// One launch for the whole batch, in the order of `in`. All pointers are the device's.
 ///   returns   0, or the cudaError_t of the launch

@@ -18,14 +18,17 @@ constexpr unsigned grid_rows_max = 65535;  // of gridDim.y, CUDA C++ Programming
 struct as_f32 {
   using element = float;
   static __device__ float from(float value) { return value; }
+  static __device__ float value_of(float element) { return element; }
 };
 struct as_f16 {
   using element = __half;
   static __device__ __half from(float value) { return __float2half_rn(value); }
+  static __device__ float value_of(__half element) { return __half2float(element); }
 };
 struct as_bf16 {
   using element = __nv_bfloat16;
   static __device__ __nv_bfloat16 from(float value) { return __float2bfloat16_rn(value); }
+  static __device__ float value_of(__nv_bfloat16 element) { return __bfloat162float(element); }
 };
 
 /// scale and bias of three channels, beginning with any of them.
@@ -55,103 +58,185 @@ struct alignas(16) store_of {
   typename As::element values[elements_per_store<As>];
 };
 
-/// One thread: as many pixels side by side as one store holds of a plane, in all three planes. A plane's width is a
-/// multiple of that, so that they lie in one line, mirrored or not.
+/// How pictures lie in memory, and what is done to them.
+struct source {
+  const std::uint8_t* from;
+  const std::uint8_t* flips;
+  const mix_row* mixed;
+  unsigned rows;
+  unsigned plane;
+  unsigned width;
+
+  [[nodiscard]] __device__ bool mirrored(unsigned row) const { return flips != nullptr && flips[row] != 0; }
+  [[nodiscard]] __device__ unsigned partner(unsigned row) const { return row + 1 == rows ? 0 : row + 1; }
+};
+
+[[nodiscard]] __device__ inline bool in_box(const mix_row& how, unsigned x, unsigned y) {
+  return x >= how.left && x < how.right && y >= how.top && y < how.bottom;
+}
+
 template <class As>
-__global__ void __launch_bounds__(threads_per_block)
-    to_planes(const std::uint8_t* from, typename As::element* to, const std::uint8_t* flips, unsigned rows,
-              unsigned plane, unsigned width, channels how) {
-  constexpr unsigned pixels = elements_per_store<As>;
-  constexpr unsigned words = pixels * 3 / 4;
-  const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * pixels;
-  if (first >= plane) return;
-  for (unsigned row = blockIdx.y; row < rows; row += gridDim.y) {
-    const bool flip = flips != nullptr && flips[row] != 0;
-    unsigned source = first;
-    if (flip) {
-      const unsigned x = first % width;
-      source = first - x + (width - pixels - x);
+__device__ typename As::element mixed_of(const mix_row& how, bool replaced, typename As::element own,
+                                         typename As::element other) {
+  if (replaced) return other;
+  if (how.other == 0) return own;
+  return As::from(__fadd_rn(__fmul_rn(how.own, As::value_of(own)), __fmul_rn(how.other, As::value_of(other))));
+}
+
+/// Pixels side by side, as many as one store holds of a plane. A plane's width is a multiple of that, so that they lie in
+/// one line, mirrored or not.
+template <class As>
+struct run_of_pixels {
+  static constexpr unsigned pixels = elements_per_store<As>;
+  std::uint32_t words[pixels * 3 / 4];
+  bool mirrored;
+
+  __device__ run_of_pixels(const source& pictures, unsigned row, unsigned first) : mirrored(pictures.mirrored(row)) {
+    unsigned at = first;
+    if (mirrored) {
+      const unsigned x = first % pictures.width;
+      at = first - x + (pictures.width - pixels - x);
     }
-    const auto* const packed = reinterpret_cast<const std::uint32_t*>(from + (std::size_t{row} * plane + source) * 3);
-    std::uint32_t loaded[words];
+    const auto* const packed =
+        reinterpret_cast<const std::uint32_t*>(pictures.from + (std::size_t{row} * pictures.plane + at) * 3);
 #pragma unroll
-    for (unsigned i = 0; i < words; ++i) loaded[i] = packed[i];
+    for (unsigned i = 0; i < pixels * 3 / 4; ++i) words[i] = packed[i];
+  }
+
+  [[nodiscard]] __device__ typename As::element finished_at(unsigned i, unsigned c, const channels& how) const {
+    const unsigned ahead = i * 3 + c;
+    const unsigned behind = (pixels - 1 - i) * 3 + c;
+    const unsigned pixel_ahead = words[ahead / 4] >> ahead % 4 * 8 & 0xFFU;
+    const unsigned pixel_behind = words[behind / 4] >> behind % 4 * 8 & 0xFFU;
+    return finished<As>(mirrored ? pixel_behind : pixel_ahead, how.scale[c], how.bias[c]);
+  }
+};
+
+/// One thread: a run of pixels in all three planes.
+template <class As, bool mixed>
+__global__ void __launch_bounds__(threads_per_block)
+    to_planes(source pictures, typename As::element* to, channels how) {
+  constexpr unsigned pixels = run_of_pixels<As>::pixels;
+  const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * pixels;
+  if (first >= pictures.plane) return;
+  for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
+    const run_of_pixels<As> own(pictures, row, first);
+    store_of<As> made[3];
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      store_of<As> made;
 #pragma unroll
-      for (unsigned i = 0; i < pixels; ++i) {
-        const unsigned ahead = i * 3 + c;
-        const unsigned mirrored = (pixels - 1 - i) * 3 + c;
-        const unsigned pixel_ahead = loaded[ahead / 4] >> ahead % 4 * 8 & 0xFFU;
-        const unsigned pixel_mirrored = loaded[mirrored / 4] >> mirrored % 4 * 8 & 0xFFU;
-        made.values[i] = finished<As>(flip ? pixel_mirrored : pixel_ahead, how.scale[c], how.bias[c]);
+      for (unsigned i = 0; i < pixels; ++i) made[c].values[i] = own.finished_at(i, c, how);
+    }
+    if constexpr (mixed) {
+      const mix_row mix = pictures.mixed[row];
+      const unsigned y = first / pictures.width;
+      const unsigned x = first - y * pictures.width;
+      const run_of_pixels<As> other(pictures, pictures.partner(row), first);
+#pragma unroll
+      for (unsigned c = 0; c < 3; ++c) {
+#pragma unroll
+        for (unsigned i = 0; i < pixels; ++i) {
+          made[c].values[i] = mixed_of<As>(mix, in_box(mix, x + i, y), made[c].values[i], other.finished_at(i, c, how));
+        }
       }
-      *reinterpret_cast<store_of<As>*>(to + (std::size_t{row} * 3 + c) * plane + first) = made;
+    }
+#pragma unroll
+    for (unsigned c = 0; c < 3; ++c) {
+      *reinterpret_cast<store_of<As>*>(to + (std::size_t{row} * 3 + c) * pictures.plane + first) = made[c];
     }
   }
 }
 
-/// One thread: as many elements as one store holds. A line is a multiple of that.
+/// Elements side by side, as many as one store holds. A line is a multiple of that.
 template <class As>
+struct run_of_elements {
+  static constexpr unsigned elements = elements_per_store<As>;
+  std::uint32_t words[elements / 4];
+
+  __device__ run_of_elements(const source& pictures, unsigned row, unsigned first) {
+    const std::uint8_t* const picture = pictures.from + std::size_t{row} * pictures.plane * 3;
+    if (!pictures.mirrored(row)) {
+      const auto* const packed = reinterpret_cast<const std::uint32_t*>(picture + first);
+#pragma unroll
+      for (unsigned i = 0; i < elements / 4; ++i) words[i] = packed[i];
+      return;
+    }
+    const unsigned first_pixel = first / 3;
+    const unsigned first_channel = first - first_pixel * 3;
+    const unsigned line = first_pixel / pictures.width * pictures.width;
+#pragma unroll
+    for (unsigned i = 0; i < elements / 4; ++i) {
+      words[i] = 0;
+#pragma unroll
+      for (unsigned j = 0; j < 4; ++j) {
+        const unsigned steps = first_channel + i * 4 + j;
+        const unsigned x = first_pixel - line + steps / 3;
+        const unsigned at = (line + (pictures.width - 1 - x)) * 3 + steps % 3;
+        words[i] |= std::uint32_t{picture[at]} << j * 8;
+      }
+    }
+  }
+
+  /// `turned`: beginning with the first element's channel.
+  [[nodiscard]] __device__ typename As::element finished_at(unsigned i, const channels& turned) const {
+    const unsigned pixel = words[i / 4] >> i % 4 * 8 & 0xFFU;
+    return finished<As>(pixel, turned.scale[i % 3], turned.bias[i % 3]);
+  }
+};
+
+/// One thread: a run of elements.
+template <class As, bool mixed>
 __global__ void __launch_bounds__(threads_per_block)
-    to_pixels(const std::uint8_t* from, typename As::element* to, const std::uint8_t* flips, unsigned rows,
-              unsigned plane, unsigned width, channels how) {
-  constexpr unsigned elements = elements_per_store<As>;
+    to_pixels(source pictures, typename As::element* to, channels how) {
+  constexpr unsigned elements = run_of_elements<As>::elements;
   const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * elements;
-  if (first >= plane * 3) return;
+  if (first >= pictures.plane * 3) return;
   const unsigned first_pixel = first / 3;
   const unsigned first_channel = first - first_pixel * 3;
   const channels turned = how.beginning_with(first_channel);
-  for (unsigned row = blockIdx.y; row < rows; row += gridDim.y) {
-    const std::size_t base = std::size_t{row} * plane * 3;
-    const bool flip = flips != nullptr && flips[row] != 0;
-    std::uint32_t loaded[elements / 4];
-    if (!flip) {
-      const auto* const packed = reinterpret_cast<const std::uint32_t*>(from + base + first);
-#pragma unroll
-      for (unsigned i = 0; i < elements / 4; ++i) loaded[i] = packed[i];
-    } else {
-      const unsigned line = first_pixel / width * width;
-#pragma unroll
-      for (unsigned i = 0; i < elements / 4; ++i) {
-        loaded[i] = 0;
-#pragma unroll
-        for (unsigned j = 0; j < 4; ++j) {
-          const unsigned steps = first_channel + i * 4 + j;
-          const unsigned x = first_pixel - line + steps / 3;
-          const unsigned at = (line + (width - 1 - x)) * 3 + steps % 3;
-          loaded[i] |= std::uint32_t{from[base + at]} << j * 8;
-        }
-      }
-    }
+  for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
+    const run_of_elements<As> own(pictures, row, first);
     store_of<As> made;
 #pragma unroll
-    for (unsigned i = 0; i < elements; ++i) {
-      const unsigned pixel = loaded[i / 4] >> i % 4 * 8 & 0xFFU;
-      made.values[i] = finished<As>(pixel, turned.scale[i % 3], turned.bias[i % 3]);
+    for (unsigned i = 0; i < elements; ++i) made.values[i] = own.finished_at(i, turned);
+    if constexpr (mixed) {
+      const mix_row mix = pictures.mixed[row];
+      const unsigned y = first_pixel / pictures.width;
+      const unsigned x = first_pixel - y * pictures.width;
+      const run_of_elements<As> other(pictures, pictures.partner(row), first);
+#pragma unroll
+      for (unsigned i = 0; i < elements; ++i) {
+        const bool replaced = in_box(mix, x + (first_channel + i) / 3, y);
+        made.values[i] = mixed_of<As>(mix, replaced, made.values[i], other.finished_at(i, turned));
+      }
     }
-    *reinterpret_cast<store_of<As>*>(to + base + first) = made;
+    *reinterpret_cast<store_of<As>*>(to + std::size_t{row} * pictures.plane * 3 + first) = made;
   }
 }
 
 /// One thread, one pixel: pictures whose lines are no multiple of a store.
-template <class As>
+template <class As, bool mixed>
 __global__ void __launch_bounds__(threads_per_block)
-    one_by_one(const std::uint8_t* from, typename As::element* to, const std::uint8_t* flips, unsigned rows,
-               unsigned plane, unsigned width, bool planes, channels how) {
+    one_by_one(source pictures, typename As::element* to, bool planes, channels how) {
   const unsigned at = blockIdx.x * threads_per_block + threadIdx.x;
-  if (at >= plane) return;
-  const unsigned x = at % width;
-  for (unsigned row = blockIdx.y; row < rows; row += gridDim.y) {
-    const bool flip = flips != nullptr && flips[row] != 0;
-    const unsigned source = flip ? at - x + (width - 1 - x) : at;
-    const std::uint8_t* const pixel = from + (std::size_t{row} * plane + source) * 3;
-    typename As::element* const picture = to + std::size_t{row} * plane * 3;
+  if (at >= pictures.plane) return;
+  const unsigned y = at / pictures.width;
+  const unsigned x = at - y * pictures.width;
+  const auto pixel_of = [&](unsigned row) {
+    const unsigned from_x = pictures.mirrored(row) ? pictures.width - 1 - x : x;
+    return pictures.from + (std::size_t{row} * pictures.plane + y * pictures.width + from_x) * 3;
+  };
+  for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
+    typename As::element* const picture = to + std::size_t{row} * pictures.plane * 3;
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      picture[planes ? std::size_t{c} * plane + at : std::size_t{at} * 3 + c] =
-          finished<As>(pixel[c], how.scale[c], how.bias[c]);
+      typename As::element made = finished<As>(pixel_of(row)[c], how.scale[c], how.bias[c]);
+      if constexpr (mixed) {
+        const mix_row mix = pictures.mixed[row];
+        const auto other = finished<As>(pixel_of(pictures.partner(row))[c], how.scale[c], how.bias[c]);
+        made = mixed_of<As>(mix, in_box(mix, x, y), made, other);
+      }
+      picture[planes ? std::size_t{c} * pictures.plane + at : std::size_t{at} * 3 + c] = made;
     }
   }
 }
@@ -168,23 +253,26 @@ int launch(void (*kernel)(Parameters...), const picture_batch& pictures, std::si
   return static_cast<int>(cudaLaunchKernelEx(&how, kernel, parameters...));
 }
 
-template <class As>
+template <class As, bool mixed>
 int launch_as(const picture_batch& pictures, stream in) {
-  const unsigned plane = pictures.height * pictures.width;
+  const source from{pictures.from, pictures.flips, pictures.mixed, pictures.rows, pictures.height * pictures.width,
+                    pictures.width};
   const channels how{{pictures.scale[0], pictures.scale[1], pictures.scale[2]},
                      {pictures.bias[0], pictures.bias[1], pictures.bias[2]}};
   auto* const to = static_cast<typename As::element*>(pictures.to);
   constexpr unsigned elements = elements_per_store<As>;
   if (pictures.order == layout::nchw && pictures.width % elements == 0) {
-    return launch(&to_planes<As>, pictures, plane / elements, in, pictures.from, to, pictures.flips, pictures.rows,
-                  plane, pictures.width, how);
+    return launch(&to_planes<As, mixed>, pictures, from.plane / elements, in, from, to, how);
   }
   if (pictures.order == layout::nhwc && pictures.width * 3 % elements == 0) {
-    return launch(&to_pixels<As>, pictures, std::size_t{plane} * 3 / elements, in, pictures.from, to, pictures.flips,
-                  pictures.rows, plane, pictures.width, how);
+    return launch(&to_pixels<As, mixed>, pictures, std::size_t{from.plane} * 3 / elements, in, from, to, how);
   }
-  return launch(&one_by_one<As>, pictures, plane, in, pictures.from, to, pictures.flips, pictures.rows, plane,
-                pictures.width, pictures.order == layout::nchw, how);
+  return launch(&one_by_one<As, mixed>, pictures, from.plane, in, from, to, pictures.order == layout::nchw, how);
+}
+
+template <class As>
+int launch_as(const picture_batch& pictures, stream in) {
+  return pictures.mixed != nullptr ? launch_as<As, true>(pictures, in) : launch_as<As, false>(pictures, in);
 }
 
 }  // namespace

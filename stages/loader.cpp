@@ -22,6 +22,7 @@
 #include "stages/digest.hpp"
 #include "stages/journal.hpp"
 #include "stages/memory_plan.hpp"
+#include "stages/mix.hpp"
 #include "stages/open_device.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/plan.hpp"
@@ -82,11 +83,12 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
 }
 
 std::shared_ptr<const batch_layout> lay_out(const std::vector<std::unique_ptr<field_program>>& programs,
-                                            std::uint32_t rows_max) {
+                                            const batch_mix& mix, std::uint32_t rows_max) {
   std::vector<output_spec> outputs;
   for (const auto& program : programs) {
     outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
   }
+  add_mix_outputs(outputs, mix);
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
 }
 
@@ -116,7 +118,8 @@ class loader::machine final : public line_events {
         programs_(
             bind_all(fields, dataset_,
                      options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
-        layout_(lay_out(programs_, rows_max())),
+        layout_(lay_out(programs_, options_.mix, rows_max())),
+        mixer_(*layout_, options_.mix, options_.seed, options_.digests, options_.decode_threads),
         sampler_(dataset_.size(), {.shuffle = options_.shuffle,
                                    .seed = options_.seed,
                                    .batch_size = options_.batch_size,
@@ -142,6 +145,7 @@ class loader::machine final : public line_events {
       work& added = works_.emplace_back();
       added.owner = this;
       added.sending.owner = &added;
+      added.mixing.owner = &added;
       idle_works_.push_back(&added);
     }
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
@@ -184,6 +188,8 @@ class loader::machine final : public line_events {
 
   /// A decode thread's job.
   void decode(sample_slot& slot, std::size_t thread) noexcept;
+  /// Another one.
+  void mix(work& batch, std::size_t thread) noexcept;
 
  private:
   // --- construction ---------------------------------------------------------------------------------------------
@@ -206,6 +212,7 @@ class loader::machine final : public line_events {
   void decoded(work& batch);
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
+  void send(work& batch) noexcept;
   void fail(work& batch, const std::string& reason);
   void end_run(work& batch, const error& why, delivery_item item = {});
   void retire(work& batch) noexcept;
@@ -226,6 +233,7 @@ class loader::machine final : public line_events {
   const std::shared_ptr<transfer> transfer_;
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout> layout_;
+  mixer mixer_;
   const global_sampler sampler_;
   const planner planner_;
   const memory_plan memory_;
@@ -289,6 +297,7 @@ memory_needs loader::machine::needs() const {
     read_bytes_max += largest;
   }
   if (options_.digests) needs.scratch_bytes_per_thread += layout_->finished_row_bytes();
+  needs.scratch_bytes_per_thread += mixer_.scratch_bytes();
   needs.batch_bytes = layout_->bytes(planner_.largest_ragged_batch());
   // Unaligned at both ends, and neighbours read together with what lies between them.
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
@@ -462,8 +471,32 @@ void loader::machine::hand_over(work& batch) {
   item.samples = batch.rows - item.quarantined;
   item.bytes = bytes_used(*item.finished);
   collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
-  collated_.fetch_add(1, std::memory_order_relaxed);
+  if (!mixer_.on()) return send(batch);
+  async::job_list jobs;
+  jobs.push_back(batch.mixing);
+  decoders_.post(std::move(jobs));
+}
 
+// A decode thread's job.
+void loader::machine::mix(work& batch, std::size_t thread) noexcept {
+  if (stopping_.load(std::memory_order_relaxed)) return;
+  try {
+    mixer_.mix(*batch.outgoing.finished, thread);
+  } catch (...) {
+    return broken(std::current_exception());
+  }
+  io_.loop(0).post(
+      [](void* argument) noexcept {
+        work& mixed = *static_cast<work*>(argument);
+        static_cast<machine&>(*mixed.owner).send(mixed);
+      },
+      &batch);
+}
+
+void loader::machine::send(work& batch) noexcept {
+  if (stopping_.load(std::memory_order_relaxed)) return;
+  delivery_item& item = batch.outgoing;
+  collated_.fetch_add(1, std::memory_order_relaxed);
   batch.sending.memory = &item.finished->memory;
   batch.sending.bytes = item.bytes;
   batch.sending.rows = item.finished->rows;
@@ -699,6 +732,9 @@ loader_stats loader::machine::stats() const {
 namespace stages {
 void sample_slot::run(async::worker_context& worker) noexcept {
   static_cast<loader::machine&>(*owner->owner).decode(*this, worker.index);
+}
+void mix_job::run(async::worker_context& worker) noexcept {
+  static_cast<loader::machine&>(*owner->owner).mix(*owner, worker.index);
 }
 }  // namespace stages
 

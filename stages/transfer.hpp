@@ -17,6 +17,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,12 +47,14 @@ class landing {
 ///   what     all but rows and pointers, which are
 ///   from     where the pixels begin in the block
 ///   flips    where the flags do
+///   mixed    where it is said how rows are mixed, if they are
 ///   to       where the tensor begins in the memory that only the device has
 struct finish_step {
   picture_batch what;
   std::size_t from = 0;
   std::size_t flips = 0;
   std::size_t to = 0;
+  std::optional<std::size_t> mixed = {};
 };
 
 /// One batch on its way. Intrusive, as io::read_operation: the owner keeps it still until handed_over() was called, or

@@ -106,6 +106,14 @@ struct sample_slot final : async::job {
   absl::InlinedVector<std::size_t, 2> ragged_bytes;     ///< used
 };
 
+/// Mixes a collated batch.
+struct mix_job final : async::job {
+  void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
+  void drop() noexcept override {}
+
+  work* owner = nullptr;
+};
+
 /// A batch on its way.
 struct work {
   line_events* owner = nullptr;
@@ -126,6 +134,7 @@ struct work {
   std::vector<std::uint64_t> ids;
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;
+  mix_job mixing;
   struct sending_operation final : transfer_operation {
     work* owner = nullptr;
   } sending;

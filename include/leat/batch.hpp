@@ -95,9 +95,10 @@ class batch {
   [[nodiscard]] std::span<const std::uint64_t> ids() const noexcept;
   /// For each row the sample's name; empty unless loader_options::names.
   [[nodiscard]] std::span<const std::string> names() const noexcept;
-  /// Over (epoch, index, row digests in order); unset unless loader_options::digests.
+  /// Over (epoch, index, row digests in order); unset unless loader_options::digests. Where rows are mixed
+  /// (loader_options::mix), over the digests of the mixed rows.
   [[nodiscard]] std::optional<digest> content_digest() const noexcept;
-  /// One per row, over the sample id and each output's name, dtype, shape and bytes; empty unless digests.
+  /// One per row, over the sample id and each output's name, dtype, shape and bytes; empty unless digests. Before mixing.
   [[nodiscard]] std::span<const digest> row_digests() const noexcept;
 
   [[nodiscard]] const state& details() const noexcept { return *state_; }

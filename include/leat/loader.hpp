@@ -69,6 +69,9 @@ struct loader_options {
   /// JSON lines, one per quarantined sample, in delivery order; empty is none.
   std::filesystem::path journal = {};
 
+  /// mixup(alpha), cutmix(alpha), or nothing. Part of what a batch holds. Row digests are taken before, a batch's after it.
+  batch_mix mix = {};
+
   /// Digests of every row and batch (XXH3-128): about 60 us of CPU per row of 600 KB.
   bool digests = false;
   /// Fill batch::names().

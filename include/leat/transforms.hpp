@@ -54,6 +54,23 @@ struct random_flip {
 using transform = std::variant<transforms::random_resized_crop, transforms::resize, transforms::center_crop,
                                transforms::random_crop, transforms::random_flip>;
 
+/// How the rows of a batch are mixed with one another: row r with row r + 1, the last with the first. Of floats only.
+/// Besides the pictures a batch then holds, of every label `cls`, `cls.partner`, and `mix.weight` (f32 [rows]): the share of
+/// the row's own label. The loss is weight * loss(cls) + (1 - weight) * loss(cls.partner).
+///   source   Zhang et al., "mixup", ICLR 2018; Yun et al., "CutMix", ICCV 2019. Each row draws its own weight
+struct batch_mix {
+  enum class kind : std::uint8_t { none, mixup, cutmix };
+  kind what = kind::none;
+  double alpha = 0;  ///< weights are drawn from Beta(alpha, alpha), 0 < alpha <= 100
+
+  friend bool operator==(const batch_mix&, const batch_mix&) = default;
+};
+
+/// Pictures become weight * own + (1 - weight) * partner's.
+[[nodiscard]] constexpr batch_mix mixup(double alpha = 0.2) noexcept { return {batch_mix::kind::mixup, alpha}; }
+/// A box of the partner's picture takes the place of the own; the weight is what is left of the own.
+[[nodiscard]] constexpr batch_mix cutmix(double alpha = 1.0) noexcept { return {batch_mix::kind::cutmix, alpha}; }
+
 /// Per channel statistics on the 0..1 scale, as the field quotes them.
 struct normalization {
   std::array<double, 3> mean = {0, 0, 0};

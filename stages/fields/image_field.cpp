@@ -45,8 +45,9 @@ class image_program final : public field_program {
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
     // u8 is what crosses the bus in any case.
     const bool by_device = finished == finished_by::device && settings.type != dtype::u8;
+    output.picture = pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
     if (by_device) {
-      output.finish = pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
+      output.finished = finished_by::device;
       store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
       options_.leave_flip = true;
     }

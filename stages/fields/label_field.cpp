@@ -139,7 +139,7 @@ class label_program final : public field_program {
  public:
   label_program(const label::settings& settings, std::vector<std::uint16_t> fields, std::optional<std::size_t> column)
       : settings_(settings), fields_(std::move(fields)), column_(column) {
-    output_spec output{.name = settings_.name, .type = settings_.type, .row_shape = {}, .ragged = false};
+    output_spec output{.name = settings_.name, .type = settings_.type, .label = true};
     if (settings_.length) output.row_shape.push_back(*settings_.length);
     outputs_.push_back(std::move(output));
   }

@@ -85,16 +85,50 @@ struct some_pictures {
   }
 
   pixels::store how;
+  // The rows by themselves, then by the rule one with the next: what mix_picture() promises is tested where it lives.
+  [[nodiscard]] std::vector<std::byte> mixed_after_the_host_path() const {
+    const std::vector<std::byte> before = by_the_host_path();
+    std::vector<std::byte> made = before;
+    const std::size_t row_bytes = made.size() / batch.rows;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      const std::size_t partner = row + 1 == batch.rows ? 0 : row + 1;
+      mix_picture(batch, mixed[row], made.data() + row * row_bytes, before.data() + partner * row_bytes);
+    }
+    return made;
+  }
+
+  /// Some rows mixed in every element, some by a box, some not at all.
+  void mix(std::uint64_t seed) {
+    testing::seeded_random random(seed);
+    for (std::uint32_t row = 0; row < batch.rows; ++row) {
+      mix_row& row_mix = mixed.emplace_back();
+      const std::uint64_t kind = random.below(3);
+      if (kind == 0) {
+        row_mix.own = static_cast<float>(random.below(1001)) / 1000.0F;
+        row_mix.other = 1.0F - row_mix.own;
+      } else if (kind == 1) {
+        row_mix.left = static_cast<std::uint16_t>(random.below(batch.width + 1));
+        row_mix.right = static_cast<std::uint16_t>(row_mix.left + random.below(batch.width + 1 - row_mix.left));
+        row_mix.top = static_cast<std::uint16_t>(random.below(batch.height + 1));
+        row_mix.bottom = static_cast<std::uint16_t>(row_mix.top + random.below(batch.height + 1 - row_mix.top));
+      }
+    }
+    batch.mixed = mixed.data();
+  }
+
   aligned_bytes from;
   std::vector<std::uint8_t> flips;
+  std::vector<mix_row> mixed;
   picture_batch batch;
 };
 
 void expect_all_agree(some_pictures& pictures) {
   SCOPED_TRACE(std::string(name(pictures.batch.type)) + (pictures.batch.order == layout::nchw ? " nchw " : " nhwc ") +
                std::to_string(pictures.batch.rows) + " x " + std::to_string(pictures.batch.height) + " x " +
-               std::to_string(pictures.batch.width) + (pictures.batch.flips != nullptr ? " flipped" : ""));
-  const std::vector<std::byte> expected = pictures.by_the_host_path();
+               std::to_string(pictures.batch.width) + (pictures.batch.flips != nullptr ? " flipped" : "") +
+               (pictures.batch.mixed != nullptr ? " mixed" : ""));
+  const std::vector<std::byte> expected =
+      pictures.batch.mixed != nullptr ? pictures.mixed_after_the_host_path() : pictures.by_the_host_path();
   aligned_bytes twin(pictures.bytes());
   pictures.batch.to = twin.data;
   finish_pictures(pictures.batch);
@@ -126,6 +160,8 @@ TEST(finish_pictures, gives_the_bits_of_the_host_path_in_every_type_layout_and_s
           some_pictures pictures(height * 100 + width, 3, height, width, type, order, imagenet);
           if (!flipped) pictures.batch.flips = nullptr;
           expect_all_agree(pictures);
+          pictures.mix(height);
+          expect_all_agree(pictures);
         }
       }
     }
@@ -144,6 +180,8 @@ TEST(finish_pictures, gives_the_bits_of_the_host_path_for_any_statistics) {
     const dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
     some_pictures pictures(seed, size() % 5 + 1, size(), size(), types[random.below(3)],
                            random.below(2) == 0 ? layout::nchw : layout::nhwc, statistics);
+    expect_all_agree(pictures);
+    pictures.mix(seed);
     expect_all_agree(pictures);
   });
 }

@@ -197,6 +197,24 @@ TEST(loader_device, finishes_pictures_of_every_kind_with_the_bits_of_the_host) {
   }
 }
 
+// By the same launch: there are no more kernels than without.
+TEST(loader_device, mixes_pictures_with_the_bits_of_the_host) {
+  for (const batch_mix& how : {mixup(0.6), cutmix()}) {
+    for (const dtype type : {dtype::f16, dtype::bf16, dtype::f32}) {
+      for (const layout order : {layout::nchw, layout::nhwc}) {
+        SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+        const watchdog dog("mixed pictures");
+        const image picture = image("jpg").random_resized_crop(11).random_flip().normalize(imagenet).as(type).as(order);
+        loader_options options = testing::small_options();
+        options.mix = how;
+        expect_finished_as_on_the_host(samples(), {picture, label("cls"), text("txt")}, options, 1);
+        options.finish_on_device = false;
+        expect_finished_as_on_the_host(samples(), {picture, label("cls"), text("txt")}, options, 0);
+      }
+    }
+  }
+}
+
 // A hole that is closed on the host takes the flag of its row along.
 TEST(loader_device, finishes_the_pictures_that_are_left_of_a_batch) {
   const watchdog dog("holes");

@@ -288,6 +288,10 @@ device_status simulated_device::finish_pictures(const stages::picture_batch& pic
   if (pictures.flips != nullptr) {
     require_mine(pictures.flips, pictures.rows, "a kernel reads flags that are not the device's memory");
   }
+  if (pictures.mixed != nullptr) {
+    require_mine(pictures.mixed, pictures.rows * sizeof *pictures.mixed,
+                 "a kernel reads how rows are mixed from what is not the device's memory");
+  }
   push(in, {.what = operation::kind::run,
             .function = [pictures] { stages::finish_pictures(pictures); },
             .event = {},

@@ -2,9 +2,18 @@
 
 #include "stages/pixels/store.hpp"
 
+#include <cmath>
 #include <cstdint>
 
 struct __half {
   std::uint16_t bits;
 };
+inline float __half2float(__half value) {
+  const int sign = value.bits >> 15 != 0 ? -1 : 1;
+  const int exponent = value.bits >> 10 & 0x1F;
+  const int fraction = value.bits & 0x3FF;
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                        : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return std::copysign(magnitude, static_cast<float>(sign));
+}
 inline __half __float2half_rn(float value) { return {leat::pixels::f16_bits(value)}; }

@@ -1,0 +1,239 @@
+#include "stages/mix.hpp"
+
+#include "io/text.hpp"
+#include "stages/digest.hpp"
+#include "stages/pixels/portable_math.hpp"
+#include "stages/random.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/container/inlined_vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace leat::stages {
+namespace {
+
+constexpr double alpha_max = 100;
+constexpr std::string_view weight_name = "mix.weight";
+
+std::string_view name_of(const batch_mix& how) { return how.what == batch_mix::kind::mixup ? "mixup" : "cutmix"; }
+
+double portable_power(double base, double exponent) {
+  if (base <= 0) return 0;
+  const double logarithm = exponent * pixels::portable_log(base);
+  return logarithm < -690 ? 0 : pixels::portable_exp(logarithm);
+}
+
+// Beta(alpha, alpha). Below 1 as Johnk, "Erzeugung von betaverteilten und gammaverteilten Zufallszahlen", Metrika 8, 1964:
+// u^(1/a) / (u^(1/a) + v^(1/a)) of pairs whose sum is at most 1. From 1 on by rejection under the density's maximum, which
+// is at one half.
+double draw_beta(random_draws& draws, double alpha) {
+  for (;;) {
+    const double u = draws.uniform();
+    const double v = draws.uniform();
+    if (alpha >= 1) {
+      if (v <= portable_power(4 * u * (1 - u), alpha - 1)) return u;
+      continue;
+    }
+    const double x = portable_power(u, 1 / alpha);
+    const double y = portable_power(v, 1 / alpha);
+    if (x + y > 1) continue;
+    if (x + y > 0) return x / (x + y);
+    // Both too small for a double: their ratio is not.
+    if (u == 0 || v == 0) continue;
+    const double ratio = (pixels::portable_log(v) - pixels::portable_log(u)) / alpha;
+    return ratio > 690 ? 0 : ratio < -690 ? 1 : 1 / (1 + pixels::portable_exp(ratio));
+  }
+}
+
+}  // namespace
+
+drawn_mix draw_mix(const batch_mix& how, std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample,
+                   std::uint32_t height, std::uint32_t width) {
+  drawn_mix drawn;
+  if (how.what == batch_mix::kind::none) return drawn;
+  random_draws draws(seed, epoch, sample, name_of(how));
+  const double own = draw_beta(draws, how.alpha);
+  if (how.what == batch_mix::kind::mixup) {
+    drawn.row.own = static_cast<float>(own);
+    drawn.row.other = 1.0F - drawn.row.own;  // as a trainer will compute it
+    drawn.weight = drawn.row.own;
+    return drawn;
+  }
+  const auto center_x = static_cast<std::int64_t>(draws.below(width));
+  const auto center_y = static_cast<std::int64_t>(draws.below(height));
+  const double half = 0.5 * std::sqrt(1 - own);
+  const auto half_width = static_cast<std::int64_t>(half * width);
+  const auto half_height = static_cast<std::int64_t>(half * height);
+  const auto from = [](std::int64_t center, std::int64_t reach) {
+    return static_cast<std::uint16_t>(std::max<std::int64_t>(center - reach, 0));
+  };
+  const auto to = [](std::int64_t center, std::int64_t reach, std::uint32_t end) {
+    return static_cast<std::uint16_t>(std::min<std::int64_t>(center + reach, end));
+  };
+  mix_row& row = drawn.row;
+  row.left = from(center_x, half_width);
+  row.right = to(center_x, half_width, width);
+  row.top = from(center_y, half_height);
+  row.bottom = to(center_y, half_height, height);
+  const double area = static_cast<double>(row.right - row.left) * static_cast<double>(row.bottom - row.top);
+  drawn.weight = static_cast<float>(1 - area / (static_cast<double>(width) * height));
+  return drawn;
+}
+
+void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
+  if (how.what == batch_mix::kind::none) return;
+  if (!(how.alpha > 0 && how.alpha <= alpha_max)) {
+    throw error(errc::usage,
+                io::str_cat(name_of(how), " with alpha = ", how.alpha, "; give more than 0 and at most ", alpha_max));
+  }
+  const output_spec* first = nullptr;
+  bool by_device = false;
+  std::vector<output_spec> added;
+  for (const output_spec& each : outputs) {
+    if (each.label) {
+      added.push_back({.name = each.name + ".partner", .type = each.type, .row_shape = each.row_shape});
+    }
+    if (!each.picture) continue;
+    const picture_batch& picture = *each.picture;
+    if (picture.type == dtype::u8) {
+      throw error(errc::usage,
+                  io::str_cat(name_of(how), " mixes floats, and '", each.name, "' is u8; take it as f32, f16 or bf16"));
+    }
+    if (std::max(picture.height, picture.width) > std::numeric_limits<std::uint16_t>::max()) {
+      throw error(errc::usage, io::str_cat(name_of(how), " of '", each.name, "': more than 65535 pixels to a side"));
+    }
+    if (first == nullptr) first = &each;
+    if (how.what == batch_mix::kind::cutmix &&
+        (picture.height != first->picture->height || picture.width != first->picture->width)) {
+      throw error(errc::usage,
+                  io::str_cat("cutmix needs pictures of one size; '", first->name, "' and '", each.name, "' differ"));
+    }
+    by_device = by_device || each.by_device();
+  }
+  if (first == nullptr) throw error(errc::usage, io::str_cat(name_of(how), " without a picture among the fields"));
+  for (output_spec& each : added) outputs.push_back(std::move(each));
+  outputs.push_back({.name = std::string(weight_name), .type = dtype::f32});
+  if (by_device) {
+    outputs.push_back({.name = std::string(mixed_rows),
+                       .type = dtype::u8,
+                       .row_shape = {static_cast<std::int64_t>(sizeof(mix_row))},
+                       .internal = true});
+  }
+}
+
+mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t seed, bool digests, std::size_t threads)
+    : layout_(layout),
+      how_(how),
+      seed_(seed),
+      digests_(digests),
+      threads_(how.what == batch_mix::kind::none ? 0 : threads) {
+  for (const batch_layout::slot& place : layout_.slots()) {
+    if (!place.spec.picture) continue;
+    row_bytes_max_ = std::max(row_bytes_max_, place.spec.row_bytes());
+    if (height_ != 0) continue;
+    height_ = place.spec.picture->height;
+    width_ = place.spec.picture->width;
+  }
+  for (thread_state& own : threads_) {
+    own.rows.resize(layout_.rows_max());
+    own.row.resize(row_bytes_max_);
+    own.finished.resize(digests_ ? layout_.slots().size() : 0);
+    for (std::size_t s = 0; s < own.finished.size(); ++s) {
+      const output_spec& spec = layout_.slots()[s].spec;
+      if (spec.by_device()) own.finished[s].resize(spec.row_bytes());
+    }
+  }
+}
+
+std::size_t mixer::scratch_bytes() const noexcept {
+  return on() ? row_bytes_max_ + (digests_ ? layout_.finished_row_bytes() : 0) : 0;
+}
+
+void mixer::mix(batch::state& batch, std::size_t thread) {
+  thread_state& own = threads_[thread];
+  const std::size_t rows = batch.rows;
+  if (rows == 0) return;
+  std::byte* const base = batch.memory.data();
+  const auto slots = layout_.slots();
+  const auto fill = [&](std::string_view name, auto&& row_of) {
+    const auto place =
+        std::find_if(slots.begin(), slots.end(), [&](const auto& each) { return each.spec.name == name; });
+    if (place == slots.end()) return;
+    for (std::size_t r = 0; r < rows; ++r) row_of(r, base + place->offset + r * place->row_bytes);
+  };
+
+  std::vector<float> weights(rows);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const drawn_mix drawn = draw_mix(how_, seed_, batch.epoch, batch.ids[r], height_, width_);
+    own.rows[r] = drawn.row;
+    weights[r] = drawn.weight;
+  }
+  fill(weight_name, [&](std::size_t r, std::byte* to) { std::memcpy(to, &weights[r], sizeof weights[r]); });
+  fill(mixed_rows, [&](std::size_t r, std::byte* to) { std::memcpy(to, &own.rows[r], sizeof own.rows[r]); });
+  for (const batch_layout::slot& place : slots) {
+    if (place.spec.label) {
+      fill(place.spec.name + ".partner", [&](std::size_t r, std::byte* to) {
+        const std::size_t partner = r + 1 == rows ? 0 : r + 1;
+        std::memcpy(to, base + place.offset + partner * place.row_bytes, place.row_bytes);
+      });
+    }
+    if (place.spec.picture && !place.spec.by_device()) mix_in_place(place, batch, own);
+  }
+  if (digests_) add_digest(batch, own);
+}
+
+// Each row needs the next one as it was, and that one is mixed after it; the last needs the first.
+void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own) const {
+  std::byte* const tensor = batch.memory.data() + place.offset;
+  std::memcpy(own.row.data(), tensor, place.row_bytes);
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    const std::byte* const partner = r + 1 == batch.rows ? own.row.data() : tensor + (r + 1) * place.row_bytes;
+    mix_picture(*place.spec.picture, own.rows[r], tensor + r * place.row_bytes, partner);
+  }
+}
+
+// Of what the trainer will see, wherever it is made.
+void mixer::add_digest(batch::state& batch, thread_state& own) const {
+  const std::byte* const base = batch.memory.data();
+  const auto slots = layout_.slots();
+  std::vector<digest> rows;
+  absl::InlinedVector<row_output, 8> outputs;
+  for (std::uint32_t r = 0; r < batch.rows; ++r) {
+    outputs.clear();
+    for (std::size_t s = 0; s < slots.size(); ++s) {
+      const batch_layout::slot& place = slots[s];
+      const output_spec& spec = place.spec;
+      if (spec.internal) continue;
+      if (spec.ragged) {
+        std::int64_t bounds[2];
+        std::memcpy(bounds, base + place.offset + r * sizeof bounds[0], sizeof bounds);
+        const auto bytes = static_cast<std::size_t>(bounds[1] - bounds[0]);
+        outputs.push_back({spec.name,
+                           spec.type,
+                           {bounds[1] - bounds[0]},
+                           {base + batch.raggeds[place.ragged_index].offset + bounds[0], bytes}});
+        continue;
+      }
+      std::span<const std::byte> bytes{base + place.offset + r * place.row_bytes, place.row_bytes};
+      if (spec.by_device()) {
+        picture_batch pictures = *spec.picture;
+        pictures.from = reinterpret_cast<const std::uint8_t*>(base + place.offset);
+        pictures.flips = reinterpret_cast<const std::uint8_t*>(base + slots[s + 1].offset);
+        finish_picture(pictures, r, own.finished[s].data());
+        finish_picture(pictures, r + 1 == batch.rows ? 0 : r + 1, own.row.data());
+        mix_picture(pictures, own.rows[r], own.finished[s].data(), own.row.data());
+        bytes = own.finished[s];
+      }
+      outputs.push_back({spec.name, spec.type, spec.row_shape, bytes});
+    }
+    rows.push_back(row_digest(batch.ids[r], outputs));
+  }
+  batch.content = batch_digest(batch.epoch, batch.index, rows);
+}
+
+}  // namespace leat::stages
