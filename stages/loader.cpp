@@ -13,6 +13,7 @@
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/text.hpp"
+#include "io/usable_cores.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/collate.hpp"
 #include "stages/decode.hpp"
@@ -39,8 +40,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -58,13 +57,6 @@ using namespace stages;
 // How often a substitute is drawn for a corrupt sample before the run ends: with half of a dataset corrupt, one row in
 // 2^32 gets none.
 constexpr std::uint32_t substitutions_max = 32;
-
-std::uint32_t usable_cores() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
-}
 
 loader_options checked(loader_options options) {
   if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
@@ -281,7 +273,7 @@ class loader::machine final : public line_events {
 
 memory_needs loader::machine::needs() const {
   memory_needs needs{.host_bytes_max = options_.host_bytes_max,
-                     .decode_threads = options_.decode_threads != 0 ? options_.decode_threads : usable_cores(),
+                     .decode_threads = options_.decode_threads != 0 ? options_.decode_threads : io::usable_cores(),
                      .threads_automatic = options_.decode_threads == 0,
                      .prefetch_batches = options_.prefetch_batches};
   std::uint64_t read_bytes_max = 0;

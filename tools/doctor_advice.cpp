@@ -143,7 +143,8 @@ finding check_memory(const machine_facts& facts) {
 
 finding check_cores(const machine_facts& facts) {
   finding made{.concern = "cores"};
-  made.found = io::str_cat(facts.cores_usable, " of ", facts.cores_online, " usable: as many decode threads");
+  made.found = io::str_cat(facts.cores_usable, " of ", facts.cores_online,
+                           " usable: as many decode threads, as far as the budget goes");
   if (facts.cores_quota && *facts.cores_quota + 0.01 < facts.cores_usable) {
     made.how = grade::lower;
     io::str_append(made.found, "; the control group has a quota of ", absl::StrFormat("%.3g", *facts.cores_quota));

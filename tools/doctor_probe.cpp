@@ -5,6 +5,7 @@
 #include "io/memory_available.hpp"
 #include "io/read_error.hpp"
 #include "io/text.hpp"
+#include "io/usable_cores.hpp"
 #include "stages/open_device.hpp"
 
 #include <leat/error.hpp>
@@ -14,7 +15,6 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,12 +95,6 @@ reader_report read_some(const std::string& path) {
   lease memory = disk.lease(reader::lease_bytes(0, bytes), asio::use_future).get();
   static_cast<void>(disk.read(file, 0, bytes, memory, asio::use_future).get());
   return disk.report();
-}
-
-std::uint32_t cores_usable() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set)) : 1;
 }
 
 void look_at_gpus(machine_facts& facts) {
@@ -297,7 +291,7 @@ machine_facts look_at_machine(const std::vector<std::string>& paths) {
   facts.memory_said_by = memory.said_by;
   facts.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  facts.cores_usable = cores_usable();
+  facts.cores_usable = io::usable_cores();
   facts.cores_online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.cores_quota = find_cores_quota();
   facts.numa_nodes = count_numa_nodes();
