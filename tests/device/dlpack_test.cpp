@@ -14,6 +14,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <unistd.h>
 
 #include <deque>
 #include <memory>
@@ -310,6 +313,42 @@ TEST(dlpack, release_on_waits_for_the_tensors_that_are_out) {
   const auto log = with.calls->take_log();
   EXPECT_THAT(of_consumer(log, reader), ElementsAre("record"));
   EXPECT_THAT(of_consumer(log, trainer), ElementsAre("record"));
+}
+
+// Neither threads nor the driver are there: what a child does with its parent's tensors is to let go of them.
+TEST(dlpack, may_be_deleted_in_a_child_of_fork) {
+  on_device with;
+  loader train(twelve(), with.options, bytes("n"));
+  loader on_host(twelve(), four_rows(), bytes("n"));
+  std::optional<batch> got = train.next_blocking();
+  std::optional<batch> host_got = on_host.next_blocking();
+  export_ptr made((*got)["n"].dlpack());
+  export_ptr host_made((*host_got)["n"].dlpack());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const watchdog dog("dlpack in a child");
+    bool refused = false;
+    try {
+      static_cast<void>((*got)["n"].dlpack());
+    } catch (const error& problem) {
+      refused = problem.code() == errc::usage;
+    }
+    got.reset();
+    host_got.reset();
+    made.reset();
+    host_made.reset();
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  // The parent's are as they were.
+  dlpack_seen seen{};
+  EXPECT_STREQ(dlpack_look(host_made.get(), &seen), nullptr);
+  got.reset();
+  made.reset();
+  EXPECT_EQ(train.stats().batches_out, 0U);
 }
 
 TEST(dlpack, a_stream_that_cannot_wait_is_an_error_and_nothing_was_given) {
