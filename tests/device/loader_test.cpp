@@ -299,6 +299,43 @@ TEST(loader_device, several_loaders_share_one) {
   expect_all_home(*device);
 }
 
+// One loader on each of two: neither's batches, streams or events are known to the other, which would stop the test.
+TEST(loader_device, several_devices_have_one_loader_each) {
+  const watchdog dog("several devices");
+  std::vector<std::shared_ptr<simulated_device>> devices;
+  std::vector<std::unique_ptr<loader>> loaders;
+  std::vector<testing::device_reader> readers;
+  std::vector<stream> consumers;
+  for (int index = 0; index < 2; ++index) {
+    devices.push_back(std::make_shared<simulated_device>(
+        simulated_device_options{.seed = static_cast<std::uint64_t>(index), .index = index}));
+    loader_options options = options_on(devices.back());
+    options.seed = static_cast<std::uint64_t>(index);
+    loaders.push_back(std::make_unique<loader>(fake_dataset(samples()), options, testing::all_fields()));
+    readers.emplace_back(*devices.back());
+    consumers.push_back(devices.back()->make_consumer());
+  }
+  digests stated[2];
+  for (int i = 0; i < 5; ++i) {
+    for (std::size_t index = 0; index < 2; ++index) {
+      std::optional<batch> got = loaders[index]->next_blocking();
+      ASSERT_TRUE(got);
+      EXPECT_EQ((*got)["jpg"].where, cuda(static_cast<int>(index)));
+      got->wait_on(consumers[index]);
+      readers[index].read(*got, consumers[index]);
+      stated[index].push_back(got->content_digest()->hex());
+    }
+  }
+  for (std::size_t index = 0; index < 2; ++index) {
+    devices[index]->finish_all(consumers[index]);
+    EXPECT_EQ(readers[index].seen(), stated[index]);
+    EXPECT_EQ(loaders[index]->stats().device.use.use, "cuda:" + std::to_string(index));
+    loaders[index].reset();
+    expect_all_home(*devices[index]);
+  }
+  EXPECT_NE(stated[0], stated[1]);
+}
+
 // In every phase: before the first batch, with copies under way, with batches out and ready.
 TEST(loader_device, may_be_left_at_any_moment) {
   testing::for_each_seed(40, [](std::uint64_t seed) {

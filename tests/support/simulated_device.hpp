@@ -30,6 +30,8 @@ struct simulated_device_options {
   std::uint64_t seed = 1;
   execution loader = execution::random;    ///< streams made through the table of calls
   execution consumer = execution::random;  ///< streams made by make_consumer()
+  /// Its number: a process may have several.
+  int index = 0;
   /// Copies look at memory that is not theirs any more without being stopped by a sanitizer: for tests that show it.
   bool unchecked_copies = false;
 };
@@ -67,7 +69,7 @@ class simulated_device final : public stages::device_calls {
 
   // --- stages::device_calls -------------------------------------------------------------------------------------------
 
-  [[nodiscard]] device where() const noexcept override { return cuda(0); }
+  [[nodiscard]] device where() const noexcept override { return cuda(options_.index); }
   [[nodiscard]] std::string name() const override { return "simulated device"; }
   [[nodiscard]] std::string describe(stages::device_status code) const override;
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
