@@ -111,7 +111,6 @@ class loader::machine final : public line_events {
             bind_all(fields, dataset_,
                      options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
         layout_(lay_out(programs_, options_.mix, rows_max())),
-        mixer_(*layout_, options_.mix, options_.seed, options_.digests, options_.decode_threads),
         sampler_(dataset_.size(), {.shuffle = options_.shuffle,
                                    .seed = options_.seed,
                                    .batch_size = options_.batch_size,
@@ -129,6 +128,7 @@ class loader::machine final : public line_events {
         decoder_(dataset_, programs_, *layout_,
                  {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
                  memory_.decode_threads),
+        mixer_(*layout_, options_.mix, options_.seed, options_.digests, memory_.decode_threads),
         reads_(dataset_, programs_, connectors(), read_pool_, *this),
         works_free_(memory_.batches),
         ready_(io_.size()),
@@ -225,7 +225,6 @@ class loader::machine final : public line_events {
   const std::shared_ptr<transfer> transfer_;
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout> layout_;
-  mixer mixer_;
   const global_sampler sampler_;
   const planner planner_;
   const memory_plan memory_;
@@ -237,6 +236,7 @@ class loader::machine final : public line_events {
   io::io_threads io_;
   pixels::scratch_budget scratch_;
   decoder decoder_;
+  mixer mixer_;
   reader_stage reads_;
 
   std::deque<work> works_;         // never moves: reads and jobs lie in it
@@ -289,7 +289,7 @@ memory_needs loader::machine::needs() const {
     read_bytes_max += largest;
   }
   if (options_.digests) needs.scratch_bytes_per_thread += layout_->finished_row_bytes();
-  needs.scratch_bytes_per_thread += mixer_.scratch_bytes();
+  needs.scratch_bytes_per_thread += mixer::scratch_bytes(*layout_, options_.mix, options_.digests);
   needs.batch_bytes = layout_->bytes(planner_.largest_ragged_batch());
   // Unaligned at both ends, and neighbours read together with what lies between them.
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;

@@ -50,6 +50,14 @@ double draw_beta(random_draws& draws, double alpha) {
   }
 }
 
+std::size_t largest_picture(const batch_layout& layout) noexcept {
+  std::size_t largest = 0;
+  for (const batch_layout::slot& place : layout.slots()) {
+    if (place.spec.picture) largest = std::max(largest, place.spec.row_bytes());
+  }
+  return largest;
+}
+
 }  // namespace
 
 drawn_mix draw_mix(const batch_mix& how, std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample,
@@ -132,26 +140,24 @@ mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t see
       seed_(seed),
       digests_(digests),
       threads_(how.what == batch_mix::kind::none ? 0 : threads) {
-  for (const batch_layout::slot& place : layout_.slots()) {
-    if (!place.spec.picture) continue;
-    row_bytes_max_ = std::max(row_bytes_max_, place.spec.row_bytes());
-    if (height_ != 0) continue;
-    height_ = place.spec.picture->height;
-    width_ = place.spec.picture->width;
-  }
+  const auto slots = layout_.slots();
+  const auto first = std::find_if(slots.begin(), slots.end(), [](const auto& place) { return place.spec.picture; });
+  if (first == slots.end()) return;
+  height_ = first->spec.picture->height;
+  width_ = first->spec.picture->width;
   for (thread_state& own : threads_) {
     own.rows.resize(layout_.rows_max());
-    own.row.resize(row_bytes_max_);
-    own.finished.resize(digests_ ? layout_.slots().size() : 0);
+    own.row.resize(largest_picture(layout_));
+    own.finished.resize(digests_ ? slots.size() : 0);
     for (std::size_t s = 0; s < own.finished.size(); ++s) {
-      const output_spec& spec = layout_.slots()[s].spec;
-      if (spec.by_device()) own.finished[s].resize(spec.row_bytes());
+      if (slots[s].spec.by_device()) own.finished[s].resize(slots[s].spec.row_bytes());
     }
   }
 }
 
-std::size_t mixer::scratch_bytes() const noexcept {
-  return on() ? row_bytes_max_ + (digests_ ? layout_.finished_row_bytes() : 0) : 0;
+std::size_t mixer::scratch_bytes(const batch_layout& layout, const batch_mix& how, bool digests) noexcept {
+  if (how.what == batch_mix::kind::none) return 0;
+  return largest_picture(layout) + (digests ? layout.finished_row_bytes() : 0);
 }
 
 void mixer::mix(batch::state& batch, std::size_t thread) {

@@ -38,8 +38,9 @@ class mixer {
   mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t seed, bool digests, std::size_t threads);
 
   [[nodiscard]] bool on() const noexcept { return how_.what != batch_mix::kind::none; }
-  /// Scratch of each thread: counted by who plans the memory.
-  [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+  /// Scratch of each thread: known, to who plans the memory, before there are threads.
+  [[nodiscard]] static std::size_t scratch_bytes(const batch_layout& layout, const batch_mix& how,
+                                                 bool digests) noexcept;
 
   /// Of a collated batch in host memory. Its content digest becomes that of the mixed rows.
   /// Thread: `thread`, one batch at a time per thread.
@@ -59,7 +60,6 @@ class mixer {
   const batch_mix how_;
   const std::uint64_t seed_;
   const bool digests_;
-  std::size_t row_bytes_max_ = 0;
   std::uint32_t height_ = 0;
   std::uint32_t width_ = 0;
   std::vector<thread_state> threads_;

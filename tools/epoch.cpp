@@ -56,6 +56,8 @@ struct epoch_arguments {
   std::uint32_t epochs = 1;
   std::uint64_t limit = 0;
   bool drop_last = false;
+  std::optional<double> mixup;
+  std::optional<double> cutmix;
   std::uint32_t threads = 0;
   std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
   std::string device = "host";
@@ -83,6 +85,12 @@ device device_of(const std::string& text) {
   return cuda(index);
 }
 
+batch_mix mix_of(const epoch_arguments& arguments) {
+  if (arguments.mixup) return mixup(*arguments.mixup);
+  if (arguments.cutmix) return cutmix(*arguments.cutmix);
+  return {};
+}
+
 loader_options options_of(const epoch_arguments& arguments) {
   return {.batch_size = arguments.order.batch_size,
           .seed = arguments.order.seed,
@@ -96,6 +104,7 @@ loader_options options_of(const epoch_arguments& arguments) {
           .reader = arguments.reader,
           .on_corrupt = arguments.on_corrupt,
           .journal = arguments.journal,
+          .mix = mix_of(arguments),
           .digests = arguments.digests,
           .names = false,
           .device = device_of(arguments.device),
@@ -415,6 +424,12 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_number(app, "--limit", arguments.limit, 1, "at most so many batches of each epoch");
   app.add_flag("--drop-last", arguments.drop_last, "leave out a last batch that is not full");
   add_picture_options(app, arguments.pictures);
+  CLI::Option* const mixup =
+      app.add_option("--mixup", arguments.mixup, "mix each picture with the next one, by Beta(ALPHA, ALPHA)")
+          ->type_name("ALPHA");
+  app.add_option("--cutmix", arguments.cutmix, "a box of the next picture in each, by Beta(ALPHA, ALPHA)")
+      ->type_name("ALPHA")
+      ->excludes(mixup);
 
   app.option_defaults()->group("How it is loaded");
   add_number(app, "--threads", arguments.threads, 1, "that decode (one per core)", 1024);

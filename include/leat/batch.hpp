@@ -68,7 +68,8 @@ class batch {
   ///   throws   error{errc::device}: the memory is then never used again, and the loader fails
   void release_on(stream consumer);
   /// Completes when the bytes have arrived, for who needs that on the CPU's time line: void(std::exception_ptr). The
-  /// batch may end before it does.
+  /// batch may end before it does. A stream that reads the batch needs wait_on() nonetheless: its end is what the next
+  /// copy waits for.
   ///   completion     posted to the handler's associated executor
   ///   errors         error{errc::device}; error{errc::usage} after release_on()
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted); the copy goes on

@@ -142,6 +142,9 @@ TEST(epoch, digest_depends_on_what_a_batch_holds) {
                                                           {"--size", "48"},
                                                           {"--batch-size", "6"},
                                                           {"--epochs", "2"},
+                                                          {"--mixup", "0.2"},
+                                                          {"--mixup", "0.4"},
+                                                          {"--cutmix", "1"},
                                                           {"--drop-last"}};
   std::set<std::string> digests;
   for (const std::vector<std::string>& content : contents) {
