@@ -50,6 +50,9 @@ std::string_view remedy(cudaError_t code) noexcept {
       return "; this build needs a newer NVIDIA driver, or is there none?";
     case cudaErrorNoDevice:
       return "; is the driver loaded, and CUDA_VISIBLE_DEVICES not empty?";
+    case cudaErrorNoKernelImageForDevice:
+      return "; this build has no code for this GPU: it knows compute capability 8.0 and newer (cmake/cuda.cmake lists "
+             "them)";
     case cudaErrorInvalidResourceHandle:
       return "; does the stream belong to another GPU, or has it been destroyed?";
     case cudaErrorOperatingSystem:
@@ -197,6 +200,12 @@ opened_device open_device(device which) {
   cudaDeviceProp properties{};
   if (const cudaError_t failed = cudaGetDeviceProperties(&properties, which.index); failed != cudaSuccess) {
     throw error(errc::device, io::str_cat("cudaGetDeviceProperties of cuda:", which.index, ": ", in_words(failed)));
+  }
+  const int loaded = on_device(which.index).run([] { return static_cast<cudaError_t>(load_finish_pictures()); });
+  if (loaded != device_ok) {
+    static_cast<void>(cudaGetLastError());
+    throw error(errc::device, io::str_cat("loading the kernels onto ", properties.name, " (cuda:", which.index,
+                                          "): ", in_words(static_cast<cudaError_t>(loaded))));
   }
   return {.calls = std::make_shared<cuda_calls>(which.index, properties.name), .why_not = {}};
 }

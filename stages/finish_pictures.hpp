@@ -69,6 +69,11 @@ void finish_picture(const picture_batch& pictures, std::uint32_t row, void* to) 
 ///   row, partner    where the two begin; the partner's is only read
 void mix_picture(const picture_batch& how, const mix_row& mixed, void* row, const void* partner) noexcept;
 
+/// Loads all the kernels onto the calling thread's device: by default CUDA does so at a kernel's first launch, which would take
+/// device memory, and wait for the device, in the middle of the loop.
+///   returns   0, or the cudaError_t: of a GPU that this build has no code for, cudaErrorNoKernelImageForDevice
+int load_finish_pictures() noexcept;
+
 /// One launch for the whole batch, in the order of `in`. All pointers are the device's.
 ///   returns   0, or the cudaError_t of the launch
 int launch_finish_pictures(const picture_batch& pictures, stream in) noexcept;

@@ -275,7 +275,33 @@ int launch_as(const picture_batch& pictures, stream in) {
   return pictures.mixed != nullptr ? launch_as<As, true>(pictures, in) : launch_as<As, false>(pictures, in);
 }
 
+template <class... Parameters>
+cudaError_t load(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes{};
+  return cudaFuncGetAttributes(&attributes, kernel);
+}
+
+template <class As, bool mixed>
+cudaError_t load_as() {
+  if (const cudaError_t status = load(&to_planes<As, mixed>); status != cudaSuccess) return status;
+  if (const cudaError_t status = load(&to_pixels<As, mixed>); status != cudaSuccess) return status;
+  return load(&one_by_one<As, mixed>);
+}
+
+template <class As>
+cudaError_t load_as() {
+  const cudaError_t status = load_as<As, false>();
+  return status != cudaSuccess ? status : load_as<As, true>();
+}
+
 }  // namespace
+
+int load_finish_pictures() noexcept {
+  cudaError_t status = load_as<as_f32>();
+  if (status == cudaSuccess) status = load_as<as_f16>();
+  if (status == cudaSuccess) status = load_as<as_bf16>();
+  return static_cast<int>(status);
+}
 
 int launch_finish_pictures(const picture_batch& pictures, stream in) noexcept {
   if (pictures.rows == 0 || pictures.height == 0 || pictures.width == 0) return 0;

@@ -194,6 +194,11 @@ TEST(finish_pictures, launches_nothing_for_no_rows) {
   finish_pictures(none.batch);
 }
 
+TEST(finish_pictures, loads_all_its_kernels_before_the_first_launch) {
+  EXPECT_EQ(load_finish_pictures(), 0);
+  EXPECT_EQ(emulated_loads, 3U * 3 * 2) << "for each type: planes, pixels, one by one; mixed and not";
+}
+
 TEST(finish_pictures, refuses_what_is_no_float) {
   some_pictures pictures(1, 1, 4, 4, dtype::f32, layout::nchw, imagenet);
   pictures.batch.type = dtype::i64;
