@@ -2,6 +2,7 @@
 // system, state of the page cache.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ class figure {
   void add(double value) { values_.push_back(value); }
 
   [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
+  [[nodiscard]] std::size_t count() const noexcept { return values_.size(); }
   [[nodiscard]] double median() const;
   [[nodiscard]] double low() const;
   [[nodiscard]] double high() const;

@@ -1,0 +1,1018 @@
+// Does a step on a GPU take as long with leat as with the data already there?
+//
+// A calibrated step (a chain of matrix products that first reads every byte of its batch) is fed by a loader, and beside it
+// from batches that lie on the device and stay there. Rounds are interleaved, ratios are taken within a round, figures are
+// medians with their lowest and highest, each beside what it was computed from:
+//
+//   1. step time with leat / with data on the device      aim: at most 1.01, steps of 5, 20 and 50 ms, of photographs and of
+//                                                         raw records, in batches that the host can keep up with
+//   2. GPU idle share between steps, in the same runs     aim: at most 1 %
+//   3. host CPU of the hand-over per batch                aim: at most 60 us; the same batches on the host rung are what it is
+//                                                         counted against, and the decode threads are left out of both
+//   4. next() and wait_on() of a ready batch              aim: at most 5 us
+//   5. H2D rate under load / best pinned copy alone       aim: at least 0.95, batches of 38 MB (256 x 224 x 224 x 3 u8)
+//   6. kernel / device-to-device copy of as many bytes    aim: at least 0.85, f32, f16 and bf16, both layouts
+//   7. u8 and kernel against f32 over the bus             aim: at least 3 times as many pictures a second
+//
+// Before the rounds the sum of all words that the steps read is compared with the host rung's.
+//
+//     device_benchmark [PHOTOS] [--rounds N] [--seconds N] [--json FILE] [--markdown FILE] [--title TEXT]
+//                      [--fact NAME=VALUE]... [--left-out TEXT]... [--toy]
+//
+// PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept. --seconds
+// begins no further round after so many. Where there is no GPU it says so, measures nothing and ends with 0.
+#include "benchmarks/device_step.hpp"
+#include "benchmarks/gpu_report.hpp"
+#include "benchmarks/measure.hpp"
+#include "benchmarks/timed_calls.hpp"
+#include "io/text.hpp"
+#include "stages/finish_pictures.hpp"
+#include "stages/open_device.hpp"
+#include "stages/pixels/store.hpp"
+#include "tools/doctor_facts.hpp"
+#include "tools/doctor_probe.hpp"
+#include "tools/make_photos.hpp"
+
+#include <leat/error.hpp>
+#include <leat/loader.hpp>
+
+#include <absl/strings/str_format.h>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace leat::benchmarks {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::uint64_t seed = 7;
+constexpr int side = 224;
+constexpr std::size_t record_bytes = std::size_t{side} * side * 3;
+constexpr std::size_t host_bytes_max = std::size_t{2} << 30;
+
+struct settings {
+  std::string photos;
+  unsigned rounds = 5;
+  double seconds = 150;
+  std::string json;
+  std::string markdown;
+  std::string title = "On a GPU";
+  std::vector<gpu_report::fact> facts;
+  std::vector<std::string> left_out;
+  bool toy = false;
+};
+
+void check(cudaError_t status, std::string_view call) {
+  if (status == cudaSuccess) return;
+  throw error(errc::device, io::str_cat(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+}
+
+// --- what CUDA gives, owned -------------------------------------------------------------------------------------------
+
+class trainer_stream {
+ public:
+  trainer_stream() { check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+  trainer_stream(const trainer_stream&) = delete;
+  trainer_stream& operator=(const trainer_stream&) = delete;
+  ~trainer_stream() { static_cast<void>(cudaStreamDestroy(handle_)); }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return handle_; }
+  void finish() const { check(cudaStreamSynchronize(handle_), "cudaStreamSynchronize of the steps"); }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+/// An event that takes the time, and does not spin when it is waited for.
+class time_event {
+ public:
+  time_event() { check(cudaEventCreateWithFlags(&handle_, cudaEventBlockingSync), "cudaEventCreateWithFlags"); }
+  time_event(const time_event&) = delete;
+  time_event& operator=(const time_event&) = delete;
+  time_event(time_event&& from) noexcept : handle_(std::exchange(from.handle_, nullptr)) {}
+  time_event& operator=(time_event&&) = delete;
+  ~time_event() {
+    if (handle_ != nullptr) static_cast<void>(cudaEventDestroy(handle_));
+  }
+
+  void record(const trainer_stream& in) { check(cudaEventRecord(handle_, in.get()), "cudaEventRecord"); }
+  [[nodiscard]] double ms_since(const time_event& before) const {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, before.handle_, handle_), "cudaEventElapsedTime");
+    return ms;
+  }
+
+ private:
+  cudaEvent_t handle_ = nullptr;
+};
+
+class device_memory {
+ public:
+  explicit device_memory(std::size_t bytes) : bytes_(bytes) {
+    check(cudaMalloc(&data_, bytes), io::str_cat("cudaMalloc of ", bytes, " bytes"));
+  }
+  device_memory(const device_memory&) = delete;
+  device_memory& operator=(const device_memory&) = delete;
+  device_memory(device_memory&& from) noexcept : data_(std::exchange(from.data_, nullptr)), bytes_(from.bytes_) {}
+  device_memory& operator=(device_memory&&) = delete;
+  ~device_memory() { static_cast<void>(cudaFree(data_)); }
+
+  [[nodiscard]] void* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+class pinned_memory {
+ public:
+  explicit pinned_memory(std::size_t bytes) {
+    check(cudaMallocHost(&data_, bytes), io::str_cat("cudaMallocHost of ", bytes, " bytes"));
+    std::memset(data_, 0x5A, bytes);
+  }
+  pinned_memory(const pinned_memory&) = delete;
+  pinned_memory& operator=(const pinned_memory&) = delete;
+  ~pinned_memory() { static_cast<void>(cudaFreeHost(data_)); }
+
+  [[nodiscard]] void* data() const noexcept { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+// --- what the loaders load --------------------------------------------------------------------------------------------
+
+/// A dataset, the field that the step reads, and how fast the host is with it.
+struct source {
+  std::string name;
+  dataset samples;
+  std::string output;
+  std::vector<field> fields;
+  std::uint32_t rows_max = 256;
+  double rows_per_s = 0;
+};
+
+/// Pictures as somebody has decoded them before: in memory, copied into their rows by the decode threads.
+source make_records(bool toy) {
+  const std::size_t count = toy ? 64 : 1024;
+  auto bytes = std::make_shared<std::vector<std::uint8_t>>(count * record_bytes);
+  std::uint32_t state = 1;
+  for (std::uint8_t& each : *bytes) {
+    state = state * 1664525U + 1013904223U;
+    each = static_cast<std::uint8_t>(state >> 24);
+  }
+  const auto rows = static_cast<std::int64_t>(count);
+  const dimensions shape{rows, side, side, 3};
+  const tensor values{
+      .type = dtype::u8, .shape = shape, .strides = dense_strides(shape), .data = bytes->data(), .where = host};
+  const auto copy = [](std::span<const std::byte> from, const sample_context&, std::span<std::byte> row) {
+    std::memcpy(row.data(), from.data(), row.size());
+    return std::string();
+  };
+  return {.name = "raw records",
+          .samples = from_tensors({{"x", values}}, bytes),
+          .output = "x",
+          .fields = {custom{"x", dtype::u8, {side, side, 3}, copy}},
+          .rows_max = toy ? 16U : 256U};
+}
+
+image training_picture() { return image{"jpg"}.random_resized_crop(side).random_flip().normalize(imagenet); }
+
+source make_photographs(const std::string& place, bool toy) {
+  return {.name = "photographs",
+          .samples = open(place),
+          .output = "jpg",
+          .fields = {training_picture()},
+          .rows_max = toy ? 16U : 256U};
+}
+
+/// Endless, from the page cache, as a trainer has it.
+loader_options options_for(std::uint32_t rows, device where) {
+  loader_options options{.batch_size = rows, .seed = seed, .drop_last = true};
+  options.host_bytes_max = host_bytes_max;
+  options.prefetch_batches = 4;
+  options.reader.direct = choice::off;
+  options.device = where;
+  return options;
+}
+
+// --- the trainer's loop -----------------------------------------------------------------------------------------------
+
+template <class Result>
+Result run_to_end(asio::awaitable<Result> work) {
+  asio::io_context context(1);
+  auto done = asio::co_spawn(context, std::move(work), asio::use_future);
+  context.run();
+  return done.get();
+}
+
+/// The next batch, over the ends of epochs.
+asio::awaitable<batch> next_of(loader& train) {
+  for (int empty = 0; empty < 2; ++empty) {
+    std::optional<batch> got = co_await train.next(asio::use_awaitable);
+    if (got) co_return std::move(*got);
+  }
+  throw error(errc::usage, "the dataset holds less than one batch");
+}
+
+/// CPU of the process but for the decode threads, in seconds.
+double other_cpu_s() { return process_cpu_s() - named_threads_cpu_s("leat-decode"); }
+
+struct loop_result {
+  double step_ms = 0;
+  double idle_share = 0;    ///< of the time from the first counted step's end to the last one's, between steps
+  double other_cpu_us = 0;  ///< per step
+  double rows_per_s = 0;
+};
+
+/// How long a loop is: what is not counted at its start, and what is.
+struct loop_length {
+  std::uint32_t uncounted = 0;
+  std::uint32_t counted = 0;
+};
+
+/// The steps' events, and what they make of them.
+class step_clock {
+ public:
+  explicit step_clock(const loop_length& length)
+      : length_(length), began_(length.uncounted + length.counted), ended_(length.uncounted + length.counted) {}
+
+  void begin(std::uint32_t step, const trainer_stream& in) {
+    if (step == length_.uncounted) cpu_s_ = -other_cpu_s();
+    began_[step].record(in);
+  }
+  void end(std::uint32_t step, const trainer_stream& in) { ended_[step].record(in); }
+
+  /// After the last one: waits for it.
+  [[nodiscard]] loop_result result(std::uint32_t rows, const trainer_stream& in) {
+    in.finish();
+    cpu_s_ += other_cpu_s();
+    const time_event& start = ended_[length_.uncounted - 1];
+    const double all_ms = ended_.back().ms_since(start);
+    double idle_ms = 0;
+    for (std::uint32_t i = length_.uncounted; i < ended_.size(); ++i) idle_ms += began_[i].ms_since(ended_[i - 1]);
+    return {.step_ms = all_ms / length_.counted,
+            .idle_share = 100 * idle_ms / all_ms,
+            .other_cpu_us = cpu_s_ / length_.counted * 1e6,
+            .rows_per_s = rows * length_.counted / all_ms * 1e3};
+  }
+
+ private:
+  const loop_length length_;
+  std::vector<time_event> began_;
+  std::vector<time_event> ended_;
+  double cpu_s_ = 0;
+};
+
+asio::awaitable<loop_result> spend(loader& train, const source& from, device_step& step, unsigned products,
+                                   std::uint32_t rows, loop_length length, const trainer_stream& in) {
+  step_clock clock(length);
+  for (std::uint32_t i = 0; i < length.uncounted + length.counted; ++i) {
+    batch got = co_await next_of(train);
+    got.wait_on(in.get());
+    clock.begin(i, in);
+    const tensor data = got[from.output];
+    step.launch(data.data, data.bytes(), products, in.get());
+    clock.end(i, in);
+  }
+  co_return clock.result(rows, in);
+}
+
+/// As many copies of one batch of `from` as a loader has blocks, on the device for good.
+std::vector<device_memory> resident_batches(const source& from, std::uint32_t rows) {
+  loader_options options = options_for(rows, cuda(0));
+  options.prefetch_batches = 1;
+  loader train(from.samples, options, from.fields);
+  const trainer_stream in;
+  std::optional<batch> got = train.next_blocking();
+  if (!got) throw error(errc::usage, "the dataset holds less than one batch");
+  got->wait_on(in.get());
+  const tensor data = (*got)[from.output];
+  std::vector<device_memory> all;
+  for (int i = 0; i < 3; ++i) {
+    const device_memory& made = all.emplace_back(data.bytes());
+    check(cudaMemcpyAsync(made.data(), data.data, data.bytes(), cudaMemcpyDeviceToDevice, in.get()), "cudaMemcpyAsync");
+  }
+  in.finish();
+  return all;
+}
+
+loop_result spend_resident(std::span<const device_memory> batches, device_step& step, unsigned products,
+                           std::uint32_t rows, loop_length length, const trainer_stream& in) {
+  step_clock clock(length);
+  for (std::uint32_t i = 0; i < length.uncounted + length.counted; ++i) {
+    const device_memory& data = batches[i % batches.size()];
+    clock.begin(i, in);
+    step.launch(data.data(), data.bytes(), products, in.get());
+    clock.end(i, in);
+  }
+  return clock.result(rows, in);
+}
+
+// --- 1, 2 and 3: steps, and what the host does for them --------------------------------------------------------------------
+
+/// Rows that arrive in a second where nothing else is to be done.
+double measure_rows_per_s(const source& from, bool toy) {
+  loader train(from.samples, options_for(from.rows_max, cuda(0)), from.fields);
+  const trainer_stream in;
+  const std::uint32_t uncounted = train.plan().batches + 2;
+  double began_s = 0;
+  std::uint32_t counted = 0;
+  double took_s = 0;
+  run_to_end([](loader& all, const trainer_stream& stream, std::uint32_t first, double least_s, double& began,
+                std::uint32_t& count, double& took) -> asio::awaitable<int> {
+    for (std::uint32_t i = 0;; ++i) {
+      if (i == first) began = wall_s();
+      batch got = co_await next_of(all);
+      got.wait_on(stream.get());
+      if (i < first) continue;
+      ++count;
+      took = wall_s() - began;
+      if (took > least_s) co_return 0;
+    }
+  }(train, in, uncounted, toy ? 0.05 : 1.0, began_s, counted, took_s));
+  in.finish();
+  return from.rows_max * counted / took_s;
+}
+
+/// The sum of all 32-bit words of the first `batches` batches, as steps on the device read them and as the host has them.
+/// Throws error{errc::corrupt} where they differ.
+void check_what_steps_read(const source& from, device_step& step, std::uint32_t batches) {
+  const std::uint32_t rows = std::min<std::uint32_t>(from.rows_max, 32);
+  std::uint64_t expected = 0;
+  loader here(from.samples, options_for(rows, host), from.fields);
+  loader there(from.samples, options_for(rows, cuda(0)), from.fields);
+  const trainer_stream in;
+  for (std::uint32_t i = 0; i < batches; ++i) {
+    const std::optional<batch> on_host = here.next_blocking();
+    std::optional<batch> on_device = there.next_blocking();
+    if (!on_host || !on_device) throw error(errc::usage, "the dataset holds too few samples");
+    const tensor data = (*on_host)[from.output];
+    for (std::size_t at = 0; at < data.bytes(); at += 4) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, static_cast<const std::byte*>(data.data) + at, 4);
+      expected += word;
+    }
+    on_device->wait_on(in.get());
+    const tensor landed = (*on_device)[from.output];
+    step.launch(landed.data, landed.bytes(), 0, in.get());
+  }
+  const std::uint64_t found = step.take_checksum(in.get());
+  if (found != expected) {
+    throw error(errc::corrupt, io::str_cat("the words of ", batches, " batches of ", from.name, " add up to ", found,
+                                           " on the device and to ", expected, " on the host"));
+  }
+}
+
+/// Steps of one length, of one source: rounds of both loops.
+class step_comparison {
+ public:
+  /// `rows` of what the host can do in a step, with some room: what is measured is the hand-over.
+  step_comparison(const source& from, device_step& step, double step_ms, bool toy)
+      : from_(from),
+        step_(step),
+        step_ms_(step_ms),
+        products_(step.products_for(step_ms)),
+        rows_(static_cast<std::uint32_t>(
+            std::clamp(0.7 * from.rows_per_s * step_ms * 1e-3, 0.0, static_cast<double>(from.rows_max)))),
+        counted_(toy ? 5U : static_cast<std::uint32_t>(std::clamp(800 / step_ms, 20.0, 100.0))) {}
+
+  [[nodiscard]] bool keeps_up() const noexcept { return rows_ > 0; }
+
+  void round() {
+    if (resident_.empty()) resident_ = resident_batches(from_, rows_);
+    const trainer_stream in;
+    loader train(from_.samples, options_for(rows_, cuda(0)), from_.fields);
+    // All of the host's memory has been used once, and pinned.
+    const loop_length length{.uncounted = train.plan().batches + 4, .counted = counted_};
+    const auto with = run_to_end(spend(train, from_, step_, products_, rows_, length, in));
+    const auto without = spend_resident(resident_, step_, products_, rows_, {.uncounted = 4, .counted = counted_}, in);
+    static_cast<void>(step_.take_checksum(in.get()));
+    with_ms_.add(with.step_ms);
+    without_ms_.add(without.step_ms);
+    ratio_.add(with.step_ms / without.step_ms);
+    idle_.add(with.idle_share);
+    resident_idle_.add(without.idle_share);
+    cpu_us_.add(with.other_cpu_us);
+    resident_cpu_us_.add(without.other_cpu_us);
+    rows_per_s_.add(with.rows_per_s);
+  }
+
+  void report(std::vector<report_line>& ratios, std::vector<report_line>& idle, std::vector<report_line>& cpu) const {
+    const std::string under = absl::StrFormat("%s, %.0f ms, %u rows", from_.name, step_ms_, rows_);
+    ratios.push_back({.what = {"step time with leat / with data on the device", ratio_, "", 4},
+                      .under = under,
+                      .target = target{target::sense::at_most, 1.01},
+                      .of = {{"with leat", with_ms_, "ms", 3},
+                             {"data on the device", without_ms_, "ms", 3},
+                             {"rows", rows_per_s_, "/s", 0}}});
+    idle.push_back({.what = {"GPU idle between steps", idle_, "%", 3},
+                    .under = under,
+                    .target = target{target::sense::at_most, 1},
+                    .of = {{"data on the device", resident_idle_, "%", 3}}});
+    cpu.push_back({.what = {"host CPU per step, decode threads left out", cpu_us_, "us", 0},
+                   .under = under,
+                   .of = {{"data on the device", resident_cpu_us_, "us", 0}}});
+  }
+  [[nodiscard]] std::string why_not() const {
+    return absl::StrFormat("%s, steps of %.0f ms: the host makes %.0f rows a second, less than one a step", from_.name,
+                           step_ms_, from_.rows_per_s);
+  }
+
+ private:
+  const source& from_;
+  device_step& step_;
+  const double step_ms_;
+  const unsigned products_;
+  const std::uint32_t rows_;
+  const std::uint32_t counted_;
+  std::vector<device_memory> resident_;
+  figure ratio_, with_ms_, without_ms_, idle_, resident_idle_, cpu_us_, resident_cpu_us_, rows_per_s_;
+};
+
+/// CPU per batch of a loop that does nothing but take batches, decode threads left out.
+asio::awaitable<double> other_cpu_us_per_batch(loader& train, loop_length length, const trainer_stream& in) {
+  double cpu_s = 0;
+  for (std::uint32_t i = 0; i < length.uncounted + length.counted; ++i) {
+    if (i == length.uncounted) cpu_s = -other_cpu_s();
+    batch got = co_await next_of(train);
+    got.wait_on(in.get());
+  }
+  cpu_s += other_cpu_s();
+  co_return cpu_s / length.counted * 1e6;
+}
+
+class hand_over_cpu {
+ public:
+  hand_over_cpu(const source& from, bool toy) : from_(from), counted_(toy ? 8U : 100U) {}
+
+  void round() {
+    double us[2] = {};
+    const trainer_stream in;
+    for (const device where : {host, cuda(0)}) {
+      loader train(from_.samples, options_for(from_.rows_max, where), from_.fields);
+      const loop_length length{.uncounted = train.plan().batches + 4, .counted = counted_};
+      us[where == host ? 0 : 1] = run_to_end(other_cpu_us_per_batch(train, length, in));
+    }
+    in.finish();
+    on_host_us_.add(us[0]);
+    on_device_us_.add(us[1]);
+    difference_us_.add(us[1] - us[0]);
+  }
+
+  [[nodiscard]] report_line report() const {
+    return {.what = {"host CPU of the hand-over per batch", difference_us_, "us", 1},
+            .under = absl::StrFormat("%s, %u rows", from_.name, from_.rows_max),
+            .target = target{target::sense::at_most, 60},
+            .of = {{"to the device", on_device_us_, "us", 1}, {"on the host", on_host_us_, "us", 1}}};
+  }
+
+ private:
+  const source& from_;
+  const std::uint32_t counted_;
+  figure difference_us_, on_device_us_, on_host_us_;
+};
+
+// --- 4: a batch that is ready ------------------------------------------------------------------------------------------------
+
+asio::awaitable<int> time_ready(loader& train, const trainer_stream& in, std::uint32_t count,
+                                std::vector<double>& taken_us) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    while (train.stats().batches_ready == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const double began_s = wall_s();
+    std::optional<batch> got = co_await train.next(asio::use_awaitable);
+    if (!got) continue;  // An epoch's end.
+    got->wait_on(in.get());
+    taken_us.push_back((wall_s() - began_s) * 1e6);
+  }
+  co_return 0;
+}
+
+class ready_batch {
+ public:
+  explicit ready_batch(bool toy) : count_(toy ? 20U : 300U), numbers_(1024) {
+    const tensor values{.type = dtype::i64, .shape = {1024}, .strides = {1}, .data = numbers_.data(), .where = host};
+    samples_.emplace(from_tensors({{"cls", values}}, nullptr));
+  }
+
+  void round() {
+    for (const device where : {host, cuda(0)}) {
+      loader_options options = options_for(1, where);
+      options.prefetch_batches = 8;
+      loader train(*samples_, options, label{"cls"});
+      const trainer_stream in;
+      std::vector<double> taken_us;
+      run_to_end(time_ready(train, in, count_, taken_us));
+      in.finish();
+      std::sort(taken_us.begin(), taken_us.end());
+      (where == host ? host_us_ : median_us_).add(taken_us[taken_us.size() / 2]);
+      if (where != host) p99_us_.add(taken_us[taken_us.size() * 99 / 100]);
+    }
+  }
+
+  [[nodiscard]] report_line report() const {
+    return {.what = {"next() and wait_on() of a ready batch", median_us_, "us", 2},
+            .under = "one number a batch",
+            .target = target{target::sense::at_most, 5},
+            .of = {{"99th percentile", p99_us_, "us", 2}, {"on the host", host_us_, "us", 2}}};
+  }
+
+ private:
+  const std::uint32_t count_;
+  std::vector<std::int64_t> numbers_;
+  std::optional<dataset> samples_;
+  figure median_us_, p99_us_, host_us_;
+};
+
+// --- 5: the bus --------------------------------------------------------------------------------------------------------------
+
+class bus_rate {
+ public:
+  bus_rate(const source& records, device_step& step, const std::shared_ptr<stages::device_calls>& calls, bool toy)
+      : records_(records),
+        step_(step),
+        calls_(calls),
+        rows_(records.rows_max),
+        bytes_(rows_ * record_bytes),
+        counted_(toy ? 5U : 40U),
+        // As long as the host takes for a batch, and 5 ms at least: the GPU computes while it copies.
+        products_(step.products_for(std::max(5.0, rows_ / (0.7 * records.rows_per_s) * 1e3))),
+        from_(bytes_),
+        to_(bytes_) {}
+
+  void round() {
+    const double alone = alone_ms();
+    const auto timed = std::make_shared<timed_calls>(calls_, 256);
+    loader_options options = options_for(rows_, cuda(0));
+    options.device_calls = timed;
+    std::uint32_t uncounted = 0;
+    {
+      loader train(records_.samples, options, records_.fields);
+      const trainer_stream in;
+      uncounted = train.plan().batches + 4;
+      run_to_end(spend(train, records_, step_, products_, rows_, {.uncounted = uncounted, .counted = counted_}, in));
+      static_cast<void>(step_.take_checksum(in.get()));
+    }
+    figure loaded_ms;
+    const std::vector<timed_calls::times> all = timed->taken();
+    const auto bytes = static_cast<double>(bytes_);
+    for (std::size_t i = uncounted; i < all.size(); ++i) {
+      loaded_ms.add(all[i].copy_ms * bytes / static_cast<double>(all[i].bytes));
+    }
+    if (loaded_ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
+    under_load_.add(bytes / loaded_ms.median() * 1e-6);
+    alone_.add(bytes / alone * 1e-6);
+    ratio_.add(alone / loaded_ms.median());
+  }
+
+  [[nodiscard]] report_line report() const {
+    return {.what = {"H2D rate under load / best pinned copy alone", ratio_, "", 3},
+            .under = absl::StrFormat("copies of %.1f MB", static_cast<double>(bytes_) * 1e-6),
+            .target = target{target::sense::at_least, 0.95},
+            .of = {{"under load", under_load_, "GB/s", 1}, {"alone", alone_, "GB/s", 1}}};
+  }
+
+ private:
+  /// The fastest of some, from memory that CUDA has pinned itself.
+  [[nodiscard]] double alone_ms() const {
+    const trainer_stream in;
+    time_event began;
+    time_event ended;
+    double least_ms = 0;
+    for (int i = 0; i < 20; ++i) {
+      began.record(in);
+      check(cudaMemcpyAsync(to_.data(), from_.data(), bytes_, cudaMemcpyHostToDevice, in.get()), "cudaMemcpyAsync");
+      ended.record(in);
+      in.finish();
+      const double took_ms = ended.ms_since(began);
+      if (i == 0 || took_ms < least_ms) least_ms = took_ms;
+    }
+    return least_ms;
+  }
+
+  const source& records_;
+  device_step& step_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  const std::uint32_t rows_;
+  const std::size_t bytes_;
+  const std::uint32_t counted_;
+  const unsigned products_;
+  const pinned_memory from_;
+  const device_memory to_;
+  figure ratio_, under_load_, alone_;
+};
+
+// --- 6: the kernel -----------------------------------------------------------------------------------------------------------
+
+class kernel_rate {
+ public:
+  kernel_rate(dtype type, layout order, bool toy)
+      : type_(type), order_(order), rows_(toy ? 8U : 256U), launches_(toy ? 4U : 40U) {
+    // More than a last-level cache holds lies between two uses of the same memory.
+    const std::size_t in = rows_ * record_bytes;
+    const std::size_t sets = toy ? 1 : 4;
+    for (std::size_t i = 0; i < sets; ++i) {
+      from_.emplace_back(in);
+      to_.emplace_back(in * size_bytes(type));
+      check(cudaMemset(from_.back().data(), 0x3C + static_cast<int>(i), in), "cudaMemset");
+      // A copy reads and writes each byte: half of what the kernel reads and writes is as much traffic.
+      const std::size_t half = (in + in * size_bytes(type)) / 2;
+      copy_from_.emplace_back(half);
+      copy_to_.emplace_back(half);
+      check(cudaMemset(copy_from_.back().data(), 0x3C, half), "cudaMemset");
+    }
+    std::vector<std::uint8_t> flips(rows_);
+    for (std::uint32_t i = 0; i < rows_; ++i) flips[i] = i % 2 != 0;
+    flips_.emplace(rows_);
+    check(cudaMemcpy(flips_->data(), flips.data(), rows_, cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+
+  void round() {
+    const auto kernel_ms = time([&](std::size_t set, cudaStream_t in) {
+      stages::picture_batch pictures = stages::pictures_of(pixels::store::from(type_, order_, imagenet), side, side);
+      pictures.rows = rows_;
+      pictures.from = static_cast<const std::uint8_t*>(from_[set].data());
+      pictures.flips = static_cast<const std::uint8_t*>(flips_->data());
+      pictures.to = to_[set].data();
+      check(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, in)),
+            "the kernel that finishes pictures");
+    });
+    const auto copy_ms = time([&](std::size_t set, cudaStream_t in) {
+      check(cudaMemcpyAsync(copy_to_[set].data(), copy_from_[set].data(), copy_to_[set].bytes(),
+                            cudaMemcpyDeviceToDevice, in),
+            "cudaMemcpyAsync");
+    });
+    const auto moved = static_cast<double>(2 * copy_to_.front().bytes());
+    kernel_.add(moved / kernel_ms * 1e-6);
+    copy_.add(moved / copy_ms * 1e-6);
+    ratio_.add(copy_ms / kernel_ms);
+    kernel_us_.add(1e3 * kernel_ms);
+  }
+
+  [[nodiscard]] report_line report() const {
+    return {.what = {"kernel / device-to-device copy of as many bytes", ratio_, "", 3},
+            .under = io::str_cat("u8 to ", name(type_), order_ == layout::nchw ? " nchw, " : " nhwc, ", rows_,
+                                 " rows, half mirrored"),
+            .target = target{target::sense::at_least, 0.85},
+            .of = {{"kernel", kernel_, "GB/s", 0}, {"copy", copy_, "GB/s", 0}, {"a launch", kernel_us_, "us", 1}}};
+  }
+
+ private:
+  template <class Launch>
+  double time(Launch&& launch) const {
+    const trainer_stream in;
+    time_event began;
+    time_event ended;
+    for (std::size_t set = 0; set < from_.size(); ++set) launch(set, in.get());
+    began.record(in);
+    for (unsigned i = 0; i < launches_; ++i) launch(i % from_.size(), in.get());
+    ended.record(in);
+    in.finish();
+    return ended.ms_since(began) / launches_;
+  }
+
+  const dtype type_;
+  const layout order_;
+  const std::uint32_t rows_;
+  const unsigned launches_;
+  std::vector<device_memory> from_, to_, copy_from_, copy_to_;
+  std::optional<device_memory> flips_;
+  figure ratio_, kernel_, copy_, kernel_us_;
+};
+
+// --- 7: u8 and a kernel, or floats, over the bus -------------------------------------------------------------------------------
+
+class bus_pictures {
+ public:
+  bus_pictures(const source& photographs, const std::shared_ptr<stages::device_calls>& calls, bool toy)
+      : photographs_(photographs), calls_(calls), rows_(photographs.rows_max), counted_(toy ? 3U : 12U) {}
+
+  void round() {
+    double per_s[2] = {};
+    for (const bool on_device : {false, true}) {
+      const auto timed = std::make_shared<timed_calls>(calls_, 256);
+      loader_options options = options_for(rows_, cuda(0));
+      options.prefetch_batches = 2;
+      options.finish_on_device = on_device;
+      options.device_calls = timed;
+      double began_s = 0;
+      std::uint32_t uncounted = 0;
+      {
+        loader train(photographs_.samples, options, photographs_.fields);
+        const trainer_stream in;
+        uncounted = train.plan().batches + 1;
+        run_to_end(
+            [](loader& all, const trainer_stream& stream, loop_length length, double& began) -> asio::awaitable<int> {
+              for (std::uint32_t i = 0; i < length.uncounted + length.counted; ++i) {
+                if (i == length.uncounted) began = wall_s();
+                batch got = co_await next_of(all);
+                got.wait_on(stream.get());
+              }
+              co_return 0;
+            }(train, in, {.uncounted = uncounted, .counted = counted_}, began_s));
+        in.finish();
+        (on_device ? whole_u8_ : whole_f32_).add(rows_ * counted_ / (wall_s() - began_s));
+      }
+      figure ms;
+      const std::vector<timed_calls::times> all = timed->taken();
+      for (std::size_t i = uncounted; i < all.size(); ++i) ms.add(all[i].in_all_ms);
+      if (ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
+      per_s[on_device ? 1 : 0] = rows_ / ms.median() * 1e3;
+    }
+    f32_.add(per_s[0]);
+    u8_.add(per_s[1]);
+    ratio_.add(per_s[1] / per_s[0]);
+  }
+
+  [[nodiscard]] report_line report() const {
+    return {.what = {"u8 and kernel against f32 over the bus", ratio_, "", 2},
+            .under = absl::StrFormat("224 x 224 f32 nchw, %u rows", rows_),
+            .target = target{target::sense::at_least, 3},
+            .of = {{"side stream, u8 and kernel", u8_, "/s", 0},
+                   {"side stream, f32", f32_, "/s", 0},
+                   {"whole line, u8 and kernel", whole_u8_, "/s", 0},
+                   {"whole line, f32", whole_f32_, "/s", 0}}};
+  }
+
+ private:
+  const source& photographs_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  const std::uint32_t rows_;
+  const std::uint32_t counted_;
+  figure ratio_, u8_, f32_, whole_u8_, whole_f32_;
+};
+
+// --- all of it -----------------------------------------------------------------------------------------------------------------
+
+/// A photo set of one's own where none is given. Left where it is: the next run finds it.
+std::string make_photos_for(bool toy) {
+  tools::make_photos_options how;
+  how.count = toy ? 96 : 1000;
+  if (toy) {
+    how.width = 160;
+    how.height = 120;
+  }
+  const auto place = std::filesystem::temp_directory_path() / io::str_cat("leat-benchmark-photos-", how.count);
+  tools::make_photos(place, how);
+  return place.string();
+}
+
+/// What the device is and how it is linked, as doctor tells it. After the copies: an idle link is slowed down.
+void add_device_facts(std::vector<gpu_report::fact>& facts, const stages::device_calls& calls) {
+  const stages::device_facts told = calls.facts();
+  tools::gpu_facts gpu;
+  gpu.pci_address = told.pci_address;
+  tools::look_at_link(gpu);
+  facts.emplace_back("device",
+                     absl::StrFormat("%s, compute capability %d.%d, %.0f GiB", calls.name(), told.capability / 10,
+                                     told.capability % 10, static_cast<double>(told.memory_bytes) / 0x1p30));
+  facts.emplace_back(
+      "CUDA", absl::StrFormat("runtime %d.%d, driver knows %d.%d", told.runtime_cuda / 1000,
+                              told.runtime_cuda % 1000 / 10, told.driver_cuda / 1000, told.driver_cuda % 1000 / 10));
+  facts.emplace_back("link", gpu.link_lanes == 0
+                                 ? std::string("not said by /sys/bus/pci")
+                                 : absl::StrFormat("PCIe %.3g GT/s x%d", gpu.link_gt_s, gpu.link_lanes));
+  facts.emplace_back("machine", machine());
+}
+
+/// Each part by itself: where one fails the others are still measured, and its failure is told.
+class parts {
+ public:
+  explicit parts(gpu_report& into) : into_(into) {}
+
+  /// Has `round` be called once a round.
+  void add(std::string name, std::function<void()> round) {
+    all_.push_back({std::move(name), std::move(round), false});
+  }
+
+  void run(unsigned rounds, double seconds) {
+    const double until_s = wall_s() + seconds;
+    for (unsigned i = 0; i < rounds; ++i) {
+      if (i != 0 && wall_s() > until_s) {
+        into_.left_out.push_back(io::str_cat("rounds ", i + 1, " to ", rounds, ": the time was up"));
+        return;
+      }
+      for (part& each : all_) {
+        if (each.failed) continue;
+        attempt(each.name, [&] { each.round(); }) || (each.failed = true);
+      }
+    }
+  }
+
+  /// Whether it went well.
+  bool attempt(const std::string& name, const std::function<void()>& work) {
+    try {
+      const double began_s = wall_s();
+      work();
+      std::fprintf(stderr, "  %6.2f s  %s\n", wall_s() - began_s, name.c_str());
+      return true;
+    } catch (const std::exception& problem) {
+      std::fprintf(stderr, "  failed    %s: %s\n", name.c_str(), problem.what());
+      into_.left_out.push_back(io::str_cat("FAILED: ", name, ": ", problem.what()));
+      any_failed_ = true;
+      return false;
+    }
+  }
+  [[nodiscard]] bool any_failed() const noexcept { return any_failed_; }
+
+ private:
+  struct part {
+    std::string name;
+    std::function<void()> round;
+    bool failed;
+  };
+  gpu_report& into_;
+  std::vector<part> all_;
+  bool any_failed_ = false;
+};
+
+bool measure(const settings& given, const std::shared_ptr<stages::device_calls>& calls, gpu_report& report) {
+  parts all(report);
+  device_step step;
+  source records = make_records(given.toy);
+  std::optional<source> photographs;
+  all.attempt("the photographs", [&] {
+    photographs.emplace(make_photographs(given.photos.empty() ? make_photos_for(given.toy) : given.photos, given.toy));
+  });
+
+  std::vector<source*> sources;
+  for (source* each : {photographs ? &*photographs : nullptr, &records}) {
+    if (each == nullptr) continue;
+    const bool right = all.attempt("what steps read of " + each->name, [&] { check_what_steps_read(*each, step, 3); });
+    const bool fast = right && all.attempt("how fast the host is with " + each->name,
+                                           [&] { each->rows_per_s = measure_rows_per_s(*each, given.toy); });
+    if (fast) sources.push_back(each);
+  }
+
+  std::vector<std::unique_ptr<step_comparison>> steps;
+  std::optional<hand_over_cpu> cpu;
+  std::optional<bus_rate> bus;
+  std::optional<bus_pictures> pictures;
+  std::vector<std::unique_ptr<kernel_rate>> kernels;
+  ready_batch ready(given.toy);
+
+  for (const source* each : sources) {
+    for (const double ms : {5.0, 20.0, 50.0}) {
+      auto made = std::make_unique<step_comparison>(*each, step, ms, given.toy);
+      if (!made->keeps_up()) {
+        report.left_out.push_back(made->why_not());
+        continue;
+      }
+      all.add(absl::StrFormat("steps of %.0f ms, %s", ms, each->name), [of = made.get()] { of->round(); });
+      steps.push_back(std::move(made));
+    }
+    if (each == &records) {
+      cpu.emplace(records, given.toy);
+      all.add("CPU of the hand-over", [&] { cpu->round(); });
+      bus.emplace(records, step, calls, given.toy);
+      all.add("copies under load", [&] { bus->round(); });
+    } else {
+      pictures.emplace(*each, calls, given.toy);
+      all.add("u8 and f32 over the bus", [&] { pictures->round(); });
+    }
+  }
+  all.add("ready batches", [&] { ready.round(); });
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      kernels.push_back(std::make_unique<kernel_rate>(type, order, given.toy));
+      all.add(io::str_cat("the kernel to ", name(type), order == layout::nchw ? " nchw" : " nhwc"),
+              [of = kernels.back().get()] { of->round(); });
+    }
+  }
+  all.run(given.rounds, given.seconds);
+
+  std::vector<report_line> ratios, idle, cpus;
+  for (const auto& each : steps) each->report(ratios, idle, cpus);
+  for (std::vector<report_line>* each : {&ratios, &idle}) {
+    for (report_line& line : *each) report.lines.push_back(std::move(line));
+  }
+  if (cpu) report.lines.push_back(cpu->report());
+  for (report_line& line : cpus) report.lines.push_back(std::move(line));
+  report.lines.push_back(ready.report());
+  if (bus) report.lines.push_back(bus->report());
+  for (const auto& each : kernels) report.lines.push_back(each->report());
+  if (pictures) report.lines.push_back(pictures->report());
+
+  add_device_facts(report.facts, *calls);
+  report.facts.emplace_back("step", step.name());
+  for (const source* each : sources) {
+    report.facts.emplace_back(each->name, absl::StrFormat("%.0f rows a second at most", each->rows_per_s));
+  }
+  return !all.any_failed();
+}
+
+// --- the command ---------------------------------------------------------------------------------------------------------------
+
+settings parse(std::span<char*> arguments) {
+  settings given;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    if (!word.starts_with("--")) {
+      given.photos = word;
+      continue;
+    }
+    if (word == "--toy") {
+      given.toy = true;
+      given.rounds = 1;
+      continue;
+    }
+    if (i + 1 == arguments.size()) throw error(errc::usage, io::str_cat(word, " wants a value"));
+    const std::string_view value = arguments[++i];
+    const auto number = [&] {
+      unsigned read = 0;
+      const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), read);
+      if (problem != std::errc() || end != value.data() + value.size() || read == 0) {
+        throw error(errc::usage, io::str_cat(word, " is '", value, "'; give a number above 0"));
+      }
+      return read;
+    };
+    if (word == "--rounds") {
+      given.rounds = number();
+    } else if (word == "--seconds") {
+      given.seconds = number();
+    } else if (word == "--json") {
+      given.json = value;
+    } else if (word == "--markdown") {
+      given.markdown = value;
+    } else if (word == "--title") {
+      given.title = value;
+    } else if (word == "--left-out") {
+      given.left_out.emplace_back(value);
+    } else if (word == "--fact") {
+      const std::size_t equals = std::min(value.find('='), value.size());
+      given.facts.emplace_back(value.substr(0, equals), value.substr(std::min(equals + 1, value.size())));
+    } else {
+      throw error(errc::usage, io::str_cat("unknown option ", word,
+                                           "; there are --rounds, --seconds, --json, --markdown, --title, --fact, "
+                                           "--left-out and --toy"));
+    }
+  }
+  if (const char* set = std::getenv("LEAT_PHOTOS"); given.photos.empty() && set != nullptr && !given.toy)
+    given.photos = set;
+  return given;
+}
+
+void write(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw error(errc::io, io::str_cat("cannot write ", path));
+}
+
+int main_of(std::span<char*> arguments) {
+  try {
+    const settings given = parse(arguments);
+    const stages::opened_device opened = stages::open_device(cuda(0));
+    if (opened.calls == nullptr) {
+      std::printf("device_benchmark: skipped: %s\n", opened.why_not.c_str());
+      return 0;
+    }
+    // Waiting for the GPU is not to look like work of the CPU's.
+    check(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cudaSetDeviceFlags");
+    gpu_report report;
+    report.left_out = given.left_out;
+    const bool well = measure(given, opened.calls, report);
+    report.facts.insert(report.facts.end(), given.facts.begin(), given.facts.end());
+    std::printf("Does a step on a GPU take as long with leat as with the data already there?\n\n%s",
+                report.as_table().c_str());
+    write(given.json, report.as_json());
+    write(given.markdown, report.as_markdown(given.title));
+    return well ? 0 : 1;
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "device_benchmark: %s\n", problem.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace leat::benchmarks
+
+int main(int argc, char** argv) {
+  return leat::benchmarks::main_of(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+}

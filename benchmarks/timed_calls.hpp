@@ -1,0 +1,128 @@
+// Stands between leat and a device, and has the device take the time of what the loader's own stream does: the copy of each
+// batch, and the kernels behind it.
+#pragma once
+
+#include "async/mutex.hpp"
+#include "stages/device.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::benchmarks {
+
+/// Thread: any. No more than `batches_max` batches are timed; the others pass as they are.
+class timed_calls final : public stages::device_calls {
+ public:
+  struct times {
+    std::size_t bytes = 0;
+    double copy_ms = 0;
+    double in_all_ms = 0;  ///< the kernels behind the copy included
+  };
+
+  timed_calls(std::shared_ptr<stages::device_calls> behind, std::size_t batches_max) : behind_(std::move(behind)) {
+    timed_.resize(batches_max);
+    for (batch_events& each : timed_) {
+      for (cudaEvent_t* event : {&each.begin, &each.copied, &each.finished}) {
+        if (cudaEventCreate(event) != cudaSuccess) *event = nullptr;
+      }
+    }
+  }
+  ~timed_calls() override {
+    for (const batch_events& each : timed_) {
+      for (cudaEvent_t event : {each.begin, each.copied, each.finished}) static_cast<void>(cudaEventDestroy(event));
+    }
+  }
+
+  /// Of each batch in turn, as far as it has passed.
+  [[nodiscard]] std::vector<times> taken() {
+    const async::mutex_lock lock(mutex_);
+    std::vector<times> all;
+    for (std::size_t i = 0; i < copies_; ++i) {
+      float copy_ms = 0;
+      float in_all_ms = 0;
+      const cudaEvent_t last = timed_[i].has_kernel ? timed_[i].finished : timed_[i].copied;
+      if (cudaEventElapsedTime(&copy_ms, timed_[i].begin, timed_[i].copied) != cudaSuccess ||
+          cudaEventElapsedTime(&in_all_ms, timed_[i].begin, last) != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        break;
+      }
+      all.push_back({.bytes = timed_[i].bytes, .copy_ms = copy_ms, .in_all_ms = in_all_ms});
+    }
+    return all;
+  }
+
+  [[nodiscard]] device where() const noexcept override { return behind_->where(); }
+  [[nodiscard]] std::string name() const override { return behind_->name(); }
+  [[nodiscard]] stages::device_facts facts() const override { return behind_->facts(); }
+  [[nodiscard]] std::string describe(stages::device_status code) const override { return behind_->describe(code); }
+
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
+    return behind_->take_memory(bytes, memory);
+  }
+  stages::device_status free_memory(std::byte* memory) noexcept override { return behind_->free_memory(memory); }
+  stages::device_status pin(std::span<std::byte> memory) noexcept override { return behind_->pin(memory); }
+  stages::device_status unpin(std::span<std::byte> memory) noexcept override { return behind_->unpin(memory); }
+  stages::device_status make_stream(stream& made) noexcept override { return behind_->make_stream(made); }
+  stages::device_status free_stream(stream made) noexcept override { return behind_->free_stream(made); }
+  stages::device_status make_event(stages::device_event& made) noexcept override { return behind_->make_event(made); }
+  stages::device_status free_event(stages::device_event made) noexcept override { return behind_->free_event(made); }
+  stages::device_status finish(stream in) noexcept override { return behind_->finish(in); }
+
+  stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
+    const async::mutex_lock lock(mutex_);
+    if (copies_ == timed_.size()) {
+      last_ = nullptr;
+      return behind_->copy(to, from, bytes, in);
+    }
+    last_ = &timed_[copies_++];
+    last_->bytes = bytes;
+    record(last_->begin, in);
+    const stages::device_status status = behind_->copy(to, from, bytes, in);
+    record(last_->copied, in);
+    return status;
+  }
+  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override {
+    const async::mutex_lock lock(mutex_);
+    const stages::device_status status = behind_->finish_pictures(pictures, in);
+    if (last_ != nullptr) {
+      last_->has_kernel = true;
+      record(last_->finished, in);
+    }
+    return status;
+  }
+  stages::device_status wait(stream in, stages::device_event fired) noexcept override {
+    return behind_->wait(in, fired);
+  }
+  stages::device_status record(stages::device_event fires, stream in) noexcept override {
+    return behind_->record(fires, in);
+  }
+  stages::device_status query(stages::device_event fired) noexcept override { return behind_->query(fired); }
+  stages::device_status synchronize(stages::device_event fired) noexcept override {
+    return behind_->synchronize(fired);
+  }
+
+ private:
+  struct batch_events {
+    cudaEvent_t begin = nullptr;
+    cudaEvent_t copied = nullptr;
+    cudaEvent_t finished = nullptr;
+    std::size_t bytes = 0;
+    bool has_kernel = false;
+  };
+
+  // One that fails leaves its batch without a time, and the batch as it is.
+  static void record(cudaEvent_t fires, stream in) noexcept { static_cast<void>(cudaEventRecord(fires, in.handle())); }
+
+  const std::shared_ptr<stages::device_calls> behind_;
+  async::mutex mutex_;
+  std::vector<batch_events> timed_ ABSL_GUARDED_BY(mutex_);
+  std::size_t copies_ ABSL_GUARDED_BY(mutex_) = 0;
+  batch_events* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace leat::benchmarks
