@@ -11,7 +11,8 @@
 //                                                         counted against, and the decode threads are left out of both
 //   4. next() and wait_on() of a ready batch              aim: at most 5 us
 //   5. H2D rate under load / best pinned copy alone       aim: at least 0.95, batches of 38 MB (256 x 224 x 224 x 3 u8)
-//   6. kernel / device-to-device copy of as many bytes    aim: at least 0.85, f32, f16 and bf16, both layouts
+//   6. kernel / device-to-device copy of as many bytes    aim: at least 0.85, f32, f16 and bf16, both layouts,
+//                                                         rows mixed and by themselves
 //   7. u8 and kernel against f32 over the bus             aim: at least 3 times as many pictures a second
 //
 // Before the rounds the sum of all words that the steps read is compared with the host rung's.
@@ -629,10 +630,13 @@ class bus_rate {
 
 // --- 6: the kernel -----------------------------------------------------------------------------------------------------------
 
+/// What the kernel does besides.
+enum class mixing : std::uint8_t { none, mixup, cutmix };
+
 class kernel_rate {
  public:
-  kernel_rate(dtype type, layout order, bool toy)
-      : type_(type), order_(order), rows_(toy ? 8U : 256U), launches_(toy ? 4U : 40U) {
+  kernel_rate(dtype type, layout order, mixing mixed, bool toy)
+      : type_(type), order_(order), mixed_(mixed), rows_(toy ? 8U : 256U), launches_(toy ? 4U : 40U) {
     // More than a last-level cache holds lies between two uses of the same memory.
     const std::size_t in = rows_ * record_bytes;
     const std::size_t sets = toy ? 1 : 4;
@@ -650,14 +654,20 @@ class kernel_rate {
     for (std::uint32_t i = 0; i < rows_; ++i) flips[i] = i % 2 != 0;
     flips_.emplace(rows_);
     check(cudaMemcpy(flips_->data(), flips.data(), rows_, cudaMemcpyHostToDevice), "cudaMemcpy");
+    const stages::mix_row whole{.own = 0.75F, .other = 0.25F};
+    const stages::mix_row box{.left = side / 4, .top = side / 4, .right = side * 3 / 4, .bottom = side * 3 / 4};
+    const std::vector<stages::mix_row> rows(rows_, mixed == mixing::mixup ? whole : box);
+    mix_rows_.emplace(rows.size() * sizeof rows[0]);
+    check(cudaMemcpy(mix_rows_->data(), rows.data(), mix_rows_->bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
 
   void round() {
+    stages::picture_batch pictures = stages::pictures_of(pixels::store::from(type_, order_, imagenet), side, side);
+    pictures.rows = rows_;
+    pictures.flips = static_cast<const std::uint8_t*>(flips_->data());
+    if (mixed_ != mixing::none) pictures.mixed = static_cast<const stages::mix_row*>(mix_rows_->data());
     const auto kernel_ms = time([&](std::size_t set, cudaStream_t in) {
-      stages::picture_batch pictures = stages::pictures_of(pixels::store::from(type_, order_, imagenet), side, side);
-      pictures.rows = rows_;
       pictures.from = static_cast<const std::uint8_t*>(from_[set].data());
-      pictures.flips = static_cast<const std::uint8_t*>(flips_->data());
       pictures.to = to_[set].data();
       check(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, in)),
             "the kernel that finishes pictures");
@@ -674,10 +684,15 @@ class kernel_rate {
     kernel_us_.add(1e3 * kernel_ms);
   }
 
+  [[nodiscard]] std::string title() const {
+    // A mixed row reads its partner's picture too, which another row has read: each picture is counted once.
+    constexpr std::string_view besides[] = {"", ", mixup", ", cutmix"};
+    return io::str_cat("u8 to ", name(type_), order_ == layout::nchw ? " nchw" : " nhwc",
+                       besides[static_cast<std::size_t>(mixed_)]);
+  }
   [[nodiscard]] report_line report() const {
     return {.what = {"kernel / device-to-device copy of as many bytes", ratio_, "", 3},
-            .under = io::str_cat("u8 to ", name(type_), order_ == layout::nchw ? " nchw, " : " nhwc, ", rows_,
-                                 " rows, half mirrored"),
+            .under = io::str_cat(title(), ", ", rows_, " rows"),
             .target = target{target::sense::at_least, 0.85},
             .of = {{"kernel", kernel_, "GB/s", 0}, {"copy", copy_, "GB/s", 0}, {"a launch", kernel_us_, "us", 1}}};
   }
@@ -698,10 +713,11 @@ class kernel_rate {
 
   const dtype type_;
   const layout order_;
+  const mixing mixed_;
   const std::uint32_t rows_;
   const unsigned launches_;
   std::vector<device_memory> from_, to_, copy_from_, copy_to_;
-  std::optional<device_memory> flips_;
+  std::optional<device_memory> flips_, mix_rows_;
   figure ratio_, kernel_, copy_, kernel_us_;
 };
 
@@ -897,12 +913,16 @@ bool measure(const settings& given, const std::shared_ptr<stages::device_calls>&
     }
   }
   all.add("ready batches", [&] { ready.round(); });
+  const auto add_kernel = [&](dtype type, layout order, mixing mixed) {
+    all.attempt("memory for the kernel", [&] {
+      const auto& made = kernels.emplace_back(std::make_unique<kernel_rate>(type, order, mixed, given.toy));
+      all.add("the kernel, " + made->title(), [of = made.get()] { of->round(); });
+    });
+  };
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
-    for (const layout order : {layout::nchw, layout::nhwc}) {
-      kernels.push_back(std::make_unique<kernel_rate>(type, order, given.toy));
-      all.add(io::str_cat("the kernel to ", name(type), order == layout::nchw ? " nchw" : " nhwc"),
-              [of = kernels.back().get()] { of->round(); });
-    }
+    for (const layout order : {layout::nchw, layout::nhwc}) add_kernel(type, order, mixing::none);
+    add_kernel(type, layout::nchw, mixing::mixup);
+    add_kernel(type, layout::nchw, mixing::cutmix);
   }
   all.run(given.rounds, given.seconds);
 
