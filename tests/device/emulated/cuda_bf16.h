@@ -8,7 +8,5 @@
 struct __nv_bfloat16 {
   std::uint16_t bits;
 };
-inline float __bfloat162float(__nv_bfloat16 value) {
-  return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
-}
+inline float __bfloat162float(__nv_bfloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16); }
 inline __nv_bfloat16 __float2bfloat16_rn(float value) { return {leat::pixels::bf16_bits(value)}; }
