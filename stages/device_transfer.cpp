@@ -296,7 +296,7 @@ void device_transfer::pass_oldest(released& home) {
 // Neither under the mutex: a lease that goes home wakes who waits for it, and a handler may be destroyed.
 void device_transfer::let_go(released& home) noexcept {
   home.memory.clear();
-  for (waiting& each : home.done) each.done.complete(home.failure);
+  for (waiter& each : home.done) each.done.complete(home.failure);
   home.done.clear();
 }
 

@@ -89,12 +89,12 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     std::vector<device_event> consumed;  ///< made when they are first needed: one for each stream of a consumer
     std::size_t recorded = 0;            ///< of those, by the last batch that lay here
   };
-  struct waiting {
+  struct waiter {
     flight* copy = nullptr;
     bool listed = true;  ///< nobody has taken it up yet
     completion<void(std::exception_ptr)> done;
   };
-  using wait_list = std::list<waiting>;
+  using wait_list = std::list<waiter>;
   /// What is let go of once the mutex is free.
   struct released {
     std::vector<io::lease> memory;
