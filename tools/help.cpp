@@ -132,14 +132,20 @@ std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI
 }
 
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
-  const std::string help = io::str_cat("`leat", app.get_parent() != nullptr ? " " + app.get_name() : "", " --help`");
+  std::string named;
+  for (const CLI::App* each = &app; each->get_parent() != nullptr; each = each->get_parent()) {
+    named = " " + each->get_name() + named;
+  }
+  const std::string help = io::str_cat("`leat", named, " --help`");
   std::string what = problem.what();
   if (const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&problem)) {
     static_cast<void>(extras);
     const std::vector<std::string> left = app.remaining();
     const std::string given = left.empty() ? "" : left.front().substr(0, left.front().find('='));
     const std::string meant = nearest(given, names_of(app));
-    const char* const kind = given.starts_with("-") ? "option" : app.get_parent() == nullptr ? "command" : "argument";
+    const char* const kind = given.starts_with("-")            ? "option"
+                             : app.get_subcommands({}).empty() ? "argument"
+                                                               : "command";
     return io::str_cat(
         "unknown ", kind, " '", given, "'; ",
         meant.empty() ? io::str_cat(help, " lists what there is") : io::str_cat("did you mean ", meant, "?"));

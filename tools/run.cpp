@@ -24,11 +24,17 @@ std::string version_text() {
 
 // The subcommand that was named, or the whole.
 const CLI::App& named(const CLI::App& leat) {
-  const std::vector<CLI::App*> parsed = leat.get_subcommands();
-  return parsed.empty() ? leat : *parsed.front();
+  const CLI::App* found = &leat;
+  while (!found->get_subcommands().empty()) found = found->get_subcommands().front();
+  return *found;
 }
 
-std::string name_of(const CLI::App& app) { return app.get_parent() == nullptr ? "" : app.get_name(); }
+// "epoch", "bench read"; nothing for the whole.
+std::string name_of(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "";
+  const std::string above = name_of(*app.get_parent());
+  return above.empty() ? app.get_name() : above + " " + app.get_name();
+}
 
 // Where the caller closed a standard stream, the next file opened would get its number, and our output. /dev/null takes the
 // place, opened the wrong way round so that using it is still an error.
@@ -68,6 +74,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_pack(leat, chosen);
   add_make_photos(leat, chosen);
   add_doctor(leat, chosen);
+  add_bench(leat, chosen);
 
   try {
     leat.parse(argc, argv);
@@ -77,6 +84,11 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
     }
     if (!chosen) {
       // Nothing was asked: a mistake to a script, and a question to a person.
+      if (const CLI::App& app = named(leat); &app != &leat) {
+        const std::string name = name_of(app);
+        complain(name, io::str_cat("says not what to do; `leat ", name, " --help` lists what there is"));
+        return exit_usage;
+      }
       const std::string help = leat.help();
       std::fwrite(help.data(), 1, help.size(), stderr);
       return exit_usage;
@@ -84,7 +96,9 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   } catch (const CLI::CallForHelp&) {
     try {
       const CLI::App& app = named(leat);
-      print(app.help(&app == &leat ? "" : "leat"));
+      print(app.help(app.get_parent() == nullptr
+                         ? ""
+                         : io::str_cat("leat", app.get_parent() == &leat ? "" : " ", name_of(*app.get_parent()))));
       return exit_done;
     } catch (const error& failure) {
       complain("", failure.what());

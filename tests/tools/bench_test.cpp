@@ -1,0 +1,234 @@
+// leat bench read: where its reads go, what its figures are made of, the file it makes, and the command on a small one.
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+#include "tools/bench_file.hpp"
+#include "tools/bench_read.hpp"
+
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using tools::read_pattern;
+using tools::read_places;
+using tools::read_row;
+
+std::vector<reader::file> files_of(const std::vector<std::uint64_t>& sizes) {
+  std::vector<reader::file> made;
+  for (const std::uint64_t size : sizes) made.push_back({.size_bytes = size});
+  return made;
+}
+
+std::string file_of(const fs::path& path, std::size_t bytes) {
+  std::ofstream(path) << std::string(bytes, 'x');
+  return path.string();
+}
+
+TEST(bench_read, sequential_reads_go_through_the_files_block_by_block_and_begin_again) {
+  const read_places places(read_pattern::sequential, files_of({10'000, 4096, 8192}), {"a", "b", "c"}, 4096);
+  const std::vector<read_places::place> expected = {{0, 0}, {0, 4096}, {1, 0}, {2, 0}, {2, 4096}, {0, 0}, {0, 4096}};
+  for (std::size_t n = 0; n < expected.size(); ++n) EXPECT_EQ(places.at(n), expected[n]) << n;
+}
+
+TEST(bench_read, random_reads_reach_every_page_that_a_block_may_begin_on_and_no_other) {
+  const std::vector<std::uint64_t> sizes = {5 * 4096, 2 * 4096 + 100, 3 * 4096};
+  const read_places places(read_pattern::random, files_of(sizes), {"a", "b", "c"}, 8192);
+  std::set<std::pair<std::size_t, std::uint64_t>> seen;
+  for (std::uint64_t n = 0; n < 1000; ++n) {
+    const read_places::place each = places.at(n);
+    EXPECT_EQ(each.offset % 4096, 0U);
+    EXPECT_LE(each.offset + 8192, sizes[each.file]);
+    seen.insert({each.file, each.offset});
+  }
+  EXPECT_EQ(seen.size(), 4U + 1U + 2U);
+}
+
+TEST(bench_read, a_file_smaller_than_a_block_is_named) {
+  try {
+    const read_places places(read_pattern::random, files_of({8192, 100}), {"large", "small"}, 4096);
+    FAIL() << "not refused";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::usage);
+    EXPECT_THAT(refused.what(), HasSubstr("small has 100 B"));
+  }
+}
+
+TEST(bench_read, depth_is_by_bytes_in_flight_within_bounds) {
+  EXPECT_EQ(tools::depth_of(4096), 128U);
+  EXPECT_EQ(tools::depth_of(112 << 10), 64U);
+  EXPECT_EQ(tools::depth_of(1 << 20), 8U);
+  EXPECT_EQ(tools::depth_of(8 << 20), 8U);
+  EXPECT_EQ(tools::depth_of(1), 128U);
+}
+
+TEST(bench_read, busy_time_of_the_machine_leaves_idle_and_waiting_out_and_counts_guests_once) {
+  EXPECT_DOUBLE_EQ(tools::busy_cpu_s("cpu  100 20 30 5000 700 4 6 8 50 1", 100), 1.6);
+  EXPECT_DOUBLE_EQ(tools::busy_cpu_s("", 100), 0);
+  EXPECT_DOUBLE_EQ(tools::busy_cpu_s("intr 1 2 3 4 5 6 7 8", 100), 0);
+}
+
+TEST(bench_read, a_row_is_rates_over_the_wall_clock_and_cpu_over_gib) {
+  read_row row;
+  row.asked = {.block_bytes = 1 << 20, .depth = 16};
+  row.rungs.backend.use = "io_uring";
+  row.rungs.direct.use = "on";
+  row.reads = 2048;
+  row.bytes = std::uint64_t{2} << 30;
+  row.wall_s = 4;
+  row.cpu_s = 0.5;
+  row.system_cpu_s = 1;
+  row.p999_us = 7;
+  const json made = json::parse(tools::as_json(row).dump());
+  EXPECT_DOUBLE_EQ(made.at("gib_per_s").get<double>(), 0.5);
+  EXPECT_DOUBLE_EQ(made.at("iops").get<double>(), 512);
+  EXPECT_DOUBLE_EQ(made.at("cpu_s_per_gib").get<double>(), 0.25);
+  EXPECT_DOUBLE_EQ(made.at("system_cpu_s_per_gib").get<double>(), 0.5);
+  EXPECT_DOUBLE_EQ(made.at("p999_us").get<double>(), 7);
+  EXPECT_EQ(made.at("block"), 1 << 20);
+  EXPECT_EQ(made.at("pattern"), "random");
+  EXPECT_THAT(tools::as_table({row}), HasSubstr("0.500"));
+  row = {};
+  EXPECT_DOUBLE_EQ(row.cpu_s_per_gib(), 0) << "nothing read is no division by zero";
+}
+
+TEST(bench_file, is_made_once_and_used_again) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  EXPECT_TRUE(tools::create_bench_file(path, 3 << 20, {}));
+  EXPECT_EQ(fs::file_size(path), 3U << 20);
+  const fs::file_time_type made = fs::last_write_time(path);
+  EXPECT_FALSE(tools::create_bench_file(path, 3 << 20, {}));
+  EXPECT_EQ(fs::last_write_time(path), made);
+}
+
+TEST(bench_file, anything_else_that_is_there_is_left_alone) {
+  const temporary_directory directory;
+  const std::string mine = (directory.path() / "mine").string();
+  tools::create_bench_file(mine, 2 << 20, {});
+  const std::string same_size = file_of(directory.path() / "thesis", 1 << 20);
+  for (const auto& [path, bytes] : {std::pair(same_size, 1U << 20),  // not ours
+                                    std::pair(mine, 1U << 20),       // ours, of another size
+                                    std::pair(directory.path().string(), 1U << 20)}) {
+    try {
+      tools::create_bench_file(path, bytes, {});
+      FAIL() << path << " was overwritten";
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::usage);
+      EXPECT_THAT(refused.what(), HasSubstr("give another PATH"));
+    }
+  }
+  EXPECT_EQ(text_of(same_size), std::string(1 << 20, 'x'));
+  EXPECT_EQ(fs::file_size(mine), 2U << 20);
+}
+
+TEST(bench_file, what_cannot_be_made_leaves_nothing) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  const auto code = [&](std::uint64_t bytes, const std::stop_token& stop) {
+    try {
+      tools::create_bench_file(path, bytes, stop);
+    } catch (const error& refused) {
+      return refused.code();
+    }
+    return errc::corrupt;
+  };
+  EXPECT_EQ(code(4097, {}), errc::usage);
+  EXPECT_EQ(code(std::uint64_t{1} << 60, {}), errc::limit);
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_EQ(code(1 << 20, stopped.get_token()), errc::cancelled);
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(bench_command, makes_a_file_and_measures_it) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  for (const char* pattern : {"random", "sequential"}) {
+    for (const char* backend : {"auto", "preadv"}) {
+      SCOPED_TRACE(std::string(pattern) + " " + backend);
+      const ended process =
+          run({"bench", "read", path, "--create", "4MiB", "--block", "64K", "--depth", "4", "--threads", "2",
+               "--pattern", pattern, "--reader", backend, "--seconds", "0.05", "--json"});
+      ASSERT_EQ(process.exit_code, 0) << process.err;
+      const json row = process.json().at("rows").at(0);
+      EXPECT_EQ(row.at("block"), 65536);
+      EXPECT_EQ(row.at("depth"), 4);
+      EXPECT_EQ(row.at("threads"), 2);
+      EXPECT_EQ(row.at("pattern"), pattern);
+      EXPECT_GT(row.at("gib_per_s").get<double>(), 0);
+      EXPECT_NEAR(row.at("iops").get<double>() * 65536 / (1 << 30), row.at("gib_per_s").get<double>(), 1e-6);
+      EXPECT_GT(row.at("p50_us").get<double>(), 0);
+      EXPECT_LE(row.at("p50_us").get<double>(), row.at("p99_us").get<double>());
+      EXPECT_LE(row.at("p999_us").get<double>(), row.at("max_us").get<double>());
+      EXPECT_GT(row.at("cpu_s_per_gib").get<double>(), 0);
+    }
+  }
+  const ended text = run({"bench", "read", path, "--block", "4K", "--seconds", "0.05", "--direct", "off"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("GiB/s"));
+  EXPECT_THAT(text.out, HasSubstr("huge pages"));
+}
+
+TEST(bench_command, mistakes_are_one_line) {
+  const temporary_directory directory;
+  const std::string small = file_of(directory.path() / "small", 100);
+  const std::string none = (directory.path() / "none").string();
+  const std::vector<std::tuple<std::vector<std::string>, int, std::string>> mistakes = {
+      {{"bench"}, 2, "leat bench: "},
+      {{"bench", "write"}, 2, "leat bench: unknown command 'write'"},
+      {{"bench", "read"}, 2, "leat bench read: PATH"},
+      {{"bench", "read", small, "--depht", "3"}, 2, "leat bench read: unknown option '--depht'; did you mean --depth?"},
+      {{"bench", "read", small, "--seconds", "0"}, 2, "leat bench read: --seconds '0'"},
+      {{"bench", "read", small, "--block", "4K"}, 2, "leat bench read: " + small + " has 100 B"},
+      {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
+      {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
+      {{"bench", "read", none}, 1, "leat bench read: "},
+      {{"bench", "read", directory.path().string()}, 1, "leat bench read: "},
+  };
+  for (const auto& [arguments, code, start] : mistakes) {
+    SCOPED_TRACE(start);
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, code);
+    EXPECT_EQ(process.out, "");
+    expect_one_line(process, start);
+  }
+  const ended help = run({"bench", "read", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("leat bench read PATH... [options]"));
+}
+
+TEST(bench_command, ctrl_c_ends_measuring_and_removes_a_file_begun) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  command process({"bench", "read", path, "--block", "4K", "--seconds", "600"}, command::streams::terminal);
+  process.read_until("reading");
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, 130);
+
+  const std::string begun = (directory.path() / "begun").string();
+  command creating({"bench", "read", begun, "--create", "4GiB", "--seconds", "0.01"}, command::streams::pipes, {},
+                   command::start::interrupted);
+  const ended result = creating.wait();
+  EXPECT_EQ(result.exit_code, 130);
+  expect_one_line(result, "leat bench read: stopped by Ctrl-C");
+  EXPECT_FALSE(fs::exists(begun));
+}
+
+}  // namespace
+}  // namespace leat::testing

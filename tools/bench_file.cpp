@@ -1,0 +1,157 @@
+#include "tools/bench_file.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+#include <leat/units.hpp>
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace leat::tools {
+namespace {
+
+using namespace leat::literals;
+
+constexpr std::uint64_t page_bytes = 4096;
+
+/// The words of the file from `offset` on: each a hash of its place, so that a file can be known again.
+void fill(std::span<std::uint64_t> words, std::uint64_t offset) noexcept {
+  std::uint64_t n = offset / sizeof(std::uint64_t);
+  for (std::uint64_t& word : words) {
+    std::uint64_t x = 0x6C656174U + n++ * 0x9E3779B97F4A7C15U;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    word = x ^ (x >> 31);
+  }
+}
+
+[[noreturn]] void fail(const std::string& path, int failure) {
+  const errc kind = failure == ENOSPC || failure == EDQUOT || failure == EFBIG  ? errc::limit
+                    : failure == EACCES || failure == EPERM || failure == EROFS ? errc::permission
+                    : failure == ENOENT                                         ? errc::not_found
+                                                                                : errc::io;
+  const char* const remedy = kind == errc::limit        ? "; give a smaller --create or another place"
+                             : kind == errc::permission ? "; give a place that you may write to"
+                             : kind == errc::not_found  ? "; make its directory first"
+                                                        : "";
+  throw error(kind, io::str_cat(path, ": --create: ", std::strerror(failure), remedy));
+}
+
+class descriptor {
+ public:
+  explicit descriptor(int number) noexcept : number_(number) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  [[nodiscard]] int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+/// Whether the file has what fill() makes, by pages from front to back.
+bool is_ours(int file, std::uint64_t bytes) {
+  constexpr std::uint64_t looks = 64;
+  std::uint64_t expected[page_bytes / sizeof(std::uint64_t)];
+  std::uint64_t found[page_bytes / sizeof(std::uint64_t)];
+  const std::uint64_t last = bytes / page_bytes - 1;
+  for (std::uint64_t k = 0; k <= looks; ++k) {
+    const std::uint64_t offset = last * k / looks * page_bytes;
+    fill(expected, offset);
+    if (::pread(file, found, page_bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(page_bytes)) return false;
+    if (std::memcmp(found, expected, page_bytes) != 0) return false;
+  }
+  return true;
+}
+
+void check_room(const std::string& path, std::uint64_t bytes) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  struct statvfs found{};
+  if (::statvfs(parent.empty() ? "." : parent.c_str(), &found) != 0) fail(path, errno);
+  const std::uint64_t room = std::uint64_t{found.f_bavail} * found.f_frsize;
+  if (room < bytes) {
+    throw error(errc::limit, io::str_cat(path, ": --create ", io::bytes_text(bytes), ": there is room for ",
+                                         io::bytes_text(room), "; give a smaller one or another place"));
+  }
+}
+
+void write_all(const std::string& path, int file, std::uint64_t bytes, const std::stop_token& stop) {
+  // Reserved first: a disk that is too full says so now, and the extents are as long as it has them.
+  if (::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) != 0 &&
+      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+    fail(path, errno);
+  }
+  struct release {
+    void operator()(std::uint64_t* words) const noexcept { std::free(words); }
+  };
+  const std::unique_ptr<std::uint64_t, release> block(
+      static_cast<std::uint64_t*>(std::aligned_alloc(page_bytes, 1_MiB)));
+  if (block == nullptr) throw std::bad_alloc();
+  for (std::uint64_t at = 0; at < bytes;) {
+    if (stop.stop_requested()) throw error(errc::cancelled, "nothing was left");
+    const std::uint64_t size = std::min<std::uint64_t>(bytes - at, 1_MiB);
+    fill({block.get(), size / sizeof(std::uint64_t)}, at);
+    for (std::uint64_t done = 0; done < size;) {
+      const ssize_t wrote = ::pwrite(file, reinterpret_cast<const std::byte*>(block.get()) + done, size - done,
+                                     static_cast<off_t>(at + done));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote <= 0) fail(path, wrote == 0 ? EIO : errno);
+      done += static_cast<std::uint64_t>(wrote);
+    }
+    at += size;
+  }
+  if (::fdatasync(file) != 0) fail(path, errno);
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+}  // namespace
+
+bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop) {
+  if (bytes == 0 || bytes % page_bytes != 0) {
+    throw error(errc::usage, io::str_cat("--create ", bytes, ": give a multiple of 4096 bytes, as 8GiB"));
+  }
+  {
+    const descriptor there(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    struct stat found{};
+    if (there.get() >= 0 && ::fstat(there.get(), &found) == 0) {
+      if (S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == bytes && is_ours(there.get(), bytes)) {
+        return false;
+      }
+      throw error(errc::usage, io::str_cat(path, " is there, and is no file that --create ", io::bytes_text(bytes),
+                                           " made; give another PATH, or leave --create away to read this one"));
+    }
+    if (errno != ENOENT) fail(path, errno);
+  }
+  check_room(path, bytes);
+  constexpr int flags = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
+  const int opened = ::open(path.c_str(), flags, 0644);
+  if (opened < 0) fail(path, errno);
+  const descriptor file(opened);
+  // Past the page cache where the file system has that: Ctrl-C then waits for a MiB and not for all that is dirty. Set
+  // afterwards, since some open() makes the file before it refuses the flag.
+  static_cast<void>(::fcntl(opened, F_SETFL, O_DIRECT));
+  try {
+    write_all(path, file.get(), bytes, stop);
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  return true;
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,18 @@
+// A file to read from, for who has none at hand.
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+
+namespace leat::tools {
+
+/// Lays out a file of `bytes`, a multiple of 4096: random data that no drive can compress, past the page cache. One that
+/// this made before, of the same size, is used again; any other is left alone, and an error. What is not finished is
+/// removed.
+///   returns   whether it was written now
+///   throws    error: usage (a size that is no multiple of 4096; a file that is there and not ours), limit (no room),
+///             permission, io; cancelled on stop
+bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop);
+
+}  // namespace leat::tools

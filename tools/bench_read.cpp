@@ -1,0 +1,225 @@
+#include "tools/bench_read.hpp"
+
+#include "async/clock.hpp"
+#include "async/histogram.hpp"
+#include "io/text.hpp"
+#include "tools/human.hpp"
+#include "tools/process.hpp"
+
+#include <leat/error.hpp>
+#include <leat/units.hpp>
+
+#include <absl/strings/str_format.h>
+#include <absl/strings/str_split.h>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <fstream>
+#include <future>
+#include <memory>
+
+namespace leat::tools {
+
+using namespace leat::literals;
+
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+
+std::uint64_t mix(std::uint64_t x) noexcept {
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
+
+double machine_cpu_s() {
+  std::ifstream file("/proc/stat");
+  std::string line;
+  std::getline(file, line);
+  return busy_cpu_s(line, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+void drop_from_page_cache(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;  // The reader will say why.
+    ::fdatasync(file);
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(file);
+  }
+}
+
+/// What the lanes of all threads share.
+struct run_state {
+  run_state(const read_places& from, std::uint64_t bytes) : places(from), block_bytes(bytes) {}
+  const read_places& places;
+  const std::uint64_t block_bytes;
+  std::uint64_t until_ns = 0;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> reads{0};
+  std::atomic<bool> failed{false};
+  async::histogram latency;
+};
+
+/// A reader with the files of the run, and memory for each of its lanes.
+struct line {
+  line(const std::vector<std::string>& paths, const read_settings& asked, const reader_options& options)
+      : disk(std::size_t{asked.depth} * (2 * reader::lease_bytes(page_bytes - 1, asked.block_bytes) + page_bytes) +
+                 8_MiB,
+             options) {
+    for (const std::string& path : paths) files.push_back(disk.open(path, asio::use_future).get());
+  }
+  void take_memory(const read_settings& asked) {
+    for (std::uint32_t k = 0; k < asked.depth; ++k) {
+      memory.push_back(disk.lease(reader::lease_bytes(0, asked.block_bytes), asio::use_future).get());
+    }
+  }
+
+  reader disk;
+  std::vector<reader::file> files;
+  std::vector<lease> memory;
+};
+
+/// One read in flight, all the time. Runs on its reader's own executor, where nothing hops between threads.
+asio::awaitable<void> lane(line& on, lease& into, run_state& shared) {
+  try {
+    for (;;) {
+      const std::uint64_t began = async::now_ns();
+      if (began >= shared.until_ns || shared.failed.load(std::memory_order_relaxed)) break;
+      const read_places::place next = shared.places.at(shared.next.fetch_add(1, std::memory_order_relaxed));
+      co_await on.disk.read(on.files[next.file], next.offset, shared.block_bytes, into, asio::use_awaitable);
+      shared.latency.record(async::now_ns() - began);
+      shared.reads.fetch_add(1, std::memory_order_relaxed);
+    }
+  } catch (...) {
+    shared.failed.store(true);
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string_view name(read_pattern pattern) noexcept {
+  constexpr std::string_view names[] = {"random", "sequential"};
+  return names[static_cast<std::size_t>(pattern)];
+}
+
+read_places::read_places(read_pattern pattern, const std::vector<reader::file>& files,
+                         const std::vector<std::string>& paths, std::uint64_t block_bytes)
+    : pattern_(pattern), step_bytes_(pattern == read_pattern::random ? page_bytes : block_bytes) {
+  std::uint64_t count = 0;
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    if (files[k].size_bytes < block_bytes) {
+      throw error(errc::usage,
+                  io::str_cat(paths[k], " has ", bytes_text(files[k].size_bytes), ", less than a block of ",
+                              bytes_text(block_bytes), "; give a smaller --block or a larger file (--create)"));
+    }
+    ends_.push_back(count += (files[k].size_bytes - block_bytes) / step_bytes_ + 1);
+  }
+}
+
+read_places::place read_places::at(std::uint64_t n) const noexcept {
+  const std::uint64_t chosen = (pattern_ == read_pattern::random ? mix(n) : n) % ends_.back();
+  const auto file = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), chosen) - ends_.begin());
+  return {file, (chosen - (file == 0 ? 0 : ends_[file - 1])) * step_bytes_};
+}
+
+std::uint32_t depth_of(std::uint64_t block_bytes) noexcept {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(7_MiB / std::max<std::uint64_t>(block_bytes, 1), 8, 128));
+}
+
+double busy_cpu_s(std::string_view stat_line, double ticks_per_s) {
+  // cpu user nice system idle iowait irq softirq steal guest guest_nice; guests are counted in user already.
+  const std::vector<std::string> words = absl::StrSplit(io::as_absl(stat_line), ' ', absl::SkipEmpty());
+  if (words.size() < 8 || words[0] != "cpu" || ticks_per_s <= 0) return 0;
+  double ticks = 0;
+  for (const std::size_t k : {1U, 2U, 3U, 6U, 7U}) ticks += std::strtod(words[k].c_str(), nullptr);
+  return ticks / ticks_per_s;
+}
+
+read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked) {
+  read_row row;
+  row.asked = asked;
+  if (row.asked.depth == 0) row.asked.depth = depth_of(asked.block_bytes);
+  const reader_options options{.backend = asked.backend, .direct = asked.direct, .queue_depth = row.asked.depth};
+  drop_from_page_cache(paths);
+
+  std::deque<line> lines;
+  for (std::uint32_t k = 0; k < asked.threads; ++k) lines.emplace_back(paths, row.asked, options);
+  const read_places places(asked.pattern, lines.front().files, paths, asked.block_bytes);
+  for (line& each : lines) each.take_memory(row.asked);
+
+  run_state shared(places, asked.block_bytes);
+  const double cpu = cpu_seconds();
+  const double machine_cpu = machine_cpu_s();
+  const std::uint64_t began = async::now_ns();
+  shared.until_ns = began + static_cast<std::uint64_t>(asked.seconds * 1e9);
+  std::vector<std::future<void>> lanes;
+  for (line& each : lines) {
+    for (lease& into : each.memory) {
+      lanes.push_back(asio::co_spawn(each.disk.get_executor(), lane(each, into, shared), asio::use_future));
+    }
+  }
+  for (const std::future<void>& each : lanes) each.wait();
+  row.wall_s = static_cast<double>(async::now_ns() - began) * 1e-9;
+  row.cpu_s = cpu_seconds() - cpu;
+  row.system_cpu_s = machine_cpu_s() - machine_cpu;
+  for (std::future<void>& each : lanes) each.get();  // throws what a read threw
+
+  row.reads = shared.reads.load();
+  row.bytes = row.reads * asked.block_bytes;
+  const async::histogram::summary latency = shared.latency.summarize();
+  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+  row.p50_us = us(latency.p50_ns);
+  row.p90_us = us(latency.p90_ns);
+  row.p99_us = us(latency.p99_ns);
+  row.p999_us = us(latency.p999_ns);
+  row.max_us = us(latency.max_ns);
+  row.rungs = lines.front().disk.report();
+  return row;
+}
+
+nlohmann::ordered_json as_json(const read_row& row) {
+  return {{"block", row.asked.block_bytes},
+          {"depth", row.asked.depth},
+          {"threads", row.asked.threads},
+          {"pattern", name(row.asked.pattern)},
+          {"reader", row.rungs.backend.use},
+          {"direct", row.rungs.direct.use},
+          {"gib_per_s", row.gib_per_s()},
+          {"iops", row.iops()},
+          {"p50_us", row.p50_us},
+          {"p90_us", row.p90_us},
+          {"p99_us", row.p99_us},
+          {"p999_us", row.p999_us},
+          {"max_us", row.max_us},
+          {"cpu_s_per_gib", row.cpu_s_per_gib()},
+          {"system_cpu_s_per_gib", row.system_cpu_s_per_gib()}};
+}
+
+std::string as_table(const std::vector<read_row>& rows) {
+  std::string text =
+      absl::StrFormat("  %8s %5s %7s  %-8s %-6s %8s %9s %9s %9s %9s %9s %9s  %s\n", "block", "depth", "threads",
+                      "reader", "direct", "GiB/s", "IOPS", "p50", "p90", "p99", "p99.9", "max", "CPU s/GiB (machine)");
+  const auto took = [](double us) { return seconds_text(us * 1e-6); };
+  for (const read_row& row : rows) {
+    text += absl::StrFormat(
+        "  %8s %5u %7u  %-8s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%.4f)\n", bytes_text(row.asked.block_bytes),
+        row.asked.depth, row.asked.threads, row.rungs.backend.use, row.rungs.direct.use, row.gib_per_s(),
+        count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us), took(row.p90_us), took(row.p99_us),
+        took(row.p999_us), took(row.max_us), row.cpu_s_per_gib(), row.system_cpu_s_per_gib());
+  }
+  return text;
+}
+
+}  // namespace leat::tools

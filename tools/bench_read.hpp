@@ -1,0 +1,86 @@
+// leat bench read: how fast a drive is through leat::reader, and at what cost.
+#pragma once
+
+#include <leat/reader.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::tools {
+
+/// The order in which blocks are read.
+enum class read_pattern : std::uint8_t {
+  random,     ///< anywhere in the files, on multiples of 4096
+  sequential  ///< from front to back, file by file, and again
+};
+[[nodiscard]] std::string_view name(read_pattern pattern) noexcept;
+
+/// Where the n-th read of a run goes. Blocks lie within one file each; every file is at least a block long.
+class read_places {
+ public:
+  struct place {
+    std::size_t file = 0;
+    std::uint64_t offset = 0;
+    friend bool operator==(const place&, const place&) = default;
+  };
+  ///   throws   error{errc::usage}: a file is smaller than a block
+  read_places(read_pattern pattern, const std::vector<reader::file>& files, const std::vector<std::string>& paths,
+              std::uint64_t block_bytes);
+
+  [[nodiscard]] place at(std::uint64_t n) const noexcept;
+
+ private:
+  read_pattern pattern_;
+  std::uint64_t step_bytes_;         // between neighbouring places
+  std::vector<std::uint64_t> ends_;  // number of the place after a file's last
+};
+
+/// Reads in flight for blocks of this size: by bytes, as the loader's default.
+[[nodiscard]] std::uint32_t depth_of(std::uint64_t block_bytes) noexcept;
+
+struct read_settings {
+  std::uint64_t block_bytes = 1 << 20;
+  std::uint32_t depth = 0;  ///< for each thread; 0: depth_of()
+  std::uint32_t threads = 1;
+  read_pattern pattern = read_pattern::random;
+  double seconds = 5;
+  choice direct = choice::automatic;
+  read_backend backend = read_backend::automatic;
+};
+
+/// What one measurement found. CPU is seconds per GiB read.
+struct read_row {
+  read_settings asked;  ///< with the depth that was used
+  reader_report rungs;
+  std::uint64_t reads = 0;
+  std::uint64_t bytes = 0;
+  double wall_s = 0;
+  double p50_us = 0, p90_us = 0, p99_us = 0, p999_us = 0, max_us = 0;
+  double cpu_s = 0;         ///< this process, the kernel's work for it included
+  double system_cpu_s = 0;  ///< all CPUs of the machine, interrupts and other programs included
+
+  [[nodiscard]] double gib() const noexcept { return static_cast<double>(bytes) / (1 << 30); }
+  [[nodiscard]] double gib_per_s() const noexcept { return wall_s > 0 ? gib() / wall_s : 0; }
+  [[nodiscard]] double iops() const noexcept { return wall_s > 0 ? static_cast<double>(reads) / wall_s : 0; }
+  [[nodiscard]] double cpu_s_per_gib() const noexcept { return bytes > 0 ? cpu_s / gib() : 0; }
+  [[nodiscard]] double system_cpu_s_per_gib() const noexcept { return bytes > 0 ? system_cpu_s / gib() : 0; }
+};
+
+/// Reads for `asked.seconds`: `threads` readers of one ring (or loop) each, `depth` reads in flight on each. What the
+/// page cache has of the files is dropped first, as far as that can be done.
+///   throws   error: what leat::reader throws; usage where a file is smaller than a block
+[[nodiscard]] read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked);
+
+/// Seconds that the CPUs of the machine have been busy, from the first line of /proc/stat; 0 where it is none.
+///   ticks_per_s   sysconf(_SC_CLK_TCK)
+[[nodiscard]] double busy_cpu_s(std::string_view stat_line, double ticks_per_s);
+
+[[nodiscard]] nlohmann::ordered_json as_json(const read_row& row);
+/// A table: one line of names, and one for each row.
+[[nodiscard]] std::string as_table(const std::vector<read_row>& rows);
+
+}  // namespace leat::tools
