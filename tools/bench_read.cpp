@@ -151,7 +151,11 @@ read_row measure_reads(const std::vector<std::string>& paths, const read_setting
   read_row row;
   row.asked = asked;
   if (row.asked.depth == 0) row.asked.depth = depth_of(asked.block_bytes);
-  const reader_options options{.backend = asked.backend, .direct = asked.direct, .queue_depth = row.asked.depth};
+  const reader_options options{.backend = asked.backend,
+                               .registered_buffers = asked.registered_buffers,
+                               .huge_pages = asked.huge_pages,
+                               .direct = asked.direct,
+                               .queue_depth = row.asked.depth};
   drop_from_page_cache(paths);
 
   std::deque<line> lines;
@@ -189,22 +193,73 @@ read_row measure_reads(const std::vector<std::string>& paths, const read_setting
   return row;
 }
 
+std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked) {
+  std::vector<std::pair<std::string, read_settings>> made(5, {"all rungs", asked});
+  made[1].first = "unregistered buffers";
+  made[1].second.registered_buffers = choice::off;
+  made[2].first = "4 KiB pages";
+  made[2].second.huge_pages = choice::off;
+  made[3].first = "page cache";
+  made[3].second.direct = choice::off;
+  made[4].first = "preadv";
+  made[4].second.backend = read_backend::preadv;
+  return made;
+}
+
+std::vector<read_settings> sweep_of(const read_settings& asked, bool block_is_asked) {
+  std::vector<std::uint64_t> blocks = {4_KiB, 112_KiB, 1_MiB, 8_MiB};
+  if (block_is_asked) blocks = {asked.block_bytes};
+  std::vector<read_settings> made;
+  for (const std::uint64_t block : blocks) {
+    for (std::uint32_t depth = 1; depth <= 128; depth *= 2) {
+      if (depth > 1 && depth * block > 256_MiB) break;
+      made.push_back(asked);
+      made.back().block_bytes = block;
+      made.back().depth = depth;
+    }
+  }
+  return made;
+}
+
+const read_row* smallest_depth(const std::vector<read_row>& rows, std::uint64_t block_bytes, double share) {
+  double best = 0;
+  for (const read_row& row : rows) {
+    if (row.asked.block_bytes == block_bytes) best = std::max(best, row.gib_per_s());
+  }
+  const read_row* found = nullptr;
+  for (const read_row& row : rows) {
+    if (row.asked.block_bytes != block_bytes || row.gib_per_s() < share * best) continue;
+    if (found == nullptr || row.asked.depth < found->asked.depth) found = &row;
+  }
+  return found;
+}
+
 nlohmann::ordered_json as_json(const read_row& row) {
-  return {{"block", row.asked.block_bytes},
-          {"depth", row.asked.depth},
-          {"threads", row.asked.threads},
-          {"pattern", name(row.asked.pattern)},
-          {"reader", row.rungs.backend.use},
-          {"direct", row.rungs.direct.use},
-          {"gib_per_s", row.gib_per_s()},
-          {"iops", row.iops()},
-          {"p50_us", row.p50_us},
-          {"p90_us", row.p90_us},
-          {"p99_us", row.p99_us},
-          {"p999_us", row.p999_us},
-          {"max_us", row.max_us},
-          {"cpu_s_per_gib", row.cpu_s_per_gib()},
-          {"system_cpu_s_per_gib", row.system_cpu_s_per_gib()}};
+  nlohmann::ordered_json made = {{"block", row.asked.block_bytes},
+                                 {"depth", row.asked.depth},
+                                 {"threads", row.asked.threads},
+                                 {"pattern", name(row.asked.pattern)},
+                                 {"reader", row.rungs.backend.use},
+                                 {"direct", row.rungs.direct.use},
+                                 {"gib_per_s", row.gib_per_s()},
+                                 {"iops", row.iops()},
+                                 {"p50_us", row.p50_us},
+                                 {"p90_us", row.p90_us},
+                                 {"p99_us", row.p99_us},
+                                 {"p999_us", row.p999_us},
+                                 {"max_us", row.max_us},
+                                 {"cpu_s_per_gib", row.cpu_s_per_gib()},
+                                 {"system_cpu_s_per_gib", row.system_cpu_s_per_gib()}};
+  if (!row.rung.empty()) made["rung"] = row.rung;
+  if (row.fio) {
+    made["fio"] = {
+        {"gib_per_s", row.fio->gib_per_s},
+        {"cpu_s_per_gib", row.fio->cpu_s_per_gib},
+        {"ratio_throughput", row.gib_per_s() / row.fio->gib_per_s},
+        {"ratio_cpu", row.fio->cpu_s_per_gib > 0 ? nlohmann::ordered_json(row.cpu_s_per_gib() / row.fio->cpu_s_per_gib)
+                                                 : nlohmann::ordered_json()}};
+  }
+  return made;
 }
 
 std::string as_table(const std::vector<read_row>& rows) {
@@ -213,11 +268,21 @@ std::string as_table(const std::vector<read_row>& rows) {
                       "reader", "direct", "GiB/s", "IOPS", "p50", "p90", "p99", "p99.9", "max", "CPU s/GiB (machine)");
   const auto took = [](double us) { return seconds_text(us * 1e-6); };
   for (const read_row& row : rows) {
-    text += absl::StrFormat(
-        "  %8s %5u %7u  %-8s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%.4f)\n", bytes_text(row.asked.block_bytes),
-        row.asked.depth, row.asked.threads, row.rungs.backend.use, row.rungs.direct.use, row.gib_per_s(),
-        count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us), took(row.p90_us), took(row.p99_us),
-        took(row.p999_us), took(row.max_us), row.cpu_s_per_gib(), row.system_cpu_s_per_gib());
+    text +=
+        absl::StrFormat("  %8s %5u %7u  %-8s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%.4f)%s\n",
+                        bytes_text(row.asked.block_bytes), row.asked.depth, row.asked.threads, row.rungs.backend.use,
+                        row.rungs.direct.use, row.gib_per_s(), count_text(static_cast<std::uint64_t>(row.iops() + 0.5)),
+                        took(row.p50_us), took(row.p90_us), took(row.p99_us), took(row.p999_us), took(row.max_us),
+                        row.cpu_s_per_gib(), row.system_cpu_s_per_gib(), row.rung.empty() ? "" : "  " + row.rung);
+    if (row.fio) {
+      text += absl::StrFormat("  %8s %5s %7s  %-8s %-6s %8.3f %59s  %.4f; leat / fio: %.2f of its bytes/s", "", "", "",
+                              "fio", "", row.fio->gib_per_s, "", row.fio->cpu_s_per_gib,
+                              row.gib_per_s() / row.fio->gib_per_s);
+      if (row.fio->cpu_s_per_gib > 0) {
+        text += absl::StrFormat(" at %.2f of its CPU", row.cpu_s_per_gib() / row.fio->cpu_s_per_gib);
+      }
+      text += "\n";
+    }
   }
   return text;
 }

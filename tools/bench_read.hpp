@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::tools {
@@ -50,6 +52,15 @@ struct read_settings {
   double seconds = 5;
   choice direct = choice::automatic;
   read_backend backend = read_backend::automatic;
+  choice registered_buffers = choice::automatic;
+  choice huge_pages = choice::automatic;
+};
+
+/// What fio found with the same settings.
+struct fio_figures {
+  double gib_per_s = 0;
+  double cpu_s_per_gib = 0;
+  bool huge_pages = false;  ///< its buffers; without them it pays more for a large block than we do
 };
 
 /// What one measurement found. CPU is seconds per GiB read.
@@ -60,7 +71,9 @@ struct read_row {
   std::uint64_t bytes = 0;
   double wall_s = 0;
   double p50_us = 0, p90_us = 0, p99_us = 0, p999_us = 0, max_us = 0;
-  double cpu_s = 0;         ///< this process, the kernel's work for it included
+  double cpu_s = 0;  ///< this process, the kernel's work for it included
+  std::optional<fio_figures> fio;
+  std::string rung;         ///< which one this row does without; empty: it is not about rungs
   double system_cpu_s = 0;  ///< all CPUs of the machine, interrupts and other programs included
 
   [[nodiscard]] double gib() const noexcept { return static_cast<double>(bytes) / (1 << 30); }
@@ -78,6 +91,16 @@ struct read_row {
 /// Seconds that the CPUs of the machine have been busy, from the first line of /proc/stat; 0 where it is none.
 ///   ticks_per_s   sysconf(_SC_CLK_TCK)
 [[nodiscard]] double busy_cpu_s(std::string_view stat_line, double ticks_per_s);
+
+/// The same settings, each rung of the ladder left out once, the first with all of them; with names.
+[[nodiscard]] std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked);
+
+/// Block sizes and depths worth walking: those asked for, else 4 KiB to 8 MiB and 1 to 128, at most 256 MiB in flight.
+[[nodiscard]] std::vector<read_settings> sweep_of(const read_settings& asked, bool block_is_asked);
+
+/// Of a sweep's rows with this block: the one of the smallest depth that reaches `share` of the best rate.
+[[nodiscard]] const read_row* smallest_depth(const std::vector<read_row>& rows, std::uint64_t block_bytes,
+                                             double share);
 
 [[nodiscard]] nlohmann::ordered_json as_json(const read_row& row);
 /// A table: one line of names, and one for each row.

@@ -2,6 +2,7 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 #include "tools/bench_file.hpp"
+#include "tools/bench_fio.hpp"
 #include "tools/bench_read.hpp"
 
 #include <leat/error.hpp>
@@ -153,6 +154,90 @@ TEST(bench_file, what_cannot_be_made_leaves_nothing) {
   stopped.request_stop();
   EXPECT_EQ(code(1 << 20, stopped.get_token()), errc::cancelled);
   EXPECT_FALSE(fs::exists(path));
+}
+
+read_row measured(std::uint64_t block, std::uint32_t depth, double gib_per_s) {
+  read_row row;
+  row.asked.block_bytes = block;
+  row.asked.depth = depth;
+  row.bytes = static_cast<std::uint64_t>(gib_per_s * (1 << 30));
+  row.wall_s = 1;
+  return row;
+}
+
+TEST(bench_sweep, the_smallest_depth_is_that_with_enough_of_the_best_of_its_block) {
+  const std::vector<read_row> rows = {measured(4096, 1, 0.1),  measured(4096, 2, 0.5),   measured(4096, 4, 0.48),
+                                      measured(1024, 8, 1.91), measured(1024, 16, 1.95), measured(1024, 32, 2.0)};
+  EXPECT_EQ(tools::smallest_depth(rows, 4096, 0.95)->asked.depth, 2U);
+  EXPECT_EQ(tools::smallest_depth(rows, 1024, 0.95)->asked.depth, 8U);
+  EXPECT_EQ(tools::smallest_depth(rows, 1024, 0.99)->asked.depth, 32U);
+  EXPECT_EQ(tools::smallest_depth(rows, 512, 0.95), nullptr);
+}
+
+TEST(bench_sweep, walks_the_blocks_and_depths_within_256_mib_in_flight) {
+  std::set<std::uint64_t> blocks;
+  for (const tools::read_settings& each : tools::sweep_of({}, false)) {
+    blocks.insert(each.block_bytes);
+    EXPECT_LE(each.depth * each.block_bytes, 256U << 20);
+  }
+  EXPECT_EQ(blocks, (std::set<std::uint64_t>{4 << 10, 112 << 10, 1 << 20, 8 << 20}));
+  EXPECT_EQ(tools::sweep_of({.block_bytes = 64 << 10}, true).size(), 8U);
+}
+
+TEST(bench_fio, is_given_the_settings_of_the_row) {
+  read_row like = measured(112 << 10, 32, 1);
+  like.rungs.direct.use = "on";
+  like.asked.seconds = 1.5;
+  const std::string line = tools::command_line(tools::fio_arguments({"/a b/it's:1"}, like, true));
+  EXPECT_THAT(line, HasSubstr(R"('--filename=/a b/it'\''s\:1')"));
+  for (const char* part : {"fio --name", " --bs=114688 ", "--rw=randread", "--iodepth=32 ", "--iodepth_batch_submit=8 ",
+                           "--direct=1", "--runtime=1500ms", "--mem=mmaphuge", "--fixedbufs=1", "--registerfiles=1"}) {
+    EXPECT_THAT(line, HasSubstr(part));
+  }
+  like.asked.pattern = read_pattern::sequential;
+  like.asked.threads = 2;
+  like.rungs.direct.use = "off";
+  const std::string other = tools::command_line(tools::fio_arguments({"/a"}, like, false));
+  for (const char* part : {"--rw=read ", "--direct=0", "--numjobs=2"}) EXPECT_THAT(other, HasSubstr(part));
+}
+
+TEST(bench_fio, figures_are_bytes_by_wall_time_and_cpu_of_all_jobs) {
+  const tools::fio_figures found = tools::parse_fio(
+      R"(note{"jobs":[{"error":0,"job_runtime":4000,"usr_cpu":5,"sys_cpu":20,"read":{"io_bytes":4294967296,"runtime":2000}}]})");
+  EXPECT_DOUBLE_EQ(found.gib_per_s, 2);
+  EXPECT_DOUBLE_EQ(found.cpu_s_per_gib, 0.25);
+  for (const char* wrong : {"", "{", "{}", R"({"jobs":[]})"})
+    EXPECT_THROW(static_cast<void>(tools::parse_fio(wrong)), error) << wrong;
+}
+
+TEST(bench_command, without_fio_says_how_to_get_it) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  command process({"bench", "read", path, "--create", "1MiB", "--block", "4K", "--seconds", "0.02", "--fio"},
+                  command::streams::pipes, {"PATH=" + directory.path().string()});
+  const ended result = process.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  expect_one_line(result, "leat bench read: --fio: fio is not installed; `apt install fio`");
+}
+
+TEST(bench_command, rungs_are_side_by_side_and_a_sweep_ends_with_depths) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const ended rungs = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--rungs", "--json"});
+  ASSERT_EQ(rungs.exit_code, 0) << rungs.err;
+  const json rows = rungs.json().at("rows");
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows.at(3).at("direct"), "off");
+  EXPECT_EQ(rows.at(4).at("reader"), "preadv");
+  EXPECT_EQ(rows.at(4).at("rung"), "preadv");
+
+  const ended sweep = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--sweep", "--json"});
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  EXPECT_EQ(sweep.json().at("rows").size(), 8U);
+  EXPECT_EQ(sweep.json().at("smallest_depths").at(0).at("block"), 4096);
+  EXPECT_EQ(run({"bench", "read", path, "--sweep", "--rungs"}).exit_code, 2);
+  EXPECT_EQ(run({"bench", "read", path, "--sweep", "--depth", "4"}).exit_code, 2);
 }
 
 TEST(bench_command, makes_a_file_and_measures_it) {
