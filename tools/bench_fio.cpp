@@ -53,31 +53,22 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
   const read_settings& asked = like.asked;
   const std::uint32_t quarter = std::max(1U, asked.depth / 4);
   const bool random = asked.pattern == read_pattern::random;
-  std::vector<std::string> made = {"fio",
-                                   "--name=leat",
-                                   "--filename=" + files,
-                                   "--readonly",
-                                   random ? "--rw=randread" : "--rw=read",
-                                   io::str_cat("--bs=", asked.block_bytes),
-                                   io::str_cat("--direct=", like.rungs.direct.use == "on" ? 1 : 0),
-                                   "--ioengine=io_uring",
-                                   io::str_cat("--iodepth=", asked.depth),
-                                   io::str_cat("--iodepth_batch_submit=", quarter),
-                                   io::str_cat("--iodepth_batch_complete_min=", quarter),
-                                   io::str_cat("--iodepth_batch_complete_max=", asked.depth),
-                                   "--registerfiles=1",
-                                   "--fixedbufs=1",
-                                   "--nonvectored=1",
-                                   "--time_based=1",
-                                   io::str_cat("--runtime=", static_cast<std::uint64_t>(asked.seconds * 1000), "ms"),
-                                   "--output-format=json"};
+  std::vector<std::string> made = {
+      "fio", "--name=leat", "--filename=" + files, "--readonly", random ? "--rw=randread" : "--rw=read",
+      io::str_cat("--bs=", asked.block_bytes), io::str_cat("--direct=", like.rungs.direct.use == "on" ? 1 : 0),
+      "--ioengine=io_uring", io::str_cat("--iodepth=", asked.depth), io::str_cat("--iodepth_batch_submit=", quarter),
+      io::str_cat("--iodepth_batch_complete_min=", quarter), io::str_cat("--iodepth_batch_complete_max=", asked.depth),
+      "--registerfiles=1", "--fixedbufs=1", "--nonvectored=1", "--time_based=1",
+      io::str_cat("--runtime=", static_cast<std::uint64_t>(asked.seconds * 1000), "ms"),
+      // Jobs that are processes lead sessions of their own, and would outlive Ctrl-C.
+      "--thread", "--output-format=json"};
   if (random) {
     for (const char* each : {"--blockalign=4096", "--norandommap=1", "--randrepeat=0"}) made.emplace_back(each);
   }
   if (random && paths.size() > 1) made.emplace_back("--file_service_type=random");
   if (asked.threads > 1) {
     made.push_back(io::str_cat("--numjobs=", asked.threads));
-    for (const char* each : {"--thread", "--group_reporting"}) made.emplace_back(each);
+    made.emplace_back("--group_reporting");
   }
   if (huge) {
     for (const char* each : {"--mem=mmaphuge", "--hugepage-size=2m"}) made.emplace_back(each);
@@ -128,7 +119,7 @@ fio_figures run_fio(const std::vector<std::string>& arguments, std::atomic<int>&
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  // Its signals are its own: ours are blocked, and some ignored. And so is its group, in which its jobs are too.
+  // Its signals are its own: ours are blocked, and some ignored. And so is its group: a terminal's Ctrl-C is for us.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;

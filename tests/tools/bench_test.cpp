@@ -190,8 +190,9 @@ TEST(bench_fio, is_given_the_settings_of_the_row) {
   like.asked.seconds = 1.5;
   const std::string line = tools::command_line(tools::fio_arguments({"/a b/it's:1"}, like, true));
   EXPECT_THAT(line, HasSubstr(R"('--filename=/a b/it'\''s\:1')"));
-  for (const char* part : {"fio --name", " --bs=114688 ", "--rw=randread", "--iodepth=32 ", "--iodepth_batch_submit=8 ",
-                           "--direct=1", "--runtime=1500ms", "--mem=mmaphuge", "--fixedbufs=1", "--registerfiles=1"}) {
+  for (const char* part :
+       {"fio --name", " --bs=114688 ", "--rw=randread", "--iodepth=32 ", "--iodepth_batch_submit=8 ", "--direct=1",
+        "--runtime=1500ms", "--mem=mmaphuge", "--fixedbufs=1", "--thread", "--registerfiles=1"}) {
     EXPECT_THAT(line, HasSubstr(part));
   }
   like.asked.pattern = read_pattern::sequential;
