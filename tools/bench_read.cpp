@@ -81,7 +81,9 @@ struct line {
   }
   void take_memory(const read_settings& asked) {
     for (std::uint32_t k = 0; k < asked.depth; ++k) {
-      memory.push_back(disk.lease(reader::lease_bytes(0, asked.block_bytes), asio::use_future).get());
+      // A block that is no multiple of a page may begin anywhere in one.
+      const std::uint64_t begin = asked.block_bytes % page_bytes == 0 ? 0 : page_bytes - 1;
+      memory.push_back(disk.lease(reader::lease_bytes(begin, asked.block_bytes), asio::use_future).get());
     }
   }
 
@@ -119,6 +121,10 @@ read_places::read_places(read_pattern pattern, const std::vector<reader::file>& 
     : pattern_(pattern), step_bytes_(pattern == read_pattern::random ? page_bytes : block_bytes) {
   std::uint64_t count = 0;
   for (std::size_t k = 0; k < files.size(); ++k) {
+    if (files[k].size_bytes == 0) {
+      throw error(errc::usage,
+                  io::str_cat(paths[k], " has no bytes; of a device give a file that lies on it (--create)"));
+    }
     if (files[k].size_bytes < block_bytes) {
       throw error(errc::usage,
                   io::str_cat(paths[k], " has ", bytes_text(files[k].size_bytes), ", less than a block of ",

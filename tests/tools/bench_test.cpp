@@ -264,6 +264,9 @@ TEST(bench_command, makes_a_file_and_measures_it) {
       EXPECT_GT(row.at("cpu_s_per_gib").get<double>(), 0);
     }
   }
+  const ended odd =
+      run({"bench", "read", path, "--block", "5000", "--pattern", "sequential", "--seconds", "0.05", "--json"});
+  EXPECT_EQ(odd.exit_code, 0) << odd.err;
   const ended text = run({"bench", "read", path, "--block", "4K", "--seconds", "0.05", "--direct", "off"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("GiB/s"));
@@ -281,6 +284,7 @@ TEST(bench_command, mistakes_are_one_line) {
       {{"bench", "read", small, "--depht", "3"}, 2, "leat bench read: unknown option '--depht'; did you mean --depth?"},
       {{"bench", "read", small, "--seconds", "0"}, 2, "leat bench read: --seconds '0'"},
       {{"bench", "read", small, "--block", "4K"}, 2, "leat bench read: " + small + " has 100 B"},
+      {{"bench", "read", "/dev/null"}, 2, "leat bench read: /dev/null has no bytes"},
       {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
       {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
       {{"bench", "read", none}, 1, "leat bench read: "},
