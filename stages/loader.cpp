@@ -378,7 +378,7 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
     transfer_->starve(false);
   }
   batch.memory = std::move(*memory);
-  // Costs nothing, and takes no turn, unless huge pages are insisted on.
+  // Nothing to do where the decoders touch the pages first, which they do unless huge pages are insisted on.
   while (batch_pool_.populate_next(batch.memory)) {
     if (options_.reader.huge_pages == choice::on) co_await async::next_turn();
   }
@@ -473,7 +473,7 @@ void loader::machine::hand_over(work& batch) {
 void loader::machine::mix(work& batch, std::size_t thread) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   try {
-    mixer_.mix(*batch.outgoing.finished, thread);
+    mixer_.mix(*batch.outgoing.finished, thread, stopping_);
   } catch (...) {
     return broken(std::current_exception());
   }

@@ -160,7 +160,7 @@ std::size_t mixer::scratch_bytes(const batch_layout& layout, const batch_mix& ho
   return largest_picture(layout) + (digests ? layout.finished_row_bytes() : 0);
 }
 
-void mixer::mix(batch::state& batch, std::size_t thread) {
+void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop) {
   thread_state& own = threads_[thread];
   const std::size_t rows = batch.rows;
   if (rows == 0) return;
@@ -188,28 +188,30 @@ void mixer::mix(batch::state& batch, std::size_t thread) {
         std::memcpy(to, base + place.offset + partner * place.row_bytes, place.row_bytes);
       });
     }
-    if (place.spec.picture && !place.spec.by_device()) mix_in_place(place, batch, own);
+    if (place.spec.picture && !place.spec.by_device()) mix_in_place(place, batch, own, stop);
   }
-  if (digests_) add_digest(batch, own);
+  if (digests_) add_digest(batch, own, stop);
 }
 
 // Each row needs the next one as it was, and that one is mixed after it; the last needs the first.
-void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own) const {
+void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,
+                         const std::atomic<bool>& stop) const {
   std::byte* const tensor = batch.memory.data() + place.offset;
   std::memcpy(own.row.data(), tensor, place.row_bytes);
-  for (std::size_t r = 0; r < batch.rows; ++r) {
+  for (std::size_t r = 0; r < batch.rows && !stop.load(std::memory_order_relaxed); ++r) {
     const std::byte* const partner = r + 1 == batch.rows ? own.row.data() : tensor + (r + 1) * place.row_bytes;
     mix_picture(*place.spec.picture, own.rows[r], tensor + r * place.row_bytes, partner);
   }
 }
 
 // Of what the trainer will see, wherever it is made.
-void mixer::add_digest(batch::state& batch, thread_state& own) const {
+void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const {
   const std::byte* const base = batch.memory.data();
   const auto slots = layout_.slots();
   std::vector<digest> rows;
   absl::InlinedVector<row_output, 8> outputs;
   for (std::uint32_t r = 0; r < batch.rows; ++r) {
+    if (stop.load(std::memory_order_relaxed)) return;
     outputs.clear();
     for (std::size_t s = 0; s < slots.size(); ++s) {
       const batch_layout::slot& place = slots[s];

@@ -8,6 +8,7 @@
 
 #include <leat/transforms.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -43,8 +44,9 @@ class mixer {
                                                  bool digests) noexcept;
 
   /// Of a collated batch in host memory. Its content digest becomes that of the mixed rows.
+  ///   stop   looked at in every row; the batch is then of no use
   /// Thread: `thread`, one batch at a time per thread.
-  void mix(batch::state& batch, std::size_t thread);
+  void mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop);
 
  private:
   struct thread_state {
@@ -53,8 +55,9 @@ class mixer {
     std::vector<std::vector<std::byte>> finished;  // for digests: of each output that a device finishes, the mixed row
   };
 
-  void mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own) const;
-  void add_digest(batch::state& batch, thread_state& own) const;
+  void mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,
+                    const std::atomic<bool>& stop) const;
+  void add_digest(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const;
 
   const batch_layout& layout_;
   const batch_mix how_;

@@ -136,6 +136,9 @@ void check(const epoch_arguments& arguments) {
     throw error(errc::usage,
                 "--journal writes a file of its own, never standard output; name it (a file called - is ./-)");
   }
+  if (!arguments.journal.empty() && arguments.journal == arguments.batches) {
+    throw error(errc::usage, "--journal and --batches name the same file; give each one of its own");
+  }
   if (arguments.npy == "-") {
     throw error(errc::usage, "--npy writes files into a directory; name it (one called - is ./-)");
   }
@@ -412,10 +415,10 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
 }
 
 void add_options(CLI::App& app, epoch_arguments& arguments) {
-  add_sources(
-      app, arguments.sources,
-      "; loaded are the fields that nearly all samples have (all but one, or one in ten); members that belong to no "
-      "such sample are left out, with a warning")
+  add_sources(app, arguments.sources,
+              "; loaded are the fields that more than half of the samples have; a few members that belong to no such "
+              "sample are "
+              "left out, with a warning")
       ->group("What to load");
 
   app.option_defaults()->group("What a batch holds");
@@ -432,7 +435,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
       ->excludes(mixup);
 
   app.option_defaults()->group("How it is loaded");
-  add_number(app, "--threads", arguments.threads, 1, "that decode (one per core)", 1024);
+  add_number(app, "--threads", arguments.threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
   add_bytes(app, "--host-bytes-max", arguments.host_bytes_max, "memory for reads, decoding and batches (512MiB)");
   add_number(app, "--io-threads", arguments.reader.io_threads, 1, "that read, each with a ring (1)", 64);
   add_number(app, "--queue-depth", arguments.reader.queue_depth, 1, "reads in flight per I/O thread (by size)", 4096);

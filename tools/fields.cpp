@@ -137,7 +137,8 @@ class field_survey {
       for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].samples_of_first += present[i];
     }
     for (candidate& each : candidates_) {
-      each.taken = each.samples_of_first > 0 && is_few(first->samples - each.samples_of_first, first->samples);
+      const std::uint64_t without = first->samples - each.samples_of_first;
+      each.taken = each.samples_of_first > 0 && (without < each.samples_of_first || is_few(without, first->samples));
     }
     if (first->samples == samples_.size()) return;
     for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
@@ -146,7 +147,11 @@ class field_survey {
       for (std::size_t i = 0; i < candidates_.size(); ++i) has_any = has_any || (present[i] && candidates_[i].taken);
       if (!has_any) strays_.push_back(sample);
     }
+    // So many are no accident but samples that lack something: members of a sample that do not lie together, say.
+    if (strays_.size() > std::max<std::uint64_t>(strays_max, first->samples / 10)) strays_.clear();
   }
+
+  static constexpr std::uint64_t strays_max = 10;
 
   // One, or one in ten.
   static bool is_few(std::uint64_t some, std::uint64_t all) { return some <= std::max<std::uint64_t>(1, all / 10); }

@@ -38,9 +38,10 @@ struct order_options {
 void add_picture_options(CLI::App& app, picture_options& pictures);
 void add_order_options(CLI::App& app, order_options& order);
 
-/// A source's fields: what nearly all samples have. Nearly all: but for one, or one in ten, of the samples that have the
-/// commonest field (a picture, where there are several such). A sample that lacks one of them is corrupt; one that has
-/// none of them is no sample but a stray member (`info.txt`, `README.md`). Both follow from the table of extents alone.
+/// A source's fields: what more than half of the samples have, or all but one, counted among those that have the commonest
+/// field (a picture, where there are several such). A sample that lacks one of them is corrupt; one that has none of them is
+/// no sample but a stray member (`info.txt`, `README.md`), unless there are many: more than ten, and than one in ten.
+/// All of it follows from the table of extents alone.
 ///   samples    the source, without the stray ones: ids count what is left
 ///   warnings   what was left out, a line for a person each
 ///   pictures   one for all where hardly a sample has two of jpg, jpeg and png (a folder, a shard of mixed formats); else

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -128,6 +129,33 @@ TEST(fields, a_stray_member_makes_no_field_and_is_no_sample) {
     EXPECT_EQ(process.exit_code, 0);
     EXPECT_EQ(lines_of(process.err).size(), 2U) << process.err;
   }
+}
+
+// Labels of most and pictures of most are what somebody wanted: who lacks them is told.
+TEST(fields, a_field_that_most_samples_have_is_expected_of_the_others) {
+  members all = photographs(20, {});
+  for (const char* const lost : {"3.cls", "8.cls", "9.cls", "15.cls", "12.jpg"}) {
+    all.erase(std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == lost; }));
+  }
+  const shard source(all);
+  EXPECT_THAT(names_of(fields_of(open(source.path()), {})), ElementsAre("jpg", "cls"));
+  EXPECT_EQ(run({"epoch", source.path()}).exit_code, 1);
+  EXPECT_EQ(run({"epoch", source.path(), "--on-corrupt", "skip", "--json"}).json().at("quarantined"), 5);
+}
+
+TEST(fields, members_of_a_sample_that_lie_apart_are_an_error_and_not_strays) {
+  members pictures = photographs(20, {});
+  members classes;
+  for (const auto& each : pictures) {
+    if (each.first.ends_with(".cls")) classes.push_back(each);
+  }
+  std::erase_if(pictures, [](const auto& each) { return each.first.ends_with(".cls"); });
+  pictures.insert(pictures.end(), classes.begin(), classes.end());
+  const shard source(pictures);
+  EXPECT_EQ(fields_of(open(source.path()), {}).samples.size(), 40U);
+  const ended raised = run({"epoch", source.path()});
+  EXPECT_EQ(raised.exit_code, 1);
+  EXPECT_THAT(raised.err, HasSubstr("corrupt sample"));
 }
 
 TEST(fields, a_field_that_one_sample_or_one_in_ten_lacks_is_expected_of_it) {
