@@ -20,11 +20,11 @@ asio::awaitable<void> epoch(leat::loader& train) {
 }
 
 int main(int argc, char** argv) try {
+  asio::thread_pool trainer{1};  // before the loader, which hands over to it until it ends
   leat::loader train{leat::open(argc > 1 ? argv[1] : "build/photos"),
                      {.batch_size = 64, .seed = 7, .epochs = 1},
                      leat::image{"jpg"}.random_resized_crop(224).random_flip().normalize(leat::imagenet),
                      leat::label{"cls"}};
-  asio::thread_pool trainer{1};
   asio::co_spawn(trainer, epoch(train), asio::use_future).get();
 } catch (const std::exception& problem) {
   std::cerr << problem.what() << '\n';

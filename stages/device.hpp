@@ -48,6 +48,9 @@ class device_calls {
   [[nodiscard]] virtual device_facts facts() const { return {}; }
   /// A code in words, with what to do where that is known.
   [[nodiscard]] virtual std::string describe(device_status code) const = 0;
+  /// Whether after this code nothing of this process runs on the device any more. Any other code says that a call was
+  /// refused, and nothing about what was asked for before.
+  [[nodiscard]] virtual bool is_lost(device_status code) const noexcept = 0;
 
   // --- before the loop and after it: these may take milliseconds and wait for the device --------------------------
 

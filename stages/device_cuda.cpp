@@ -13,10 +13,12 @@ namespace leat::stages {
 namespace {
 
 /// Makes `index` the thread's device for a while. A trainer's thread keeps the one that it has chosen: a call for another
-/// device must not leave ours behind.
+/// device must not leave ours behind. Nor does a capture that the trainer has begun, in the mode that forbids others most
+/// calls, concern ours: none of them touches a stream that is being captured but those that the trainer gives us.
 class on_device {
  public:
   explicit on_device(int index) noexcept {
+    static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_));
     status_ = cudaGetDevice(&before_);
     if (status_ != cudaSuccess || before_ == index) return;
     status_ = cudaSetDevice(index);
@@ -26,6 +28,7 @@ class on_device {
   on_device& operator=(const on_device&) = delete;
   ~on_device() {
     if (changed_) static_cast<void>(cudaSetDevice(before_));
+    static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_));
   }
 
   template <class Call>
@@ -34,6 +37,7 @@ class on_device {
   }
 
  private:
+  cudaStreamCaptureMode capture_ = cudaStreamCaptureModeRelaxed;  // the thread's own, in between
   int before_ = 0;
   cudaError_t status_ = cudaSuccess;
   bool changed_ = false;
@@ -80,6 +84,25 @@ class cuda_calls final : public device_calls {
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string describe(device_status code) const override {
     return in_words(static_cast<cudaError_t>(code));
+  }
+  // "The only way to continue using CUDA is to terminate and relaunch the process", say the runtime's pages of these.
+  [[nodiscard]] bool is_lost(device_status code) const noexcept override {
+    switch (static_cast<cudaError_t>(code)) {
+      case cudaErrorIllegalAddress:
+      case cudaErrorIllegalInstruction:
+      case cudaErrorInvalidAddressSpace:
+      case cudaErrorInvalidPc:
+      case cudaErrorMisalignedAddress:
+      case cudaErrorHardwareStackError:
+      case cudaErrorLaunchFailure:
+      case cudaErrorLaunchTimeout:
+      case cudaErrorAssert:
+      case cudaErrorECCUncorrectable:
+      case cudaErrorNvlinkUncorrectable:
+        return true;
+      default:
+        return false;
+    }
   }
   // What one of them does not say is left out.
   [[nodiscard]] device_facts facts() const override {
@@ -197,15 +220,18 @@ opened_device open_device(device which) {
                 io::str_cat("there is no cuda:", which.index, " here: GPUs are numbered 0 to ", count - 1,
                             ", and CUDA_VISIBLE_DEVICES says which of the machine's they are"));
   }
+  // A GPU that is there and cannot be used is as good as none: batches stay on the host, with the reason.
+  const auto unusable = [&](std::string_view call, cudaError_t status) {
+    static_cast<void>(cudaGetLastError());
+    return opened_device{.calls = nullptr, .why_not = io::str_cat(call, " cuda:", which.index, ": ", in_words(status))};
+  };
   cudaDeviceProp properties{};
   if (const cudaError_t failed = cudaGetDeviceProperties(&properties, which.index); failed != cudaSuccess) {
-    throw error(errc::device, io::str_cat("cudaGetDeviceProperties of cuda:", which.index, ": ", in_words(failed)));
+    return unusable("cudaGetDeviceProperties of", failed);
   }
   const int loaded = on_device(which.index).run([] { return static_cast<cudaError_t>(load_finish_pictures()); });
   if (loaded != device_ok) {
-    static_cast<void>(cudaGetLastError());
-    throw error(errc::device, io::str_cat("loading the kernels onto ", properties.name, " (cuda:", which.index,
-                                          "): ", in_words(static_cast<cudaError_t>(loaded))));
+    return unusable(io::str_cat("loading the kernels onto ", properties.name, ","), static_cast<cudaError_t>(loaded));
   }
   return {.calls = std::make_shared<cuda_calls>(which.index, properties.name), .why_not = {}};
 }
@@ -213,7 +239,14 @@ opened_device open_device(device which) {
 device_list list_devices() {
   device_list found{.devices = {}, .why_not = {}, .built_with_cuda = true};
   const int count = count_devices(found.why_not);
-  for (int i = 0; i < count; ++i) found.devices.push_back(open_device(cuda(i)).calls);
+  for (int i = 0; i < count; ++i) {
+    opened_device opened = open_device(cuda(i));
+    if (opened.calls != nullptr) {
+      found.devices.push_back(std::move(opened.calls));
+    } else {
+      found.why_not = std::move(opened.why_not);
+    }
+  }
   return found;
 }
 

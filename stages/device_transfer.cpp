@@ -104,6 +104,7 @@ void device_transfer::prepare(transfer_needs needs) {
   check(calls_->make_stream(side_), "cudaStreamCreateWithFlags");
   prepared_ = true;
   wake_ = std::move(needs.wake);
+  failed_ = std::move(needs.failed);
   finished_bytes_ = align_tensor(needs.finished_bytes_max);
   take_memory(finished_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1)));
   // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
@@ -293,11 +294,24 @@ void device_transfer::pass_oldest(released& home) {
   pass(oldest, home);
 }
 
+// Whether its copy has passed, as far as `status` says so. Where the device is lost nothing reads this memory any more; any
+// other code is about the call, and the copy may be under way.
+void device_transfer::settle_oldest(device_status status, std::string_view call, released& home) {
+  if (status != device_ok) {
+    home.failure = fail(status, call);
+    home.tell_loader = true;
+    flight& oldest = *in_flight_.front();
+    if (oldest.host && !calls_->is_lost(status)) stuck_.push_back(std::move(oldest.host));
+  }
+  pass_oldest(home);
+}
+
 // Neither under the mutex: a lease that goes home wakes who waits for it, and a handler may be destroyed.
 void device_transfer::let_go(released& home) noexcept {
   home.memory.clear();
   for (waiter& each : home.done) each.done.complete(home.failure);
   home.done.clear();
+  if (home.tell_loader && failed_) failed_(home.failure);
 }
 
 void device_transfer::collect() noexcept {
@@ -307,9 +321,7 @@ void device_transfer::collect() noexcept {
     while (!in_flight_.empty()) {
       const device_status status = calls_->query(in_flight_.front()->arrived);
       if (status == device_not_ready) break;
-      // Where the device is lost nothing reads this memory any more.
-      if (status != device_ok) home.failure = fail(status, "cudaEventQuery");
-      pass_oldest(home);
+      settle_oldest(status, "cudaEventQuery", home);
     }
   }
   let_go(home);
@@ -341,10 +353,9 @@ void device_transfer::watch() noexcept {
     const device_status status = calls_->synchronize(oldest.arrived);
     released home;
     lock.lock();
-    if (status != device_ok) home.failure = fail(status, "cudaEventSynchronize");
     if (!oldest.passed) {
       assert(in_flight_.front() == &oldest);
-      pass_oldest(home);
+      settle_oldest(status, "cudaEventSynchronize", home);
     }
     leave(oldest);
     lock.unlock();
@@ -452,8 +463,14 @@ void device_transfer::drain() noexcept {
     while (!in_flight_.empty()) pass_oldest(home);
     std::move(stuck_.begin(), stuck_.end(), std::back_inserter(home.memory));
     stuck_.clear();
-    // Before the leases go home, and the arena with the last of them.
-    for (const std::span<std::byte> memory : pinned_) static_cast<void>(calls_->unpin(memory));
+    if (status == device_ok || calls_->is_lost(status)) {
+      // Before the leases go home, and the arena with the last of them.
+      for (const std::span<std::byte> memory : pinned_) static_cast<void>(calls_->unpin(memory));
+    } else {
+      // Copies may be under way for all we know: what they read is never used again, and stays with the process.
+      static_cast<void>(new std::vector<io::lease>(std::move(home.memory)));
+      home.memory.clear();
+    }
     pinned_.clear();
   }
   let_go(home);

@@ -55,7 +55,8 @@ struct device_transfer_options {
 ///              for copies is started when one is first needed: somebody starves for host memory, or awaits ready()
 ///   fork()     in the child nothing of this is there: batches from before can be destroyed, and whatever else they are
 ///              asked for is a usage error
-///   errors     the first failing call, in words, is every later batch's failure
+///   errors     the first failing call, in words, is every later batch's failure. Whether a copy has passed when asking for
+///              it was refused nobody knows: its host memory stays out of use until the side stream has ended
 class device_transfer final : public transfer, public std::enable_shared_from_this<device_transfer> {
  public:
   device_transfer(std::shared_ptr<device_calls> calls, const device_transfer_options& options);
@@ -100,6 +101,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     std::vector<io::lease> memory;
     wait_list done;
     std::exception_ptr failure;
+    bool tell_loader = false;
   };
 
   void take_memory(std::size_t block_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -111,7 +113,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void leave(flight& copy) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pass(flight& copy, released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pass_oldest(released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void let_go(released& home) noexcept;
+  void settle_oldest(device_status status, std::string_view call, released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void let_go(released& home) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   void wait_on(flight& copy, stream consumer) ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] std::exception_ptr release(std::uint32_t index, flight& copy,
@@ -133,6 +136,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   mutable async::mutex mutex_;
   std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(std::exception_ptr)> failed_;  // by prepare(), for good
   stream side_ ABSL_GUARDED_BY(mutex_);
   bool prepared_ ABSL_GUARDED_BY(mutex_) = false;
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;

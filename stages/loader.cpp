@@ -143,6 +143,7 @@ class loader::machine final : public line_events {
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
                         .finished_bytes_max = layout_->finished_bytes(),
                         .host_batches = memory_.batches,
+                        .failed = [this](std::exception_ptr why) { broken(std::move(why)); },
                         .wake = [this] { io_.loop(0).post(&machine::go_on_sending, transfer_.get()); }});
     plan_ = memory_.shown;
     if (const device_report device = transfer_->report(); device.batches != 0) {

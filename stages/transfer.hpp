@@ -78,6 +78,8 @@ struct transfer_needs {
   std::size_t batch_bytes_max = 0;
   std::size_t finished_bytes_max = 0;  ///< of what the device makes of a batch
   std::uint32_t host_batches = 0;      ///< leases of the size of a batch that there can be
+  /// The transfer is over, and no batch may be left to tell it by. Thread: any; not after drain().
+  std::function<void(std::exception_ptr)> failed;
   /// Has go_on() called soon on the I/O thread. Thread: any; not after drain().
   std::function<void()> wake;
 };

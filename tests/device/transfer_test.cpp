@@ -66,6 +66,7 @@ class device_transfers : public ::testing::Test {
     out->prepare({.batch_bytes_max = batch_bytes,
                   .finished_bytes_max = finished_bytes,
                   .host_batches = host_batches,
+                  .failed = [this](std::exception_ptr why) { failure = std::move(why); },
                   .wake = [this] { ++wakes; }});
     static_cast<void>(calls->take_log());
   }
@@ -91,6 +92,7 @@ class device_transfers : public ::testing::Test {
   std::shared_ptr<watched_calls> calls;
   std::shared_ptr<device_transfer> out;
   int wakes = 0;
+  std::exception_ptr failure;  ///< what the loader was told
   io::lease_pool pool{std::make_shared<io::arena>(
                           io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off}),
                       {.bytes_max = host_batches * batch_bytes, .name = "batches"}};
@@ -383,6 +385,36 @@ TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_l
     out.reset();
     EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
   }
+}
+
+// A call that is refused says nothing of the copy, which may be reading: its memory is not given out before the stream ended.
+TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
+  start({.batches = 2});
+  prepare();
+  sent& flying = send(0, 1);
+  EXPECT_EQ(leases_out(), 1U);
+  calls->fail("query", 1, 999);
+  out->collect();
+  EXPECT_EQ(leases_out(), 1U);
+  EXPECT_THAT(message_of(failure), HasSubstr("cudaEventQuery"));
+  sent& later = send(1, 2);
+  EXPECT_THAT(message_of(later.failure), HasSubstr("cudaEventQuery"));
+  flying.landed.reset();
+  later.block = {};
+  EXPECT_EQ(leases_out(), 1U);
+  out->drain();
+  EXPECT_EQ(leases_out(), 0U);
+}
+
+TEST_F(device_transfers, leave_host_memory_to_copies_whose_end_nobody_can_wait_for) {
+  start({.batches = 1});
+  prepare();
+  send(0, 1);
+  calls->fail("finish", 1, 999);
+  out->drain();
+  EXPECT_EQ(leases_out(), 1U) << "out of use for good";
+  EXPECT_EQ(device->count().pinned, 1U);
+  device->finish_everything();  // it did go on
 }
 
 TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_recorded) {

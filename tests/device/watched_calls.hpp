@@ -40,6 +40,7 @@ class watched_calls final : public stages::device_calls {
   [[nodiscard]] device where() const noexcept override { return behind_->where(); }
   [[nodiscard]] std::string name() const override { return behind_->name(); }
   [[nodiscard]] std::string describe(stages::device_status code) const override { return behind_->describe(code); }
+  [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override { return behind_->is_lost(code); }
 
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
     return call("take_memory", "", [&] { return behind_->take_memory(bytes, memory); });

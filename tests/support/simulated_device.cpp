@@ -222,6 +222,16 @@ device_status simulated_device::free_stream(stream made) noexcept {
   return device_ok;
 }
 
+void simulated_device::finish_everything() {
+  const async::mutex_lock lock(mutex_);
+  for (auto& [handle, queue] : streams_) force_all(*queue);
+}
+
+bool simulated_device::is_lost(device_status code) const noexcept {
+  const async::mutex_lock lock(mutex_);
+  return lost_ != device_ok && code == lost_;
+}
+
 device_status simulated_device::make_event(device_event& made) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;

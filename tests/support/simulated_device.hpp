@@ -54,6 +54,8 @@ class simulated_device final : public stages::device_calls {
   void launch(stream in, std::function<void()> kernel);
   /// Executes all that `in` holds, and what it depends on.
   void finish_all(stream in) { static_cast<void>(finish(in)); }
+  /// All that any stream holds.
+  void finish_everything();
 
   /// As after a fault in some kernel: nothing is executed any more, and every call answers `code`.
   void lose(stages::device_status code);
@@ -72,6 +74,7 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] device where() const noexcept override { return cuda(options_.index); }
   [[nodiscard]] std::string name() const override { return "simulated device"; }
   [[nodiscard]] std::string describe(stages::device_status code) const override;
+  [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override;
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
   stages::device_status free_memory(std::byte* memory) noexcept override;
   stages::device_status pin(std::span<std::byte> memory) noexcept override;
