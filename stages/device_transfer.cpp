@@ -12,9 +12,22 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace leat::stages {
+
+namespace {
+
+// Copies may be under way for all we know: what they read is never used again, and stays as long as the process.
+void keep_for_good(std::vector<io::lease> memory) {
+  static async::mutex mutex;
+  static auto* const kept = new std::vector<io::lease>;  // never destroyed
+  const async::mutex_lock lock(mutex);
+  std::move(memory.begin(), memory.end(), std::back_inserter(*kept));
+}
+
+}  // namespace
 
 /// What a batch holds of the device. Thread: one at a time, as the batch.
 class device_transfer::landed_batch final : public landing {
@@ -467,9 +480,7 @@ void device_transfer::drain() noexcept {
       // Before the leases go home, and the arena with the last of them.
       for (const std::span<std::byte> memory : pinned_) static_cast<void>(calls_->unpin(memory));
     } else {
-      // Copies may be under way for all we know: what they read is never used again, and stays with the process.
-      static_cast<void>(new std::vector<io::lease>(std::move(home.memory)));
-      home.memory.clear();
+      keep_for_good(std::exchange(home.memory, {}));
     }
     pinned_.clear();
   }
