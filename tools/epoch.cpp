@@ -272,14 +272,26 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
 struct running_loader {
   running_loader(const dataset& samples, const epoch_arguments& arguments, const chosen_fields& fields,
                  interruption& stop)
-      : train(samples, options_of(arguments), fields.all), stopping(stop.token(), stopper{&train}) {}
+      : train(samples, options_of(arguments), fields.all) {
+    stopping.emplace(stop.token(), stopper{this});
+  }
+  running_loader(const running_loader&) = delete;
+  running_loader& operator=(const running_loader&) = delete;
+  ~running_loader() {
+    stopping.reset();  // waits for who is starting the thread
+    if (stops.joinable()) stops.join();
+  }
 
+  // On a thread of its own: who was told to stop before this is built is told here and now, and has yet to say so.
   struct stopper {
-    loader* train;
-    void operator()() const { train->stop(); }
+    running_loader* self;
+    void operator()() const noexcept {
+      self->stops = std::thread([train = &self->train] { train->stop(); });
+    }
   };
   loader train;
-  std::stop_callback<stopper> stopping;  // Last: it waits for a stop() that is under way.
+  std::thread stops;
+  std::optional<std::stop_callback<stopper>> stopping;
 };
 
 /// Says what a process that has been told to stop is waiting for, if it has to wait at all.
