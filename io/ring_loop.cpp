@@ -162,7 +162,7 @@ void ring_loop::sleep(bool awake) {
 }
 
 // Something waits for room, or hardly anything more would find any.
-bool ring_loop::is_full() const noexcept { return !ready_.empty() || !admits(automatic_bytes / 8); }
+bool ring_loop::is_full() const noexcept { return !ready_.empty() || !admits(queue_depth::bytes / 8); }
 
 void ring_loop::on_completion(std::uint64_t user_data, int result) {
   const std::uint64_t address = user_data & ~std::uint64_t{tag_mask};

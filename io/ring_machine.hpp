@@ -6,6 +6,7 @@
 #pragma once
 
 #include "io/direct_policy.hpp"
+#include "io/queue_depth.hpp"
 #include "io/ring_loop.hpp"
 #include "io/ring_state.hpp"
 #include "io/uring.hpp"
@@ -65,11 +66,6 @@ class ring_loop final : public async::loop, public io_loop {
   [[nodiscard]] io_context& context() noexcept { return context_; }
 
  private:
-  // Bytes the kernel has at a time where no depth was asked for: 64 reads of 112 KiB, or 7 of 1 MiB (8, see below); an
-  // NVMe drive of 14 GB/s that answers in 100 us is busy with 1.4 MB. More than this only makes the reads wait there.
-  static constexpr std::uint64_t automatic_bytes = std::uint64_t{7} << 20;
-  static constexpr unsigned automatic_reads_min = 8;
-  static constexpr unsigned automatic_reads_max = 128;
   static constexpr unsigned depth_max = 4096;
   // Opens under way. Each that misses the dentry cache holds one of the kernel's worker threads.
   static constexpr unsigned opens_max = 64;
@@ -139,7 +135,7 @@ class ring_loop final : public async::loop, public io_loop {
 
   io_context& context_;
   const std::uint64_t timeout_ns_;
-  const unsigned depth_;  // 0: automatic
+  const unsigned depth_;  // 0: by bytes (queue_depth.hpp)
   const bool insists_on_buffers_;
   std::optional<uring> ring_;  // lives as long as run(): made and ended on its thread
   rung backend_;

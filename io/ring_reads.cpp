@@ -18,8 +18,9 @@ using async::now_ns;
 
 namespace {
 
-// A huge page: one segment for the device. A larger read is cut, and its parts are read at the same time.
-constexpr std::uint64_t chunk_bytes_max = std::uint64_t{2} << 20;
+// A piece of the arena, which is one registered buffer: no read can be longer. A larger one is cut, and its parts are read at
+// the same time.
+constexpr std::uint64_t chunk_bytes_max = arena::piece_bytes;
 // memlock comes back asynchronously when another ring has gone: ENOMEM right after it, fine 300 ms later.
 constexpr std::uint64_t register_again_ns = 300'000'000;
 constexpr unsigned register_tries_max = 4;
@@ -68,8 +69,7 @@ void ring_loop::make_ready(job& ready) {
 
 bool ring_loop::admits(std::uint64_t bytes) const noexcept {
   const std::size_t reads = in_kernel_.size();
-  if (depth_ != 0) return reads < depth_;
-  return reads < automatic_reads_min || (reads < automatic_reads_max && bytes_in_kernel_ + bytes <= automatic_bytes);
+  return depth_ != 0 ? reads < depth_ : queue_depth::admits(reads, bytes_in_kernel_, bytes);
 }
 
 void ring_loop::pump() {

@@ -25,6 +25,13 @@ inline constexpr std::uint64_t alignment_max_bytes = 4096;
   return end - begin;
 }
 
+/// What all of these are multiples of: the largest power of two up to alignment_max_bytes.
+///   places   offsets and sizes, or-ed
+[[nodiscard]] constexpr std::uint32_t alignment_of(std::uint64_t places) noexcept {
+  places |= alignment_max_bytes;
+  return static_cast<std::uint32_t>(places & (~places + 1));
+}
+
 /// Memory a read may write: part of an arena piece, which the ring may have registered as one buffer.
 ///   bytes   aligned to alignment_max_bytes, at least aligned_bytes(offset, bytes) of the read
 ///   piece   the arena's number of the (first) piece it lies in; no_piece for memory from elsewhere
