@@ -223,6 +223,7 @@ class concat_model final : public dataset_model {
         whole.samples += field.samples;
         whole.bytes_max = std::max(whole.bytes_max, field.bytes_max);
         whole.bytes_total += field.bytes_total;
+        whole.alignment = std::min(whole.alignment, field.alignment);
       }
       part.outer_field.push_back(*known);
     }

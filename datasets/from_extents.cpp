@@ -117,6 +117,7 @@ class extents_model final : public dataset_model {
     field_info info;
     info.name = field.name;
     info.kind = kind_of(field.name);
+    std::uint64_t places = 0;
     for (std::uint64_t sample = 0; sample < samples; ++sample) {
       const extent& where = field.extents[sample];
       if (is_missing(where)) continue;
@@ -124,8 +125,10 @@ class extents_model final : public dataset_model {
       ++info.samples;
       info.bytes_max = std::max(info.bytes_max, where.stored_bytes);
       info.bytes_total += where.stored_bytes;
+      places |= where.offset | where.stored_bytes;
       expands_ = expands_ || (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes);
     }
+    info.alignment = io::alignment_of(places);
     fields_.push_back(std::move(info));
   }
 

@@ -1,5 +1,6 @@
 // What a SOURCE of the command line is, found out by looking.
 #include "datasets/patterns.hpp"
+#include "datasets/raw_files.hpp"
 #include "io/text.hpp"
 
 #include <leat/dataset.hpp>
@@ -19,6 +20,7 @@ namespace leat {
 namespace {
 
 using datasets::expand_paths;
+using datasets::file_kind;
 using io::str_cat;
 
 bool is_folder(const std::string& path) {
@@ -55,17 +57,37 @@ std::vector<std::string> paths_of(const std::string& source) {
   }
   std::vector<std::string> paths = expand_paths(source);
   struct stat status{};
-  if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0) {
+  if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0 &&
+      datasets::kind_of_file(paths.front()) == file_kind::other) {
     const int failure = errno;
     const errc code = failure == EACCES                         ? errc::permission
                       : failure == ENOENT || failure == ENOTDIR ? errc::not_found
                                                                 : errc::io;
     throw error(code,
                 str_cat(source, ": ", std::generic_category().message(failure),
-                        "; a source is a folder of pictures or of class folders, or tar shards by path, brace list "
-                        "('a-{000..127}.tar') or glob ('a-*.tar')"));
+                        "; a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, records "
+                        "(.bin and .json) or tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')"));
   }
   return paths;
+}
+
+dataset open_as(file_kind kind, const std::vector<std::string>& files) {
+  switch (kind) {
+    case file_kind::npy:
+      return open_npy(files);
+    case file_kind::npz:
+      return open_npz(files);
+    case file_kind::records:
+      return open_records(files);
+    case file_kind::tokens:
+      return open_tokens(files);
+    case file_kind::raw:
+      throw error(errc::usage,
+                  str_cat(files.front(), ": nothing tells what is in it: ", datasets::looks_like(files.front())));
+    case file_kind::other:
+      break;
+  }
+  return open_tar(files);
 }
 
 }  // namespace
@@ -75,24 +97,32 @@ dataset open(std::span<const std::string> sources) {
   std::vector<dataset> parts;
   std::string with_classes;  // The last folder of each kind.
   std::string without_classes;
-  std::vector<std::string> shards;  // Neighbouring ones are opened together, all their headers in flight at once.
-  const auto open_shards = [&] {
-    if (shards.empty()) return;
-    parts.push_back(open_tar(shards));
-    shards.clear();
+  // Neighbours of one kind are opened together: all their headers in flight at once, and several arrays are samples each.
+  std::vector<std::string> files;
+  file_kind kind = file_kind::other;
+  const auto open_files = [&] {
+    if (files.empty()) return;
+    parts.push_back(open_as(kind, files));
+    files.clear();
+  };
+  const auto add_file = [&](std::string path, file_kind of) {
+    if (of != kind) open_files();
+    kind = of;
+    files.push_back(std::move(path));
   };
   for (const std::string& source : sources) {
     for (std::string& path : paths_of(source)) {
       if (!is_folder(path)) {
-        shards.push_back(std::move(path));
+        const file_kind found = datasets::kind_of_file(path);
+        add_file(std::move(path), found);
         continue;
       }
       std::vector<std::string> inside = shards_in(path);
       if (!inside.empty()) {
-        shards.insert(shards.end(), inside.begin(), inside.end());
+        for (std::string& shard : inside) add_file(std::move(shard), file_kind::other);
         continue;
       }
-      open_shards();
+      open_files();
       parts.push_back(open_folder(path));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {
@@ -103,7 +133,7 @@ dataset open(std::span<const std::string> sources) {
       }
     }
   }
-  open_shards();
+  open_files();
   return concat(parts);
 }
 

@@ -3,6 +3,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
+#include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/shuffle.hpp"
 #include "datasets/tar_header.hpp"
@@ -22,6 +23,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace leat::datasets {
@@ -267,11 +269,6 @@ class sample_reader {
   blocking_source& source(std::uint32_t number) { return sources_.of(*model_.sources()[number]); }
 
   member made(std::uint64_t sample, std::uint16_t field) const {
-    if (model_.fields()[field].kind == field_kind::tensor) {
-      throw error(errc::unsupported,
-                  io::str_cat("pack: the field '", model_.fields()[field].name,
-                              "' is a tensor in memory, and a member of a shard has no dtype and shape"));
-    }
     member result;
     if (model_.origin(field) == field_origin::awaited) {
       boost::asio::io_context here;
@@ -339,6 +336,7 @@ class packing {
         reader_(*from.model(), options.stop) {}
 
   pack_result run() {
+    check_fields();
     const std::uint64_t samples = from_.size();
     const std::vector<std::uint64_t> order =
         options_.shuffle ? shuffled(samples, options_.seed, "pack") : std::vector<std::uint64_t>{};
@@ -364,6 +362,21 @@ class packing {
   }
 
  private:
+  // A member of a shard is bytes, without a dtype and shape.
+  void check_fields() const {
+    for (const field_info& field : from_.model()->fields()) {
+      if (field.kind == field_kind::tensor) {
+        throw error(errc::unsupported, io::str_cat("pack: the field '", field.name, "' has rows of ", name(field.type),
+                                                   ", and a member of a shard has no dtype and shape; `leat pack --to "
+                                                   "records` and `--to npy` keep them"));
+      }
+      if (field.kind == field_kind::tokens) {
+        throw error(errc::unsupported, io::str_cat("pack: the field '", field.name,
+                                                   "' is tokens; their files need no packing: copy them"));
+      }
+    }
+  }
+
   static std::uint64_t samples_to_pack(const dataset& from, const pack_options& options) {
     return from.size() - (options.skip_damaged ? from.model()->defects() : 0);
   }
@@ -393,6 +406,7 @@ class packing {
 
   void flush() {
     reader_.read(pending_);
+    if (options_.rewrite) rewrite(pending_);
     for (const sample_members& sample : pending_) {
       make_room(sample);
       for (const member& each : sample.members) {
@@ -404,6 +418,20 @@ class packing {
     pending_.clear();
     pending_bytes_ = 0;
     tell();
+  }
+
+  void rewrite(std::vector<sample_members>& samples) const {
+    for_each_parallel(samples.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
+      if (options_.stop.stop_requested()) return;
+      for (member& each : samples[i].members) {
+        std::optional<std::vector<std::byte>> other = options_.rewrite(each.name, each.content);
+        if (!other) continue;
+        samples[i].archive_bytes -= tar_member_bytes(each.name, each.size_bytes);
+        each.content = std::move(*other);
+        each.size_bytes = each.content.size();
+        samples[i].archive_bytes += tar_member_bytes(each.name, each.size_bytes);
+      }
+    });
   }
 
   void write_large(const sample_members& sample) {

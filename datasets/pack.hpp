@@ -3,8 +3,11 @@
 
 #include <leat/dataset.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -27,6 +30,10 @@ struct pack_options {
   std::uint64_t bytes_per_shard = 0;
   bool overwrite = false;     ///< shards of these names that are there are replaced, each when its successor is whole
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
+  /// Asked of each member that was read, up to 16 MiB of it: what to write in its place, or nothing to leave it as it is.
+  /// Called on several threads at once.
+  std::function<std::optional<std::vector<std::byte>>(std::string_view member, std::span<const std::byte> content)>
+      rewrite = {};
   std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread
   std::stop_token stop = {};                                ///< within reads, writes and waits for the disk
 };

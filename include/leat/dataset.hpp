@@ -30,15 +30,17 @@ enum class field_kind : std::uint8_t {
   label,    ///< a number as text (cls), or a column of integers kept with the dataset
   text,     ///< txt, text, caption
   bytes,    ///< anything else
-  tensor    ///< rows of a fixed dtype and shape
+  tensor,   ///< rows of a fixed dtype and shape
+  tokens    ///< a run of integers of one dtype, of any length: a shard, a document
 };
 
 /// One field of a dataset.
 ///   samples       how many samples have it
 ///   bytes_max     the largest stored one, in bytes
 ///   bytes_total   of all samples
+///   alignment     in bytes, a power of two, at most 4096: each lies on multiples of it in its file, from begin to end
 ///   column        the value is an integer kept with the dataset (dataset::label); nothing is read for it
-///   type, shape   of one row, for field_kind::tensor
+///   type, shape   of one row, for field_kind::tensor; of one token, for field_kind::tokens
 struct field_info {
   std::string name;
   field_kind kind = field_kind::bytes;
@@ -46,6 +48,7 @@ struct field_info {
   std::uint64_t samples = 0;
   std::uint64_t bytes_max = 0;
   std::uint64_t bytes_total = 0;
+  std::uint32_t alignment = 1;
   dtype type = dtype::u8;
   dimensions shape;
 };
@@ -169,10 +172,73 @@ struct tar_options {
 [[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
 [[nodiscard]] dataset open_tar(const std::string& shards, const tar_options& options = {});
 
+struct npy_options {
+  enum class sample : std::uint8_t {
+    automatic,  ///< of one file its rows, of several files each file
+    row,        ///< the first axis counts the samples; several files follow one another, as shards do
+    file        ///< each file is a sample
+  };
+  sample samples = sample::automatic;
+  unsigned threads = 0;  ///< that read headers; 0: chosen from the machine
+};
+
+/// Arrays that numpy.save() wrote, versions 1 to 3: the field "npy", of field_kind::tensor, which leat::array reads. Of all
+/// dtypes that leat::dtype has (bf16 excepted, which NumPy does not know), little-endian and in C order. One-dimensional
+/// integers whose rows are the samples are the column "npy": leat::label reads them.
+///   files    paths, brace lists and globs; all of one dtype and row shape
+///   throws   error{errc::not_found}; error{errc::format} a damaged header, or a file that ends before its array does, by
+///            name; error{errc::unsupported} big-endian, complex, structured, object and text dtypes and Fortran order, with
+///            what to do about each; error{errc::usage} files of different dtypes or shapes
+///   source   numpy.lib.format
+[[nodiscard]] dataset open_npy(std::span<const std::string> files, const npy_options& options = {});
+[[nodiscard]] dataset open_npy(const std::string& files, const npy_options& options = {});
+
+/// Arrays that numpy.savez() wrote: each member `x.npy` is the field "x", its first axis the samples; one-dimensional
+/// integers are columns. All members have the same number of rows. Several archives follow one another, as shards do.
+///   throws   as open_npy(); error{errc::unsupported} for compressed members, which numpy.savez() would have stored
+///   source   PKWARE APPNOTE 6.3.3 (zip, zip64); numpy.lib.format
+[[nodiscard]] dataset open_npz(std::span<const std::string> files, const npy_options& options = {});
+[[nodiscard]] dataset open_npz(const std::string& files, const npy_options& options = {});
+
+/// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
+///
+///     {"fields": [{"name": "x", "dtype": "f32", "shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}],
+///      "records": 50000, "header_bytes": 0}
+///
+/// A record is its fields' bytes in this order, without gaps, little-endian. "shape" left out is a single number, "records"
+/// what the file's size gives, "header_bytes" 0. Each field is one of field_kind::tensor, which leat::array reads.
+///   files    the .bin files, by path, brace list or glob; several follow one another, and have the same fields
+///   throws   error{errc::not_found} a file, or the JSON beside it; error{errc::format} names what is wrong in the JSON, or
+///            sizes that do not fit together; error{errc::usage} files of different fields
+[[nodiscard]] dataset open_records(std::span<const std::string> files);
+[[nodiscard]] dataset open_records(const std::string& files);
+
+///   type   of files that have no header to say it (nanoGPT's): u16 or u32, or any other integer
+struct token_options {
+  dtype type = dtype::u16;
+};
+
+/// Tokens: the field "tokens" of field_kind::tokens. A sample is a document where an index names documents, else a file; a
+/// loader cuts windows out of them with the field leat::tokens. By content:
+///
+///     nanoGPT    train.bin without a header: tokens of `token_options::type`
+///     llm.c      a header of 256 int32: 20240520, 1: u16; 20240801, 7: u32
+///     Megatron   name.bin with name.idx beside it (either may be named, or `name` alone): documents
+///     NumPy      a one-dimensional .npy of integers
+///
+///   files    paths, brace lists and globs
+///   throws   error{errc::not_found}; error{errc::format} sizes that do not fit together, with both; error{errc::unsupported}
+///            versions and dtypes that hold no tokens
+///   source   karpathy/nanoGPT data/*/prepare.py; karpathy/llm.c dev/data/data_common.py; NVIDIA/Megatron-LM
+///            megatron/core/datasets/indexed_dataset.py
+[[nodiscard]] dataset open_tokens(std::span<const std::string> files, const token_options& options = {});
+[[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
+
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
-/// one of pictures; everything else is shards by name, brace list or glob. Several become one, in their order.
+/// one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, records, tokens), else a shard;
+/// brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as those it opens; error{errc::not_found} says what was looked for; error{errc::usage} names a folder of
-///            classes and one without, whose pictures would have no label
+///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about
 [[nodiscard]] dataset open(std::span<const std::string> sources);
 [[nodiscard]] dataset open(const std::string& source);
 

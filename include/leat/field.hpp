@@ -20,7 +20,7 @@ namespace stages {
 class field_model;  // stages/field_model.hpp: what a field becomes inside the loader
 }
 
-/// Any field, as the loader takes it. image, label, text, bytes and custom convert to it.
+/// Any field, as the loader takes it. image, label, text, bytes, array, tokens and custom convert to it.
 class field {
  public:
   explicit field(std::shared_ptr<const stages::field_model> model);
@@ -131,6 +131,58 @@ class text {
 
  private:
   std::string name_;
+};
+
+/// Rows of a fixed dtype and shape (field_kind::tensor): of .npy and .npz files, records, tensors in memory.
+///   output     `name`: [rows, shape...] of the stored dtype, the stored bytes as they are
+class array {
+ public:
+  explicit array(std::string name);
+  operator field() const;  // NOLINT: an array is a field.
+
+ private:
+  std::string name_;
+};
+
+/// Where the windows of an epoch begin. A run is a file, or documents that lie side by side in one; no window leaves its run.
+enum class window_order : std::uint8_t {
+  shifted,  ///< side by side from an offset below `length` on, drawn for each run and epoch: an epoch has every token at most
+            ///< once as an input, and leaves out fewer than 2 * length of each run, others each time
+  tiled,  ///< side by side from the first token on, the same in every epoch: leaves out fewer than `length`, at the end
+  random  ///< each anywhere, drawn by (seed, epoch, window), as nanoGPT's get_batch: as many as tiled would be
+};
+
+/// What becomes of the borders between documents.
+enum class document_rule : std::uint8_t {
+  ignore,  ///< a window runs across them
+  mark,    ///< likewise, and the outputs `document` and `position` say where, for attention masks
+  within  ///< no window crosses one: a document's last window is filled up with `pad` and `ignored`. Nothing is left out
+          ///< but documents of one token, and nothing is shifted
+};
+
+/// Windows of tokens. The loader's samples are then the windows, and the dataset's (files, documents) are where they lie.
+///
+///     loader train{open_tokens("train-{000..099}.bin"), {.batch_size = 12}, tokens{.length = 1024}};
+///
+///   length     tokens of a row
+///   type       of x and y: i32, i64, or std::nullopt for the file's own
+///   field      the dataset's
+///   output     `x`: [rows, length], `y`: [rows, length], the same shifted by one: y[t] = x[t + 1]
+///   output     with document_rule::mark `document`: [rows, length] of i32, the number of x's document in its row, from 0,
+///              and `position`: [rows, length] of i32, x's place in it, from 0 where it begins or the row does
+///   throws     (when the loader is built) error{errc::usage}: a length below 1, no field of tokens, no run as long as a
+///              window, a type that the tokens need not fit into, another field beside it
+///   source     karpathy/nanoGPT train.py, get_batch; NVIDIA/Megatron-LM, reset_position_ids
+struct tokens {
+  std::int64_t length = 1024;
+  std::optional<dtype> type = dtype::i64;
+  window_order windows = window_order::shifted;
+  document_rule documents = document_rule::ignore;
+  std::int64_t pad = 0;         ///< fills x, with document_rule::within
+  std::int64_t ignored = -100;  ///< fills y: what PyTorch's cross_entropy leaves out
+  std::string field = "tokens";
+
+  operator leat::field() const;  // NOLINT: they are a field.
 };
 
 /// What a custom field's function is told about its sample.

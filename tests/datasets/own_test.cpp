@@ -1,6 +1,7 @@
 // Tables, functions, coroutines and tensors of one's own; and open(), which looks what is there.
 #include "datasets/model.hpp"
 #include "tests/datasets/archive.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -15,7 +16,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,21 +29,11 @@ using ::testing::AllOf;
 using testing::archive;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 using testing::temporary_directory;
 
 std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::string failure_of(errc expected, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const error& caught) {
-    EXPECT_EQ(caught.code(), expected) << caught.what();
-    return caught.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 void put(const fs::path& path, const std::string& content) {
@@ -66,7 +56,7 @@ TEST(from_extents, reads_what_the_table_says) {
   EXPECT_EQ(text_of(own.read(0, "txt")), "234");
   EXPECT_EQ(text_of(own.read(0, "head")), "0");
   EXPECT_EQ(text_of(own.read(1, "txt")), "abcdef");
-  failure_of(errc::not_found, [&] { static_cast<void>(own.read(1, "head")); });
+  message_of(errc::not_found, [&] { static_cast<void>(own.read(1, "head")); });
   EXPECT_EQ(own.label(1), 5);
   EXPECT_EQ(own.column(0, "length"), 1LL << 40);
   EXPECT_EQ(own.column(0, "nothing"), std::nullopt);
@@ -98,16 +88,16 @@ TEST(from_extents, refuses_tables_that_cannot_be_right) {
   put(root.path() / "a.bin", "0123456789");
   const std::string file = (root.path() / "a.bin").string();
   const auto with = [&](extent where) { return extent_list{.files = {file}, .fields = {{"x", {where}}}}; };
-  EXPECT_THAT(failure_of(errc::format, [&] { static_cast<void>(from_extents(with({0, 0, 8, 3, 0}))); }),
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(from_extents(with({0, 0, 8, 3, 0}))); }),
               AllOf(HasSubstr("sample 0"), HasSubstr("ends at 10"), HasSubstr("a.bin")));
-  failure_of(errc::format, [&] { static_cast<void>(from_extents(with({0, 0, ~std::uint64_t{0} - 1, 3, 0}))); });
-  failure_of(errc::usage, [&] { static_cast<void>(from_extents(with({0, 1, 0, 1, 0}))); });
-  failure_of(errc::usage, [&] { static_cast<void>(from_extents(with({1, 0, 0, 1, 0}))); });
-  failure_of(errc::not_found, [&] { static_cast<void>(from_extents({.files = {file + "x"}})); });
-  failure_of(errc::usage, [&] {
+  message_of(errc::format, [&] { static_cast<void>(from_extents(with({0, 0, ~std::uint64_t{0} - 1, 3, 0}))); });
+  message_of(errc::usage, [&] { static_cast<void>(from_extents(with({0, 1, 0, 1, 0}))); });
+  message_of(errc::usage, [&] { static_cast<void>(from_extents(with({1, 0, 0, 1, 0}))); });
+  message_of(errc::not_found, [&] { static_cast<void>(from_extents({.files = {file + "x"}})); });
+  message_of(errc::usage, [&] {
     static_cast<void>(from_extents({.files = {file}, .fields = {{"x", {extent{}}}}, .columns = {{"cls", {1, 2}}}}));
   });
-  failure_of(errc::usage, [&] {
+  message_of(errc::usage, [&] {
     static_cast<void>(from_extents({.files = {file}, .fields = {{"x", {extent{}}}, {"x", {extent{}}}}}));
   });
 }
@@ -129,9 +119,9 @@ TEST(from_function, calls_for_each_sample_and_passes_its_failures_on) {
 TEST(from_function, more_bytes_than_promised_are_an_error_and_no_promise_is_one_too) {
   const auto ten = [](std::uint64_t) { return std::vector<std::byte>(10); };
   const dataset made = from_function(1, ten, {.bytes_max = 9});
-  EXPECT_THAT(failure_of(errc::limit, [&] { static_cast<void>(made.read(0)); }),
+  EXPECT_THAT(message_of(errc::limit, [&] { static_cast<void>(made.read(0)); }),
               AllOf(HasSubstr("10 bytes"), HasSubstr("9")));
-  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(from_function(1, ten, {})); }), HasSubstr("bytes_max"));
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(from_function(1, ten, {})); }), HasSubstr("bytes_max"));
 }
 
 TEST(from_coroutine, is_awaited) {
@@ -170,11 +160,11 @@ TEST(from_tensors, refuses_what_is_not_dense_or_of_unequal_length) {
   const auto one = [&](dimensions shape, dimensions strides) {
     return std::vector<named_tensor>{{"x", tensor{dtype::f32, shape, strides, data.data(), host}}};
   };
-  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(from_tensors(one({2, 2}, {3, 1}), nullptr)); }),
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(from_tensors(one({2, 2}, {3, 1}), nullptr)); }),
               HasSubstr("contiguous"));
-  failure_of(errc::usage, [&] { static_cast<void>(from_tensors({}, nullptr)); });
-  failure_of(errc::usage, [&] { static_cast<void>(from_tensors(one({}, {}), nullptr)); });
-  failure_of(errc::usage, [&] {
+  message_of(errc::usage, [&] { static_cast<void>(from_tensors({}, nullptr)); });
+  message_of(errc::usage, [&] { static_cast<void>(from_tensors(one({}, {}), nullptr)); });
+  message_of(errc::usage, [&] {
     static_cast<void>(from_tensors({{"x", tensor{dtype::f32, {2, 2}, {2, 1}, data.data(), host}},
                                     {"y", tensor{dtype::f32, {3, 2}, {2, 1}, data.data(), host}}},
                                    nullptr));
@@ -183,9 +173,9 @@ TEST(from_tensors, refuses_what_is_not_dense_or_of_unequal_length) {
 
 TEST(dataset, a_sample_that_is_not_there_is_a_usage_error) {
   const dataset none = from_function(0, [](std::uint64_t) { return std::vector<std::byte>(); }, {.bytes_max = 1});
-  failure_of(errc::usage, [&] { static_cast<void>(none.read(0)); });
-  failure_of(errc::usage, [&] { static_cast<void>(none.name(0)); });
-  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(none.label(5)); }), HasSubstr("sample 5"));
+  message_of(errc::usage, [&] { static_cast<void>(none.read(0)); });
+  message_of(errc::usage, [&] { static_cast<void>(none.name(0)); });
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(none.label(5)); }), HasSubstr("sample 5"));
 }
 
 TEST(open, tells_folders_shards_and_folders_of_shards_apart) {
@@ -211,17 +201,17 @@ TEST(open, a_folder_of_classes_and_one_without_are_refused_by_name) {
   put(root.path() / "named/cat/1.jpg", "1");
   put(root.path() / "flat/2.jpg", "2");
   const std::vector<std::string> both = {(root.path() / "flat").string(), (root.path() / "named").string()};
-  EXPECT_THAT(failure_of(errc::usage, [&] { static_cast<void>(open(both)); }),
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open(both)); }),
               AllOf(HasSubstr(both[0] + " has none"), HasSubstr(both[1] + " has class folders")));
   EXPECT_EQ(concat({open(both[0]), open(both[1])}).size(), 2U);
 }
 
 TEST(open, says_what_it_looked_for) {
   const temporary_directory root;
-  EXPECT_THAT(failure_of(errc::not_found, [&] { static_cast<void>(open((root.path() / "x").string())); }),
+  EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open((root.path() / "x").string())); }),
               AllOf(HasSubstr("/x"), HasSubstr("tar shards")));
-  failure_of(errc::usage, [&] { static_cast<void>(open(std::span<const std::string>())); });
-  EXPECT_THAT(failure_of(errc::unsupported, [&] { static_cast<void>(open("https://example.com/a.tar")); }),
+  message_of(errc::usage, [&] { static_cast<void>(open(std::span<const std::string>())); });
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open("https://example.com/a.tar")); }),
               HasSubstr("local"));
 }
 

@@ -5,6 +5,7 @@
 #include "datasets/tar_writer.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/datasets/programs.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -23,7 +24,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <set>
 #include <sstream>
 #include <stop_token>
@@ -40,6 +40,7 @@ using testing::archive;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::message_of;
 using ::testing::SizeIs;
 using testing::temporary_directory;
 
@@ -64,17 +65,6 @@ std::vector<std::string> listing(const fs::path& directory) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::string failure_of(errc expected, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const error& caught) {
-    EXPECT_EQ(caught.code(), expected) << caught.what();
-    return caught.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 class packing : public ::testing::Test {
@@ -144,7 +134,7 @@ TEST_F(packing, shards_that_are_there_are_an_error_before_anything_is_written) {
                                        {"p-%d.tar", "p-1.tar"},
                                        {"q-%06d.tar", "q-000007.tar"},
                                        {"{a,r}.tar", "r.tar"}}) {
-    EXPECT_THAT(failure_of(errc::usage, [&] { pack(numbers(5), out(to), {}); }),
+    EXPECT_THAT(message_of(errc::usage, [&] { pack(numbers(5), out(to), {}); }),
                 AllOf(HasSubstr(out(in_the_way) + ":"), HasSubstr("--overwrite")));
     EXPECT_EQ(listing(out_.path()), names) << to;
   }
@@ -161,7 +151,7 @@ TEST_F(packing, a_name_that_was_taken_meanwhile_is_not_replaced) {
   {
     tar_writer late(out("p.tar"));
     fs::copy_file(root_.path() / "p.tar", out("p.tar"));
-    EXPECT_THAT(failure_of(errc::usage, [&] { late.finish(); }), HasSubstr(out("p.tar") + ": is there already"));
+    EXPECT_THAT(message_of(errc::usage, [&] { late.finish(); }), HasSubstr(out("p.tar") + ": is there already"));
   }
   EXPECT_EQ(content_of(out("p.tar")), "another's");
   EXPECT_THAT(listing(out_.path()), ElementsAre("p.tar"));
@@ -169,11 +159,11 @@ TEST_F(packing, a_name_that_was_taken_meanwhile_is_not_replaced) {
 
 TEST_F(packing, patterns_that_cannot_be_are_usage_errors) {
   for (const char* pattern : {"", "p-%s.tar", "p-%d-%d.tar", "p-%", "p-%06.tar", "{a,a}.tar"}) {
-    failure_of(errc::usage, [&] { pack(numbers(1), *pattern == '\0' ? "" : out(pattern), {}); });
+    message_of(errc::usage, [&] { pack(numbers(1), *pattern == '\0' ? "" : out(pattern), {}); });
   }
-  failure_of(errc::usage, [&] { pack(numbers(1), out("{a,b}.tar"), {.samples_per_shard = 1}); });
-  failure_of(errc::usage, [&] { pack(numbers(1), out_.path().string(), {}); });
-  EXPECT_THAT(failure_of(errc::not_found, [&] { pack(numbers(1), out("no/where.tar"), {}); }), HasSubstr("mkdir"));
+  message_of(errc::usage, [&] { pack(numbers(1), out("{a,b}.tar"), {.samples_per_shard = 1}); });
+  message_of(errc::usage, [&] { pack(numbers(1), out_.path().string(), {}); });
+  EXPECT_THAT(message_of(errc::not_found, [&] { pack(numbers(1), out("no/where.tar"), {}); }), HasSubstr("mkdir"));
   EXPECT_THAT(listing(out_.path()), IsEmpty());
 }
 
@@ -280,7 +270,7 @@ TEST_F(packing, damaged_samples_are_named_or_left_out) {
   archive shard;
   shard.file("a.jpg", "1").file("b.jpg", "2").file("b.jpg", "3").file("c.jpg", "4").end();
   const dataset damaged = open_tar(shard.save(root_.path() / "s.tar"));
-  EXPECT_THAT(failure_of(errc::corrupt, [&] { pack(damaged, out("p.tar"), {}); }),
+  EXPECT_THAT(message_of(errc::corrupt, [&] { pack(damaged, out("p.tar"), {}); }),
               AllOf(HasSubstr("/b"), HasSubstr("twice")));
   EXPECT_THAT(listing(out_.path()), IsEmpty());
   const pack_result result = pack(damaged, out("p-{0..1}.tar"), {.skip_damaged = true});
@@ -295,7 +285,7 @@ TEST_F(packing, stopped_it_leaves_whole_shards_and_no_other_file) {
   options.progress = [&](const pack_progress& done) {
     if (done.samples >= 2500) stop.request_stop();
   };
-  failure_of(errc::cancelled, [&] { pack(numbers(10'000), out("p-%d.tar"), options); });
+  message_of(errc::cancelled, [&] { pack(numbers(10'000), out("p-%d.tar"), options); });
   for (const std::string& name : listing(out_.path())) EXPECT_EQ(open_tar(out(name)).size(), 1000U) << name;
 }
 
@@ -307,7 +297,7 @@ TEST_F(packing, stopped_it_does_not_wait_for_reads_that_never_come) {
     while (set.count().reads_in_flight == 0) std::this_thread::yield();
     stop.request_stop();
   });
-  failure_of(errc::cancelled, [&] { pack(set, out("p.tar"), {.stop = stop.get_token()}); });
+  message_of(errc::cancelled, [&] { pack(set, out("p.tar"), {.stop = stop.get_token()}); });
   EXPECT_EQ(set.count().reads_in_flight, 0U);
   EXPECT_THAT(listing(out_.path()), IsEmpty());
 }
@@ -321,7 +311,7 @@ TEST_F(packing, stopped_within_a_long_member_or_before_the_disk_has_it_no_shard_
       writer.begin("x.bin", 20 * megabyte.size());
       for (int i = 0; i < (whole ? 20 : 10); ++i) writer.write(megabyte);
       stop.request_stop();
-      failure_of(errc::cancelled, [&] {
+      message_of(errc::cancelled, [&] {
         if (whole) {
           writer.finish();
         } else {
@@ -371,7 +361,7 @@ TEST_F(packing, a_full_disk_is_a_clear_error_and_leaves_finished_shards_only) {
     ~unmounted() { ::umount(path.c_str()); }
   } const at_the_end{out_.path()};
   const std::string message =
-      failure_of(errc::limit, [&] { pack(numbers(1000, 4000), out("p-%d.tar"), {.samples_per_shard = 100}); });
+      message_of(errc::limit, [&] { pack(numbers(1000, 4000), out("p-%d.tar"), {.samples_per_shard = 100}); });
   EXPECT_THAT(message, AllOf(HasSubstr("No space left"), HasSubstr("/p-"), HasSubstr("make room")));
   EXPECT_THAT(message, Not(HasSubstr("offset"))) << "it is not the place in the shard that is to blame";
   for (const std::string& name : listing(out_.path())) EXPECT_EQ(open_tar(out(name)).size(), 100U) << name;
@@ -385,7 +375,7 @@ TEST_F(packing, a_file_size_limit_is_a_clear_error) {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit small{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &small);
-    const std::string message = failure_of(errc::limit, [&] { pack(numbers(1000, 4000), out("p.tar"), {}); });
+    const std::string message = message_of(errc::limit, [&] { pack(numbers(1000, 4000), out("p.tar"), {}); });
     EXPECT_THAT(message, HasSubstr("smaller shards"));
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);
   }
@@ -398,13 +388,13 @@ TEST_F(packing, a_file_size_limit_is_a_clear_error) {
 TEST_F(packing, a_directory_that_may_not_be_written_is_named) {
   if (!testing::can_become_nobody()) GTEST_SKIP() << "not root: the directory cannot be another user's";
   testing::as_nobody([&] {
-    EXPECT_THAT(failure_of(errc::permission, [&] { pack(numbers(1), out("p.tar"), {}); }), HasSubstr("may not write"));
+    EXPECT_THAT(message_of(errc::permission, [&] { pack(numbers(1), out("p.tar"), {}); }), HasSubstr("may not write"));
   });
 }
 
 TEST_F(packing, two_at_a_time_do_not_write_one_shard) {
   const tar_writer first(out("p.tar"));
-  EXPECT_THAT(failure_of(errc::usage, [&] { const tar_writer second(out("p.tar")); }), HasSubstr("another process"));
+  EXPECT_THAT(message_of(errc::usage, [&] { const tar_writer second(out("p.tar")); }), HasSubstr("another process"));
 }
 
 TEST_F(packing, a_failed_write_leaves_the_shard_that_was_there) {

@@ -5,6 +5,7 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
+#include <gtest/gtest.h>
 
 #include <exception>
 #include <optional>
@@ -43,6 +44,19 @@ inline std::string message_of(const std::exception_ptr& failure) {
   } catch (const std::exception& problem) {
     return problem.what();
   }
+}
+
+/// What `call` throws, which must be a leat::error of this code; its message.
+template <class Call>
+std::string message_of(errc code, Call&& call) {
+  try {
+    call();
+  } catch (const error& failure) {
+    EXPECT_EQ(static_cast<int>(failure.code()), static_cast<int>(code)) << failure.what();
+    return failure.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
 }
 
 }  // namespace leat::testing

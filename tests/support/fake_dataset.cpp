@@ -132,12 +132,15 @@ class fake_model final : public datasets::dataset_model {
       field_info info;
       info.name = placed.fields[f];
       info.kind = datasets::kind_of(info.name);
+      std::uint64_t places = 0;
       for (const auto& where : extents_[f]) {
         if (!where) continue;
+        places |= where->offset | where->stored_bytes;
         ++info.samples;
         info.bytes_total += where->stored_bytes;
         info.bytes_max = std::max(info.bytes_max, where->stored_bytes);
       }
+      info.alignment = io::alignment_of(places);
       fields_.push_back(std::move(info));
     }
     for (const fake_sample& sample : samples) {

@@ -1,5 +1,7 @@
 #include "tests/support/simulated_device.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +19,16 @@ using stages::device_status;
 constexpr std::size_t alignment_bytes = 256;
 constexpr std::byte rubbish{0xDB};
 
-enum code : device_status { out_of_memory = 2, already_pinned = 712 };
+enum code : device_status {
+  out_of_memory = 2,
+  invalid_handle = 400,
+  already_pinned = 712,
+  capture_isolation = 905,
+  captured_event = 907
+};
+
+// Handles say whose they are, and leave room for the small ones that stand for default streams.
+constexpr unsigned owner_shift = 32;
 
 // What CUDA would answer with an error, or not notice at all, is a bug of ours.
 void require(bool holds, const char* what) {
@@ -46,6 +57,14 @@ simulated_device::~simulated_device() = default;
 // --- order ----------------------------------------------------------------------------------------------------------------
 
 simulated_device::queue& simulated_device::queue_of(stream in) {
+  if (in == per_thread()) {
+    queue*& own = of_threads_[async::thread_number()];
+    if (own == nullptr) {
+      own = &add_queue(reinterpret_cast<CUstream_st*>(next_handle()), options_.consumer);
+      own->blocking = true;
+    }
+    return *own;
+  }
   const auto found = streams_.find(in.handle());
   require(found != streams_.end(), "a stream that was never made, or was freed");
   return *found->second;
@@ -58,21 +77,57 @@ const std::shared_ptr<simulated_device::event_state>& simulated_device::state_of
 }
 
 stream simulated_device::add_stream(execution when) {
-  auto* const handle = reinterpret_cast<CUstream_st*>(++handles_);
+  auto* const handle = reinterpret_cast<CUstream_st*>(next_handle());
   add_queue(handle, when);
   return handle;
 }
 
-void simulated_device::add_queue(CUstream_st* handle, execution when) {
+simulated_device::queue& simulated_device::add_queue(CUstream_st* handle, execution when) {
   auto made = std::make_unique<queue>();
   made->when = when;
   drifting_.push_back(made.get());
-  streams_.emplace(handle, std::move(made));
+  return *streams_.emplace(handle, std::move(made)).first->second;
+}
+
+std::uintptr_t simulated_device::next_handle() {
+  return (static_cast<std::uintptr_t>(options_.index) + 1) << owner_shift | ++handles_;
+}
+
+int simulated_device::owner_of(stream which) const {
+  const auto handle = reinterpret_cast<std::uintptr_t>(which.handle());
+  return handle >> owner_shift == 0 ? options_.index : static_cast<int>(handle >> owner_shift) - 1;
 }
 
 void simulated_device::push(stream in, operation added) {
-  queue_of(in).operations.push_back(std::move(added));
+  queue& to = queue_of(in);
+  if (to.capturing) {
+    if (added.what == operation::kind::run) ++to.captured_kernels;
+    return;
+  }
+  for (const auto& [thread, each] : of_threads_) {
+    if (in == stream()) follow(to, *each);
+  }
+  if (to.blocking) follow(to, *streams_.at(nullptr));
+  to.operations.push_back(std::move(added));
   drift();
+}
+
+// What comes next in `later` waits for all that `earlier` holds.
+void simulated_device::follow(queue& later, queue& earlier) {
+  if (earlier.operations.empty()) return;
+  const auto passed = std::make_shared<event_state>();
+  passed->recorded = 1;
+  earlier.operations.push_back(
+      {.what = operation::kind::record, .function = {}, .event = passed, .target = 1, .behind = nullptr});
+  later.operations.push_back(
+      {.what = operation::kind::wait, .function = {}, .event = passed, .target = 1, .behind = &earlier});
+}
+
+void simulated_device::note_wait() {
+  ++counts_.waits_for_device;
+  char name[16] = {};
+  ::pthread_getname_np(::pthread_self(), name, sizeof name);
+  waiting_threads_.insert(name);
 }
 
 // Executes the next operation of a stream if it may run now.
@@ -137,6 +192,23 @@ void simulated_device::launch(stream in, std::function<void()> kernel) {
   push(in, std::move(added));
 }
 
+void simulated_device::begin_capture(stream in) {
+  const async::mutex_lock lock(mutex_);
+  queue_of(in).capturing = true;
+}
+
+std::size_t simulated_device::end_capture(stream in) {
+  const async::mutex_lock lock(mutex_);
+  queue& ended = queue_of(in);
+  ended.capturing = false;
+  return std::exchange(ended.captured_kernels, 0);
+}
+
+std::set<std::string> simulated_device::waiting_threads() const {
+  const async::mutex_lock lock(mutex_);
+  return waiting_threads_;
+}
+
 void simulated_device::lose(device_status code) {
   const async::mutex_lock lock(mutex_);
   lost_ = code;
@@ -149,7 +221,7 @@ simulated_device::counts simulated_device::count() const {
   counts now = counts_;
   now.memory = memory_.size();
   now.pinned = pinned_.size();
-  now.streams = streams_.size() - 1;  // the default stream is there always
+  now.streams = streams_.size() - 1 - of_threads_.size();  // the default streams are there always
   now.events = events_.size();
   return now;
 }
@@ -190,6 +262,7 @@ device_status simulated_device::free_memory(std::byte* memory) noexcept {
 device_status simulated_device::pin(std::span<std::byte> memory) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
+  if (!options_.can_pin) return out_of_memory;
   const auto after = pinned_.lower_bound(memory.data());
   const bool overlaps_after = after != pinned_.end() && after->first < memory.data() + memory.size();
   const bool overlaps_before =
@@ -235,7 +308,7 @@ bool simulated_device::is_lost(device_status code) const noexcept {
 device_status simulated_device::make_event(device_event& made) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
-  made = static_cast<device_event>(++handles_);
+  made = static_cast<device_event>(next_handle());
   events_.emplace(made, std::make_shared<event_state>());
   return device_ok;
 }
@@ -251,7 +324,7 @@ device_status simulated_device::free_event(device_event made) noexcept {
 device_status simulated_device::finish(stream in) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
-  ++counts_.waits_for_device;
+  note_wait();
   force_all(queue_of(in));
   return device_ok;
 }
@@ -271,6 +344,15 @@ device_status simulated_device::copy(std::byte* to, const std::byte* from, std::
   }
   operation added;
   const bool unchecked = options_.unchecked_copies;
+  if (!begins_pinned) {
+    note_wait();
+    force_all(queue_of(in));
+    added.function = [to, staged = std::vector<std::byte>(from, from + bytes)] {
+      std::copy(staged.begin(), staged.end(), to);
+    };
+    push(in, std::move(added));
+    return device_ok;
+  }
   added.function = [=] {
     if (unchecked) {
       copy_unchecked(to, from, bytes);
@@ -313,6 +395,9 @@ device_status simulated_device::wait(stream in, device_event fired) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   const std::shared_ptr<event_state>& event = state_of(fired);
+  if (owner_of(in) != options_.index) return device_ok;  // Its device is another's business.
+  if (queue_of(in).capturing && !event->captured) return capture_isolation;
+  require(!event->captured, "a stream that waits for an event of a capture is drawn into it");
   push(in, {.what = operation::kind::wait,
             .function = {},
             .event = event,
@@ -325,6 +410,9 @@ device_status simulated_device::record(device_event fires, stream in) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   const std::shared_ptr<event_state>& event = state_of(fires);
+  if (owner_of(in) != options_.index) return invalid_handle;
+  event->captured = queue_of(in).capturing;
+  if (event->captured) return device_ok;
   event->behind = &queue_of(in);
   push(in, {.what = operation::kind::record,
             .function = {},
@@ -334,20 +422,35 @@ device_status simulated_device::record(device_event fires, stream in) noexcept {
   return device_ok;
 }
 
+device_status simulated_device::look_at(stream which, stages::stream_facts& told) noexcept {
+  const async::mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  told = {.device = owner_of(which)};
+  if (told.device != options_.index) return device_ok;
+  told.foreign_context = foreign_.contains(which.handle());
+  told.capturing = queue_of(which).capturing;
+  for (const auto& [thread, each] : of_threads_) {
+    if (which == stream() && each->capturing) told.capturing = true;
+  }
+  return device_ok;
+}
+
 device_status simulated_device::query(device_event fired) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   drift();
   const event_state& event = *state_of(fired);
+  if (event.captured) return captured_event;
   return event.fired == event.recorded ? device_ok : stages::device_not_ready;
 }
 
 device_status simulated_device::synchronize(device_event fired) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
-  ++counts_.waits_for_device;
+  note_wait();
   drift();
   event_state& event = *state_of(fired);
+  if (event.captured) return captured_event;
   force(event, event.recorded, event.behind);
   return device_ok;
 }

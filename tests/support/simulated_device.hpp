@@ -3,6 +3,7 @@
 #pragma once
 
 #include "async/mutex.hpp"
+#include "async/thread_number.hpp"
 #include "stages/device.hpp"
 #include "tests/support/seeded_random.hpp"
 
@@ -14,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@ struct simulated_device_options {
   std::uint64_t seed = 1;
   execution loader = execution::random;    ///< streams made through the table of calls
   execution consumer = execution::random;  ///< streams made by make_consumer()
+  bool can_pin = true;                     ///< else every pin() is refused
   /// Its number: a process may have several.
   int index = 0;
   /// Copies look at memory that is not theirs any more without being stopped by a sanitizer: for tests that show it.
@@ -38,6 +41,13 @@ struct simulated_device_options {
 
 /// As CUDA orders it: a stream executes its operations in turn, streams know of each other by waits alone, and an event
 /// stands for its latest record(). The memory of the device is host memory, filled with rubbish when it is taken.
+///
+///   default streams   stream() is there always. per_thread() is another one for each thread; the default stream waits for
+///                     all that lies in those, and they wait for it
+///   pageable memory   a copy from it waits on the CPU for all that its stream holds, and then reads at once
+///   captures          what is put into a stream that is captured is not executed; who waits for an event that was recorded
+///                     there would be drawn into the capture, which is a bug of ours
+///   other devices     one of their streams may wait for our events, and not record them
 ///
 /// It counts what it gave, so that a test can ask whether all came home, and asserts what CUDA would refuse.
 /// Thread: any.
@@ -50,12 +60,18 @@ class simulated_device final : public stages::device_calls {
 
   /// A stream like any of a trainer's; the default stream, stream(), is there always.
   [[nodiscard]] stream make_consumer();
+  /// As cudaStreamPerThread: the calling thread's own default stream.
+  [[nodiscard]] static stream per_thread() noexcept { return reinterpret_cast<CUstream_st*>(2); }
   /// Runs `kernel` when its turn in `in` comes, on any thread. It must not call the device.
   void launch(stream in, std::function<void()> kernel);
   /// Executes all that `in` holds, and what it depends on.
   void finish_all(stream in) { static_cast<void>(finish(in)); }
   /// All that any stream holds.
   void finish_everything();
+
+  /// What is put into `in` from here on goes into a graph, of which the second gives the number of kernels.
+  void begin_capture(stream in);
+  std::size_t end_capture(stream in);
 
   /// As after a fault in some kernel: nothing is executed any more, and every call answers `code`.
   void lose(stages::device_status code);
@@ -68,6 +84,8 @@ class simulated_device final : public stages::device_calls {
     std::size_t memory_taken_in_all = 0;
   };
   [[nodiscard]] counts count() const;
+  /// The names of the threads that made a call which may wait for the device.
+  [[nodiscard]] std::set<std::string> waiting_threads() const;
 
   // --- stages::device_calls -------------------------------------------------------------------------------------------
 
@@ -88,6 +106,13 @@ class simulated_device final : public stages::device_calls {
   stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
   stages::device_status record(stages::device_event fires, stream in) noexcept override;
+  stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override;
+  /// `which` is a stream of another context of this device from here on.
+  void make_foreign(stream which) {
+    const async::mutex_lock lock(mutex_);
+    foreign_.insert(which.handle());
+  }
+  [[nodiscard]] bool is_of_thread(stream which) const noexcept override { return which == per_thread(); }
   stages::device_status query(stages::device_event fired) noexcept override;
   stages::device_status synchronize(stages::device_event fired) noexcept override;
 
@@ -98,6 +123,7 @@ class simulated_device final : public stages::device_calls {
     std::uint64_t recorded = 0;
     std::uint64_t fired = 0;
     queue* behind = nullptr;
+    bool captured = false;  ///< the latest record() was put into a capture
   };
   struct operation {
     enum class kind : std::uint8_t { run, wait, record };
@@ -109,6 +135,9 @@ class simulated_device final : public stages::device_calls {
   };
   struct queue {
     execution when = execution::late;
+    bool blocking = false;  ///< a thread's default stream
+    bool capturing = false;
+    std::size_t captured_kernels = 0;
     std::deque<operation> operations;
   };
 
@@ -119,8 +148,12 @@ class simulated_device final : public stages::device_calls {
   void require_mine(const void* memory, std::size_t bytes, const char* what) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   stream add_stream(execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void add_queue(CUstream_st* handle, execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  queue& add_queue(CUstream_st* handle, execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] std::uintptr_t next_handle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] int owner_of(stream which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void push(stream in, operation added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void follow(queue& later, queue& earlier) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void note_wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool step(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drift() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void force(event_state& event, std::uint64_t target, queue* behind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -136,6 +169,9 @@ class simulated_device final : public stages::device_calls {
   std::map<CUstream_st*, std::unique_ptr<queue>> streams_ ABSL_GUARDED_BY(mutex_);
   std::vector<queue*> drifting_ ABSL_GUARDED_BY(mutex_);
   std::map<stages::device_event, std::shared_ptr<event_state>> events_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, queue*> of_threads_ ABSL_GUARDED_BY(mutex_);  // by async::thread_number()
+  std::set<CUstream_st*> foreign_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> waiting_threads_ ABSL_GUARDED_BY(mutex_);
   std::uintptr_t handles_ ABSL_GUARDED_BY(mutex_) = 0;
   stages::device_status lost_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
   counts counts_ ABSL_GUARDED_BY(mutex_);

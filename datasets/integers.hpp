@@ -1,0 +1,28 @@
+// Integers of any dtype as the values of a column.
+#pragma once
+
+#include "datasets/file_bytes.hpp"
+
+#include <leat/tensor.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+/// bool among them: 0 and 1.
+[[nodiscard]] constexpr bool is_integer(dtype type) noexcept {
+  return type != dtype::f16 && type != dtype::bf16 && type != dtype::f32 && type != dtype::f64;
+}
+
+/// By leat's own name: "u8", "bf16", "bool" ...
+[[nodiscard]] std::optional<dtype> dtype_named(std::string_view name) noexcept;
+
+/// Appends `count` integers of `type` that lie in the file from `offset` on.
+///   throws   error{errc::format} where the file ends before; error{errc::unsupported} for a u64 beyond i64
+void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, std::uint64_t count,
+                     std::vector<std::int64_t>& to);
+
+}  // namespace leat::datasets

@@ -1,0 +1,130 @@
+// .npy files: rows of one array, shards of one, or an array for each sample.
+#include "datasets/dense_rows.hpp"
+#include "datasets/file_bytes.hpp"
+#include "datasets/integers.hpp"
+#include "datasets/npy_header.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/patterns.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+constexpr const char* field_name = "npy";
+
+struct npy_file {
+  npy_header header;
+  std::uint64_t size = 0;
+};
+
+std::vector<npy_file> look_at(const std::vector<std::string>& paths, unsigned threads) {
+  std::vector<npy_file> files(paths.size());
+  for_each_parallel(paths.size(), threads_for_walking(threads), [&](std::size_t i) {
+    const file_bytes file(paths[i]);
+    files[i].size = file.size();
+    files[i].header = read_npy_header(
+        paths[i], file.size(), [&](std::uint64_t offset, std::uint64_t bytes) { return file.read(offset, bytes); });
+  });
+  return files;
+}
+
+std::string shape_text(const npy_header& header, bool of_rows) {
+  std::string text = io::str_cat(name(header.type), " [");
+  const std::size_t first = of_rows ? 1 : 0;
+  for (std::size_t axis = first; axis < header.shape.size(); ++axis) {
+    io::str_append(text, axis > first ? ", " : "", header.shape[axis]);
+  }
+  return text + "]";
+}
+
+void check_same(const std::vector<npy_file>& files, const std::vector<std::string>& paths, bool of_rows) {
+  const std::string first = shape_text(files.front().header, of_rows);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    const std::string other = shape_text(files[i].header, of_rows);
+    if (other == first) continue;
+    throw error(errc::usage, io::str_cat(paths[i], " holds ", of_rows ? "rows of " : "", other, " where ",
+                                         paths.front(), " holds ", of_rows ? "rows of " : "", first,
+                                         "; a batch has room for one dtype and shape: open them apart"));
+  }
+}
+
+dataset open_files(const std::vector<std::string>& paths, const npy_options& options) {
+  const std::vector<npy_file> files = look_at(paths, options.threads);
+  const bool of_rows = options.samples == npy_options::sample::row ||
+                       (options.samples == npy_options::sample::automatic && paths.size() == 1);
+  if (of_rows) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      if (!files[i].header.shape.empty()) continue;
+      throw error(errc::usage, io::str_cat(paths[i],
+                                           ": the array is a single number, without an axis of samples; give "
+                                           "several files, a sample each"));
+    }
+  }
+  check_same(files, paths, of_rows);
+  const npy_header& first = files.front().header;
+
+  dense_table table;
+  const auto names = std::make_shared<io::file_table>();
+  const bool is_column = of_rows && first.shape.size() == 1 && is_integer(first.type);
+  column_values column{field_name, {}};
+  if (!is_column) {
+    field_info field;
+    field.name = field_name;
+    field.type = first.type;
+    if (!of_rows && first.shape.size() == dimensions::rank_max) {
+      throw error(errc::unsupported,
+                  io::str_cat(paths.front(), ": the array has ", first.shape.size(),
+                              " axes, and a batch one more; leat has up to ", dimensions::rank_max, ": reshape it"));
+    }
+    for (std::size_t axis = of_rows ? 1 : 0; axis < first.shape.size(); ++axis) {
+      field.shape.push_back(static_cast<std::int64_t>(first.shape[axis]));
+    }
+    table.strides.push_back(row_bytes(field.type, field.shape, paths.front()));
+    if (table.strides.front() == 0) {
+      throw error(errc::usage,
+                  io::str_cat(paths.front(), ": an axis of the array has no elements: there is nothing to load"));
+    }
+    table.fields.push_back(std::move(field));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const npy_header& header = files[i].header;
+    const std::uint64_t samples = of_rows ? header.shape.front() : 1;
+    const std::uint32_t number = names->add(paths[i], files[i].size);
+    dense_run run{.file = number, .samples = samples};
+    if (is_column) {
+      append_integers(file_bytes(paths[i]), header.data_offset, header.type, samples, column.values);
+    } else {
+      run.offsets.push_back(header.data_offset);
+    }
+    if (const std::uint64_t rest = files[i].size - header.data_offset - header.data_bytes; rest != 0) {
+      table.notes.push_back(io::str_cat(paths[i], ": ", rest, " bytes after the array are not looked at"));
+    }
+    table.runs.push_back(std::move(run));
+  }
+  names->finish();
+  table.files = names;
+  if (is_column) table.columns.push_back(std::move(column));
+  return dense_rows(std::move(table));
+}
+
+}  // namespace
+}  // namespace datasets
+
+dataset open_npy(std::span<const std::string> files, const npy_options& options) {
+  if (files.empty()) throw error(errc::usage, "open_npy: no file was given");
+  std::vector<std::string> paths;
+  for (const std::string& pattern : files) {
+    for (std::string& path : datasets::expand_paths(pattern)) paths.push_back(std::move(path));
+  }
+  return datasets::open_files(paths, options);
+}
+
+dataset open_npy(const std::string& files, const npy_options& options) { return open_npy({&files, 1}, options); }
+
+}  // namespace leat

@@ -1,0 +1,155 @@
+// .npz files: the stored members of a zip, each a .npy.
+#include "datasets/dense_rows.hpp"
+#include "datasets/file_bytes.hpp"
+#include "datasets/integers.hpp"
+#include "datasets/npy_header.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/patterns.hpp"
+#include "datasets/zip_index.hpp"
+#include "io/text.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+struct npz_array {
+  std::string name;
+  npy_header header;
+  std::uint64_t offset = 0;  // of the first element, in the archive
+
+  [[nodiscard]] bool is_column() const { return header.shape.size() == 1 && is_integer(header.type); }
+  [[nodiscard]] std::string text() const {
+    std::string shape = io::str_cat(name, ": ", leat::name(header.type));
+    for (std::size_t axis = 1; axis < header.shape.size(); ++axis) {
+      io::str_append(shape, axis == 1 ? " [" : ", ", header.shape[axis]);
+    }
+    return header.shape.size() > 1 ? shape + "]" : shape;
+  }
+};
+
+struct npz_file {
+  std::vector<npz_array> arrays;
+  std::uint64_t size = 0;
+  std::uint64_t rows = 0;
+};
+
+npz_array array_in(const file_bytes& file, const zip_member& member) {
+  const std::string where = io::str_cat(file.path(), "/", member.name);
+  npz_array array;
+  array.header = read_npy_header(where, member.bytes, [&](std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t left = member.bytes - std::min(member.bytes, offset);
+    return file.read(member.offset + offset, std::min(bytes, left));
+  });
+  array.name = member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name;
+  array.offset = member.offset + array.header.data_offset;
+  if (array.header.shape.empty()) {
+    throw error(errc::usage, io::str_cat(where,
+                                         ": the array is a single number, without an axis of samples; leave it out "
+                                         "of the archive, or repeat it for each sample"));
+  }
+  return array;
+}
+
+npz_file look_at(const std::string& path) {
+  const file_bytes file(path);
+  npz_file found{.arrays = {}, .size = file.size(), .rows = 0};
+  for (const zip_member& member : read_zip_index(file)) {
+    if (member.name.ends_with("/")) continue;  // A directory.
+    found.arrays.push_back(array_in(file, member));
+  }
+  if (found.arrays.empty()) throw error(errc::format, io::str_cat(path, ": the archive has no member"));
+  found.rows = found.arrays.front().header.shape.front();
+  for (const npz_array& each : found.arrays) {
+    if (each.header.shape.front() == found.rows) continue;
+    throw error(errc::usage, io::str_cat(path, ": '", each.name, "' has ", each.header.shape.front(), " rows and '",
+                                         found.arrays.front().name, "' ", found.rows,
+                                         "; the first axis of all members counts the samples: save them apart"));
+  }
+  return found;
+}
+
+// The same arrays in the same order, whatever the archive's.
+void put_in_order(const npz_file& first, npz_file& other, const std::string& first_path, const std::string& path) {
+  std::vector<npz_array> ordered;
+  for (const npz_array& wanted : first.arrays) {
+    const auto found = std::find_if(other.arrays.begin(), other.arrays.end(),
+                                    [&](const npz_array& each) { return each.text() == wanted.text(); });
+    if (found == other.arrays.end() || other.arrays.size() != first.arrays.size()) {
+      throw error(errc::usage, io::str_cat(path, " has other arrays than ", first_path, ", which has ", wanted.text(),
+                                           "; open them apart"));
+    }
+    ordered.push_back(*found);
+  }
+  other.arrays = std::move(ordered);
+}
+
+dataset open_archives(const std::vector<std::string>& paths, const npy_options& options) {
+  std::vector<npz_file> files(paths.size());
+  for_each_parallel(paths.size(), threads_for_walking(options.threads),
+                    [&](std::size_t i) { files[i] = look_at(paths[i]); });
+
+  dense_table table;
+  for (const npz_array& array : files.front().arrays) {
+    if (array.is_column()) {
+      table.columns.push_back({array.name, {}});
+      continue;
+    }
+    field_info field;
+    field.name = array.name;
+    field.type = array.header.type;
+    field.shape = array.header.row_shape();
+    const std::string where = io::str_cat(paths.front(), "/", array.name);
+    table.strides.push_back(row_bytes(field.type, field.shape, where));
+    if (table.strides.back() == 0) {
+      throw error(errc::usage, io::str_cat(where, ": an axis of the array has no elements: there is nothing to load"));
+    }
+    const bool twice = std::any_of(table.fields.begin(), table.fields.end(),
+                                   [&](const field_info& before) { return before.name == field.name; });
+    if (twice) throw error(errc::format, io::str_cat(where, ": the archive has this member twice"));
+    if (table.fields.size() == std::numeric_limits<std::uint16_t>::max()) {
+      throw error(errc::limit, io::str_cat(paths.front(), ": more than 65,535 arrays"));
+    }
+    table.fields.push_back(std::move(field));
+  }
+  const auto names = std::make_shared<io::file_table>();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i > 0) put_in_order(files.front(), files[i], paths.front(), paths[i]);
+    dense_run run{.file = names->add(paths[i], files[i].size), .samples = files[i].rows};
+    std::size_t column = 0;
+    for (const npz_array& array : files[i].arrays) {
+      if (array.is_column()) {
+        append_integers(file_bytes(paths[i]), array.offset, array.header.type, files[i].rows,
+                        table.columns[column++].values);
+      } else {
+        run.offsets.push_back(array.offset);
+      }
+    }
+    table.runs.push_back(std::move(run));
+  }
+  names->finish();
+  table.files = names;
+  return dense_rows(std::move(table));
+}
+
+}  // namespace
+}  // namespace datasets
+
+dataset open_npz(std::span<const std::string> files, const npy_options& options) {
+  if (files.empty()) throw error(errc::usage, "open_npz: no file was given");
+  std::vector<std::string> paths;
+  for (const std::string& pattern : files) {
+    for (std::string& path : datasets::expand_paths(pattern)) paths.push_back(std::move(path));
+  }
+  return datasets::open_archives(paths, options);
+}
+
+dataset open_npz(const std::string& files, const npy_options& options) { return open_npz({&files, 1}, options); }
+
+}  // namespace leat

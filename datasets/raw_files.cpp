@@ -1,0 +1,98 @@
+#include "datasets/raw_files.hpp"
+
+#include "datasets/file_bytes.hpp"
+#include "datasets/npy_header.hpp"
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace leat::datasets {
+namespace {
+
+constexpr std::size_t start_bytes = 16;
+
+bool starts_with(std::span<const std::byte> start, std::string_view text) {
+  return start.size() >= text.size() && std::memcmp(start.data(), text.data(), text.size()) == 0;
+}
+
+std::vector<std::byte> start_of(const std::string& path) {
+  try {
+    return file_bytes(path).read(0, start_bytes);
+  } catch (const error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::string with_extension(const std::string& path, std::string_view extension) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t dot = path.rfind('.');
+  const bool has_one = dot != std::string::npos && dot > name;
+  return io::str_cat(path.substr(0, has_one ? dot : path.size()), extension);
+}
+
+bool file_exists(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+file_kind kind_of_file(const std::string& path) {
+  if (path.ends_with(".tar")) return file_kind::other;
+  if (!file_exists(path)) {
+    return file_exists(path + ".bin") && file_exists(path + ".idx") ? file_kind::tokens : file_kind::other;
+  }
+  const std::vector<std::byte> start = start_of(path);
+  if (is_npy(start)) return file_kind::npy;
+  if (starts_with(start, megatron_magic)) return file_kind::tokens;
+  if (path.ends_with(".npy")) return file_kind::npy;  // Whoever opens it says what is wrong.
+  if (path.ends_with(".npz")) return file_kind::npz;
+  if (path.ends_with(".bin")) {
+    if (file_exists(with_extension(path, ".json"))) return file_kind::records;
+    if (starts_with(start_of(with_extension(path, ".idx")), megatron_magic)) return file_kind::tokens;
+    if (start.size() >= sizeof(std::uint32_t)) {
+      const auto magic = number_at<std::uint32_t>(start, 0);
+      if (magic == llmc_magic_u16 || magic == llmc_magic_u32 || magic == llmc_magic_eval) return file_kind::tokens;
+    }
+    return file_kind::raw;
+  }
+  return file_kind::other;
+}
+
+std::string looks_like(const std::string& path) {
+  std::vector<std::byte> start;
+  std::uint64_t size = 0;
+  try {
+    const file_bytes file(path);
+    size = file.size();
+    start = file.read(0, std::uint64_t{4} << 10);
+  } catch (const error&) {
+    return "it cannot be read";
+  }
+  const std::string records = io::str_cat("records are told about in ", with_extension(path, ".json"));
+  const std::string as_tokens = "tokens are loaded with --tokens LENGTH (leat::open_tokens)";
+  if (size == 0) return "it is empty";
+  // GPT-2 has 50,257 tokens and common ones have small numbers: the high bytes of u16 vary less than the low ones, and
+  // those of u32 are nearly all 0 in the upper half.
+  std::size_t zero_halves = 0;
+  const std::size_t words = start.size() / 4;
+  for (std::size_t i = 0; i < words; ++i) zero_halves += number_at<std::uint16_t>(start, i * 4 + 2) < 4 ? 1 : 0;
+  if (words > 0 && size % 4 == 0 && zero_halves > words * 9 / 10) {
+    return io::str_cat("it looks like numbers of 4 bytes, as tokens of u32 (", size / 4, " of them): ", as_tokens,
+                       " and --token-type u32; ", records);
+  }
+  if (size % 2 == 0) {
+    return io::str_cat("it could be tokens of u16 (", size / 2, " of them), as nanoGPT has: ", as_tokens, "; ",
+                       records);
+  }
+  return io::str_cat("its ", size, " bytes are an odd number, so no tokens of u16; ", records);
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,38 @@
+// Files without a format of their own: what their first bytes and the files beside them say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace leat::datasets {
+
+enum class file_kind : std::uint8_t {
+  npy,
+  npz,
+  records,  ///< a .json beside it
+  tokens,   ///< llm.c's header, or Megatron's index beside it
+  raw,      ///< a .bin that nothing tells about
+  other     ///< shards
+};
+
+/// Looks into the file unless its name ends in .tar. What cannot be read is `other`, left to who opens it.
+[[nodiscard]] file_kind kind_of_file(const std::string& path);
+
+/// The path with its extension replaced, or added where its last part has none.
+[[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
+[[nodiscard]] bool file_exists(const std::string& path);
+
+/// For the error about a .bin that nothing tells about: what it might be, and what to do.
+[[nodiscard]] std::string looks_like(const std::string& path);
+
+// Of a file of tokens that llm.c wrote: 256 numbers of 32 bits, and the tokens.
+inline constexpr std::uint32_t llmc_magic_u16 = 20240520;
+inline constexpr std::uint32_t llmc_magic_u32 = 20240801;
+inline constexpr std::uint32_t llmc_magic_eval = 20240522;
+inline constexpr std::uint64_t llmc_header_bytes = 1024;
+
+// Of a Megatron index.
+inline constexpr std::string_view megatron_magic("MMIDIDX\0\0", 9);
+
+}  // namespace leat::datasets

@@ -1,0 +1,393 @@
+// Arrays: .npy and .npz as NumPy writes them, and everything else that such a file can hold.
+#include "datasets/model.hpp"
+#include "datasets/npy_header.hpp"
+#include "tests/datasets/programs.hpp"
+#include "tests/support/failures.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using testing::bytes_of;
+using testing::counting;
+using ::testing::ElementsAre;
+using testing::has_program;
+using ::testing::HasSubstr;
+using testing::little;
+using testing::message_of;
+using testing::npy_dict;
+using testing::npy_text;
+using testing::temporary_directory;
+using testing::write_file;
+using testing::zip_text;
+
+template <class T>
+std::vector<T> values_of(const std::vector<std::byte>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+TEST(npy_files, of_one_file_the_rows_are_the_samples) {
+  const temporary_directory root;
+  const std::string path =
+      write_file(root.path() / "x.npy", npy_text(npy_dict("<f4", "4, 2, 3"), bytes_of(counting<float>(24))));
+  const dataset rows = open_npy(path);
+  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_EQ(rows.fields().size(), 1U);
+  EXPECT_EQ(rows.fields()[0].name, "npy");
+  EXPECT_EQ(rows.fields()[0].kind, field_kind::tensor);
+  EXPECT_EQ(rows.fields()[0].type, dtype::f32);
+  EXPECT_EQ(rows.fields()[0].shape, (dimensions{2, 3}));
+  EXPECT_EQ(rows.fields()[0].bytes_total, 96U);
+  EXPECT_THAT(values_of<float>(rows.read(2)), ElementsAre(12, 13, 14, 15, 16, 17));
+  EXPECT_EQ(rows.name(2), path + "[2]");
+  EXPECT_LT(rows.memory().extents, 64U) << "a table of rows that arithmetic finds";
+}
+
+TEST(npy_files, of_several_files_each_is_a_sample_unless_their_rows_are_wanted) {
+  const temporary_directory root;
+  for (const int k : {0, 1, 2}) {
+    write_file(root.path() / (std::to_string(k) + ".npy"),
+               npy_text(npy_dict("<i2", "2, 2"), bytes_of<std::int16_t>({1, 2, 3, static_cast<std::int16_t>(k)})));
+  }
+  const std::string all = (root.path() / "*.npy").string();
+  const dataset files = open_npy(all);
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files.fields()[0].shape, (dimensions{2, 2}));
+  EXPECT_THAT(values_of<std::int16_t>(files.read(1)), ElementsAre(1, 2, 3, 1));
+  EXPECT_EQ(files.name(1), (root.path() / "1.npy").string());
+  const dataset rows = open_npy(all, {.samples = npy_options::sample::row});
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_THAT(values_of<std::int16_t>(rows.read(5)), ElementsAre(3, 2));
+}
+
+TEST(npy_files, shards_of_different_lengths_follow_one_another) {
+  const temporary_directory root;
+  std::vector<std::string> paths;
+  std::int32_t next = 0;
+  for (const int length : {3, 3, 5, 1, 3}) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(length) * 2);
+    std::iota(values.begin(), values.end(), next);
+    next += length * 2;
+    paths.push_back(write_file(root.path() / (std::to_string(paths.size()) + ".npy"),
+                               npy_text(npy_dict("<i4", std::to_string(length) + ", 2"), bytes_of(values))));
+  }
+  const dataset rows = open_npy(paths, {.samples = npy_options::sample::row});
+  ASSERT_EQ(rows.size(), 15U);
+  for (std::int32_t row = 0; row < 15; ++row) {
+    EXPECT_THAT(values_of<std::int32_t>(rows.read(static_cast<std::uint64_t>(row))), ElementsAre(2 * row, 2 * row + 1));
+  }
+}
+
+TEST(npy_files, one_dimensional_integers_are_a_column) {
+  const temporary_directory root;
+  const dataset labels = open_npy(write_file(
+      root.path() / "y.npy", npy_text(npy_dict("<u4", "3,"), bytes_of<std::uint32_t>({7, 4'000'000'000U, 0}))));
+  EXPECT_EQ(labels.size(), 3U);
+  EXPECT_EQ(labels.column(1, "npy"), 4'000'000'000);
+  EXPECT_TRUE(labels.fields().at(0).column);
+}
+
+TEST(npy_files, versions_2_and_3_have_a_longer_length) {
+  const temporary_directory root;
+  for (const int version : {1, 2, 3}) {
+    const dataset one =
+        open_npy(write_file(root.path() / "x.npy", npy_text(npy_dict("|u1", "1, 3"), std::string("abc"), version)));
+    EXPECT_EQ(one.read(0).at(2), std::byte{'c'}) << version;
+  }
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [&] {
+                           static_cast<void>(open_npy(
+                               write_file(root.path() / "x.npy", npy_text(npy_dict("|u1", "1, 3"), "abc", 4))));
+                         }),
+              HasSubstr("version 4.0"));
+}
+
+TEST(npy_files, every_dtype_that_leat_has_is_known_and_others_are_refused_with_a_remedy) {
+  const std::pair<const char*, dtype> known[] = {
+      {"|b1", dtype::boolean}, {"|u1", dtype::u8},  {"|i1", dtype::i8},  {"<u2", dtype::u16}, {"<i2", dtype::i16},
+      {"<u4", dtype::u32},     {"<i4", dtype::i32}, {"<u8", dtype::u64}, {"<i8", dtype::i64}, {"<f2", dtype::f16},
+      {"<f4", dtype::f32},     {"<f8", dtype::f64}, {"=f4", dtype::f32}, {"u1", dtype::u8},   {">u1", dtype::u8}};
+  for (const auto& [code, type] : known) {
+    EXPECT_EQ(datasets::parse_npy_dict("a.npy", npy_dict(code, "1")).type, type) << code;
+  }
+  const std::pair<const char*, const char*> refused[] = {
+      {">f4", "big-endian"}, {">i8", "newbyteorder"}, {"<c8", "complex"}, {"|O", "Python objects"},
+      {"<U5", "text"},       {"|S3", "text"},         {"|V2", "bf16"},    {"<M8[ns]", "times"},
+      {"<f16", "no dtype"},  {"", "no dtype"},        {"x", "no dtype"},  {"<i3", "no dtype"}};
+  for (const auto& [code, why] : refused) {
+    EXPECT_THAT(message_of(errc::unsupported,
+                           [&] { static_cast<void>(datasets::parse_npy_dict("a.npy", npy_dict(code, "1"))); }),
+                AllOf(HasSubstr(why), HasSubstr("a.npy")))
+        << code;
+  }
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [&] {
+                           static_cast<void>(datasets::parse_npy_dict(
+                               "a.npy", "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }"));
+                         }),
+              HasSubstr("structured"));
+}
+
+TEST(npy_files, fortran_order_is_refused_where_it_is_another_order) {
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [&] { static_cast<void>(datasets::parse_npy_dict("a.npy", npy_dict("<f4", "2, 3", true))); }),
+              HasSubstr("ascontiguousarray"));
+  for (const char* shape : {"5,", "", "5, 1", "1, 5, 1", "0, 1"}) {
+    EXPECT_NO_THROW(static_cast<void>(datasets::parse_npy_dict("a.npy", npy_dict("<f4", shape, true)))) << shape;
+  }
+}
+
+TEST(npy_files, a_dict_is_read_as_python_would) {
+  using datasets::parse_npy_dict;
+  const auto parsed = parse_npy_dict("a", "{ \"shape\":(10L,2L) ,'fortran_order':False, 'descr' : '<f4'}\n");
+  EXPECT_THAT(parsed.shape, ElementsAre(10, 2));
+  for (const char* wrong :
+       {"", "{", "{}", "[]", "{'descr': '<f4', 'fortran_order': False}", "{'descr': '<f4', 'shape': (1,)}",
+        "{'fortran_order': False, 'shape': (1,)}", "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': 1}",
+        "{'descr: '<f4', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
+        "{'descr': '<f\\4', 'fortran_order': False, 'shape': (1,)}"}) {
+    EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(parse_npy_dict("a", wrong)); }), HasSubstr("a: "))
+        << wrong;
+  }
+}
+
+TEST(npy_files, a_cut_file_says_where_it_ends) {
+  const temporary_directory root;
+  const std::string whole = npy_text(npy_dict("<f4", "4, 3"), bytes_of(counting<float>(12)));
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{5}, std::size_t{8}, std::size_t{9}, std::size_t{60}, whole.size() - 1}) {
+    const std::string path = write_file(root.path() / "x.npy", whole.substr(0, bytes));
+    EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_npy(path)); }), HasSubstr("x.npy")) << bytes;
+  }
+  const dataset more = open_npy(write_file(root.path() / "x.npy", whole + "rest"));
+  ASSERT_EQ(more.notes().size(), 1U);
+  EXPECT_THAT(more.notes()[0], HasSubstr("4 bytes after the array"));
+}
+
+TEST(npy_files, arrays_that_cannot_be_one_dataset_are_refused) {
+  const temporary_directory root;
+  const std::string a =
+      write_file(root.path() / "a.npy", npy_text(npy_dict("<f4", "1, 2"), bytes_of(counting<float>(2))));
+  const std::string b =
+      write_file(root.path() / "b.npy", npy_text(npy_dict("<f4", "2, 1"), bytes_of(counting<float>(2))));
+  const std::vector<std::string> both = {a, b};
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open_npy(both)); }),
+              AllOf(HasSubstr("f32 [2, 1]"), HasSubstr("f32 [1, 2]"), HasSubstr("a.npy"), HasSubstr("b.npy")));
+  EXPECT_THAT(message_of(errc::usage,
+                         [&] {
+                           static_cast<void>(open_npy(
+                               write_file(root.path() / "s.npy", npy_text(npy_dict("<f4", ""), little(1.0F)))));
+                         }),
+              HasSubstr("single number"));
+  EXPECT_THAT(message_of(errc::usage,
+                         [&] {
+                           static_cast<void>(
+                               open_npy(write_file(root.path() / "e.npy", npy_text(npy_dict("<f4", "3, 0"), ""))));
+                         }),
+              HasSubstr("no elements"));
+  EXPECT_THAT(message_of(errc::format,
+                         [&] {
+                           static_cast<void>(open_npy(
+                               write_file(root.path() / "h.npy",
+                                          npy_text(npy_dict("<f4", "4611686018427387904, 4611686018427387904"), ""))));
+                         }),
+              HasSubstr("2^64"));
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [&] {
+                           static_cast<void>(open_npy(write_file(
+                               root.path() / "r.npy", npy_text(npy_dict("|u1", "1, 1, 1, 1, 1, 1, 1, 1, 1"), "a"))));
+                         }),
+              HasSubstr("9 axes"));
+  EXPECT_EQ(open_npy(write_file(root.path() / "n.npy", npy_text(npy_dict("<f4", "0, 3"), ""))).size(), 0U);
+  message_of(errc::not_found, [&] { static_cast<void>(open_npy((root.path() / "not.npy").string())); });
+  message_of(errc::usage, [&] { static_cast<void>(open_npy(root.path().string())); });
+}
+
+// Whatever the bytes: an error of ours, or an array that lies in the file.
+TEST(npy_files, survive_every_byte_of_the_header_being_changed) {
+  const temporary_directory root;
+  const std::string whole = npy_text(npy_dict("<f4", "4, 2"), bytes_of(counting<float>(8)));
+  std::size_t refused = 0;
+  for (std::size_t at = 0; at < whole.size() - 32; ++at) {
+    for (const int change : {1, 0x80, 0xFF, int{' '}, int{'\''}, int{'9'}}) {
+      std::string changed = whole;
+      changed[at] = change == ' ' || change == '\'' || change == '9' ? static_cast<char>(change)
+                                                                     : static_cast<char>(changed[at] ^ change);
+      const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
+        const std::string part = changed.substr(std::min<std::size_t>(offset, changed.size()), bytes);
+        const auto* const begin = reinterpret_cast<const std::byte*>(part.data());
+        return std::vector<std::byte>(begin, begin + part.size());
+      };
+      try {
+        const datasets::npy_header header = datasets::read_npy_header("x", changed.size(), read);
+        EXPECT_LE(header.data_offset + header.data_bytes, changed.size());
+      } catch (const error& problem) {
+        ++refused;
+        EXPECT_TRUE(problem.code() == errc::format || problem.code() == errc::unsupported) << problem.what();
+      }
+    }
+  }
+  EXPECT_GT(refused, 100U);
+}
+
+std::string xy_archive(bool zip64 = false) {
+  return zip_text({{"x.npy", npy_text(npy_dict("<f4", "3, 2"), bytes_of(counting<float>(6)))},
+                   {"y.npy", npy_text(npy_dict("<i8", "3,"), bytes_of<std::int64_t>({5, 6, 7}))},
+                   {"z.npy", npy_text(npy_dict("|u1", "3, 1"), "abc")}},
+                  zip64);
+}
+
+TEST(npz_files, members_are_fields_and_one_dimensional_integers_columns) {
+  const temporary_directory root;
+  for (const bool zip64 : {false, true}) {
+    const dataset both = open_npz(write_file(root.path() / "a.npz", xy_archive(zip64)));
+    ASSERT_EQ(both.size(), 3U) << zip64;
+    EXPECT_EQ(both.fields()[0].name, "x");
+    EXPECT_EQ(both.fields()[1].name, "z");
+    EXPECT_EQ(both.fields()[2].name, "y");
+    EXPECT_THAT(values_of<float>(both.read(1, "x")), ElementsAre(2, 3));
+    EXPECT_EQ(both.read(2, "z").at(0), std::byte{'c'});
+    EXPECT_EQ(both.column(2, "y"), 7);
+  }
+}
+
+TEST(npz_files, archives_follow_one_another_whatever_the_order_of_their_members) {
+  const temporary_directory root;
+  const std::string a = write_file(root.path() / "a.npz", xy_archive());
+  const std::string b = write_file(
+      root.path() / "b.npz", zip_text({{"z.npy", npy_text(npy_dict("|u1", "1, 1"), "d")},
+                                       {"y.npy", npy_text(npy_dict("<i8", "1,"), bytes_of<std::int64_t>({8}))},
+                                       {"x.npy", npy_text(npy_dict("<f4", "1, 2"), bytes_of(counting<float>(2)))}}));
+  const std::vector<std::string> paths = {a, b};
+  const dataset both = open_npz(paths);
+  ASSERT_EQ(both.size(), 4U);
+  EXPECT_THAT(values_of<float>(both.read(3, "x")), ElementsAre(0, 1));
+  EXPECT_EQ(both.column(3, "y"), 8);
+  const std::string c = write_file(
+      root.path() / "c.npz", zip_text({{"x.npy", npy_text(npy_dict("<f4", "1, 3"), bytes_of(counting<float>(3)))}}));
+  const std::vector<std::string> different = {a, c};
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open_npz(different)); }),
+              AllOf(HasSubstr("c.npz"), HasSubstr("x: f32 [2]")));
+}
+
+TEST(npz_files, compressed_and_damaged_archives_are_refused) {
+  const temporary_directory root;
+  const std::string member = npy_text(npy_dict("<f4", "3, 2"), bytes_of(counting<float>(6)));
+  const auto open_text = [&](const std::string& text) {
+    static_cast<void>(open_npz(write_file(root.path() / "a.npz", text)));
+  };
+  EXPECT_THAT(message_of(errc::unsupported, [&] { open_text(zip_text({{"x.npy", member}}, false, 8)); }),
+              AllOf(HasSubstr("x.npy"), HasSubstr("numpy.savez()")));
+  EXPECT_THAT(message_of(errc::format, [&] { open_text("no archive"); }), HasSubstr("a.npz"));
+  EXPECT_THAT(message_of(errc::format, [&] { open_text(""); }), HasSubstr("a.npz"));
+  EXPECT_THAT(message_of(errc::format, [&] { open_text(zip_text({})); }), HasSubstr("no member"));
+  EXPECT_THAT(
+      message_of(errc::usage,
+                 [&] { open_text(zip_text({{"x.npy", member}, {"y.npy", npy_text(npy_dict("|u1", "2, 1"), "ab")}})); }),
+      AllOf(HasSubstr("'y' has 2 rows"), HasSubstr("'x' 3")));
+  const std::string whole = zip_text({{"x.npy", member}});
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    message_of(errc::format, [&] { open_text(whole.substr(0, bytes)); });
+  }
+}
+
+TEST(npz_files, survive_every_byte_of_the_archive_being_changed) {
+  const temporary_directory root;
+  for (const bool zip64 : {false, true}) {
+    const std::string whole = xy_archive(zip64);
+    std::size_t refused = 0;
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      for (const int change : {1, 0x80, 0xFF}) {
+        std::string changed = whole;
+        changed[at] = static_cast<char>(changed[at] ^ change);
+        const std::string path = write_file(root.path() / "a.npz", changed);
+        try {
+          const dataset found = open_npz(path);
+          datasets::part_list parts;
+          for (std::uint64_t sample = 0; sample < std::min<std::uint64_t>(found.size(), 5); ++sample) {
+            found.model()->parts(sample, parts);
+          }
+          for (const datasets::part& each : parts) {
+            EXPECT_LE(each.where.offset + each.where.stored_bytes, changed.size());
+          }
+        } catch (const error& problem) {
+          ++refused;
+          EXPECT_FALSE(std::string(problem.what()).empty());
+        }
+      }
+    }
+    EXPECT_GT(refused, 500U);
+  }
+}
+
+TEST(npy_files, that_numpy_wrote_hold_what_numpy_says) {
+  if (!has_program("python3") || testing::run("python3 -c 'import numpy' 2>/dev/null") != 0) {
+    GTEST_SKIP() << "no python3 with NumPy here";
+  }
+  const temporary_directory root;
+  const std::string script = R"(
+import numpy as np, sys
+root = sys.argv[1] + "/"
+types = ["bool", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"]
+for t in types:
+    a = (np.arange(24) % 2 if t == "bool" else np.arange(24)).astype(t).reshape(4, 2, 3)
+    np.save(root + t + ".npy", a)
+    open(root + t + ".raw", "wb").write(a.tobytes())
+np.save(root + "fortran.npy", np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+np.savez(root + "a.npz", x=np.arange(12, dtype="f4").reshape(3, 4), y=np.array([7, 8, 9]))
+np.savez_compressed(root + "c.npz", x=np.arange(12))
+np.save(root + "complex.npy", np.zeros(3, "c8"))
+np.save(root + "object.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+np.save(root + "big.npy", np.zeros(3, ">f4"))
+np.save(root + "struct.npy", np.zeros(3, [("x", "f4"), ("y", "i8")]))
+)";
+  write_file(root.path() / "make.py", script);
+  ASSERT_EQ(testing::run("python3 " + (root.path() / "make.py").string() + " " + root.path().string()), 0);
+  for (const char* type : {"bool", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"}) {
+    const dataset rows = open_npy((root.path() / (std::string(type) + ".npy")).string());
+    ASSERT_EQ(rows.size(), 4U) << type;
+    std::vector<std::byte> all;
+    for (std::uint64_t row = 0; row < 4; ++row) {
+      const std::vector<std::byte> bytes = rows.read(row);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    const std::string raw = (root.path() / (std::string(type) + ".raw")).string();
+    EXPECT_EQ(all.size(), std::filesystem::file_size(raw));
+    std::ifstream in(raw, std::ios::binary);
+    const std::string expected{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_EQ(std::memcmp(all.data(), expected.data(), all.size()), 0) << type;
+  }
+  const dataset both = open_npz((root.path() / "a.npz").string());
+  EXPECT_THAT(values_of<float>(both.read(2, "x")), ElementsAre(8, 9, 10, 11));
+  EXPECT_EQ(both.column(2, "y"), 9);
+  for (const char* refused : {"fortran.npy", "complex.npy", "object.npy", "big.npy", "struct.npy"}) {
+    message_of(errc::unsupported, [&] { static_cast<void>(open_npy((root.path() / refused).string())); });
+  }
+  message_of(errc::unsupported, [&] { static_cast<void>(open_npz((root.path() / "c.npz").string())); });
+}
+
+}  // namespace
+}  // namespace leat
