@@ -42,12 +42,19 @@ void batch::release_on(stream consumer) {
     state_->shared.reset();
     return;
   }
-  state_->released = true;
-  if (state_->landed != nullptr) {
-    state_->landed->release_on(consumer);
-  } else if (state_->way_home != nullptr) {
+  if (state_->landed == nullptr) {
+    state_->released = true;
     // On the host what the trainer has called has been done.
-    state_->way_home->give_back(std::move(state_->memory));
+    if (state_->way_home != nullptr) state_->way_home->give_back(std::move(state_->memory));
+    return;
+  }
+  try {
+    state_->landed->release_on(consumer);
+    state_->released = true;
+  } catch (...) {
+    state_->released =
+        state_->landed->data() == nullptr;  // Else the stream cannot be, and the batch is held as before.
+    throw;
   }
 }
 

@@ -14,7 +14,8 @@
 
 namespace leat::stages {
 
-/// Every tensor starts on a multiple of this: what GPUs and vector units like best, and cudaMalloc gives.
+/// Every tensor starts on a multiple of this: what GPUs and vector units like best, and cudaMalloc gives. One that is read
+/// into starts on a multiple of io::alignment_max_bytes.
 inline constexpr std::size_t tensor_alignment_bytes = 256;
 
 /// The internal output that tells a device how rows are mixed: mix_row [rows].

@@ -50,6 +50,12 @@ void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<boo
   if (settings_.names) slot.name = dataset_.name(slot.sample);
 }
 
+std::uint64_t decoder::bytes_copied() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const thread_state& each : threads_) bytes += each.bytes_copied.load(std::memory_order_relaxed);
+  return bytes;
+}
+
 void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
   work& batch = *slot.owner;
   std::byte* const base = batch.memory.bytes().data();
@@ -83,6 +89,12 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
         slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
         return;
       }
+    }
+    if (program.verbatim() && input.present) {
+      std::byte* const row = own.rows[first_output].bytes.data();
+      if (input.encoded.data() == row) continue;  // read into it
+      own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + input.encoded.size(),
+                             std::memory_order_relaxed);
     }
     const outcome<void> result =
         program.decode(*own.scratch[p], input, {own.rows.data() + first_output, output - first_output});
@@ -128,7 +140,7 @@ std::span<const std::byte> decoder::finished(std::size_t output, thread_state& o
 }
 
 // Here, on a decode thread, since a name inside a shard may have to be read from it.
-decoder::address decoder::find(std::uint64_t sample, std::uint16_t field_at_fault) const {
+decoder::address decoder::find(std::uint64_t sample, std::uint32_t epoch, std::uint16_t field_at_fault) const {
   address found;
   try {
     found.name = dataset_.name(sample);
@@ -140,8 +152,14 @@ decoder::address decoder::find(std::uint64_t sample, std::uint16_t field_at_faul
     found.offset = defect->offset;
     return found;
   }
+  // Every field, as the plan would ask: where a window of tokens lies depends on the epoch.
+  std::vector<datasets::need> needs;
+  for (std::uint16_t field = 0; field < dataset_.fields().size(); ++field) {
+    if (dataset_.origin(field) != datasets::field_origin::extents) continue;
+    needs.push_back({.field = field, .seed = settings_.seed, .epoch = epoch});
+  }
   datasets::part_list parts;
-  dataset_.parts(sample, parts);
+  dataset_.parts(sample, needs, parts);
   if (parts.empty()) return found;
   // The member that is to blame; where one is missing, the sample's first.
   auto blamed = std::find_if(parts.begin(), parts.end(),
@@ -157,7 +175,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
   if (slot.quarantined) return;  // A substitute: it will be counted in its own place.
   slot.quarantined = true;
   slot.planned_reason = slot.reason;
-  address found = find(slot.planned, slot.field_at_fault);
+  address found = find(slot.planned, slot.owner->epoch, slot.field_at_fault);
   slot.planned_name = std::move(found.name);
   slot.planned_source = std::move(found.source);
   slot.planned_offset = found.offset;
@@ -165,7 +183,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
 
 // For the error that ends the run. A substitute may be what does not fit.
 void decoder::describe_over_budget(sample_slot& slot) const {
-  const address found = find(slot.sample, slot.field_at_fault);
+  const address found = find(slot.sample, slot.owner->epoch, slot.field_at_fault);
   slot.reason = io::str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", slot.reason);
 }
 

@@ -38,6 +38,8 @@ class decoder {
 
   /// CPU spent on digests so far.
   [[nodiscard]] std::uint64_t digest_ns() const noexcept { return digest_ns_.load(std::memory_order_relaxed); }
+  /// Of rows that are stored bytes as they are, and were not read straight to their place.
+  [[nodiscard]] std::uint64_t bytes_copied() const noexcept;
 
  private:
   struct thread_state {
@@ -45,6 +47,7 @@ class decoder {
     std::vector<row_target> rows;                         // one per output
     std::vector<std::byte> produced;                      // bytes of a field that a call makes
     std::vector<std::vector<std::byte>> finished;         // for digests: a row of each output that a device finishes
+    std::atomic<std::uint64_t> bytes_copied{0};           // written by this thread alone
   };
 
   void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
@@ -56,7 +59,7 @@ class decoder {
     std::string source;
     std::optional<std::uint64_t> offset;
   };
-  [[nodiscard]] address find(std::uint64_t sample, std::uint16_t field_at_fault) const;
+  [[nodiscard]] address find(std::uint64_t sample, std::uint32_t epoch, std::uint16_t field_at_fault) const;
   void describe_corrupt(sample_slot& slot) const;
   void describe_over_budget(sample_slot& slot) const;
 

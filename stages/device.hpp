@@ -33,8 +33,17 @@ struct device_facts {
   std::string pci_address;  ///< "0000:17:00.0"
 };
 
-/// Thread: any, several at a time. No call throws. But for the construction of pools and the end of life, none waits for
-/// the device except synchronize().
+/// What a stream that a consumer names is at that moment.
+struct stream_facts {
+  int device = 0;  ///< whose it is, as device::index
+  bool foreign_context =
+      false;  ///< not of that device's primary context, which is ours: no event of ours can be recorded on it
+  bool capturing = false;  ///< what is put into it becomes a graph's, or would end a capture of somebody's
+};
+
+/// Thread: any, several at a time; the thread's own device, its default stream's included, stays what it is, and so does
+/// what it finds as its last error. No call throws. But for the construction of pools and the end of life, none waits for the
+/// device except synchronize(), and copy() from memory that is not pinned.
 class device_calls {
  public:
   device_calls() = default;
@@ -57,7 +66,8 @@ class device_calls {
   /// cudaMalloc: aligned to tensor_alignment_bytes.
   virtual device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept = 0;
   virtual device_status free_memory(std::byte* memory) noexcept = 0;
-  /// cudaHostRegister: what is copied from pinned memory goes by DMA, beside the CPU.
+  /// cudaHostRegister: what is copied from pinned memory goes by DMA, beside the CPU. Milliseconds, and other calls may wait
+  /// for it.
   virtual device_status pin(std::span<std::byte> memory) noexcept = 0;
   virtual device_status unpin(std::span<std::byte> memory) noexcept = 0;
   /// cudaStreamCreateWithFlags(cudaStreamNonBlocking): ordered by nothing but waits.
@@ -72,6 +82,8 @@ class device_calls {
   // --- the loop: each puts an operation into a stream's queue and returns --------------------------------------------
 
   /// cudaMemcpyAsync, host to device. `from` is read when its turn comes: it has to stay until an event says that it did.
+  /// What is not pinned goes by way of memory of CUDA's, for which the call may wait for all that `in` holds: never on an
+  /// I/O thread.
   virtual device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
   /// The kernel of finish_pictures.hpp, in one launch.
   virtual device_status finish_pictures(const picture_batch& pictures, stream in) noexcept = 0;
@@ -80,6 +92,12 @@ class device_calls {
   virtual device_status wait(stream in, device_event fired) noexcept = 0;
   /// cudaEventRecord: `fires` fires when what `in` holds so far has passed.
   virtual device_status record(device_event fires, stream in) noexcept = 0;
+
+  // --- of a consumer's stream -----------------------------------------------------------------------------------------
+
+  virtual device_status look_at(stream which, stream_facts& told) noexcept = 0;
+  /// Whether it is another stream on each thread: cudaStreamPerThread.
+  [[nodiscard]] virtual bool is_of_thread(stream which) const noexcept = 0;
 
   // --- asked from the CPU --------------------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
-// The table of a device's functions, filled by CUDA's runtime. Each is one call, on the right device whatever thread it
-// comes from; what they mean stands in device.hpp.
+// The table of a device's functions, filled by CUDA's runtime. Each is one call, in the device's own context whatever thread it
+// comes from, which finds its own again; what they mean stands in device.hpp.
 #include "io/text.hpp"
 #include "stages/open_device.hpp"
 
 #include <leat/error.hpp>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <utility>
@@ -12,35 +13,88 @@
 namespace leat::stages {
 namespace {
 
-/// Makes `index` the thread's device for a while. A trainer's thread keeps the one that it has chosen: a call for another
-/// device must not leave ours behind. Nor does a capture that the trainer has begun, in the mode that forbids others most
-/// calls, concern ours: none of them touches a stream that is being captured but those that the trainer gives us.
-class on_device {
+/// What of CUDA's driver the runtime has no like of: a thread's contexts. By name, so that a binary runs without a driver.
+struct driver_calls {
+  decltype(&cuDeviceGet) device_of = nullptr;
+  decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
+  decltype(&cuCtxGetCurrent) current = nullptr;
+  decltype(&cuCtxPushCurrent) push = nullptr;
+  decltype(&cuCtxPopCurrent) pop = nullptr;
+  decltype(&cuCtxGetDevice) current_device = nullptr;
+  decltype(&cuStreamGetCtx) context_of = nullptr;
+  decltype(&cuEventQuery) query = nullptr;
+};
+
+template <class Function>
+cudaError_t find(const char* name, Function& found) noexcept {
+  void* address = nullptr;
+#if CUDART_VERSION >= 12050
+  constexpr unsigned version =
+      11030;  // All of ours are as old as that, and any driver that the runtime takes is newer.
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &address, version, cudaEnableDefault, &result);
+#else
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &address, cudaEnableDefault);
+#endif
+  found = reinterpret_cast<Function>(address);
+  return status == cudaSuccess && address == nullptr ? cudaErrorNotSupported : status;
+}
+
+cudaError_t find(driver_calls& all) noexcept {
+  cudaError_t status = find("cuDeviceGet", all.device_of);
+  if (status == cudaSuccess) status = find("cuDevicePrimaryCtxRetain", all.retain);
+  if (status == cudaSuccess) status = find("cuCtxGetCurrent", all.current);
+  if (status == cudaSuccess) status = find("cuCtxPushCurrent", all.push);
+  if (status == cudaSuccess) status = find("cuCtxPopCurrent", all.pop);
+  if (status == cudaSuccess) status = find("cuCtxGetDevice", all.current_device);
+  if (status == cudaSuccess) status = find("cuStreamGetCtx", all.context_of);
+  if (status == cudaSuccess) status = find("cuEventQuery", all.query);
+  return status;
+}
+
+// The driver's codes are the runtime's, by number.
+cudaError_t as_runtime(CUresult code) noexcept { return static_cast<cudaError_t>(code); }
+
+/// A context as the calling thread's for a while. Not by cudaSetDevice(): to go back to "the device before" would make a
+/// context on the first GPU where the thread had none at all, which cudaGetDevice() does not tell, and takes some hundred MB
+/// there. Nor does a capture that the trainer has begun, in the mode that forbids others most calls, concern ours: none of
+/// them touches a stream that is being captured.
+class in_context {
  public:
-  explicit on_device(int index) noexcept {
-    static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_));
-    status_ = cudaGetDevice(&before_);
-    if (status_ != cudaSuccess || before_ == index) return;
-    status_ = cudaSetDevice(index);
-    changed_ = status_ == cudaSuccess;
+  in_context(const driver_calls& driver, CUcontext context) noexcept : driver_(driver) {
+    CUcontext before = nullptr;
+    status_ = as_runtime(driver_.current(&before));
+    if (status_ != cudaSuccess) return;
+    if (before != context) {
+      status_ = as_runtime(driver_.push(context));
+      pushed_ = status_ == cudaSuccess;
+    }
+    if (status_ == cudaSuccess) status_ = cudaThreadExchangeStreamCaptureMode(&capture_);
+    exchanged_ = status_ == cudaSuccess;
   }
-  on_device(const on_device&) = delete;
-  on_device& operator=(const on_device&) = delete;
-  ~on_device() {
-    if (changed_) static_cast<void>(cudaSetDevice(before_));
-    static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_));
+  in_context(const in_context&) = delete;
+  in_context& operator=(const in_context&) = delete;
+  ~in_context() {
+    if (exchanged_) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_));
+    CUcontext ours = nullptr;
+    if (pushed_) static_cast<void>(driver_.pop(&ours));
   }
 
+  /// What fails is told by what this returns, and by nothing else: a trainer that asks for its thread's last error means its
+  /// own calls.
   template <class Call>
   device_status run(Call&& call) const noexcept {
-    return static_cast<device_status>(status_ == cudaSuccess ? call() : status_);
+    const cudaError_t status = status_ == cudaSuccess ? call() : status_;
+    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return static_cast<device_status>(status);
   }
 
  private:
+  const driver_calls& driver_;
   cudaStreamCaptureMode capture_ = cudaStreamCaptureModeRelaxed;  // the thread's own, in between
-  int before_ = 0;
   cudaError_t status_ = cudaSuccess;
-  bool changed_ = false;
+  bool pushed_ = false;
+  bool exchanged_ = false;
 };
 
 cudaEvent_t native(device_event event) noexcept { return reinterpret_cast<cudaEvent_t>(event); }
@@ -78,7 +132,8 @@ std::string in_words(cudaError_t code) {
 /// Thread: any, as CUDA's runtime.
 class cuda_calls final : public device_calls {
  public:
-  cuda_calls(int index, std::string name) : index_(index), name_(std::move(name)) {}
+  cuda_calls(int index, std::string name, const driver_calls& driver, CUcontext context)
+      : index_(index), name_(std::move(name)), driver_(driver), context_(context) {}
 
   [[nodiscard]] device where() const noexcept override { return cuda(index_); }
   [[nodiscard]] std::string name() const override { return name_; }
@@ -99,6 +154,9 @@ class cuda_calls final : public device_calls {
       case cudaErrorAssert:
       case cudaErrorECCUncorrectable:
       case cudaErrorNvlinkUncorrectable:
+      case cudaErrorContextIsDestroyed:  // cudaDeviceReset() by the trainer, with all that we had there
+      case cudaErrorMpsClientTerminated:
+      case cudaErrorExternalDevice:
         return true;
       default:
         return false;
@@ -107,22 +165,19 @@ class cuda_calls final : public device_calls {
   // What one of them does not say is left out.
   [[nodiscard]] device_facts facts() const override {
     device_facts told;
-    static_cast<void>(cudaDriverGetVersion(&told.driver_cuda));
-    static_cast<void>(cudaRuntimeGetVersion(&told.runtime_cuda));
+    const in_context here(driver_, context_);
+    here.run([&] { return cudaDriverGetVersion(&told.driver_cuda); });
+    here.run([&] { return cudaRuntimeGetVersion(&told.runtime_cuda); });
     int major = 0;
     int minor = 0;
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_) == cudaSuccess &&
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index_) == cudaSuccess) {
-      told.capability = 10 * major + minor;
-    }
-    std::size_t free_bytes = 0;
-    std::size_t bytes = 0;
-    if (here().run([&] { return cudaMemGetInfo(&free_bytes, &bytes); }) == device_ok) {
-      told.memory_bytes = bytes;
-      told.memory_free_bytes = free_bytes;
-    }
+    here.run([&] { return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_); });
+    here.run([&] { return cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index_); });
+    told.capability = 10 * major + minor;
+    here.run([&] { return cudaMemGetInfo(&told.memory_free_bytes, &told.memory_bytes); });
     char address[32] = {};
-    if (cudaDeviceGetPCIBusId(address, sizeof address, index_) == cudaSuccess) told.pci_address = address;
+    if (here.run([&] { return cudaDeviceGetPCIBusId(address, sizeof address, index_); }) == device_ok) {
+      told.pci_address = address;
+    }
     return told;
   }
 
@@ -137,11 +192,7 @@ class cuda_calls final : public device_calls {
   }
   // Portable: other GPUs of the process may read it by DMA too.
   device_status pin(std::span<std::byte> memory) noexcept override {
-    return here().run([&] {
-      const cudaError_t status = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
-      if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // We go on without.
-      return status;
-    });
+    return here().run([&] { return cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable); });
   }
   device_status unpin(std::span<std::byte> memory) noexcept override {
     return here().run([&] { return cudaHostUnregister(memory.data()); });
@@ -181,22 +232,56 @@ class cuda_calls final : public device_calls {
   device_status record(device_event fires, stream in) noexcept override {
     return here().run([&] { return cudaEventRecord(native(fires), in.handle()); });
   }
+  // By its context: cudaStreamGetDevice() is of CUDA 12.8, and a destroyed stream is undefined for either.
+  device_status look_at(stream which, stream_facts& told) noexcept override {
+    return here().run([&] {
+      told = {.device = index_};
+      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+      cudaError_t status = cudaStreamIsCapturing(which.handle(), &capture);
+      // The default stream, while one that waits for it is being captured.
+      told.capturing = capture != cudaStreamCaptureStatusNone || status == cudaErrorStreamCaptureImplicit;
+      if (told.capturing || status != cudaSuccess) {
+        if (told.capturing) static_cast<void>(cudaGetLastError());
+        return told.capturing ? cudaSuccess : status;
+      }
+      CUcontext its = nullptr;
+      status = as_runtime(driver_.context_of(which.handle(), &its));
+      if (status != cudaSuccess || its == context_) return status;
+      status = as_runtime(driver_.push(its));
+      if (status != cudaSuccess) return status;
+      CUdevice device = 0;
+      status = as_runtime(driver_.current_device(&device));
+      static_cast<void>(driver_.pop(&its));
+      told.device = device;
+      told.foreign_context = true;
+      return status;
+    });
+  }
+  [[nodiscard]] bool is_of_thread(stream which) const noexcept override {
+    return which.handle() == cudaStreamPerThread;
+  }
   device_status query(device_event fired) noexcept override {
-    const device_status status = here().run([&] { return cudaEventQuery(native(fired)); });
-    if (status != static_cast<device_status>(cudaErrorNotReady)) return status;
-    static_cast<void>(cudaGetLastError());  // "Not ready" is an answer and stays nobody's last error.
-    return device_not_ready;
+    // The driver's: the runtime's "not ready" would take the place of an error that the trainer has yet to ask for.
+    bool waiting = false;
+    const device_status status = here().run([&] {
+      const cudaError_t code = as_runtime(driver_.query(native(fired)));
+      waiting = code == cudaErrorNotReady;
+      return waiting ? cudaSuccess : code;
+    });
+    return waiting ? device_not_ready : status;
   }
   device_status synchronize(device_event fired) noexcept override {
     return here().run([&] { return cudaEventSynchronize(native(fired)); });
   }
 
  private:
-  // The default stream is the default stream of the thread's device; the others know theirs, which costs nothing to say.
-  [[nodiscard]] on_device here() const noexcept { return on_device(index_); }
+  // The default streams are those of the thread's device; the others know theirs, which costs nothing to say.
+  [[nodiscard]] in_context here() const noexcept { return {driver_, context_}; }
 
   const int index_;
   const std::string name_;
+  const driver_calls driver_;
+  const CUcontext context_;  // the device's primary one, which stays as long as the process, as the runtime's
 };
 
 /// How many GPUs there are; where none, `why` there is none.
@@ -225,15 +310,24 @@ opened_device open_device(device which) {
     static_cast<void>(cudaGetLastError());
     return opened_device{.calls = nullptr, .why_not = io::str_cat(call, " cuda:", which.index, ": ", in_words(status))};
   };
+  driver_calls driver;
+  if (const cudaError_t failed = find(driver); failed != cudaSuccess) {
+    return unusable("looking for the driver's functions for", failed);
+  }
+  CUdevice number = 0;
+  CUcontext context = nullptr;
+  cudaError_t failed = as_runtime(driver.device_of(&number, which.index));
+  if (failed == cudaSuccess) failed = as_runtime(driver.retain(&context, number));
+  if (failed != cudaSuccess) return unusable("making a context on", failed);
+  const in_context here(driver, context);
   cudaDeviceProp properties{};
-  if (const cudaError_t failed = cudaGetDeviceProperties(&properties, which.index); failed != cudaSuccess) {
-    return unusable("cudaGetDeviceProperties of", failed);
+  device_status status = here.run([&] { return cudaGetDeviceProperties(&properties, which.index); });
+  if (status != device_ok) return unusable("cudaGetDeviceProperties of", static_cast<cudaError_t>(status));
+  status = here.run([] { return static_cast<cudaError_t>(load_finish_pictures()); });
+  if (status != device_ok) {
+    return unusable(io::str_cat("loading the kernels onto ", properties.name, ","), static_cast<cudaError_t>(status));
   }
-  const int loaded = on_device(which.index).run([] { return static_cast<cudaError_t>(load_finish_pictures()); });
-  if (loaded != device_ok) {
-    return unusable(io::str_cat("loading the kernels onto ", properties.name, ","), static_cast<cudaError_t>(loaded));
-  }
-  return {.calls = std::make_shared<cuda_calls>(which.index, properties.name), .why_not = {}};
+  return {.calls = std::make_shared<cuda_calls>(which.index, properties.name, driver, context), .why_not = {}};
 }
 
 device_list list_devices() {

@@ -1,5 +1,6 @@
 #include "stages/device_transfer.hpp"
 
+#include "async/thread_number.hpp"
 #include "io/text.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/range.hpp"
@@ -13,18 +14,25 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace leat::stages {
 
 namespace {
 
+bool is_in(std::span<const std::span<std::byte>> all, std::span<std::byte> memory) noexcept {
+  return std::any_of(all.begin(), all.end(), [&](std::span<std::byte> known) {
+    return known.data() == memory.data() && known.size() == memory.size();
+  });
+}
+
 // Copies may be under way for all we know: what they read is never used again, and stays as long as the process.
-void keep_for_good(std::vector<io::lease> memory) {
+void keep_for_good(io::lease memory) {
   static async::mutex mutex;
   static auto* const kept = new std::vector<io::lease>;  // never destroyed
   const async::mutex_lock lock(mutex);
-  std::move(memory.begin(), memory.end(), std::back_inserter(*kept));
+  kept->push_back(std::move(memory));
 }
 
 }  // namespace
@@ -51,14 +59,22 @@ class device_transfer::landed_batch final : public landing {
   [[nodiscard]] std::byte* data() const noexcept override { return data_; }
   [[nodiscard]] std::byte* finished() const noexcept override { return finished_; }
 
+  // What may throw does so before any stream waits.
   void wait_on(stream consumer) override {
     check_process();
+    consumers_.reserve(consumers_.size() + 1);
+    owner_->check_consumer(consumer, "wait_on()");
     owner_->wait_on(*copy_, consumer);
     add(consumer);
   }
 
   void release_on(stream consumer) override {
     check_process();
+    consumers_.reserve(consumers_.size() + 1);
+    owner_->check_consumer(consumer, "release_on()");
+    for (const device_transfer::consumer& each : consumers_) {
+      owner_->check_consumer(owner_->as_seen_here(each), "release_on()");
+    }
     add(consumer);
     finished_ = data_ = nullptr;
     const std::exception_ptr failure = owner_->release(index_, *std::exchange(copy_, nullptr), consumers_);
@@ -82,7 +98,12 @@ class device_transfer::landed_batch final : public landing {
   }
 
   void add(stream consumer) {
-    if (std::find(consumers_.begin(), consumers_.end(), consumer) == consumers_.end()) consumers_.push_back(consumer);
+    const std::uint64_t here = async::thread_number();
+    const bool of_thread = owner_->calls_->is_of_thread(consumer);
+    for (const device_transfer::consumer& known : consumers_) {
+      if (known.which == consumer && (!of_thread || known.named_by == here)) return;
+    }
+    consumers_.push_back({consumer, here});
   }
 
   std::shared_ptr<device_transfer> owner_;  // the batch may outlive the loader
@@ -90,7 +111,7 @@ class device_transfer::landed_batch final : public landing {
   std::byte* finished_;
   std::byte* data_;
   flight* copy_ = nullptr;
-  absl::InlinedVector<stream, 2> consumers_;
+  absl::InlinedVector<device_transfer::consumer, 2> consumers_;
 };
 
 device_transfer::device_transfer(std::shared_ptr<device_calls> calls, const device_transfer_options& options)
@@ -122,12 +143,9 @@ void device_transfer::prepare(transfer_needs needs) {
   take_memory(finished_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1)));
   // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
   const std::size_t copies = blocks_.size() + needs.host_batches;
-  for (std::size_t i = 0; i < copies; ++i) {
-    device_event arrived = device_event::none;
-    check(calls_->make_event(arrived), "cudaEventCreateWithFlags");
-    idle_flights_.push_back(&flights_.emplace_back());
-    flights_.back().arrived = arrived;
-  }
+  for (std::size_t i = 0; i < copies; ++i) add_flight();
+  pending_.reserve(needs.host_batches);
+  pinned_.reserve(needs.host_batches);
 }
 
 void device_transfer::take_memory(std::size_t block_bytes) {
@@ -140,10 +158,10 @@ void device_transfer::take_memory(std::size_t block_bytes) {
                             block_bytes, "; give at least that, or a smaller batch"));
   }
   blocks_.reserve(wanted);
+  free_blocks_.reserve(wanted);
   for (std::uint32_t i = 0; i < wanted; ++i) {
     block& added = blocks_.emplace_back();
-    check(calls_->take_memory(block_bytes, added.memory),
-          io::str_cat("cudaMalloc of batch ", i + 1, " of ", wanted, ", ", block_bytes, " bytes,"));
+    check(calls_->take_memory(block_bytes, added.memory), "cudaMalloc of a batch", block_bytes);
     device_event consumed = device_event::none;
     check(calls_->make_event(consumed), "cudaEventCreateWithFlags");
     added.consumed.push_back(consumed);
@@ -151,144 +169,240 @@ void device_transfer::take_memory(std::size_t block_bytes) {
   }
 }
 
-// --- copies, on the I/O thread --------------------------------------------------------------------------------------------
+// --- copies ---------------------------------------------------------------------------------------------------------------
 
 void device_transfer::send(transfer_operation& operation) noexcept {
   {
     const async::mutex_lock lock(mutex_);
-    pending_.emplace(operation.turn, &operation);
+    const auto later = std::find_if(pending_.begin(), pending_.end(),
+                                    [&](const transfer_operation* each) { return each->turn > operation.turn; });
+    pending_.insert(later, &operation);
   }
-  pump();
+  pump(false);
 }
 
-void device_transfer::go_on() noexcept { pump(); }
+void device_transfer::go_on() noexcept { pump(false); }
 
-// Whose turn it is, as far as there are blocks.
-void device_transfer::pump() noexcept {
-  released home;
-  absl::InlinedVector<transfer_operation*, 4> sent;
-  {
-    const async::mutex_lock lock(mutex_);
-    while (!drained_ && !pending_.empty() && pending_.begin()->first == next_turn_) {
-      if (failure_ == nullptr && free_blocks_.empty()) break;
-      transfer_operation& operation = *pending_.begin()->second;
-      pending_.erase(pending_.begin());
-      ++next_turn_;
-      operation.failure = failure_;
-      try {
-        if (failure_ == nullptr) issue(operation, home);
-      } catch (...) {
-        operation.failure = std::current_exception();
-      }
-      sent.push_back(&operation);
+// Whose turn it is, as far as there are blocks. On the I/O thread, where nothing may wait, and on the sender.
+void device_transfer::pump(bool may_wait) noexcept {
+  for (;;) {
+    shipment next;
+    {
+      const async::mutex_lock lock(mutex_);
+      if (!next_can_go()) return;
+      const bool takes_time = failure_ == nullptr && !is_in(pinned_, pending_.front()->memory->bytes());
+      if (takes_time && !may_wait && leave_to_sender()) return;
+      next = take_next();
     }
-    handing_over_ += sent.size();
+    ship(next);
+    transfer_operation& operation = *next.operation;
+    released home;
+    {
+      const async::mutex_lock lock(mutex_);
+      settle(next, home);
+      shipping_ = false;
+    }
+    let_go(home);
+    // Not under the mutex: what the loader does with a batch may end another, which comes back to us.
+    operation.handed_over(operation);
+    const async::mutex_lock lock(mutex_);
+    --handing_over_;
+    handed_over_.notify_all();
   }
-  let_go(home);
-  // Not under the mutex: what the loader does with a batch may end another, which comes back to us.
-  for (transfer_operation* const each : sent) each->handed_over(*each);
-  if (sent.empty()) return;
-  const async::mutex_lock lock(mutex_);
-  handing_over_ -= sent.size();
-  handed_over_.notify_all();
+}
+
+bool device_transfer::next_can_go() const {
+  if (drained_ || shipping_ || pending_.empty() || pending_.front()->turn != next_turn_) return false;
+  return failure_ != nullptr || !free_blocks_.empty();
+}
+
+// False where there is no such thread to be had: then nothing goes any more.
+bool device_transfer::leave_to_sender() noexcept {
+  try {
+    if (!sender_.joinable()) sender_ = std::thread([this] { send_what_takes_time(); });
+    something_to_send_.notify_one();
+    return true;
+  } catch (...) {
+    failure_ = std::current_exception();
+    return false;
+  }
+}
+
+void device_transfer::send_what_takes_time() noexcept {
+  ::pthread_setname_np(::pthread_self(), "leat-send");
+  async::mutex_lock lock(mutex_);
+  for (;;) {
+    while (!ending_ && !next_can_go()) something_to_send_.wait(mutex_);
+    if (ending_) return;
+    lock.unlock();
+    pump(true);
+    lock.lock();
+  }
+}
+
+// All that may throw, before anything is in a queue.
+device_transfer::shipment device_transfer::take_next() noexcept {
+  shipment next;
+  next.operation = pending_.front();
+  pending_.erase(pending_.begin());
+  ++next_turn_;
+  ++handing_over_;
+  shipping_ = true;
+  next.operation->failure = failure_;
+  if (failure_ != nullptr) return next;
+  try {
+    const std::uint32_t index = free_blocks_.front();
+    block& to = blocks_[index];
+    assert(next.operation->bytes <= block_bytes_ - finished_bytes_);
+    next.side = side_;
+    next.finished_bytes = finished_bytes_;
+    next.pinned = is_in(pinned_, next.operation->memory->bytes());
+    next.pageable = is_in(pageable_, next.operation->memory->bytes());
+    pinned_.reserve(pinned_.size() + 1);
+    pageable_.reserve(pageable_.size() + 1);
+    next.landed = std::make_unique<landed_batch>(shared_from_this(), index, to.memory, to.memory + finished_bytes_);
+    next.copy = &take_flight();
+    next.to = &to;
+    free_blocks_.erase(free_blocks_.begin());
+  } catch (...) {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+    next.operation->failure = failure_;
+  }
+  return next;
+}
+
+// Whole leases, as they are copied whole: a copy must not cross the border of two registered ranges, which CUDA refuses.
+// A pool hands out the same few again and again, so that this happens once for each of them. Where it fails, a copy waits for
+// what its stream holds, on the thread that asks for it: the consumers are waited for before, by a call that is made for it.
+void device_transfer::ship(shipment& next) noexcept {
+  if (next.to == nullptr) return;
+  const range profiled(work_of::transfer);
+  if (!next.pinned && !next.pageable) {
+    next.pinning = calls_->pin(next.operation->memory->bytes());
+    next.pinned = *next.pinning == device_ok;
+  }
+  if (!next.pinned && !options_.leave_out.copy_for_consumer) {
+    for (std::size_t i = 0; i < next.to->recorded && next.failed.status == device_ok; ++i) {
+      next.failed = {calls_->synchronize(next.to->consumed[i]), "cudaEventSynchronize of a batch's end", {}};
+    }
+  }
+  if (next.failed.status == device_ok) next.failed = queue(next);
 }
 
 // Exactly: wait for each consumer of what lay here, copy, finish, record.
-void device_transfer::issue(transfer_operation& operation, released& home) {
-  const range profiled(work_of::transfer);
-  const std::uint32_t index = free_blocks_.front();
-  block& to = blocks_[index];
-  std::byte* const copied = to.memory + finished_bytes_;
-  auto landed = std::make_unique<landed_batch>(shared_from_this(), index, to.memory, copied);
-  flight& copy = take_flight();
-  assert(operation.bytes <= block_bytes_ - finished_bytes_);
-  pin(operation.memory->bytes());
+device_transfer::failed_call device_transfer::queue(shipment& next) noexcept {
+  const transfer_operation& operation = *next.operation;
   if (!options_.leave_out.copy_for_consumer) {
-    for (std::size_t i = 0; i < to.recorded; ++i) check(calls_->wait(side_, to.consumed[i]), "cudaStreamWaitEvent");
+    for (std::size_t i = 0; i < next.to->recorded; ++i) {
+      const device_status status = calls_->wait(next.side, next.to->consumed[i]);
+      if (status != device_ok) return {status, "cudaStreamWaitEvent", {}};
+    }
   }
   if (operation.bytes != 0) {
-    check(calls_->copy(copied, operation.memory->data(), operation.bytes, side_),
-          io::str_cat("cudaMemcpyAsync of ", operation.bytes, " bytes"));
+    std::byte* const to = next.to->memory + next.finished_bytes;
+    const device_status status = calls_->copy(to, operation.memory->data(), operation.bytes, next.side);
+    if (status != device_ok) return {status, "cudaMemcpyAsync", operation.bytes};
+    next.may_be_read = true;
   }
-  try {
-    finish(operation, to.memory);
-    check(calls_->record(copy.arrived, side_), "cudaEventRecord");
-  } catch (...) {
-    stuck_.push_back(std::move(*operation.memory));
-    throw;
-  }
-  to.recorded = 0;
-  free_blocks_.pop_front();
-  idle_flights_.pop_back();
-  copy.users = 2;
-  copy.passed = false;
-  copy.host = std::move(*operation.memory);
-  in_flight_.push_back(&copy);
-  landed->hold(copy);
-  operation.landed = std::move(landed);
-  if (options_.leave_out.host_for_copy) home.memory.push_back(std::move(copy.host));
-  if (!starving_) return;
-  start_watching();
-  something_to_watch_.notify_one();
+  const failed_call finished = finish(next);
+  if (finished.status != device_ok) return finished;
+  return {calls_->record(next.copy->arrived, next.side), "cudaEventRecord", {}};
 }
 
-void device_transfer::finish(const transfer_operation& operation, std::byte* to) {
-  if (operation.rows == 0) return;
-  const std::byte* const copied = to + finished_bytes_;
-  for (const finish_step& step : operation.finish) {
+device_transfer::failed_call device_transfer::finish(const shipment& next) noexcept {
+  if (next.operation->rows == 0) return {};
+  const std::byte* const copied = next.to->memory + next.finished_bytes;
+  for (const finish_step& step : next.operation->finish) {
     picture_batch pictures = step.what;
     pictures.from = reinterpret_cast<const std::uint8_t*>(copied + step.from);
     pictures.flips = reinterpret_cast<const std::uint8_t*>(copied + step.flips);
     if (step.mixed) pictures.mixed = reinterpret_cast<const mix_row*>(copied + *step.mixed);
-    pictures.to = to + step.to;
-    pictures.rows = operation.rows;
-    check(calls_->finish_pictures(pictures, side_), io::str_cat("the kernel for ", operation.rows, " pictures"));
+    pictures.to = next.to->memory + step.to;
+    pictures.rows = next.operation->rows;
+    const device_status status = calls_->finish_pictures(pictures, next.side);
+    if (status != device_ok) return {status, "the kernel that finishes pictures", {}};
+  }
+  return {};
+}
+
+// Nothing here throws: a copy may be reading the batch's memory.
+void device_transfer::settle(shipment& next, released& home) noexcept {
+  if (next.to == nullptr) return;
+  transfer_operation& operation = *next.operation;
+  flight& copy = *next.copy;
+  if (next.pinning) note_pinning(next);
+  if (next.failed.status != device_ok) {
+    operation.failure = fail(next.failed);
+    if (next.may_be_read) {
+      copy.host = std::move(*operation.memory);
+      copy.stuck = true;
+    } else {
+      idle_flights_.push_back(&copy);
+    }
+    return;
+  }
+  next.to->recorded = 0;
+  copy.users = 2;
+  copy.passed = false;
+  copy.host = std::move(*operation.memory);
+  in_flight_.push_back(copy);
+  next.landed->hold(copy);
+  operation.landed = std::move(next.landed);
+  if (options_.leave_out.host_for_copy) home.memory = std::move(copy.host);
+  if (!starving_) return;
+  try {
+    start_watching();
+  } catch (...) {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+    home.failure = failure_;
+    home.tell_loader = true;
+  }
+  something_to_watch_.notify_one();
+}
+
+void device_transfer::note_pinning(shipment& next) noexcept {
+  const std::span<std::byte> memory = next.operation->memory->bytes();
+  (next.pinned ? pinned_ : pageable_).push_back(memory);  // take_next() made room
+  if (next.pinned) return;
+  if (!why_pageable_.empty()) return;
+  try {
+    why_pageable_ = io::str_cat("cudaHostRegister of ", memory.size(), " bytes: ", calls_->describe(*next.pinning));
+  } catch (const std::bad_alloc&) {
+    return;  // The next one says why.
   }
 }
 
-// Whole leases, as they are copied whole: a copy must not cross the border of two registered ranges, which CUDA refuses.
-// A pool hands out the same few again and again, so that this happens once for each of them.
-void device_transfer::pin(std::span<std::byte> memory) {
-  const auto is_this = [&](std::span<std::byte> known) {
-    return known.data() == memory.data() && known.size() == memory.size();
-  };
-  if (std::any_of(pinned_.begin(), pinned_.end(), is_this) ||
-      std::any_of(pageable_.begin(), pageable_.end(), is_this)) {
-    return;
-  }
-  const device_status status = calls_->pin(memory);
-  if (status == device_ok) {
-    pinned_.push_back(memory);
-    return;
-  }
-  pageable_.push_back(memory);
-  if (why_pageable_.empty()) {
-    why_pageable_ = io::str_cat("cudaHostRegister of ", memory.size(), " bytes: ", calls_->describe(status));
-  }
+/// For one more copy.
+void device_transfer::add_flight() {
+  idle_flights_.reserve(flights_.size() + 1);  // Room for all: they go back where nothing may throw.
+  device_event arrived = device_event::none;
+  flight& added = flights_.emplace_back();
+  const device_status status = calls_->make_event(arrived);
+  if (status != device_ok) flights_.pop_back();
+  check(status, "cudaEventCreateWithFlags");
+  added.arrived = arrived;
+  idle_flights_.push_back(&added);
 }
 
-/// The one that is used next; taken by who pops it.
 device_transfer::flight& device_transfer::take_flight() {
-  if (idle_flights_.empty()) {
-    // More of them only while somebody waits in ready() for batches that have ended.
-    device_event arrived = device_event::none;
-    check(calls_->make_event(arrived), "cudaEventCreateWithFlags");
-    idle_flights_.push_back(&flights_.emplace_back());
-    flights_.back().arrived = arrived;
-  }
-  return *idle_flights_.back();
+  // More of them only while somebody waits in ready() for batches that have ended.
+  if (idle_flights_.empty()) add_flight();
+  flight& taken = *idle_flights_.back();
+  idle_flights_.pop_back();
+  return taken;
 }
 
 void device_transfer::leave(flight& copy) noexcept {
   assert(copy.users > 0);
-  if (--copy.users == 0) idle_flights_.push_back(&copy);
+  if (--copy.users == 0 && !copy.stuck) idle_flights_.push_back(&copy);
 }
 
 // --- host memory goes home -----------------------------------------------------------------------------------------------
 
-void device_transfer::pass(flight& copy, released& home) {
+void device_transfer::pass_oldest(released& home) noexcept {
+  flight& copy = in_flight_.pop_front();
   copy.passed = true;
-  if (copy.host) home.memory.push_back(std::move(copy.host));
+  if (!copy.stuck) home.memory = std::move(copy.host);
   for (auto each = waits_.begin(); each != waits_.end();) {
     const auto next = std::next(each);
     if (each->copy == &copy) {
@@ -301,43 +415,38 @@ void device_transfer::pass(flight& copy, released& home) {
   leave(copy);
 }
 
-void device_transfer::pass_oldest(released& home) {
-  flight& oldest = *in_flight_.front();
-  in_flight_.pop_front();
-  pass(oldest, home);
-}
-
 // Whether its copy has passed, as far as `status` says so. Where the device is lost nothing reads this memory any more; any
 // other code is about the call, and the copy may be under way.
-void device_transfer::settle_oldest(device_status status, std::string_view call, released& home) {
+void device_transfer::settle_oldest(device_status status, const char* call, released& home) noexcept {
   if (status != device_ok) {
-    home.failure = fail(status, call);
+    home.failure = fail({status, call, {}});
     home.tell_loader = true;
-    flight& oldest = *in_flight_.front();
-    if (oldest.host && !calls_->is_lost(status)) stuck_.push_back(std::move(oldest.host));
+    flight& oldest = in_flight_.front();
+    oldest.stuck = static_cast<bool>(oldest.host) && !calls_->is_lost(status);
   }
   pass_oldest(home);
 }
 
 // Neither under the mutex: a lease that goes home wakes who waits for it, and a handler may be destroyed.
 void device_transfer::let_go(released& home) noexcept {
-  home.memory.clear();
+  home.memory.reset();
   for (waiter& each : home.done) each.done.complete(home.failure);
   home.done.clear();
   if (home.tell_loader && failed_) failed_(home.failure);
 }
 
 void device_transfer::collect() noexcept {
-  released home;
-  {
-    const async::mutex_lock lock(mutex_);
-    while (!in_flight_.empty()) {
-      const device_status status = calls_->query(in_flight_.front()->arrived);
-      if (status == device_not_ready) break;
+  for (;;) {
+    released home;
+    {
+      const async::mutex_lock lock(mutex_);
+      if (in_flight_.empty()) return;
+      const device_status status = calls_->query(in_flight_.front().arrived);
+      if (status == device_not_ready) return;
       settle_oldest(status, "cudaEventQuery", home);
     }
+    let_go(home);
   }
-  let_go(home);
 }
 
 void device_transfer::starve(bool waiting) {
@@ -351,23 +460,23 @@ void device_transfer::starve(bool waiting) {
 void device_transfer::start_watching() {
   if (watcher_.joinable() || ending_) return;
   watcher_ = std::thread([this] { watch(); });
-  ::pthread_setname_np(watcher_.native_handle(), "leat-copies");
 }
 
 // Waits for the oldest copy while somebody needs to know.
 void device_transfer::watch() noexcept {
+  ::pthread_setname_np(::pthread_self(), "leat-copies");
   async::mutex_lock lock(mutex_);
   for (;;) {
     while (!ending_ && (in_flight_.empty() || (!starving_ && waits_.empty()))) something_to_watch_.wait(mutex_);
     if (ending_) return;
-    flight& oldest = *in_flight_.front();
+    flight& oldest = in_flight_.front();
     ++oldest.users;  // Its event stays its own, whoever else finds out first.
     lock.unlock();
     const device_status status = calls_->synchronize(oldest.arrived);
     released home;
     lock.lock();
     if (!oldest.passed) {
-      assert(in_flight_.front() == &oldest);
+      assert(&in_flight_.front() == &oldest);
       settle_oldest(status, "cudaEventSynchronize", home);
     }
     leave(oldest);
@@ -379,37 +488,99 @@ void device_transfer::watch() noexcept {
 
 // --- the consumer's side, on any thread ------------------------------------------------------------------------------------
 
-void device_transfer::wait_on(flight& copy, stream consumer) {
-  device_status status = device_ok;
-  {
-    const async::mutex_lock lock(mutex_);
-    if (!options_.leave_out.consumer_for_copy) status = calls_->wait(consumer, copy.arrived);
+// Before anything depends on it: CUDA would take another device's stream here, and refuse it when the batch ends; and what is
+// captured is in a graph, where no event fires.
+void device_transfer::check_consumer(stream consumer, std::string_view call) const {
+  stream_facts told;
+  const device_status status = calls_->look_at(consumer, told);
+  if (status != device_ok) throw describe({status, "looking at a consumer's stream", {}});
+  if (told.device != calls_->where().index) {
+    throw error(errc::usage, io::str_cat(call, ": the stream is one of cuda:", told.device,
+                                         ", and the batch lies on cuda:", calls_->where().index,
+                                         "; give a stream of that device, and have the other one wait for it"));
   }
-  if (status != device_ok) throw describe(status, "cudaStreamWaitEvent of wait_on()");
+  if (told.foreign_context) {
+    throw error(errc::usage, io::str_cat(call, ": the stream is of another CUDA context of cuda:", told.device,
+                                         " than the primary one, in which the batch's events are; give one that "
+                                         "cudaStreamCreate made, and have the other one wait for it"));
+  }
+  if (told.capturing) {
+    throw error(errc::usage,
+                io::str_cat(call,
+                            ": the stream is being captured into a graph, or is the default stream while one that "
+                            "waits for it is; call this before the capture, or after it"));
+  }
+}
+
+// With nothing locked: CUDA makes a caller wait whose stream's queue is full, and the I/O thread must not wait with it. The
+// event stays the batch's as long as there is one.
+void device_transfer::wait_on(flight& copy, stream consumer) {
+  if (options_.leave_out.consumer_for_copy) return;
+  const device_status status = calls_->wait(consumer, copy.arrived);
+  if (status != device_ok) throw describe({status, "cudaStreamWaitEvent of wait_on()", {}});
+}
+
+/// The stream whose end is that of `from`, for the calling thread: of another thread's default stream nothing can be said here,
+/// but the device's default stream waits for it.
+stream device_transfer::as_seen_here(const consumer& from) const noexcept {
+  const bool of_another = calls_->is_of_thread(from.which) && from.named_by != async::thread_number();
+  return of_another ? stream() : from.which;
+}
+
+// With nothing locked, as in wait_on(): until the block is given back its events are this batch's alone.
+device_transfer::end_of_batch device_transfer::record_all(block& on, std::span<const consumer> consumers) noexcept {
+  end_of_batch end;
+  try {
+    for (std::size_t i = 0; i < consumers.size(); ++i) {
+      if (i == on.consumed.size()) end.failed = add_consumed(on);
+      if (end.failed.status != device_ok) break;
+      const stream which = as_seen_here(consumers[i]);
+      stream_facts told;
+      device_status status = calls_->look_at(which, told);
+      end.captured = status == device_ok && told.capturing;
+      if (end.captured) break;
+      if (status == device_ok) status = calls_->record(on.consumed[i], which);
+      if (status == device_ok) continue;
+      end.failed = {status, "cudaEventRecord of a batch's end", {}};
+      break;
+    }
+  } catch (...) {
+    end.thrown = std::current_exception();
+  }
+  return end;
+}
+
+device_transfer::failed_call device_transfer::add_consumed(block& to) {
+  to.consumed.reserve(to.consumed.size() + 1);
+  device_event consumed = device_event::none;
+  const device_status status = calls_->make_event(consumed);
+  if (status != device_ok) return {status, "cudaEventCreateWithFlags", {}};
+  to.consumed.push_back(consumed);
+  return {};
 }
 
 std::exception_ptr device_transfer::release(std::uint32_t index, flight& copy,
-                                            std::span<const stream> consumers) noexcept {
+                                            std::span<const consumer> consumers) noexcept {
+  block* here = nullptr;
+  {
+    const async::mutex_lock lock(mutex_);
+    here = &blocks_[index];
+  }
+  const end_of_batch end = record_all(*here, consumers);
+
   const async::mutex_lock lock(mutex_);
-  block& here = blocks_[index];
   std::exception_ptr failure;
-  for (std::size_t i = 0; i < consumers.size() && failure == nullptr; ++i) {
-    device_status status = device_ok;
-    if (i == here.consumed.size()) {
-      device_event consumed = device_event::none;
-      status = calls_->make_event(consumed);
-      if (status != device_ok) {
-        failure = fail(status, "cudaEventCreateWithFlags");
-        break;
-      }
-      here.consumed.push_back(consumed);
-    }
-    status = calls_->record(here.consumed[i], consumers[i]);
-    if (status != device_ok) failure = fail(status, "cudaEventRecord of a batch's end");
+  if (end.thrown != nullptr) {
+    if (failure_ == nullptr) failure_ = end.thrown;
+    failure = failure_;
+  } else if (end.captured) {
+    failure = fail_for_capture();
+  } else if (end.failed.status != device_ok) {
+    failure = fail(end.failed);
   }
   leave(copy);
   if (failure == nullptr) {
-    here.recorded = consumers.size();
+    here->recorded = consumers.size();
     free_blocks_.push_back(index);
   }
   // Else nobody knows until when it is read: it is never used again.
@@ -427,12 +598,18 @@ void device_transfer::ready(flight& copy, completion<void(std::exception_ptr)> d
       const auto added = waits_.emplace(waits_.end());
       added->copy = &copy;
       ++copy.users;
-      done.on_cancel([this, added](asio::cancellation_type) { cancel_ready(added); });
+      try {
+        done.on_cancel([this, added](asio::cancellation_type) { cancel_ready(added); });
+      } catch (...) {
+        waits_.erase(added);
+        leave(copy);
+        throw;
+      }
       added->done = std::move(done);
       something_to_watch_.notify_one();
       return;
     }
-    if (status != device_ok) failure = fail(status, "cudaEventQuery");
+    if (status != device_ok) failure = fail({status, "cudaEventQuery", {}});
   } catch (...) {
     failure = std::current_exception();
   }
@@ -463,44 +640,77 @@ void device_transfer::drain() noexcept {
     pending_.clear();
     ending_ = true;
     something_to_watch_.notify_all();
+    something_to_send_.notify_all();
     while (handing_over_ != 0) handed_over_.wait(mutex_);
     side = side_;
     prepared = prepared_;
   }
   if (watcher_.joinable()) watcher_.join();
+  if (sender_.joinable()) sender_.join();
   const device_status status = prepared ? calls_->finish(side) : device_ok;
-  released home;
+  const bool ended = status == device_ok || calls_->is_lost(status);
+  std::vector<std::span<std::byte>> pinned;
+  std::exception_ptr failure;
   {
     const async::mutex_lock lock(mutex_);
-    if (status != device_ok) home.failure = fail(status, "cudaStreamSynchronize");
-    while (!in_flight_.empty()) pass_oldest(home);
-    std::move(stuck_.begin(), stuck_.end(), std::back_inserter(home.memory));
-    stuck_.clear();
-    if (status == device_ok || calls_->is_lost(status)) {
-      // Before the leases go home, and the arena with the last of them.
-      for (const std::span<std::byte> memory : pinned_) static_cast<void>(calls_->unpin(memory));
-    } else {
-      keep_for_good(std::exchange(home.memory, {}));
-    }
-    pinned_.clear();
+    if (status != device_ok) failure = fail({status, "cudaStreamSynchronize", {}});
+    pinned.swap(pinned_);
   }
-  let_go(home);
+  // Before the leases go home, and the arena with the last of them.
+  for (const std::span<std::byte> memory : pinned) {
+    if (ended) static_cast<void>(calls_->unpin(memory));
+  }
+  for (;;) {
+    released home;
+    {
+      const async::mutex_lock lock(mutex_);
+      if (in_flight_.empty()) break;
+      pass_oldest(home);
+    }
+    home.failure = failure;
+    if (!ended) keep_for_good(std::move(home.memory));
+    let_go(home);
+  }
+  const async::mutex_lock lock(mutex_);
+  for (flight& each : flights_) {
+    if (ended) each.host.reset();
+    if (!ended && each.host) keep_for_good(std::move(each.host));
+  }
 }
 
 // --- what it says -------------------------------------------------------------------------------------------------------------
 
-error device_transfer::describe(device_status status, std::string_view call) const {
-  return {errc::device,
-          io::str_cat(call, " on ", calls_->name(), " (cuda:", calls_->where().index, "): ", calls_->describe(status))};
+error device_transfer::describe(const failed_call& call) const {
+  const std::string amount = call.bytes ? io::str_cat(" of ", *call.bytes, " bytes") : "";
+  return {errc::device, io::str_cat(call.name, amount, " on ", calls_->name(), " (cuda:", calls_->where().index,
+                                    "): ", calls_->describe(call.status))};
 }
 
-std::exception_ptr device_transfer::fail(device_status status, std::string_view call) {
-  if (failure_ == nullptr) failure_ = std::make_exception_ptr(describe(status, call));
+std::exception_ptr device_transfer::fail(const failed_call& call) noexcept {
+  if (failure_ != nullptr) return failure_;
+  try {
+    failure_ = std::make_exception_ptr(describe(call));
+  } catch (...) {
+    failure_ = std::current_exception();  // no memory for words
+  }
   return failure_;
 }
 
-void device_transfer::check(device_status status, std::string_view call) {
-  if (status != device_ok) std::rethrow_exception(fail(status, call));
+std::exception_ptr device_transfer::fail_for_capture() noexcept {
+  if (failure_ != nullptr) return failure_;
+  try {
+    throw error(
+        errc::usage,
+        "a batch ended while a stream that reads it was being captured into a graph, so that nobody can tell when "
+        "it has been read; end it, or call release_on(), before the capture or after it");
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  return failure_;
+}
+
+void device_transfer::check(device_status status, const char* call, std::optional<std::size_t> bytes) {
+  if (status != device_ok) std::rethrow_exception(fail({status, call, bytes}));
 }
 
 device_report device_transfer::report() const {

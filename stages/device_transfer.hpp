@@ -12,6 +12,7 @@
 #pragma once
 
 #include "async/fork_guard.hpp"
+#include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
 #include "stages/device.hpp"
 #include "stages/transfer.hpp"
@@ -22,8 +23,8 @@
 #include <cstdint>
 #include <deque>
 #include <list>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,13 @@ struct device_transfer_options {
 ///   memory     blocks, events and the stream are made by prepare(); nothing is allocated on the device afterwards
 ///   pinning    host memory is pinned where a batch first leaves from it; where that fails it stays pageable, which
 ///              report() tells
-///   threads    CUDA's queues are filled on the I/O thread, and asked there whether a copy has passed. A thread that waits
-///              for copies is started when one is first needed: somebody starves for host memory, or awaits ready()
+///   threads    CUDA's queues are filled on the I/O thread, and asked there whether a copy has passed. What takes its time is
+///              done by two other threads, each started when first needed. The sender fills the queues of batches whose memory
+///              is not pinned: pinning takes milliseconds, and a copy from pageable memory may wait for its stream, that is
+///              for the trainer. The watcher waits for copies while somebody starves for host memory, or awaits ready()
+///   consumers  streams of the same device. A per-thread default stream is the thread's that named it: where the batch ends on
+///              another one, the device's default stream is recorded in its place, which waits for all of those. Streams that
+///              are being captured can neither wait for a batch nor end one
 ///   fork()     in the child nothing of this is there: batches from before can be destroyed, and whatever else they are
 ///              asked for is a usage error
 ///   errors     the first failing call, in words, is every later batch's failure. Whether a copy has passed when asking for
@@ -78,11 +84,17 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   class landed_batch;
 
   /// A copy: its event, and the host memory it reads.
-  struct flight {
+  struct flight : async::list_hook {
     device_event arrived = device_event::none;
     io::lease host;
     bool passed = true;
-    int users = 0;  ///< the list of those in flight, the batch, and each who waits for it
+    bool stuck = false;  ///< no event tells when `host` is no longer read: it stays until drain()
+    int users = 0;       ///< the list of those in flight, the batch, and each who waits for it
+  };
+  /// A stream that reads a batch, and the thread that named it.
+  struct consumer {
+    stream which;
+    std::uint64_t named_by = 0;  ///< async::thread_number()
   };
   /// A block of device memory: what is made of a batch, then the batch.
   struct block {
@@ -96,39 +108,79 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     completion<void(std::exception_ptr)> done;
   };
   using wait_list = std::list<waiter>;
-  /// What is let go of once the mutex is free.
+  /// What is let go of once the mutex is free: never more than one copy's, so that nothing has to be allocated for it.
   struct released {
-    std::vector<io::lease> memory;
+    io::lease memory;
     wait_list done;
     std::exception_ptr failure;
     bool tell_loader = false;
   };
+  /// A call that failed; its words are made when somebody has to hear them.
+  struct failed_call {
+    device_status status = device_ok;
+    const char* name = "";
+    std::optional<std::size_t> bytes;
+  };
+  /// What became of recording that its consumers have done with a batch.
+  struct end_of_batch {
+    failed_call failed;
+    bool captured = false;
+    std::exception_ptr thrown;
+  };
+  /// A batch between its turn and its hand-over: what filling the side stream's queue needs, which is done without the mutex
+  /// by one thread at a time.
+  struct shipment {
+    transfer_operation* operation = nullptr;
+    block* to = nullptr;
+    flight* copy = nullptr;
+    std::unique_ptr<landed_batch> landed;
+    stream side;
+    std::size_t finished_bytes = 0;
+    bool pinned = false;                   ///< its host memory
+    bool pageable = false;                 ///< known to be
+    std::optional<device_status> pinning;  ///< what it came to, where it was tried now
+    bool may_be_read = false;              ///< the copy is in the queue
+    failed_call failed;
+  };
 
   void take_memory(std::size_t block_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void pump() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  void issue(transfer_operation& operation, released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void finish(const transfer_operation& operation, std::byte* to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void pin(std::span<std::byte> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void pump(bool may_wait) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] bool next_can_go() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool leave_to_sender() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] shipment take_next() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ship(shipment& next) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] failed_call queue(shipment& next) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] failed_call finish(const shipment& next) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void settle(shipment& next, released& home) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void note_pinning(shipment& next) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void send_what_takes_time() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] flight& take_flight() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void add_flight() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void leave(flight& copy) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void pass(flight& copy, released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void pass_oldest(released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void settle_oldest(device_status status, std::string_view call, released& home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void pass_oldest(released& home) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void settle_oldest(device_status status, const char* call, released& home) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void let_go(released& home) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
+  void check_consumer(stream consumer, std::string_view call) const;
   void wait_on(flight& copy, stream consumer) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] stream as_seen_here(const consumer& from) const noexcept;
+  [[nodiscard]] end_of_batch record_all(block& on, std::span<const consumer> consumers) noexcept
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] failed_call add_consumed(block& to) ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] std::exception_ptr release(std::uint32_t index, flight& copy,
-                                           std::span<const stream> consumers) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+                                           std::span<const consumer> consumers) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void ready(flight& copy, completion<void(std::exception_ptr)> done) ABSL_LOCKS_EXCLUDED(mutex_);
   void cancel_ready(wait_list::iterator which) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   void start_watching() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void watch() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
-  [[nodiscard]] error describe(device_status status, std::string_view call) const;
-  void check(device_status status, std::string_view call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  [[nodiscard]] std::exception_ptr fail(device_status status, std::string_view call)
+  [[nodiscard]] error describe(const failed_call& call) const;
+  void check(device_status status, const char* call, std::optional<std::size_t> bytes = {})
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::exception_ptr fail(const failed_call& call) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::exception_ptr fail_for_capture() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const async::fork_guard forked_;
   const std::shared_ptr<device_calls> calls_;
@@ -145,15 +197,16 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   std::size_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of a block, at its front
   std::vector<block> blocks_ ABSL_GUARDED_BY(mutex_);
   // First in, first out: who has waited longest is the likeliest to have been passed by its consumer.
-  std::deque<std::uint32_t> free_blocks_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::uint64_t, transfer_operation*> pending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> free_blocks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<transfer_operation*> pending_ ABSL_GUARDED_BY(mutex_);  // by turn
   std::uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool shipping_ ABSL_GUARDED_BY(mutex_) = false;  // somebody is filling the side stream's queue
 
   std::deque<flight> flights_ ABSL_GUARDED_BY(mutex_);
   std::vector<flight*> idle_flights_ ABSL_GUARDED_BY(mutex_);
-  std::deque<flight*> in_flight_ ABSL_GUARDED_BY(mutex_);  // oldest first: one stream passes them in this order
-  std::vector<io::lease> stuck_ ABSL_GUARDED_BY(mutex_);   // whose copy no event tells of: for drain()
-  std::size_t handing_over_ ABSL_GUARDED_BY(mutex_) = 0;   // those that are telling the loader right now
+  async::intrusive_list<flight> in_flight_
+      ABSL_GUARDED_BY(mutex_);                            // oldest first: one stream passes them in this order
+  std::size_t handing_over_ ABSL_GUARDED_BY(mutex_) = 0;  // batches between their turn and their hand-over
   async::condition_variable handed_over_;
 
   std::vector<std::span<std::byte>> pinned_ ABSL_GUARDED_BY(mutex_);
@@ -164,7 +217,9 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   wait_list waits_ ABSL_GUARDED_BY(mutex_);
   async::condition_variable something_to_watch_;
-  std::thread watcher_;  // started under the mutex, joined by drain()
+  std::thread watcher_;  // both started under the mutex, joined by drain()
+  async::condition_variable something_to_send_;
+  std::thread sender_;
 };
 
 }  // namespace leat::stages

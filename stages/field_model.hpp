@@ -37,6 +37,7 @@ enum class finished_by : std::uint8_t { host, device };
 ///   finished    where by the device, decode() writes u8 [height, width, 3], and into the field's next output, which is
 ///               internal, whether the picture is still to be mirrored; a device makes the row of them
 ///   label       mixed batches have its partner's beside it
+///   read_into   reads go straight to its rows, which therefore begin on pages
 ///   internal    for the line, not for the trainer
 struct output_spec {
   std::string name;
@@ -46,6 +47,7 @@ struct output_spec {
   std::optional<picture_batch> picture = {};
   finished_by finished = finished_by::host;
   bool label = false;
+  bool read_into = false;
   bool internal = false;
 
   [[nodiscard]] bool by_device() const noexcept { return finished == finished_by::device; }
@@ -103,6 +105,9 @@ class field_program {
     static_cast<void>(sample);
     return !reads().empty();
   }
+  /// Whether each row is its sample's stored bytes as they are, so that a read could put them there: one output, of fixed
+  /// size, as many bytes as the part that is read for it.
+  [[nodiscard]] virtual bool verbatim() const { return false; }
   /// What decoding a usual sample takes of the scratch budget, per thread.
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
@@ -119,6 +124,14 @@ class field_model {
   virtual ~field_model() = default;
 
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  /// The samples that the loader shall take instead of the dataset's own, where this field makes others of them (windows);
+  /// bind() is then given those. Null: they stay as they are.
+  ///   throws   as bind()
+  [[nodiscard]] virtual std::shared_ptr<const datasets::dataset_model> samples_of(
+      const std::shared_ptr<const datasets::dataset_model>& dataset) const {
+    static_cast<void>(dataset);
+    return nullptr;
+  }
   /// Throws error{errc::usage} naming the dataset's fields where it has none that fits.
   ///   finished   a device may be left to finish what it can; the bytes are the same
   [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,

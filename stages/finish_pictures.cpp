@@ -99,6 +99,7 @@ picture_batch pictures_of(const pixels::store& how, std::uint32_t height, std::u
 }
 
 void finish_picture(const picture_batch& pictures, std::uint32_t row, void* to) noexcept {
+  assert(fits_a_picture(pictures.height, pictures.width));
   if (pictures.type == dtype::f32) return finish_row<as_f32>(pictures, row, static_cast<float*>(to));
   if (pictures.type == dtype::f16) return finish_row<as_f16>(pictures, row, static_cast<std::uint16_t*>(to));
   assert(pictures.type == dtype::bf16);
@@ -138,7 +139,7 @@ void finish_pictures(const picture_batch& pictures) noexcept {
   for (std::uint32_t row = 0; row < pictures.rows; ++row) {
     finish_picture(pictures, row, to + row * row_bytes);
     if (pictures.mixed == nullptr) continue;
-    finish_picture(pictures, row + 1 == pictures.rows ? 0 : row + 1, partner.data());
+    finish_picture(pictures, partner_of(row, pictures.rows), partner.data());
     mix_picture(pictures, pictures.mixed[row], to + row * row_bytes, partner.data());
   }
 }

@@ -34,7 +34,15 @@ struct mix_row {
   std::uint16_t bottom = 0;
 };
 
-/// A batch of pictures, whole.
+/// The most u8 elements that a picture may have, so that a kernel's numbers, which run over its end by what a block of
+/// threads does, stay within 32 bits. Rows are counted in 64.
+inline constexpr std::uint64_t picture_elements_max = std::uint64_t{1} << 31;
+
+[[nodiscard]] constexpr bool fits_a_picture(std::uint64_t height, std::uint64_t width) noexcept {
+  return height == 0 || width <= picture_elements_max / 3 / height;
+}
+
+/// A batch of pictures, whole. A picture has no more than picture_elements_max.
 ///   from    u8 [rows, height, width, 3], aligned to 16 bytes
 ///   to      `type` [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc), aligned to 16 bytes; no part of it
 ///           is part of `from`
@@ -56,6 +64,11 @@ struct picture_batch {
 
 /// A batch that becomes what `how` says, still without its rows and its memory.
 [[nodiscard]] picture_batch pictures_of(const pixels::store& how, std::uint32_t height, std::uint32_t width) noexcept;
+
+/// With which row it is mixed. (The kernel has its own: it is compiled by another compiler.)
+[[nodiscard]] constexpr std::uint32_t partner_of(std::uint32_t row, std::uint32_t rows) noexcept {
+  return row + 1 == rows ? 0 : row + 1;
+}
 
 /// On the host, pixel after pixel as the rule is written: what the kernel is held against.
 void finish_pictures(const picture_batch& pictures) noexcept;

@@ -1,4 +1,4 @@
-// finish_pictures() on the GPU: one launch, 16-byte stores, and bytes loaded four or eight at a time. It is bound by memory:
+// finish_pictures() on the GPU: one launch, 16-byte stores, and bytes loaded four at a time where they lie in order. It is bound by memory:
 // a pixel is 3 bytes in and 6 or 12 out, and a handful of instructions.
 #include "stages/finish_pictures.hpp"
 
@@ -305,6 +305,7 @@ int load_finish_pictures() noexcept {
 
 int launch_finish_pictures(const picture_batch& pictures, stream in) noexcept {
   if (pictures.rows == 0 || pictures.height == 0 || pictures.width == 0) return 0;
+  if (!fits_a_picture(pictures.height, pictures.width)) return static_cast<int>(cudaErrorInvalidValue);
   switch (pictures.type) {
     case dtype::f32:
       return launch_as<as_f32>(pictures, in);

@@ -12,6 +12,7 @@
 #include "io/arena.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
+#include "io/queue_depth.hpp"
 #include "io/text.hpp"
 #include "io/usable_cores.hpp"
 #include "stages/batch_layout.hpp"
@@ -66,6 +67,15 @@ loader_options checked(loader_options options) {
   return options;
 }
 
+// The dataset, or what one of the fields makes of it.
+dataset samples_for(dataset samples, const std::vector<field>& fields) {
+  for (const field& each : fields) {
+    std::shared_ptr<const datasets::dataset_model> others = each.model().samples_of(samples.model());
+    if (others != nullptr) return dataset(std::move(others));
+  }
+  return samples;
+}
+
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
                                                      const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
@@ -74,11 +84,13 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   return programs;
 }
 
-std::shared_ptr<const batch_layout> lay_out(const std::vector<std::unique_ptr<field_program>>& programs,
+std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
+                                            const std::vector<std::unique_ptr<field_program>>& programs,
                                             const batch_mix& mix, std::uint32_t rows_max) {
   std::vector<output_spec> outputs;
   for (const auto& program : programs) {
     outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
+    outputs.back().read_into = reads_into_rows(dataset, *program);
   }
   add_mix_outputs(outputs, mix);
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
@@ -103,19 +115,22 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options) {
 class loader::machine final : public line_events {
  public:
   machine(dataset samples, loader_options options, std::vector<field> fields)
-      : samples_(std::move(samples)),
+      : samples_(samples_for(std::move(samples), fields)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
         transfer_(make_transfer(options_)),
         programs_(
             bind_all(fields, dataset_,
                      options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
-        layout_(lay_out(programs_, options_.mix, rows_max())),
+        layout_(lay_out(dataset_, programs_, options_.mix, rows_max())),
         sampler_(dataset_.size(), {.shuffle = options_.shuffle,
                                    .seed = options_.seed,
                                    .batch_size = options_.batch_size,
                                    .drop_last = options_.drop_last}),
-        planner_(dataset_, programs_, *layout_, options_.on_corrupt == corrupt_policy::substitute),
+        planner_(dataset_, programs_, *layout_,
+                 {.substitutes = options_.on_corrupt == corrupt_policy::substitute,
+                  .in_order = !options_.shuffle,
+                  .seed = options_.seed}),
         memory_(divide_memory(needs())),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
         arena_(std::make_shared<io::arena>(arena_settings())),
@@ -174,6 +189,7 @@ class loader::machine final : public line_events {
   void stop() noexcept;
 
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return dataset_.size(); }
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_of(0); }
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
@@ -181,6 +197,8 @@ class loader::machine final : public line_events {
 
   /// A decode thread's job.
   void decode(sample_slot& slot, std::size_t thread) noexcept;
+  /// The last of a sample, on a decode thread or on the loop that has read it.
+  void finish(sample_slot& slot) noexcept;
   /// Another one.
   void mix(work& batch, std::size_t thread) noexcept;
 
@@ -247,9 +265,10 @@ class loader::machine final : public line_events {
   std::uint64_t sequence_ = 0;        // I/O thread
   std::uint64_t turn_ = 0;            // I/O thread
 
-  // Samples that became ready in this turn of a loop, posted to the decoders together.
+  // Samples that became ready in this turn of a loop, posted to the decoders together, or done as they are.
   struct alignas(64) ready_jobs {
     async::job_list jobs;
+    std::vector<sample_slot*> whole;
     bool posted = false;
     machine* owner = nullptr;
   };
@@ -281,6 +300,7 @@ memory_needs loader::machine::needs() const {
   std::uint64_t read_bytes_total = 0;
   for (const auto& program : programs_) {
     needs.scratch_bytes_per_thread += program->scratch_bytes();
+    if (reads_into_rows(dataset_, *program)) continue;
     std::uint64_t largest = 0;
     for (const std::uint16_t f : program->reads()) {
       const field_info& info = dataset_.fields()[f];
@@ -296,7 +316,14 @@ memory_needs loader::machine::needs() const {
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
   const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset_.size(), 1);
   needs.read_bytes_mean = io::aligned_bytes(1, mean);
-  needs.queue_depth = options_.reader.queue_depth != 0 ? options_.reader.queue_depth : 64;
+  if (!options_.shuffle && read_bytes_max != 0) {
+    constexpr std::uint64_t joined = io::aligned_bytes(1, planner::joined_bytes_max);
+    needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);
+    needs.read_bytes_mean = std::max<std::uint64_t>(needs.read_bytes_mean, joined);
+  }
+  const std::uint32_t depth =
+      options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(needs.read_bytes_mean);
+  needs.queue_depth = depth * std::max(options_.reader.io_threads, 1U);
   if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
   return needs;
 }
@@ -570,7 +597,13 @@ journal_entry loader::machine::describe(const work& batch, const sample_slot& sl
 
 void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
   ready_jobs& mine = ready_[loop];
-  mine.jobs.push_back(slot);
+  // Rows that were read to where they stay, and that nobody looks at, are nothing for the decode threads.
+  const bool looked_at = options_.digests || options_.names;
+  if (slot.read_into && !slot.corrupt && !looked_at) {
+    mine.whole.push_back(&slot);
+  } else {
+    mine.jobs.push_back(slot);
+  }
   if (mine.posted) return;
   // Once per turn of the loop: what else becomes ready in this turn goes along.
   mine.posted = true;
@@ -580,13 +613,14 @@ void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
           [](void* argument) noexcept {
             auto& flushed = *static_cast<ready_jobs*>(argument);
             flushed.posted = false;
-            flushed.owner->decoders_.post(std::exchange(flushed.jobs, {}));
+            if (!flushed.jobs.empty()) flushed.owner->decoders_.post(std::exchange(flushed.jobs, {}));
+            for (sample_slot* const whole : flushed.whole) flushed.owner->finish(*whole);
+            flushed.whole.clear();
           },
           &mine);
 }
 
 void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
-  work& batch = *slot.owner;
   try {
     if (!stopping_.load(std::memory_order_relaxed)) {
       decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
@@ -595,6 +629,11 @@ void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
     slot.corrupt = true;
     broken(std::current_exception());
   }
+  finish(slot);
+}
+
+void loader::machine::finish(sample_slot& slot) noexcept {
+  work& batch = *slot.owner;
   reader_stage::release(slot);
   // Before the batch can be handed out: who has all batches sees all samples counted.
   decoded_.fetch_add(1, std::memory_order_relaxed);
@@ -670,6 +709,7 @@ loader_stats loader::machine::stats() const {
   now.batches = handed.batches;
   now.epochs_finished = handed.epochs_finished;
   now.bytes_delivered = handed.bytes;
+  now.bytes_copied = decoder_.bytes_copied();
 
   const reader_stage::counters read = reads_.count();
   const async::thread_pool::counters decoding = decoders_.count();
@@ -748,6 +788,7 @@ void loader::check_process() const {
   if (machine_->in_child()) throw machine::used_in_child();
 }
 std::optional<batch> loader::next_blocking() { return next(asio::use_future).get(); }
+std::uint64_t loader::samples() const noexcept { return machine_->samples(); }
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
 loader_stats loader::stats() const { return machine_->stats(); }

@@ -19,7 +19,7 @@ struct memory_needs {
   bool threads_automatic = false;
   std::size_t scratch_bytes_per_thread = 0;  ///< what a usual sample takes
   std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default
-  std::uint32_t queue_depth = 0;             ///< reads in flight
+  std::uint32_t queue_depth = 0;             ///< reads in flight, of all I/O threads
   std::uint64_t batches_to_come = 0;         ///< of the whole run; 0: endless
 };
 

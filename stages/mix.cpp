@@ -50,6 +50,8 @@ double draw_beta(random_draws& draws, double alpha) {
   }
 }
 
+std::string partner_name(const output_spec& label) { return label.name + ".partner"; }
+
 std::size_t largest_picture(const batch_layout& layout) noexcept {
   std::size_t largest = 0;
   for (const batch_layout::slot& place : layout.slots()) {
@@ -104,7 +106,7 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
   std::vector<output_spec> added;
   for (const output_spec& each : outputs) {
     if (each.label) {
-      added.push_back({.name = each.name + ".partner", .type = each.type, .row_shape = each.row_shape});
+      added.push_back({.name = partner_name(each), .type = each.type, .row_shape = each.row_shape});
     }
     if (!each.picture) continue;
     const picture_batch& picture = *each.picture;
@@ -162,7 +164,7 @@ std::size_t mixer::scratch_bytes(const batch_layout& layout, const batch_mix& ho
 
 void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop) {
   thread_state& own = threads_[thread];
-  const std::size_t rows = batch.rows;
+  const std::uint32_t rows = batch.rows;
   if (rows == 0) return;
   std::byte* const base = batch.memory.data();
   const auto slots = layout_.slots();
@@ -170,22 +172,22 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
     const auto place =
         std::find_if(slots.begin(), slots.end(), [&](const auto& each) { return each.spec.name == name; });
     if (place == slots.end()) return;
-    for (std::size_t r = 0; r < rows; ++r) row_of(r, base + place->offset + r * place->row_bytes);
+    for (std::uint32_t r = 0; r < rows; ++r) row_of(r, base + place->offset + r * place->row_bytes);
   };
 
-  std::vector<float> weights(rows);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const drawn_mix drawn = draw_mix(how_, seed_, batch.epoch, batch.ids[r], height_, width_);
-    own.rows[r] = drawn.row;
-    weights[r] = drawn.weight;
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    own.rows[r] = draw_mix(how_, seed_, batch.epoch, batch.ids[r], height_, width_);
   }
-  fill(weight_name, [&](std::size_t r, std::byte* to) { std::memcpy(to, &weights[r], sizeof weights[r]); });
-  fill(mixed_rows, [&](std::size_t r, std::byte* to) { std::memcpy(to, &own.rows[r], sizeof own.rows[r]); });
+  const auto put = [&](std::string_view name, auto drawn_mix::* what) {
+    fill(name,
+         [&](std::uint32_t r, std::byte* to) { std::memcpy(to, &(own.rows[r].*what), sizeof(own.rows[r].*what)); });
+  };
+  put(weight_name, &drawn_mix::weight);
+  put(mixed_rows, &drawn_mix::row);
   for (const batch_layout::slot& place : slots) {
     if (place.spec.label) {
-      fill(place.spec.name + ".partner", [&](std::size_t r, std::byte* to) {
-        const std::size_t partner = r + 1 == rows ? 0 : r + 1;
-        std::memcpy(to, base + place.offset + partner * place.row_bytes, place.row_bytes);
+      fill(partner_name(place.spec), [&](std::uint32_t r, std::byte* to) {
+        std::memcpy(to, base + place.offset + partner_of(r, rows) * place.row_bytes, place.row_bytes);
       });
     }
     if (place.spec.picture && !place.spec.by_device()) mix_in_place(place, batch, own, stop);
@@ -198,9 +200,10 @@ void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, t
                          const std::atomic<bool>& stop) const {
   std::byte* const tensor = batch.memory.data() + place.offset;
   std::memcpy(own.row.data(), tensor, place.row_bytes);
-  for (std::size_t r = 0; r < batch.rows && !stop.load(std::memory_order_relaxed); ++r) {
-    const std::byte* const partner = r + 1 == batch.rows ? own.row.data() : tensor + (r + 1) * place.row_bytes;
-    mix_picture(*place.spec.picture, own.rows[r], tensor + r * place.row_bytes, partner);
+  for (std::uint32_t r = 0; r < batch.rows && !stop.load(std::memory_order_relaxed); ++r) {
+    const std::uint32_t next = partner_of(r, batch.rows);
+    const std::byte* const partner = next == 0 ? own.row.data() : tensor + next * place.row_bytes;
+    mix_picture(*place.spec.picture, own.rows[r].row, tensor + r * place.row_bytes, partner);
   }
 }
 
@@ -233,8 +236,8 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
         pictures.from = reinterpret_cast<const std::uint8_t*>(base + place.offset);
         pictures.flips = reinterpret_cast<const std::uint8_t*>(base + slots[s + 1].offset);
         finish_picture(pictures, r, own.finished[s].data());
-        finish_picture(pictures, r + 1 == batch.rows ? 0 : r + 1, own.row.data());
-        mix_picture(pictures, own.rows[r], own.finished[s].data(), own.row.data());
+        finish_picture(pictures, partner_of(r, batch.rows), own.row.data());
+        mix_picture(pictures, own.rows[r].row, own.finished[s].data(), own.row.data());
         bytes = own.finished[s];
       }
       outputs.push_back({spec.name, spec.type, spec.row_shape, bytes});

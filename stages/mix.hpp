@@ -50,7 +50,7 @@ class mixer {
 
  private:
   struct thread_state {
-    std::vector<mix_row> rows;
+    std::vector<drawn_mix> rows;
     std::vector<std::byte> row;                    // another row than the one that is mixed, as it was before
     std::vector<std::vector<std::byte>> finished;  // for digests: of each output that a device finishes, the mixed row
   };

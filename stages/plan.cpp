@@ -1,5 +1,6 @@
 #include "stages/plan.hpp"
 
+#include "io/source.hpp"
 #include "io/text.hpp"
 #include "stages/range.hpp"
 
@@ -35,16 +36,67 @@ std::string missing_field(const datasets::dataset_model& dataset, const field_pr
   return parts.empty() ? io::str_cat(text, " none") : text;
 }
 
+read_slot& new_read(work& batch, sample_slot& slot, const placed_part& first) {
+  const std::uint32_t index = batch.add_read();
+  slot.reads.push_back(index);
+  ++slot.reads_missing;
+  read_slot& read = batch.reads[index];
+  read.owner = &batch;
+  read.source = first.where.source;
+  read.file = first.where.file;
+  read.offset = first.where.offset;
+  read.bytes = 0;
+  read.data = {};
+  read.failure = 0;
+  read.straight_to.reset();
+  read.lease_bytes = 0;
+  read.row_by_row = false;
+  read.rows_settled = 0;
+  read.parts.clear();
+  read.rows.clear();
+  read.rows.push_back(slot.row);
+  read.holder = index;
+  read.users.store(0, std::memory_order_relaxed);
+  return read;
+}
+
+void add_part(read_slot& read, std::uint32_t row, const placed_part& part) {
+  read.bytes = std::max(read.bytes, part.where.offset + part.where.stored_bytes - read.offset);
+  read.parts.push_back({row, part.program, part.where.offset, part.where.stored_bytes});
+}
+
+bool lies_near(const read_slot& read, std::uint64_t bytes, const placed_part& part) {
+  return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
+         part.where.offset <= read.offset + bytes + planner::gap_bytes_max;
+}
+
 }  // namespace
 
+bool reads_into_rows(const datasets::dataset_model& dataset, const field_program& program) {
+  if (!program.verbatim() || program.reads().empty()) return false;
+  const std::size_t row_bytes = program.outputs().front().row_bytes();
+  const auto reads = program.reads();
+  return std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
+    const field_info& info = dataset.fields()[field];
+    return dataset.origin(field) == datasets::field_origin::extents && info.alignment == io::alignment_max_bytes &&
+           info.bytes_max == row_bytes && row_bytes % io::alignment_max_bytes == 0;
+  });
+}
+
 planner::planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-                 const batch_layout& layout, bool substitutes)
-    : dataset_(dataset), programs_(programs), layout_(layout), substitutes_(substitutes) {
+                 const batch_layout& layout, settings how)
+    : dataset_(dataset), programs_(programs), layout_(layout), how_(how) {
+  std::uint16_t outputs = 0;
   for (const auto& program : programs_) {
+    straight_.push_back(reads_into_rows(dataset_, *program));
+    first_output_.push_back(outputs);
+    outputs = static_cast<std::uint16_t>(outputs + program->outputs().size());
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
-      if (dataset_.origin(field) == datasets::field_origin::extents) needs_.push_back({.field = field});
+      if (dataset_.origin(field) == datasets::field_origin::extents) {
+        needs_.push_back({.field = field, .seed = how.seed});
+      }
     }
   }
   for (const auto& program : programs_) {
@@ -63,7 +115,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
   std::vector<std::size_t> sums;
   for (const std::size_t largest : ragged_bytes_max_) sums.push_back(rows * largest);
   const bool little = std::all_of(sums.begin(), sums.end(), [](std::size_t sum) { return sum <= ragged_bytes_little; });
-  if (little || substitutes_) return sums;
+  if (little || how_.substitutes) return sums;
 
   std::vector<std::vector<std::size_t>> largest(sums.size());  // heaps, the least of the largest in front
   std::vector<std::size_t> bytes(sums.size());
@@ -123,6 +175,8 @@ void planner::plan_batch(work& batch) const {
   batch.encoded.assign(batch.rows * programs_.size(), {});
   batch.chosen.assign(batch.rows * programs_.size(), work::no_field);
 
+  const needs_of_epoch needs = needs_at(batch.epoch);
+  joinable before(programs_.size());
   std::vector<std::size_t>& used = batch.ragged_capacity;
   used.assign(layout_.ragged_count(), 0);
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
@@ -135,9 +189,9 @@ void planner::plan_batch(work& batch) const {
     slot.ragged_offset.assign(used.begin(), used.end());
     slot.ragged_capacity.assign(layout_.ragged_count(), 0);
     slot.ragged_bytes.assign(layout_.ragged_count(), 0);
-    plan_sample(batch, slot, {slot.ragged_capacity.data(), slot.ragged_capacity.size()});
+    plan_sample(batch, slot, needs, {slot.ragged_capacity.data(), slot.ragged_capacity.size()}, before);
     // Whoever takes the row of a corrupt sample may be larger than it.
-    if (substitutes_) slot.ragged_capacity.assign(ragged_bytes_max_.begin(), ragged_bytes_max_.end());
+    if (how_.substitutes) slot.ragged_capacity.assign(ragged_bytes_max_.begin(), ragged_bytes_max_.end());
     for (std::size_t r = 0; r < used.size(); ++r) used[r] += slot.ragged_capacity[r];
   }
 
@@ -150,17 +204,25 @@ void planner::plan_batch(work& batch) const {
 }
 
 void planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const {
-  assert(substitutes_);
+  assert(how_.substitutes);
   sample_slot& slot = batch.samples[row];
   slot.sample = sample;
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
-  plan_sample(batch, slot, {needed.data(), needed.size()});
+  joinable nothing(programs_.size());  // The reads of its neighbours are over.
+  plan_sample(batch, slot, needs_at(batch.epoch), {needed.data(), needed.size()}, nothing);
   for (std::size_t r = 0; r < needed.size(); ++r) assert(needed[r] <= slot.ragged_capacity[r]);
+}
+
+planner::needs_of_epoch planner::needs_at(std::uint32_t epoch) const {
+  needs_of_epoch needs(needs_.begin(), needs_.end());
+  for (datasets::need& each : needs) each.epoch = epoch;
+  return needs;
 }
 
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
-void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t> ragged_bytes) const {
+void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datasets::need> needs,
+                          std::span<std::size_t> ragged_bytes, joinable& before) const {
   slot.over_budget = false;
   slot.corrupt = false;
   slot.reason.clear();
@@ -168,6 +230,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
   slot.reads.clear();
   slot.fetched.clear();
   slot.reads_missing = 0;
+  slot.read_into = false;
   const std::size_t first = slot.row * programs_.size();
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     batch.encoded[first + p] = {};
@@ -178,7 +241,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
   if (dataset_.defects() != 0) {
     if (const auto defect = dataset_.defect_of(slot.sample)) return mark_corrupt(slot, defect->reason);
   }
-  dataset_.parts(slot.sample, needs_, parts);
+  dataset_.parts(slot.sample, needs, parts);
 
   absl::InlinedVector<placed_part, 4> placed;
   std::size_t output = 0;
@@ -202,7 +265,8 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
         }
         chosen = field;
         bytes = part.where.decoded_bytes;
-        placed.push_back({part.where, static_cast<std::uint16_t>(p)});
+        // Nothing to read of an empty member: decode sees it as it is.
+        if (part.where.stored_bytes != 0) placed.push_back({part.where, static_cast<std::uint16_t>(p)});
       }
       if (chosen == field) break;
     }
@@ -213,43 +277,89 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<std::size_t>
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
     }
   }
-  add_reads(batch, slot, {placed.data(), placed.size()});
+  add_reads(batch, slot, {placed.data(), placed.size()}, before);
 }
 
-// Parts that lie near each other in a file become one read.
-void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts) const {
-  std::sort(parts.begin(), parts.end(), [](const placed_part& a, const placed_part& b) {
+// Parts that lie near each other in a file become one read: those of a sample, and, where samples come in the dataset's
+// order, those of samples in neighbouring rows that need no other.
+void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const {
+  // A part of another size than the row is left to the field, which will say what is wrong.
+  const auto leased = std::partition(parts.begin(), parts.end(), [&](const placed_part& part) {
+    return straight_[part.program] && part.where.stored_bytes == place_of(part.program).row_bytes;
+  });
+  for (auto part = parts.begin(); part != leased; ++part) add_straight_read(batch, slot, *part, before);
+  slot.read_into = static_cast<std::size_t>(leased - parts.begin()) == programs_.size();
+
+  std::sort(leased, parts.end(), [](const placed_part& a, const placed_part& b) {
     return std::tie(a.where.source, a.where.file, a.where.offset) <
            std::tie(b.where.source, b.where.file, b.where.offset);
   });
+  parts = parts.subspan(static_cast<std::size_t>(leased - parts.begin()));
+
+  before.leased = join(batch, slot, parts, before.leased) ? before.leased : add_leased_reads(batch, slot, parts);
+}
+
+// Returns the read that serves the row where it is the only one.
+std::uint32_t planner::add_leased_reads(work& batch, sample_slot& slot, std::span<const placed_part> parts) {
   read_slot* read = nullptr;
+  std::uint32_t reads = 0;
+  std::uint32_t holder = joinable::none;
   for (const placed_part& part : parts) {
-    if (part.where.stored_bytes == 0) continue;  // Nothing to read: decode sees an empty member.
-    const std::uint64_t end = part.where.offset + part.where.stored_bytes;
-    const bool near = read != nullptr && read->source == part.where.source && read->file == part.where.file &&
-                      part.where.offset <= read->offset + read->bytes + gap_bytes_max;
-    if (!near) {
-      const std::uint32_t index = batch.add_read();
-      slot.reads.push_back(index);
-      ++slot.reads_missing;
-      read = &batch.reads[index];
-      read->owner = &batch;
-      read->source = part.where.source;
-      read->file = part.where.file;
-      read->offset = part.where.offset;
-      read->bytes = 0;
-      read->data = {};
-      read->failure = 0;
-      read->parts.clear();
-      read->rows.clear();
-      read->rows.push_back(slot.row);
-      read->holder = slot.reads.front();
-      read->users.store(0, std::memory_order_relaxed);
-      batch.reads[read->holder].users.fetch_add(1, std::memory_order_relaxed);
+    if (read == nullptr || !lies_near(*read, read->bytes, part)) {
+      read = &new_read(batch, slot, part);
+      if (reads++ == 0) holder = read->holder;
+      read->holder = holder;
+      batch.reads[holder].users.fetch_add(1, std::memory_order_relaxed);
     }
-    read->bytes = std::max(read->bytes, end - read->offset);
-    read->parts.push_back({slot.row, part.program, part.where.offset, part.where.stored_bytes});
+    add_part(*read, slot.row, part);
+    read->lease_bytes = io::aligned_bytes(read->offset, read->bytes);
   }
+  return reads == 1 ? holder : joinable::none;
+}
+
+// Has the read of the row before serve this one too, if it can. The lease has room for each row by itself: if the read
+// fails they are read one by one.
+bool planner::join(work& batch, sample_slot& slot, std::span<const placed_part> parts, std::uint32_t index) const {
+  if (!how_.in_order || parts.empty() || index == joinable::none) return false;
+  read_slot& read = batch.reads[index];
+  std::uint64_t end = read.offset + read.bytes;
+  for (const placed_part& part : parts) {
+    if (!lies_near(read, end - read.offset, part)) return false;
+    end = std::max(end, part.where.offset + part.where.stored_bytes);
+  }
+  const std::uint64_t first = parts.front().where.offset;
+  const std::uint64_t lease_bytes = std::max(read.lease_bytes + io::aligned_bytes(first, end - first),
+                                             io::aligned_bytes(read.offset, end - read.offset));
+  if (lease_bytes > joined_bytes_max) return false;
+
+  read.lease_bytes = lease_bytes;
+  read.rows.push_back(slot.row);
+  read.users.fetch_add(1, std::memory_order_relaxed);
+  slot.reads.push_back(index);
+  ++slot.reads_missing;
+  for (const placed_part& part : parts) add_part(read, slot.row, part);
+  return true;
+}
+
+void planner::add_straight_read(work& batch, sample_slot& slot, const placed_part& part, joinable& before) const {
+  std::uint32_t& known = before.straight[part.program];
+  if (known != joinable::none) {
+    read_slot& read = batch.reads[known];
+    const bool follows = read.source == part.where.source && read.file == part.where.file &&
+                         read.offset + read.bytes == part.where.offset && read.rows.back() + 1 == slot.row;
+    if (follows && read.bytes + part.where.stored_bytes <= joined_rows_bytes_max) {
+      add_part(read, slot.row, part);
+      read.rows.push_back(slot.row);
+      slot.reads.push_back(known);
+      ++slot.reads_missing;
+      return;
+    }
+  }
+  read_slot& read = new_read(batch, slot, part);
+  known = read.holder;
+  const batch_layout::slot& place = place_of(part.program);
+  read.straight_to = place.offset + slot.row * place.row_bytes;
+  add_part(read, slot.row, part);
 }
 
 }  // namespace leat::stages

@@ -18,16 +18,28 @@ struct placed_part {
   std::uint16_t program = 0;
 };
 
+/// Whether what `program` reads goes from the source straight to the rows of its output: the row is the stored bytes, and
+/// all of them lie where a source may be asked for them alone. Of the dataset and the program, and nothing else.
+[[nodiscard]] bool reads_into_rows(const datasets::dataset_model& dataset, const field_program& program);
+
 /// Thread: the I/O thread. Refers to its arguments, which the loader keeps.
 class planner {
  public:
   /// Neighbours nearer than this are one read: a tar header and its padding between a picture and its label cost less
   /// to read than another request costs to make (2 us of CPU, against 16 KiB at 3 GiB/s).
   static constexpr std::uint64_t gap_bytes_max = std::uint64_t{16} << 10;
+  /// One read for the samples of neighbouring rows takes a lease of no more than this, which goes home after the last of
+  /// them, and straight to the rows no more than a source reads at once.
+  static constexpr std::uint64_t joined_bytes_max = std::uint64_t{256} << 10;
+  static constexpr std::uint64_t joined_rows_bytes_max = std::uint64_t{2} << 20;
 
-  ///   substitutes   whether rows get room for whoever may take the place of a corrupt sample
+  struct settings {
+    bool substitutes = false;  ///< rows get room for whoever may take the place of a corrupt sample
+    bool in_order = false;     ///< samples come in the dataset's order: neighbours are worth looking for
+    std::uint64_t seed = 0;    ///< for datasets whose extents are drawn
+  };
   planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-          const batch_layout& layout, bool substitutes);
+          const batch_layout& layout, settings how);
 
   /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose ids are set.
   void plan_batch(work& batch) const;
@@ -45,16 +57,38 @@ class planner {
 
  private:
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
-  void plan_sample(work& batch, sample_slot& slot, std::span<std::size_t> ragged_bytes) const;
-  void add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts) const;
+  using needs_of_epoch = absl::InlinedVector<datasets::need, 4>;
+
+  /// The reads of the row before that the next one may join: none yet.
+  struct joinable {
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    explicit joinable(std::size_t programs) : straight(programs, none) {}
+    std::uint32_t leased = none;
+    absl::InlinedVector<std::uint32_t, 2> straight;  // of each program
+  };
+
+  [[nodiscard]] needs_of_epoch needs_at(std::uint32_t epoch) const;
+  void plan_sample(work& batch, sample_slot& slot, std::span<const datasets::need> needs,
+                   std::span<std::size_t> ragged_bytes, joinable& before) const;
+  void add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const;
+  void add_straight_read(work& batch, sample_slot& slot, const placed_part& part, joinable& before) const;
+  /// The (first) output of a program.
+  [[nodiscard]] const batch_layout::slot& place_of(std::uint16_t program) const noexcept {
+    return layout_.slots()[first_output_[program]];
+  }
+  static std::uint32_t add_leased_reads(work& batch, sample_slot& slot, std::span<const placed_part> parts);
+  [[nodiscard]] bool join(work& batch, sample_slot& slot, std::span<const placed_part> parts,
+                          std::uint32_t index) const;
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
-  const bool substitutes_;
+  const settings how_;
+  std::vector<bool> straight_;                 // of each program: reads_into_rows()
+  std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output
   std::vector<std::uint16_t> wanted_;          // dataset fields that some program reads
-  std::vector<datasets::need> needs_;          // the same, as the dataset is asked
+  std::vector<datasets::need> needs_;          // the same, as the dataset is asked, but for the epoch
 };
 
 }  // namespace leat::stages

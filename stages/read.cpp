@@ -160,15 +160,16 @@ void reader_stage::check_first_files() {
 
 asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint32_t> rows, async::scope& fetches) {
   std::vector<io::read_operation*> operations;
+  operations.reserve(rows.size());
   for (const std::uint32_t row : rows) {
     sample_slot& slot = batch.samples[row];
-    std::size_t fetched_bytes = 0;
+    std::size_t bytes = 0;
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
-    for (std::size_t p = 0; p < programs_.size() && !slot.corrupt; ++p) {
+    for (std::size_t p = 0; awaits_ && p < programs_.size() && !slot.corrupt; ++p) {
       const std::uint16_t field = batch.chosen[row * programs_.size() + p];
       if (field == work::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
       fetched.push_back(static_cast<std::uint16_t>(p));
-      fetched_bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
+      bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
     slot.reads_missing += static_cast<std::uint32_t>(fetched.size());
     if (slot.reads_missing == 0) {
@@ -176,7 +177,21 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
       continue;
     }
     slot.fetched.resize(fetched.size());
-    co_await take_memory(batch, slot, fetched_bytes, operations);
+    for (const std::uint32_t index : slot.reads) {
+      const read_slot& read = batch.reads[index];
+      if (!read.straight_to && read.rows.front() == row) bytes += read.lease_bytes;
+    }
+    // One lease for all that the sample needs.
+    std::optional<io::lease> memory;
+    if (bytes != 0) {
+      memory = pool_.try_lease(bytes);
+      if (!memory || pool_.populate_next(*memory)) {
+        // What was asked for so far goes to the disk while we wait.
+        start(batch, operations);
+        memory = co_await wait_for_memory(bytes, std::move(memory));
+      }
+    }
+    place_reads(batch, slot, memory ? std::move(*memory) : io::lease(), operations);
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       fetches.spawn(fetch(batch, slot, slot.fetched[i], fetched[i]));
     }
@@ -184,30 +199,36 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
   start(batch, operations);
 }
 
-// One lease for all that the sample needs, and its reads ready to be started.
-asio::awaitable<void> reader_stage::take_memory(work& batch, sample_slot& slot, std::size_t fetched_bytes,
-                                                std::vector<io::read_operation*>& operations) {
-  std::size_t bytes = fetched_bytes;
-  for (const std::uint32_t index : slot.reads) {
-    bytes += io::aligned_bytes(batch.reads[index].offset, batch.reads[index].bytes);
-  }
-  std::optional<io::lease> memory = pool_.try_lease(bytes);
-  if (!memory) {
-    // What was asked for so far goes to the disk while we wait.
-    start(batch, operations);
+// A lease, if that is what is missing, and its memory: piece by piece, and a turn of the loop after each, since completions,
+// other batches and the end of the run wait for one. A lease that is given has got a piece just now.
+asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std::optional<io::lease> memory) {
+  if (memory) {
+    co_await async::next_turn();
+  } else {
     memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
   }
-  // Piece by piece, and a turn of the loop after each: completions, other batches and the end of the run wait for one.
-  while (pool_.populate_next(*memory)) {
-    start(batch, operations);
-    co_await async::next_turn();
-  }
-  std::span<std::byte> left = memory->bytes();
+  while (pool_.populate_next(*memory)) co_await async::next_turn();
+  co_return std::move(*memory);
+}
+
+// The reads that this sample is the first of become ready to be started.
+void reader_stage::place_reads(work& batch, sample_slot& slot, io::lease memory,
+                               std::vector<io::read_operation*>& operations) {
+  const auto space_in = [](std::span<std::byte> bytes, const io::lease& of) {
+    return io::space{bytes, io::arena::piece_at(bytes.data(), of.data(), of.piece())};
+  };
+  std::span<std::byte> left = memory.bytes();
+  io::lease* holder = slot.fetched.empty() ? nullptr : &slot.fetched.front().charge;
   for (const std::uint32_t index : slot.reads) {
     read_slot& read = batch.reads[index];
-    const std::size_t read_bytes = io::aligned_bytes(read.offset, read.bytes);
-    read.into = {left.first(read_bytes), io::arena::piece_at(left.data(), memory->data(), memory->piece())};
-    left = left.subspan(read_bytes);
+    if (read.rows.front() != slot.row) continue;
+    if (read.straight_to) {
+      read.into = space_in(batch.memory.bytes().subspan(*read.straight_to, read.bytes), batch.memory);
+    } else {
+      read.into = space_in(left.first(read.lease_bytes), memory);
+      left = left.subspan(read.lease_bytes);
+      holder = &batch.reads[read.holder].memory;
+    }
     read.stage = this;
     read.done = [](io::read_operation& operation) noexcept {
       auto& done = static_cast<read_slot&>(operation);
@@ -215,8 +236,7 @@ asio::awaitable<void> reader_stage::take_memory(work& batch, sample_slot& slot, 
     };
     operations.push_back(&read);
   }
-  io::lease& holder = slot.reads.empty() ? slot.fetched.front().charge : batch.reads[slot.reads.front()].memory;
-  holder = std::move(*memory);
+  if (memory) *holder = std::move(memory);
 }
 
 void reader_stage::start(work& batch, std::vector<io::read_operation*>& operations) {
@@ -246,33 +266,73 @@ void reader_stage::run_on(std::size_t loop, std::vector<io::read_operation*> ope
 }
 
 void reader_stage::finished(read_slot& read) noexcept {
-  read.in_flight = false;
   flight_ns_.fetch_add(async::now_ns() - read.started_ns, std::memory_order_relaxed);
-  work& batch = *read.owner;
-  if (read.failure == 0) {
-    bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
-    for (const read_part& part : read.parts) {
-      batch.encoded[part.row * programs_.size() + part.program] =
-          read.data.subspan(part.offset - read.offset, part.bytes);
-    }
-  } else if (concerns_the_sample(read.failure)) {
-    const std::string reason = loops_[loop_of(batch)].sources[read.source]->explain(read).what();
-    for (const std::uint32_t row : read.rows) {
-      batch.samples[row].corrupt = true;
-      batch.samples[row].reason = reason;
-    }
-  } else if (read.failure == ECANCELED) {
-    for (const std::uint32_t row : read.rows) batch.samples[row].corrupt = true;  // The run is over; nobody looks.
-  } else {
-    events_.broken(std::make_exception_ptr(loops_[loop_of(batch)].sources[read.source]->explain(read)));
-    for (const std::uint32_t row : read.rows) batch.samples[row].corrupt = true;
-  }
-  for (const std::uint32_t row : read.rows) {
-    sample_slot& slot = batch.samples[row];
-    if (--slot.reads_missing == 0) events_.ready(slot, loop_of(batch));
-  }
+  if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
+  if (read.rows.size() > 1 && read_row_by_row(read)) return;
+  read.in_flight = false;
+  settle(read, read.rows.size() - read.rows_settled);
   // Last: whoever waits for zero may take everything down.
   if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
+}
+
+// A read that failed for several samples is tried again for each: one of them may be at fault, and the others not. False
+// when there is nothing more to read.
+bool reader_stage::read_row_by_row(read_slot& read) noexcept {
+  if (!read.row_by_row) {
+    if (!concerns_the_sample(read.failure)) return false;
+    read.row_by_row = true;
+    read.left = read.into;
+  } else {
+    if (read.failure == ECANCELED) return false;
+    settle(read, 1);
+    if (read.rows_settled == read.rows.size()) return false;
+  }
+  const std::uint32_t row = read.rows[read.rows_settled];
+  auto part =
+      std::find_if(read.parts.begin(), read.parts.end(), [row](const read_part& each) { return each.row == row; });
+  read.offset = part->offset;
+  read.bytes = 0;
+  for (; part != read.parts.end() && part->row == row; ++part) {
+    read.bytes = std::max(read.bytes, part->offset + part->bytes - read.offset);
+  }
+  const std::size_t bytes = io::aligned_bytes(read.offset, read.bytes);
+  read.into = {read.left.bytes.first(bytes), read.left.piece};
+  const std::span<std::byte> left = read.left.bytes.subspan(bytes);
+  read.left = {left, io::arena::piece_at(left.data(), read.into.bytes.data(), read.into.piece)};
+  io::read_operation* const again = &read;
+  loops_[loop_of(*read.owner)].sources[read.source]->start({&again, 1});
+  return true;
+}
+
+// What the read, which is over, means for the next `rows` of its samples.
+void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
+  if (rows == 0) return;
+  work& batch = *read.owner;
+  std::string reason;
+  if (read.failure != 0 && read.failure != ECANCELED) {  // Then the run is over, and nobody looks.
+    const error why = loops_[loop_of(batch)].sources[read.source]->explain(read);
+    if (concerns_the_sample(read.failure)) {
+      reason = why.what();
+    } else {
+      events_.broken(std::make_exception_ptr(why));
+    }
+  }
+  auto part = std::lower_bound(read.parts.begin(), read.parts.end(), read.rows[read.rows_settled],
+                               [](const read_part& each, std::uint32_t row) { return each.row < row; });
+  for (; rows != 0; --rows, ++read.rows_settled) {
+    const std::uint32_t row = read.rows[read.rows_settled];
+    sample_slot& slot = batch.samples[row];
+    if (read.failure != 0) {
+      slot.corrupt = true;
+      slot.reason = reason;
+    } else {
+      for (; part != read.parts.end() && part->row == row; ++part) {
+        batch.encoded[row * programs_.size() + part->program] =
+            read.data.subspan(part->offset - read.offset, part->bytes);
+      }
+    }
+    if (--slot.reads_missing == 0) events_.ready(slot, loop_of(batch));
+  }
 }
 
 asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetched_field& fetched,
@@ -300,7 +360,9 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
 
 void reader_stage::release(sample_slot& slot) noexcept {
   for (const std::uint32_t index : slot.reads) {
-    read_slot& holder = slot.owner->reads[slot.owner->reads[index].holder];
+    const read_slot& read = slot.owner->reads[index];
+    if (read.straight_to) continue;
+    read_slot& holder = slot.owner->reads[read.holder];
     if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
   }
   slot.fetched.clear();

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,11 +77,13 @@ class reader_stage {
   [[nodiscard]] std::size_t loop_of(const work& batch) const noexcept {
     return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % loops_.size());
   }
-  asio::awaitable<void> take_memory(work& batch, sample_slot& slot, std::size_t fetched_bytes,
-                                    std::vector<io::read_operation*>& operations);
+  asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
+  void place_reads(work& batch, sample_slot& slot, io::lease memory, std::vector<io::read_operation*>& operations);
   void start(work& batch, std::vector<io::read_operation*>& operations);
   void run_on(std::size_t loop, std::vector<io::read_operation*> operations, bool cancel);
   void finished(read_slot& read) noexcept;
+  [[nodiscard]] bool read_row_by_row(read_slot& read) noexcept;
+  void settle(read_slot& read, std::size_t rows) noexcept;
   asio::awaitable<void> fetch(work& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
 
   const datasets::dataset_model& dataset_;

@@ -51,16 +51,25 @@ struct read_part {
   std::uint64_t bytes = 0;
 };
 
-/// One read: it serves one or more parts, of one sample or several. The reads of a sample share one lease: who took one
-/// after the other could wait for memory that another sample holds while it waits in turn.
+/// One read: it serves one or more parts, of one sample or of several in rows that follow one another. The reads of a sample
+/// share one lease: who took one after the other could wait for memory that another sample holds while it waits in turn.
 struct read_slot final : io::read_operation {
   reader_stage* stage = nullptr;
   work* owner = nullptr;
   std::uint32_t source = 0;
   std::uint32_t holder = 0;  ///< the read, perhaps itself, that holds the lease
-  absl::InlinedVector<read_part, 4> parts;
-  absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it
-  bool in_flight = false;                      ///< on the thread of the loop that reads
+  /// Where in the batch's memory its bytes go, which are then the rows of an output; else they go to a lease.
+  std::optional<std::size_t> straight_to;
+  std::uint64_t lease_bytes = 0;               ///< that it takes, also row by row
+  absl::InlinedVector<read_part, 4> parts;     ///< by row
+  absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it; the first one's has it started
+  // On the thread of the loop that reads.
+  bool in_flight = false;
+  // Where it failed for several samples and is tried again for each: the memory for those to come, since no two may share a
+  // page of which one read may spoil the other's part. (The lease is made for that.)
+  bool row_by_row = false;
+  std::uint32_t rows_settled = 0;
+  io::space left;
   // Of a holder.
   io::lease memory;                     ///< goes home after the last sample that its reads serve
   std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
@@ -84,7 +93,8 @@ struct sample_slot final : async::job {
   std::uint64_t planned = 0;  ///< the sample that the sampler named
   std::uint64_t sample = 0;   ///< the one that lies in the row: another after a substitution
   std::uint32_t reads_missing = 0;
-  absl::InlinedVector<std::uint32_t, 2> reads;  ///< indices into work::reads
+  bool read_into = false;                       ///< all of its reads go straight to its row, and nothing else fills it
+  absl::InlinedVector<std::uint32_t, 2> reads;  ///< those that serve it, indices into work::reads
   std::deque<fetched_field> fetched;            ///< of fields whose bytes a coroutine gets
 
   bool over_budget = false;  ///< no corrupt sample, but one that ends the run; `reason` is the whole message

@@ -59,13 +59,21 @@ class batch {
 
   /// What is put into `consumer` from here on runs after the bytes have arrived. On every stream that reads the batch,
   /// unless it waits for one that did.
-  ///   throws   error{errc::device}; error{errc::usage} after release_on()
+  ///   consumer   a stream of the batch's device. stream() is that device's legacy default stream, whatever device the thread
+  ///              has chosen; cudaStreamPerThread is the calling thread's. Where the batch ends on another thread, the legacy
+  ///              default stream is recorded in the place of the latter, which waits for it and for all blocking streams
+  ///   captures   not while the stream is being captured into a graph: before the capture, and once for each launch
+  ///   throws     error{errc::usage}: another device's stream, one that is being captured, or after release_on(). No stream
+  ///              waits then. error{errc::device}
   void wait_on(stream consumer);
   /// All that reads the batch was put into its streams: `consumer`, and those of wait_on(). Its memory goes home now, and
   /// is written again when they have passed this point. The batch's end does the same for the streams of wait_on().
   /// After it operator[] and bytes() throw.
   /// With tensors out that dlpack() gave, the memory goes home with the last of them.
-  ///   throws   error{errc::device}: the memory is then never used again, and the loader fails
+  ///   captures   not while one of those streams is being captured: what a graph will read, and when, no event tells. A batch
+  ///              that ends its life there has the loader fail, in words
+  ///   throws     error{errc::usage}: as wait_on(); the batch is held as before. error{errc::device}: the memory is then never
+  ///              used again, and the loader fails
   void release_on(stream consumer);
   /// Completes when the bytes have arrived, for who needs that on the CPU's time line: void(std::exception_ptr). The
   /// batch may end before it does. A stream that reads the batch needs wait_on() nonetheless: its end is what the next

@@ -25,8 +25,8 @@ inline namespace per_thread_default_stream {
 inline namespace legacy_default_stream {
 #endif
 
-/// The stream that CUDA's calls of this translation unit mean by `handle`. Per thread, a null one is the calling thread's:
-/// the batch must then end, or be released, on that thread too.
+/// The stream that CUDA's calls of this translation unit mean by `handle`. Per thread, a null one is the calling thread's. A
+/// batch that waited for it may end on any thread; on that one it costs the least (batch::wait_on()).
 [[nodiscard]] inline stream cuda_stream(cudaStream_t handle) noexcept {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
   return handle == nullptr ? cudaStreamPerThread : handle;

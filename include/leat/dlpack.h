@@ -63,6 +63,12 @@ typedef struct DLManagedTensor {
 #endif /* DLPACK_DLPACK_H_ */
 
 #ifndef DLPACK_MAJOR_VERSION
+/* A header from before 1.0 was included first: those before 0.8 have no name for this type. A macro does not get in the way of
+ * those that have one. */
+#ifdef DLPACK_VERSION
+#define kDLBool 6U
+#endif
+
 #define DLPACK_MAJOR_VERSION 1
 #define DLPACK_MINOR_VERSION 2 /* from here on strides are never null */
 
@@ -93,7 +99,7 @@ typedef struct DLManagedTensorVersioned {
 
 LEAT_DLPACK_CHECK(sizeof(void*) == 8);
 LEAT_DLPACK_CHECK(kDLCPU == 1 && kDLCUDA == 2 && kDLCUDAHost == 3 && kDLCUDAManaged == 13);
-LEAT_DLPACK_CHECK(kDLInt == 0 && kDLUInt == 1 && kDLFloat == 2 && kDLBfloat == 4 && kDLComplex == 5);
+LEAT_DLPACK_CHECK(kDLInt == 0 && kDLUInt == 1 && kDLFloat == 2 && kDLBfloat == 4 && kDLComplex == 5 && kDLBool == 6);
 LEAT_DLPACK_CHECK(sizeof(DLDeviceType) == 4);
 LEAT_DLPACK_CHECK(sizeof(DLDevice) == 8);
 LEAT_DLPACK_CHECK(offsetof(DLDevice, device_type) == 0);

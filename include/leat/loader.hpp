@@ -153,6 +153,8 @@ class loader {
   /// One epoch, as `for (leat::batch& b : train.blocking())`.
   [[nodiscard]] blocking_range blocking();
 
+  /// Samples of each epoch: the dataset's, or the windows that the field `tokens` cuts out of it.
+  [[nodiscard]] std::uint64_t samples() const noexcept;
   /// Batches of each epoch.
   [[nodiscard]] std::uint64_t batches() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;

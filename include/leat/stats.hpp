@@ -60,6 +60,8 @@ struct loader_stats {
 
   std::uint64_t bytes_read = 0;  ///< from the source, without what O_DIRECT's alignment adds
   std::uint64_t bytes_delivered = 0;
+  /// Of rows that are stored bytes as they are: those that could not be read straight to their place in the batch.
+  std::uint64_t bytes_copied = 0;
   std::uint64_t arena_bytes = 0;  ///< mapped in so far
   std::uint64_t scratch_bytes_peak = 0;
 

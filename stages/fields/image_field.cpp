@@ -42,6 +42,12 @@ class image_program final : public field_program {
     output_spec output{.name = settings.name, .type = settings.type};
     const std::int64_t height = pipeline_.out_height();
     const std::int64_t width = pipeline_.out_width();
+    // Finished on the host or on the device: what a program can load must not depend on where it runs.
+    if (!fits_a_picture(static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width))) {
+      throw error(errc::limit,
+                  absl::StrCat("image '", settings.name, "' of ", height, " x ", width, " pixels: a picture may have ",
+                               picture_elements_max / 3, " of them; give it a smaller size"));
+    }
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
     // u8 is what crosses the bus in any case.
     const bool by_device = finished == finished_by::device && settings.type != dtype::u8;

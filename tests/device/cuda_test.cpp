@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -240,41 +241,86 @@ TEST_F(loader_on_a_gpu, makes_only_the_calls_of_the_loop_in_the_loop) {
   }
 }
 
+/// A row mixed in all of its elements, some by a box, one not at all.
+std::vector<stages::mix_row> some_mixing(std::uint32_t rows, std::uint32_t height, std::uint32_t width) {
+  std::vector<stages::mix_row> all(rows);
+  for (std::uint32_t row = 1; row < rows; ++row) {
+    if (row % 2 == 1) {
+      all[row].own = 0.3F + 0.1F * static_cast<float>(row);
+      all[row].other = 1.0F - all[row].own;
+    } else {
+      all[row].left = static_cast<std::uint16_t>(width / 4);
+      all[row].right = static_cast<std::uint16_t>(width - width / 3);
+      all[row].bottom = static_cast<std::uint16_t>(height - height / 4);
+    }
+  }
+  return all;
+}
+
+/// What lies on the device, for one launch: all in one stream, so that nothing needs to be waited for but its end.
+class on_device_memory {
+ public:
+  explicit on_device_memory(std::span<const std::byte> content) : bytes_(content.size()) {
+    EXPECT_CUDA(cudaMalloc(&data_, bytes_));
+    EXPECT_CUDA(cudaMemcpy(data_, content.data(), bytes_, cudaMemcpyHostToDevice));
+  }
+  on_device_memory(const on_device_memory&) = delete;
+  on_device_memory& operator=(const on_device_memory&) = delete;
+  ~on_device_memory() { EXPECT_CUDA(cudaFree(data_)); }
+
+  template <class T>
+  [[nodiscard]] T* as() const noexcept {
+    return static_cast<T*>(data_);
+  }
+  [[nodiscard]] std::vector<std::byte> fetch() const {
+    std::vector<std::byte> content(bytes_);
+    EXPECT_CUDA(cudaMemcpy(content.data(), data_, bytes_, cudaMemcpyDeviceToHost));
+    return content;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+void expect_the_bits_of_the_host(dtype type, layout order, std::uint32_t height, std::uint32_t width, bool flipped,
+                                 bool mixed) {
+  constexpr std::uint32_t rows = 5;
+  const std::size_t pixels = std::size_t{rows} * height * width * 3;
+  std::vector<std::byte> from(pixels);
+  testing::fill_seeded(height + width, 0, from);
+  const std::vector<std::uint8_t> flips = {0, 1, 0, 255, 1};
+  const std::vector<stages::mix_row> mixing = some_mixing(rows, height, width);
+  std::vector<std::byte> expected(pixels * size_bytes(type));
+  stages::picture_batch pictures = stages::pictures_of(pixels::store::from(type, order, imagenet), height, width);
+  pictures.rows = rows;
+  pictures.from = reinterpret_cast<const std::uint8_t*>(from.data());
+  pictures.to = expected.data();
+  if (flipped) pictures.flips = flips.data();
+  if (mixed) pictures.mixed = mixing.data();
+  stages::finish_pictures(pictures);
+
+  const on_device_memory from_there(from);
+  const on_device_memory to_there(std::vector<std::byte>(expected.size(), std::byte{0xA5}));
+  const on_device_memory flips_there(std::as_bytes(std::span(flips)));
+  const on_device_memory mixing_there(std::as_bytes(std::span(mixing)));
+  pictures.from = from_there.as<const std::uint8_t>();
+  pictures.to = to_there.as<void>();
+  if (flipped) pictures.flips = flips_there.as<const std::uint8_t>();
+  if (mixed) pictures.mixed = mixing_there.as<const stages::mix_row>();
+  EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, {})));
+  EXPECT_TRUE(to_there.fetch() == expected) << name(type) << (order == layout::nchw ? " nchw " : " nhwc ") << height
+                                            << " x " << width << (flipped ? " flipped" : "") << (mixed ? " mixed" : "");
+}
+
 TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     for (const layout order : {layout::nchw, layout::nhwc}) {
       for (const auto& [height, width] :
            {std::pair<std::uint32_t, std::uint32_t>{1, 1}, {3, 5}, {5, 4}, {4, 8}, {33, 40}, {224, 224}}) {
         for (const bool flipped : {false, true}) {
-          constexpr std::uint32_t rows = 5;
-          const std::size_t pixels = std::size_t{rows} * height * width * 3;
-          std::vector<std::byte> from(pixels);
-          testing::fill_seeded(height + width, 0, from);
-          std::vector<std::uint8_t> flips = {0, 1, 0, 255, 1};
-          const pixels::store how = pixels::store::from(type, order, imagenet);
-          std::vector<std::byte> expected(pixels * size_bytes(type));
-          stages::picture_batch pictures = stages::pictures_of(how, height, width);
-          pictures.rows = rows;
-          pictures.from = reinterpret_cast<const std::uint8_t*>(from.data());
-          pictures.to = expected.data();
-          pictures.flips = flipped ? flips.data() : nullptr;
-          stages::finish_pictures(pictures);
-
-          void* memory[3] = {};
-          const std::size_t sizes[3] = {from.size(), expected.size(), flips.size()};
-          for (std::size_t i = 0; i < 3; ++i) EXPECT_CUDA(cudaMalloc(&memory[i], sizes[i]));
-          EXPECT_CUDA(cudaMemcpy(memory[0], from.data(), from.size(), cudaMemcpyHostToDevice));
-          EXPECT_CUDA(cudaMemcpy(memory[2], flips.data(), flips.size(), cudaMemcpyHostToDevice));
-          EXPECT_CUDA(cudaMemset(memory[1], 0xA5, expected.size()));
-          pictures.from = static_cast<const std::uint8_t*>(memory[0]);
-          pictures.to = memory[1];
-          pictures.flips = flipped ? static_cast<const std::uint8_t*>(memory[2]) : nullptr;
-          EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, {})));
-          std::vector<std::byte> got(expected.size());
-          EXPECT_CUDA(cudaMemcpy(got.data(), memory[1], got.size(), cudaMemcpyDeviceToHost));
-          EXPECT_TRUE(got == expected) << name(type) << (order == layout::nchw ? " nchw " : " nhwc ") << height << " x "
-                                       << width << (flipped ? " flipped" : "");
-          for (void* each : memory) EXPECT_CUDA(cudaFree(each));
+          for (const bool mixed : {false, true})
+            expect_the_bits_of_the_host(type, order, height, width, flipped, mixed);
         }
       }
     }

@@ -199,6 +199,22 @@ TEST(finish_pictures, loads_all_its_kernels_before_the_first_launch) {
   EXPECT_EQ(emulated_loads, 3U * 3 * 2) << "for each type: planes, pixels, one by one; mixed and not";
 }
 
+// Before any memory is looked at: where numbers of 32 bits would have begun anew, rows of pixels would stay unwritten.
+TEST(finish_pictures, refuses_a_picture_of_more_pixels_than_its_numbers_count) {
+  for (const auto& [height, width] : {std::pair<std::uint32_t, std::uint32_t>{65'536, 65'536},
+                                      {1, 1'431'655'766},
+                                      {715'827'883, 1},
+                                      {4'294'967'295, 4'294'967'295}}) {
+    EXPECT_FALSE(fits_a_picture(height, width));
+    const picture_batch giant{.rows = 1, .height = height, .width = width};
+    const std::size_t before = emulated_launches;
+    EXPECT_NE(launch_finish_pictures(giant, {}), 0) << height << " x " << width;
+    EXPECT_EQ(emulated_launches, before);
+  }
+  EXPECT_TRUE(fits_a_picture(26'754, 26'754));
+  EXPECT_TRUE(fits_a_picture(0, 5));
+}
+
 TEST(finish_pictures, refuses_what_is_no_float) {
   some_pictures pictures(1, 1, 4, 4, dtype::f32, layout::nchw, imagenet);
   pictures.batch.type = dtype::i64;

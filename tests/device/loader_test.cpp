@@ -256,6 +256,25 @@ TEST(loader_device, sends_a_fourth_of_the_bytes_where_it_finishes_there) {
   EXPECT_NEAR(static_cast<double>(bytes[0]) / static_cast<double>(bytes[1]), 4, 0.01);
 }
 
+// Where pinning fails: the same batches, and no thread waits for the device but those that are there for it.
+TEST(loader_device, delivers_the_digests_of_the_host_from_pageable_memory_too) {
+  testing::for_each_seed(30, [](std::uint64_t seed) {
+    const watchdog dog("pageable");
+    testing::seeded_random random(seed);
+    const auto any = [&] { return static_cast<execution>(random.below(3)); };
+    const auto device = std::make_shared<simulated_device>(
+        simulated_device_options{.seed = seed, .loader = any(), .consumer = any(), .can_pin = false});
+    loader_options options = options_on(device);
+    options.device_batches = static_cast<std::uint32_t>(1 + random.below(3));
+    const run_on_device got = run(device, options, {}, static_cast<consumer>(random.below(5)), seed);
+    EXPECT_EQ(got.seen, got.stated);
+    const simulated_device::counts count = device->count();
+    EXPECT_EQ(count.copies_pageable, count.copies);
+    EXPECT_EQ(count.memory + count.pinned + count.events, 0U);
+    for (const std::string& each : device->waiting_threads()) EXPECT_NE(each.rfind("leat-io", 0), 0U) << each;
+  });
+}
+
 // A trainer's code is the same without a GPU.
 TEST(loader_device, hands_over_on_the_host_with_the_same_calls) {
   const watchdog dog("hand-over on the host");

@@ -15,8 +15,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,7 +56,7 @@ class device_transfers : public ::testing::Test {
  protected:
   struct sent final : transfer_operation {
     io::lease block;
-    bool over = false;
+    std::atomic<bool> over = false;
   };
 
   void start(device_transfer_options options = {.batches = 2}, execution when = execution::late) {
@@ -85,6 +87,15 @@ class device_transfers : public ::testing::Test {
     out->send(operation);
     return operation;
   }
+  /// The same, and waits until it is handed over: which takes another thread where its memory is not pinned yet.
+  sent& deliver(std::uint64_t turn, int value, std::size_t bytes = batch_bytes,
+                std::span<const finish_step> finish = {}) {
+    return until_over(send(turn, value, bytes, finish));
+  }
+  static sent& until_over(sent& operation) {
+    while (!operation.over) std::this_thread::yield();
+    return operation;
+  }
 
   [[nodiscard]] std::size_t leases_out() const { return pool.count().leases_out; }
 
@@ -96,6 +107,7 @@ class device_transfers : public ::testing::Test {
   io::lease_pool pool{std::make_shared<io::arena>(
                           io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off}),
                       {.bytes_max = host_batches * batch_bytes, .name = "batches"}};
+  const watchdog watch{"a transfer"};
   std::deque<sent> operations;  // before `out`, whose batches lie in them, has gone
 };
 
@@ -106,7 +118,7 @@ TEST_F(device_transfers, take_all_memory_and_events_at_the_start_and_none_in_the
   EXPECT_EQ(before.at("take_memory"), 2U);
   const stream consumer = device->make_consumer();
   for (std::uint64_t turn = 0; turn < 20; ++turn) {
-    sent& one = send(turn, static_cast<int>(turn));
+    sent& one = deliver(turn, static_cast<int>(turn));
     ASSERT_TRUE(one.over);
     one.landed->wait_on(consumer);
     one.landed.reset();
@@ -134,7 +146,7 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
   const std::string c = watched_calls::number(consumer);
   const std::string o = watched_calls::number(other);
 
-  sent& first = send(0, 1, 5000);
+  sent& first = deliver(0, 1, 5000);
   auto log = calls->take_log();
   ASSERT_EQ(log.size(), 3U);
   EXPECT_EQ(log[0], "pin");
@@ -145,17 +157,20 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
 
   first.landed->wait_on(consumer);
   first.landed->wait_on(other);
-  EXPECT_THAT(calls->take_log(), ElementsAre("wait in " + c + " for " + arrived, "wait in " + o + " for " + arrived));
+  EXPECT_THAT(calls->take_log(), ElementsAre("look_at " + c, "wait in " + c + " for " + arrived, "look_at " + o,
+                                             "wait in " + o + " for " + arrived));
   first.landed.reset();
   log = calls->take_log();
-  ASSERT_EQ(log.size(), 3U) << "an event for the second stream";
-  const std::string consumed = log[0].substr(7, log[0].find(" in ") - 7);
-  EXPECT_EQ(log[0], "record " + consumed + " in " + c);
-  EXPECT_EQ(log[1], "make_event");
-  const std::string consumed_too = log[2].substr(7, log[2].find(" in ") - 7);
-  EXPECT_EQ(log[2], "record " + consumed_too + " in " + o);
+  ASSERT_EQ(log.size(), 5U) << "an event for the second stream";
+  EXPECT_EQ(log[0], "look_at " + c);
+  const std::string consumed = log[1].substr(7, log[1].find(" in ") - 7);
+  EXPECT_EQ(log[1], "record " + consumed + " in " + c);
+  EXPECT_EQ(log[2], "make_event");
+  EXPECT_EQ(log[3], "look_at " + o);
+  const std::string consumed_too = log[4].substr(7, log[4].find(" in ") - 7);
+  EXPECT_EQ(log[4], "record " + consumed_too + " in " + o);
 
-  send(1, 2);
+  deliver(1, 2);
   log = calls->take_log();
   ASSERT_EQ(log.size(), 5U);
   EXPECT_EQ(log[0], "pin");
@@ -170,7 +185,7 @@ TEST_F(device_transfers, finish_pictures_between_the_copy_and_the_event) {
   start({.batches = 1});
   prepare();
   const stream consumer = device->make_consumer();
-  sent& pictures = send(0, 7, batch_bytes, two_outputs);
+  sent& pictures = deliver(0, 7, batch_bytes, two_outputs);
   auto log = calls->take_log();
   ASSERT_EQ(log.size(), 5U);
   const std::string side = log[1].substr(log[1].find("in ") + 3);
@@ -193,7 +208,7 @@ TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_h
   start();
   prepare();
   const stream consumer = device->make_consumer();
-  sent& one = send(0, 1);
+  sent& one = deliver(0, 1);
   EXPECT_TRUE(one.over);
   EXPECT_FALSE(one.block);
   EXPECT_EQ(leases_out(), 1U);
@@ -214,37 +229,77 @@ TEST_F(device_transfers, copy_in_the_order_of_turns_whatever_comes_first) {
   sent& third = send(2, 3);
   sent& second = send(1, 2);
   EXPECT_FALSE(second.over || third.over);
-  sent& first = send(0, 1);
-  EXPECT_TRUE(first.over);
-  EXPECT_TRUE(second.over);
+  sent& first = deliver(0, 1);
+  until_over(second);
   EXPECT_FALSE(third.over) << "two blocks, both with the consumer";
   EXPECT_EQ(wakes, 0);
   first.landed.reset();
   EXPECT_EQ(wakes, 1) << "somebody waits for the block";
   EXPECT_FALSE(third.over) << "and is served on the I/O thread";
   out->go_on();
-  EXPECT_TRUE(third.over);
+  until_over(third);
+}
+
+// Pinning takes milliseconds, and whoever calls meanwhile is not to feel it.
+TEST_F(device_transfers, pin_beside_the_io_thread_and_with_nothing_locked) {
+  start();
+  prepare();
+  const stream consumer = device->make_consumer();
+  sent& first = deliver(0, 1);
+  calls->hold("pin");
+  sent& second = send(1, 2);  // This thread plays the I/O thread.
+  calls->wait_until_held();
+  EXPECT_FALSE(second.over);
+  first.landed->wait_on(consumer);
+  first.landed.reset();
+  out->collect();
+  EXPECT_EQ(out->report().pinned.use, "on");
+  sent& third = send(2, 3);
+  calls->let_go();
+  until_over(second);
+  until_over(third);
+  EXPECT_EQ(device->count().pinned, 3U);
+}
+
+// A copy from pageable memory waits, on the thread that asks for it, for what its stream holds: here for a trainer's step.
+TEST_F(device_transfers, copy_from_pageable_memory_without_the_io_thread_waiting) {
+  start({.batches = 1});
+  prepare();
+  const stream consumer = device->make_consumer();
+  calls->fail("pin", 1, 2);
+  sent& first = deliver(0, 1);
+  first.landed->wait_on(consumer);
+  std::byte seen{0};
+  device->launch(consumer, [&seen, from = first.landed->data()] { seen = from[17]; });
+  first.landed.reset();
+  calls->fail("pin", 1, 2);
+  sent& second = deliver(1, 2);
+  EXPECT_EQ(seen, std::byte{1}) << "the step before it has been waited for";
+  EXPECT_EQ(device->count().copies_pageable, 2U);
+  EXPECT_THAT(device->waiting_threads(), ElementsAre("leat-send"));
+  second.landed->wait_on(consumer);
+  device->launch(consumer, [&seen, from = second.landed->data()] { seen = from[17]; });
+  device->finish_all(consumer);
+  EXPECT_EQ(seen, std::byte{2});
 }
 
 TEST_F(device_transfers, starving_wakes_a_thread_that_brings_memory_home) {
-  const watchdog dog("starving");
   start();
   prepare();
-  send(0, 1);
+  deliver(0, 1);
   EXPECT_EQ(leases_out(), 1U);
   out->starve(true);
   while (leases_out() != 0) std::this_thread::yield();
-  send(1, 2);
+  deliver(1, 2);
   while (leases_out() != 0) std::this_thread::yield();
   out->starve(false);
   EXPECT_GE(calls->counts().at("synchronize"), 2U);
 }
 
 TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
-  const watchdog dog("ready");
   start();
   prepare();
-  sent& one = send(0, 7);
+  sent& one = deliver(0, 7);
   asio::io_context here;
   std::optional<std::byte> seen;
   one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr failure) {
@@ -263,13 +318,12 @@ TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
 }
 
 TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
-  const watchdog dog("ready outlives");
   start();
   prepare();
   asio::io_context here;
   int completed = 0;
   for (std::uint64_t turn = 0; turn < 2; ++turn) {
-    send(turn, 1).landed->ready(
+    deliver(turn, 1).landed->ready(
         completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr failure) {
           EXPECT_EQ(message_of(failure), "");
           ++completed;
@@ -283,10 +337,9 @@ TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
 }
 
 TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
-  const watchdog dog("ready cancelled");
   start();
   prepare();
-  sent& one = send(0, 7);
+  sent& one = deliver(0, 7);
   asio::io_context here;
   int aborted = 0;
   int completed = 0;
@@ -350,13 +403,13 @@ TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
   start();
   prepare();
   calls->fail("pin", 1, 2);
-  sent& one = send(0, 5);
+  sent& one = deliver(0, 5);
   EXPECT_TRUE(one.over);
   EXPECT_EQ(one.failure, nullptr);
   EXPECT_EQ(out->report().pinned.use, "off");
   EXPECT_THAT(out->report().pinned.why, HasSubstr("cudaHostRegister of 8192 bytes: out of memory"));
   EXPECT_EQ(device->count().copies_pageable, 1U);
-  send(1, 6);
+  deliver(1, 6);
   EXPECT_EQ(out->report().pinned.use, "partly");
   out->drain();
   EXPECT_EQ(device->count().pinned, 0U);
@@ -369,12 +422,12 @@ TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_l
     start({.batches = 1});
     prepare();
     const stream consumer = device->make_consumer();
-    sent& good = send(0, 1);
+    sent& good = deliver(0, 1);
     good.landed->wait_on(consumer);
     good.landed.reset();
     calls->fail(call, 1, 999);
-    sent& bad = send(1, 2, batch_bytes, two_outputs);
-    sent& later = send(2, 3);
+    sent& bad = deliver(1, 2, batch_bytes, two_outputs);
+    sent& later = deliver(2, 3);
     EXPECT_TRUE(bad.over && later.over);
     EXPECT_THAT(message_of(bad.failure), HasSubstr("on simulated device (cuda:0): error 999"));
     EXPECT_EQ(message_of(later.failure), message_of(bad.failure));
@@ -391,13 +444,13 @@ TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_l
 TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
   start({.batches = 2});
   prepare();
-  sent& flying = send(0, 1);
+  sent& flying = deliver(0, 1);
   EXPECT_EQ(leases_out(), 1U);
   calls->fail("query", 1, 999);
   out->collect();
   EXPECT_EQ(leases_out(), 1U);
   EXPECT_THAT(message_of(failure), HasSubstr("cudaEventQuery"));
-  sent& later = send(1, 2);
+  sent& later = deliver(1, 2);
   EXPECT_THAT(message_of(later.failure), HasSubstr("cudaEventQuery"));
   flying.landed.reset();
   later.block = {};
@@ -409,7 +462,7 @@ TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
 TEST_F(device_transfers, leave_host_memory_to_copies_whose_end_nobody_can_wait_for) {
   start({.batches = 1});
   prepare();
-  send(0, 1);
+  deliver(0, 1);
   calls->fail("finish", 1, 999);
   out->drain();
   EXPECT_EQ(leases_out(), 1U) << "out of use for good";
@@ -421,38 +474,166 @@ TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_rec
   start({.batches = 2});
   prepare();
   const stream consumer = device->make_consumer();
-  sent& one = send(0, 1);
+  sent& one = deliver(0, 1);
   one.landed->wait_on(consumer);
   calls->fail("record", 1, 400);
   EXPECT_THROW(one.landed->release_on(consumer), error);
-  sent& next = send(1, 2);
+  sent& next = deliver(1, 2);
   EXPECT_THAT(message_of(next.failure), HasSubstr("cudaEventRecord of a batch's end"));
+}
+
+// --- consumers' streams -------------------------------------------------------------------------------------------------
+
+// CUDA lets it wait, and refuses to record it when the batch ends.
+TEST_F(device_transfers, refuse_a_stream_of_another_device_before_anything_waits) {
+  start();
+  prepare();
+  simulated_device another({.index = 3});
+  const stream foreign = another.make_consumer();
+  sent& one = deliver(0, 1);
+  for (const bool release : {false, true}) {
+    try {
+      release ? one.landed->release_on(foreign) : one.landed->wait_on(foreign);
+      FAIL();
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::usage);
+      EXPECT_THAT(refused.what(), HasSubstr("cuda:3, and the batch lies on cuda:0"));
+    }
+  }
+  EXPECT_NE(one.landed->data(), nullptr) << "held as before";
+  one.landed->release_on(device->make_consumer());
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
+  EXPECT_EQ(deliver(2, 3).failure, nullptr);
+}
+
+// Which has begun before the batch came, or ends after it has gone.
+TEST_F(device_transfers, refuse_a_stream_that_is_being_captured_and_leave_capture_and_batch_as_they_are) {
+  start();
+  prepare();
+  const stream captured = device->make_consumer();
+  const stream other = device->make_consumer();
+  sent& one = deliver(0, 1);
+  one.landed->wait_on(captured);
+  device->begin_capture(captured);
+  device->launch(captured, [] {});
+  for (const auto& call : {std::function<void()>([&] { one.landed->wait_on(captured); }),
+                           std::function<void()>([&] { one.landed->release_on(captured); }),
+                           std::function<void()>([&] { one.landed->release_on(other); })}) {
+    try {
+      call();
+      FAIL();
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::usage);
+      EXPECT_THAT(refused.what(), HasSubstr("before the capture, or after it"));
+    }
+  }
+  EXPECT_NE(one.landed->data(), nullptr);
+  EXPECT_EQ(device->end_capture(captured), 1U);
+  one.landed->release_on(captured);
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
+  EXPECT_EQ(deliver(2, 3).failure, nullptr);
+}
+
+TEST_F(device_transfers, fail_in_words_when_a_batch_ends_inside_a_capture) {
+  start({.batches = 1});
+  prepare();
+  const stream captured = device->make_consumer();
+  sent& one = deliver(0, 1);
+  one.landed->wait_on(captured);
+  device->begin_capture(captured);
+  one.landed.reset();
+  EXPECT_EQ(device->end_capture(captured), 0U);
+  EXPECT_THAT(message_of(deliver(1, 2).failure), HasSubstr("was being captured into a graph"));
+}
+
+TEST_F(device_transfers, refuse_a_stream_of_another_context) {
+  start();
+  prepare();
+  sent& one = deliver(0, 1);
+  const stream foreign = device->make_consumer();
+  device->make_foreign(foreign);
+  EXPECT_THAT(message_of(errc::usage, [&] { one.landed->wait_on(foreign); }),
+              HasSubstr("another CUDA context of cuda:0"));
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
+}
+
+// A thread's id is given to the next one. What the first put into its stream is not in the second's.
+TEST_F(device_transfers, wait_for_the_default_stream_of_a_thread_that_has_ended) {
+  start({.batches = 1}, execution::early);
+  prepare();
+  sent& one = deliver(0, 1);
+  std::byte seen{0};
+  std::thread([&] {
+    one.landed->wait_on(simulated_device::per_thread());
+    device->launch(simulated_device::per_thread(), [&seen, from = one.landed->data()] { seen = from[17]; });
+  }).join();
+  std::thread([&] { one.landed.reset(); }).join();
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
+  device->finish_everything();
+  EXPECT_EQ(seen, std::byte{1});
+}
+
+// CUDA makes a caller wait whose stream's queue is full. That is the trainer's business and not the I/O thread's.
+TEST_F(device_transfers, keep_the_io_thread_from_waiting_with_who_waits_for_room_in_a_stream) {
+  for (const bool ends : {false, true}) {
+    SCOPED_TRACE(ends);
+    operations.clear();
+    start();
+    prepare();
+    const stream consumer = device->make_consumer();
+    sent& one = deliver(0, 1);
+    if (ends) one.landed->wait_on(consumer);
+    calls->hold(ends ? "record" : "wait");
+    std::thread trainer([&] { ends ? one.landed.reset() : one.landed->wait_on(consumer); });
+    calls->wait_until_held();
+    out->collect();
+    EXPECT_EQ(out->report().pinned.use, "on");
+    calls->let_go();
+    trainer.join();
+    EXPECT_EQ(deliver(1, 2).failure, nullptr);
+  }
+}
+
+// Each thread means another stream by it. What the one put there before is waited for all the same.
+TEST_F(device_transfers, wait_for_a_threads_default_stream_wherever_the_batch_ends) {
+  start({.batches = 1}, execution::early);
+  prepare();
+  sent& one = deliver(0, 1);
+  std::byte seen{0};
+  std::thread([&] {
+    one.landed->wait_on(simulated_device::per_thread());
+    device->launch(simulated_device::per_thread(), [&seen, from = one.landed->data()] { seen = from[17]; });
+  }).join();
+  one.landed->wait_on(simulated_device::per_thread());  // Another one.
+  one.landed.reset();
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
+  device->finish_everything();
+  EXPECT_EQ(seen, std::byte{1});
 }
 
 TEST_F(device_transfers, leave_the_loader_alone_when_a_consumers_own_stream_is_wrong) {
   start();
   prepare();
-  sent& one = send(0, 1);
+  sent& one = deliver(0, 1);
   calls->fail("wait", 1, 400);
   EXPECT_THROW(one.landed->wait_on(device->make_consumer()), error);
-  EXPECT_EQ(send(1, 2).failure, nullptr);
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
 }
 
 TEST_F(device_transfers, bring_all_host_memory_home_when_the_device_is_lost) {
-  const watchdog dog("device lost");
   for (const bool starving : {false, true}) {
     SCOPED_TRACE(starving);
     operations.clear();
     start();
     prepare();
     const stream consumer = device->make_consumer();
-    sent& one = send(0, 1);
+    sent& one = deliver(0, 1);
     one.landed->wait_on(consumer);
     device->lose(719);
     if (!starving) out->collect();
     if (starving) out->starve(true);
     while (leases_out() != 0) std::this_thread::yield();
-    EXPECT_THAT(message_of(send(1, 2).failure), HasSubstr("error 719"));
+    EXPECT_THAT(message_of(deliver(1, 2).failure), HasSubstr("error 719"));
     EXPECT_THROW(one.landed->wait_on(consumer), error);
     operations.clear();
     out.reset();
@@ -463,7 +644,7 @@ TEST_F(device_transfers, bring_all_host_memory_home_when_the_device_is_lost) {
 TEST_F(device_transfers, forget_what_waits_for_its_turn_when_drained) {
   start({.batches = 1});
   prepare();
-  sent& first = send(0, 1);
+  sent& first = deliver(0, 1);
   sent& waiting = send(1, 2);
   out->drain();
   EXPECT_TRUE(first.over);

@@ -31,6 +31,21 @@ class watched_calls final : public stages::device_calls {
     failing_in_ = nth;
     code_ = code;
   }
+  /// From now on a call of this name waits until let_go().
+  void hold(std::string call) {
+    const async::mutex_lock lock(mutex_);
+    held_ = std::move(call);
+  }
+  void let_go() {
+    const async::mutex_lock lock(mutex_);
+    held_.clear();
+    changed_.notify_all();
+  }
+  /// Returns once a call is being held.
+  void wait_until_held() {
+    const async::mutex_lock lock(mutex_);
+    while (holding_ == 0) changed_.wait(mutex_);
+  }
   /// How often each call was made in all.
   [[nodiscard]] std::map<std::string, std::size_t> counts() {
     const async::mutex_lock lock(mutex_);
@@ -83,6 +98,10 @@ class watched_calls final : public stages::device_calls {
   stages::device_status record(stages::device_event fires, stream in) noexcept override {
     return call("record", " " + number(fires) + " in " + number(in), [&] { return behind_->record(fires, in); });
   }
+  stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override {
+    return call("look_at", " " + number(which), [&] { return behind_->look_at(which, told); });
+  }
+  [[nodiscard]] bool is_of_thread(stream which) const noexcept override { return behind_->is_of_thread(which); }
   stages::device_status query(stages::device_event fired) noexcept override {
     return call("query", " " + number(fired), [&] { return behind_->query(fired); });
   }
@@ -108,6 +127,12 @@ class watched_calls final : public stages::device_calls {
         failing_.clear();
         return code_;
       }
+      while (name == held_) {
+        ++holding_;
+        changed_.notify_all();
+        changed_.wait(mutex_);
+        --holding_;
+      }
     }
     return made();
   }
@@ -118,6 +143,9 @@ class watched_calls final : public stages::device_calls {
   std::map<std::string, std::size_t> counts_ ABSL_GUARDED_BY(mutex_);
   std::string failing_ ABSL_GUARDED_BY(mutex_);
   std::size_t failing_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string held_ ABSL_GUARDED_BY(mutex_);
+  std::size_t holding_ ABSL_GUARDED_BY(mutex_) = 0;
+  async::condition_variable changed_;
   stages::device_status code_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
 };
 

@@ -771,7 +771,8 @@ TEST(budget, holds_one_huge_text_among_small_ones) {
   options.batch_size = 32;
   options.epochs = 1;
   options.host_bytes_max = std::size_t{20} << 20;  // 32 of the largest would take 160 MiB
-  options.device_calls = nullptr;                  // rows are looked at one by one, which is for the host
+  options.device = host;
+  options.device_calls = nullptr;  // rows are looked at one by one, which is for the host
   loader train(fake, options, text("txt"));
   std::size_t rows = 0;
   for (const batch& got : train.blocking()) {

@@ -76,7 +76,7 @@ TEST_P(held_reads, are_named_while_stop_waits_for_them) {
 
 TEST(reads_under_way, are_named_on_every_loop_the_oldest_first) {
   const testing::watchdog dog("reads_under_way");
-  testing::fake_dataset fake(labels(40), {.layout = testing::fake_layout::columns, .disk = {}});
+  testing::fake_dataset fake(labels(40), {.layout = testing::fake_layout::file_per_member, .disk = {}});
   for (const std::uint64_t sample : {3U, 17U, 18U, 30U}) fake.damage(sample, "cls", testing::read_fault::never);
   loader_options options = testing::small_options();
   options.shuffle = false;
@@ -84,7 +84,7 @@ TEST(reads_under_way, are_named_on_every_loop_the_oldest_first) {
   options.reader.io_threads = 2;
   loader train(fake, options, testing::label_only());
   while (fake.count().reads < 40 || fake.count().reads_in_flight != 4) std::this_thread::yield();
-  const auto at = [](std::uint64_t sample) { return HasSubstr(" at offset " + std::to_string(4 * sample)); };
+  const auto at = [](std::uint64_t sample) { return HasSubstr(std::to_string(sample) + ".cls at offset 0"); };
   EXPECT_THAT(train.reads_under_way(), ::testing::UnorderedElementsAre(at(3), at(17), at(18), at(30)));
   EXPECT_THAT(train.reads_under_way().front(), at(3)) << "the first batch's reads were the first to be started";
   train.stop();

@@ -4,6 +4,7 @@
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
@@ -12,12 +13,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -79,6 +83,35 @@ TEST(memory, stays_within_the_budget_for_ten_epochs) {
   }
 }
 
+// Room for the reads that keep a drive busy, by their bytes; a depth that was asked for is for each I/O thread.
+TEST(memory, has_read_buffers_for_as_many_reads_as_their_bytes_ask_for) {
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "records").string();
+  const auto buffers = [&](std::uint64_t record_bytes, reader_options how) {
+    constexpr std::uint64_t records = 8;
+    std::ofstream(path).close();
+    std::filesystem::resize_file(path, records * record_bytes);
+    extent_list table{.files = {path}, .fields = {{.name = "x", .extents = {}}}};
+    for (std::uint64_t k = 0; k < records; ++k) {
+      table.fields[0].extents.push_back({.offset = k * record_bytes, .stored_bytes = record_bytes});
+    }
+    how.backend = read_backend::preadv;
+    loader train(
+        from_extents(std::move(table)),
+        {.batch_size = 2, .epochs = 1, .decode_threads = 1, .host_bytes_max = std::size_t{512} << 20, .reader = how},
+        bytes("x"));
+    for (const loader_plan::line& line : train.plan().lines) {
+      if (line.holder == "read buffers") return line.why.substr(0, line.why.find(','));
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(buffers(4096, {}), "128 in flight");
+  EXPECT_EQ(buffers(std::uint64_t{108} << 10, {}), "64 in flight") << "with 4 KiB for where it begins";
+  EXPECT_EQ(buffers(std::uint64_t{1} << 20, {}), "8 in flight");
+  EXPECT_EQ(buffers(std::uint64_t{1} << 20, {.io_threads = 2}), "16 in flight");
+  EXPECT_EQ(buffers(std::uint64_t{1} << 20, {.queue_depth = 20, .io_threads = 2}), "40 in flight");
+}
+
 // A field that asks, once per sample, how often its thread has asked for memory since it last did.
 class allocation_probe {
  public:
@@ -118,6 +151,27 @@ class allocation_probe {
   std::uint64_t allocations_ = 0;
   std::uint64_t looked_at_ = 0;
 };
+
+// Also where a batch does not go into the arena's pieces of 4 MiB without a rest.
+TEST(memory, holds_as_many_batches_as_the_plan_says) {
+  for (const std::int64_t row_mib : {1, 2, 3, 5}) {
+    const watchdog dog("batches of " + std::to_string(row_mib) + " MiB");
+    const dataset numbers = from_function(16, [](std::uint64_t sample) { return std::vector{std::byte(sample)}; },
+                                          {.field = "n", .bytes_max = 1});
+    const custom large{"n",
+                       dtype::u8,
+                       {row_mib << 20},
+                       [](std::span<const std::byte> from, const sample_context&, std::span<std::byte> row) {
+                         row.front() = from.front();
+                         return std::string();
+                       }};
+    loader train(numbers,
+                 {.batch_size = 1, .epochs = 1, .host_bytes_max = std::size_t{64} << 20, .prefetch_batches = 7}, large);
+    ASSERT_GE(train.plan().batches, 6U);
+    std::vector<batch> held;
+    while (held.size() < train.plan().batches) held.push_back(std::move(*train.next_blocking()));
+  }
+}
 
 TEST(memory, is_not_allocated_per_sample_on_decode_threads_after_warm_up) {
   LEAT_NEEDS_ALLOCATION_COUNTER();

@@ -10,6 +10,9 @@
 #ifdef LEAT_TESTS_ON_DEVICE
 #include "tests/support/simulated_device.hpp"
 #endif
+#ifdef LEAT_TESTS_ON_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 #include <leat/loader.hpp>
 
@@ -20,13 +23,16 @@
 #include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +69,9 @@ inline loader_options small_options() {
   options.device_calls =
       std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(1), .consumer = any(2)});
 #endif
+#ifdef LEAT_TESTS_ON_CUDA
+  options.device = cuda(0);
+#endif
   return options;
 }
 
@@ -82,6 +91,25 @@ inline std::ostream& operator<<(std::ostream& out, const seen_batch& seen) {
   return out << " digest " << seen.content;
 }
 
+/// A copy of what lies there, once it has arrived: the simulated device's memory is the host's.
+inline std::vector<std::byte> bytes_of(std::span<const std::byte> memory) {
+  std::vector<std::byte> copy(memory.size());
+#ifdef LEAT_TESTS_ON_CUDA
+  EXPECT_STREQ(cudaGetErrorName(cudaMemcpy(copy.data(), memory.data(), memory.size(), cudaMemcpyDefault)),
+               "cudaSuccess");
+#else
+  std::copy(memory.begin(), memory.end(), copy.begin());
+#endif
+  return copy;
+}
+template <class T>
+std::vector<T> values_of(const tensor& from) {
+  const std::vector<std::byte> bytes = bytes_of({static_cast<const std::byte*>(from.data), from.bytes()});
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+
 /// Takes note of a batch; on a device once it has arrived there, on the default stream. The bytes that lie there have to
 /// have the digest that the batch states.
 inline seen_batch look_at(const batch& delivered) {
@@ -92,7 +120,9 @@ inline seen_batch look_at(const batch& delivered) {
     awaited.ready(boost::asio::use_future).get();
   }
   if (delivered.content_digest()) {
-    EXPECT_EQ(batch_view(delivered).content().hex(), delivered.content_digest()->hex());
+    const batch_view there(delivered);
+    const std::vector<std::byte> bytes = bytes_of(there.bytes());
+    EXPECT_EQ(there.in(bytes.data()).content().hex(), delivered.content_digest()->hex());
   }
   seen_batch seen;
   seen.epoch = delivered.epoch();
@@ -100,9 +130,7 @@ inline seen_batch look_at(const batch& delivered) {
   seen.ids.assign(delivered.ids().begin(), delivered.ids().end());
   for (const std::string& output : delivered.outputs()) {
     if (output != "cls") continue;
-    const tensor labels = delivered["cls"];  // the simulated device's memory is the host's
-    const auto* const values = static_cast<const std::int64_t*>(labels.data);
-    seen.labels.assign(values, values + labels.shape.elements());
+    seen.labels = values_of<std::int64_t>(delivered["cls"]);
   }
   if (const auto content = delivered.content_digest()) seen.content = content->hex();
   return seen;
@@ -139,19 +167,6 @@ inline seen_run run_all(const dataset& samples, const loader_options& options, s
   }
   if (train) run.stats = train->stats();
   return run;
-}
-
-/// What `call` throws, which must be a leat::error of this code; its message.
-template <class Call>
-std::string message_of(errc code, Call&& call) {
-  try {
-    call();
-  } catch (const error& failure) {
-    EXPECT_EQ(static_cast<int>(failure.code()), static_cast<int>(code)) << failure.what();
-    return failure.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 /// A trainer on a context of its own, which the test turns by hand.

@@ -240,7 +240,8 @@ std::string bottleneck_of(const dataset& samples, loader_options options, const 
 
 TEST(bottleneck, is_the_consumer_where_it_is_slow) {
   const fake_dataset set(labels(400));
-  EXPECT_EQ(bottleneck_of(set, small_options(), label("cls"), [] { std::this_thread::sleep_for(5ms); }), "consumer");
+  // Longer than a batch takes to be read on a busy machine, under sanitizers.
+  EXPECT_EQ(bottleneck_of(set, small_options(), label("cls"), [] { std::this_thread::sleep_for(30ms); }), "consumer");
 }
 
 TEST(bottleneck, is_reading_where_the_disk_is_slow) {
@@ -265,7 +266,7 @@ TEST(bottleneck, is_the_transfer_where_copies_take_long) {
   std::atomic<bool> ended{false};
   std::thread device([&] {
     while (!ended) {
-      std::this_thread::sleep_for(3ms);
+      std::this_thread::sleep_for(20ms);  // longer than a batch takes to be read on a busy machine, under sanitizers
       events->fire_send(0);
       while (events->fire_return(0)) {
       }

@@ -1,4 +1,4 @@
-#include "tests/pixels/decode_one.hpp"
+#include "tests/pixels/random_jpeg.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <gtest/gtest.h>
@@ -14,38 +14,11 @@ namespace {
 
 using pixels::decode_options;
 using stages::outcome_kind;
-using testing::jpeg_colours;
-using testing::jpeg_options;
+using testing::ask_huffman;
+using testing::between;
+using testing::huffman_answer;
 using testing::one_decoder;
-using testing::rgb_picture;
-
-int between(std::mt19937_64& random, int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
-
-rgb_picture noise(std::mt19937_64& random, int width, int height) {
-  rgb_picture made{width, height, {}};
-  made.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
-  for (auto& value : made.pixels) value = static_cast<std::uint8_t>(random());
-  return made;
-}
-
-// Every kind of scan that ours takes, from smooth to such that codes and values are as long as they get.
-std::vector<std::byte> random_jpeg(std::mt19937_64& random) {
-  const int width = between(random, 1, 90);
-  const int height = between(random, 1, 90);
-  const rgb_picture picture =
-      between(random, 0, 2) == 0 ? noise(random, width, height) : testing::make_texture(random(), width, height);
-  jpeg_options options;
-  const jpeg_colours colours[] = {jpeg_colours::ycbcr, jpeg_colours::ycbcr, jpeg_colours::rgb,
-                                  jpeg_colours::grey,  jpeg_colours::cmyk,  jpeg_colours::ycck};
-  options.colours = colours[between(random, 0, 5)];
-  options.h = between(random, 1, 2);
-  options.v = between(random, 1, 2);
-  const int qualities[] = {1, 20, 75, 90, 100};
-  options.quality = qualities[between(random, 0, 4)];
-  options.optimise = between(random, 0, 1) == 1;
-  options.restart_interval = between(random, 0, 2) == 0 ? static_cast<unsigned>(between(random, 1, 9)) : 0;
-  return testing::make_jpeg(picture, options);
-}
+using testing::random_jpeg;
 
 pixels::geometry random_crop(std::mt19937_64& random, const std::vector<std::byte>& encoded) {
   const auto info = pixels::peek(encoded);
@@ -58,23 +31,6 @@ pixels::geometry random_crop(std::mt19937_64& random, const std::vector<std::byt
   return testing::scaled_box(box, between(random, 1, 12), between(random, 1, 12), filter::bilinear);
 }
 
-struct answer {
-  outcome_kind kind;
-  std::string reason;
-  std::vector<std::uint8_t> row;
-  bool again = false;
-};
-
-answer ask(pixels::picture_decoder& decoder, const std::vector<std::byte>& encoded, const pixels::geometry& drawn,
-           decode_options options, bool own) {
-  options.own_huffman = own;
-  const auto how = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
-  std::vector<std::uint8_t> row(how.row_bytes(drawn.out_height, drawn.out_width));
-  const auto result = decoder.decode(encoded, drawn, how, options, reinterpret_cast<std::byte*>(row.data()), nullptr);
-  if (!result) return {result.kind(), result.reason(), {}};
-  return {result.kind(), "", std::move(row), result->huffman_again};
-}
-
 TEST(baseline_huffman, makes_the_pixels_that_libjpeg_makes_and_needs_no_second_try) {
   one_decoder one;
   testing::for_each_seed(400, [&](std::uint64_t seed) {
@@ -82,8 +38,8 @@ TEST(baseline_huffman, makes_the_pixels_that_libjpeg_makes_and_needs_no_second_t
     const auto encoded = random_jpeg(random);
     const auto drawn = random_crop(random, encoded);
     const decode_options options{.decimate = between(random, 0, 1) == 1};
-    const answer theirs = ask(one.decoder, encoded, drawn, options, false);
-    const answer ours = ask(one.decoder, encoded, drawn, options, true);
+    const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, options, false);
+    const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, options, true);
     ASSERT_EQ(theirs.kind, outcome_kind::ok) << theirs.reason;
     ASSERT_EQ(ours.kind, outcome_kind::ok) << ours.reason;
     ASSERT_EQ(ours.row, theirs.row);
@@ -137,8 +93,8 @@ TEST(baseline_huffman, answers_damaged_pictures_as_libjpeg_does) {
       if (encoded.empty()) return;
     }
     const decode_options options{.pixels_max = 1'000'000, .decimate = between(random, 0, 1) == 1};
-    const answer theirs = ask(one.decoder, encoded, drawn, options, false);
-    const answer ours = ask(one.decoder, encoded, drawn, options, true);
+    const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, options, false);
+    const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, options, true);
     ASSERT_EQ(ours.kind, theirs.kind) << ours.reason << " and " << theirs.reason;
     ASSERT_EQ(ours.reason, theirs.reason);
     ASSERT_EQ(ours.row, theirs.row);
@@ -162,8 +118,8 @@ TEST(baseline_huffman, reads_to_the_last_bit_and_not_further) {
     const auto drawn = testing::plain_box(0, 0, info->width, info->height);
     for (std::size_t cut = 0; cut < std::min<std::size_t>(whole.size(), 40); ++cut) {
       const std::vector<std::byte> encoded(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(cut));
-      const answer theirs = ask(one.decoder, encoded, drawn, {}, false);
-      const answer ours = ask(one.decoder, encoded, drawn, {}, true);
+      const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, {}, false);
+      const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, {}, true);
       ASSERT_EQ(ours.kind, theirs.kind) << cut << " bytes cut off: " << ours.reason << " and " << theirs.reason;
       ASSERT_EQ(ours.reason, theirs.reason) << cut;
       ASSERT_EQ(ours.row, theirs.row) << cut;

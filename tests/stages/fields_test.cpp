@@ -1,4 +1,5 @@
 // What a sample's encoded parts become: labels, texts, bytes, one's own; and which members a field finds.
+#include "stages/batch_layout.hpp"
 #include "stages/field_model.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -283,6 +284,30 @@ TEST(image, of_another_name_finds_that_one_only) {
   ASSERT_EQ(program->reads().size(), 1U);
   EXPECT_EQ(set.get().model()->fields()[program->reads()[0]].name, "seg.png");
   EXPECT_EQ(program->outputs()[0].row_shape, (dimensions{3, 4, 4}));
+}
+
+TEST(image, of_more_pixels_than_a_picture_may_have_is_refused_wherever_it_is_finished) {
+  const fake_dataset set(std::vector<fake_sample>{
+      {.members = {{"jpg", testing::to_bytes("x")}}, .cls_column = std::nullopt, .defect = ""}});
+  for (const finished_by where : {finished_by::host, finished_by::device}) {
+    for (const dtype type : {dtype::u8, dtype::f32}) {
+      const image giant = image("jpg").resize(65'535, 65'535).as(type);
+      try {
+        static_cast<void>(field(giant).model().bind(*set.get().model(), where));
+        FAIL();
+      } catch (const error& refused) {
+        EXPECT_EQ(refused.code(), errc::limit);
+        EXPECT_NE(std::string(refused.what()).find("65535 x 65535"), std::string::npos) << refused.what();
+      }
+    }
+  }
+}
+
+TEST(batch_layout, of_more_bytes_than_can_be_addressed_is_refused_and_not_taken_for_few) {
+  // 2^32 rows of 2^32 bytes are 0 in 64 bits.
+  const output_spec wide{.name = "x", .type = dtype::u8, .row_shape = {std::int64_t{1} << 32}};
+  EXPECT_THROW(batch_layout({wide}, 4'294'967'295U), error);
+  EXPECT_THROW(batch_layout({wide, {.name = "y", .type = dtype::u8, .row_shape = {1}}}, 1U << 16), error);
 }
 
 TEST(fields, that_the_dataset_lacks_are_refused_naming_those_it_has) {

@@ -3,6 +3,7 @@
 #include "stages/batch_layout.hpp"
 #include "stages/work.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/verbatim_field.hpp"
 
 #include <leat/field.hpp>
 
@@ -23,7 +24,7 @@ using testing::fake_sample;
 // Everything a plan needs, for one batch of all samples in their order.
 struct planned {
   planned(const std::vector<fake_sample>& samples, const std::vector<field>& fields,
-          fake_layout layout_of_files = fake_layout::shards, bool substitutes = false)
+          fake_layout layout_of_files = fake_layout::shards, planner::settings how = {})
       : set(samples, {.layout = layout_of_files, .shards = 1, .disks = 1, .disk = {}}) {
     std::vector<output_spec> outputs;
     for (const field& each : fields) {
@@ -31,7 +32,7 @@ struct planned {
       outputs.insert(outputs.end(), programs.back()->outputs().begin(), programs.back()->outputs().end());
     }
     layout = std::make_unique<batch_layout>(outputs, static_cast<std::uint32_t>(samples.size()));
-    plan = std::make_unique<planner>(*set.get().model(), programs, *layout, substitutes);
+    plan = std::make_unique<planner>(*set.get().model(), programs, *layout, how);
     for (std::uint64_t i = 0; i < samples.size(); ++i) batch.ids.push_back(i);
     plan->plan_batch(batch);
   }
@@ -168,7 +169,7 @@ TEST(plan, gives_ragged_rows_the_room_of_their_extents_one_behind_the_other) {
 
 TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
   planned p({sample_of({{"txt", 300}}), sample_of({{"txt", 0}}), sample_of({{"json", 1}})}, {text("txt")},
-            fake_layout::shards, true);
+            fake_layout::shards, {.substitutes = true});
   EXPECT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{900}));
   EXPECT_TRUE(p.batch.samples[2].corrupt);
   p.plan->plan_substitute(p.batch, 2, 0);
@@ -201,13 +202,96 @@ TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_o
   EXPECT_EQ(all.plan->largest_ragged_batch(), (std::vector<std::size_t>{9 * mib + 30, 5}));
   // Batches of two.
   const batch_layout pairs({all.programs[0]->outputs()[0], all.programs[1]->outputs()[0]}, 2);
-  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, false).largest_ragged_batch(),
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, {}).largest_ragged_batch(),
             (std::vector<std::size_t>{9 * mib + 30, 5}));
   const batch_layout singles({all.programs[0]->outputs()[0], all.programs[1]->outputs()[0]}, 1);
-  EXPECT_EQ(planner(*all.set.get().model(), all.programs, singles, false).largest_ragged_batch(),
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, singles, {}).largest_ragged_batch(),
             (std::vector<std::size_t>{9 * mib, 3}));
   // A substitute is any sample, in any row.
-  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, true).largest_ragged_batch()[0], 18 * mib);
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, {.substitutes = true}).largest_ragged_batch()[0],
+            18 * mib);
+}
+
+// --- neighbouring rows ------------------------------------------------------------------------------------------------
+
+std::vector<fake_sample> equal_samples(std::size_t count, std::size_t size) {
+  return std::vector<fake_sample>(count, sample_of({{"bin", size}}));
+}
+
+TEST(plan, reads_samples_of_neighbouring_rows_together_where_they_come_in_order) {
+  const std::vector<field> fields{bytes("bin")};
+  const planned apart(equal_samples(10, 1000), fields, fake_layout::columns);
+  EXPECT_EQ(apart.batch.reads_used, 10U);
+  const planned joined(equal_samples(10, 1000), fields, fake_layout::columns, {.in_order = true});
+  ASSERT_EQ(joined.batch.reads_used, 1U);
+  const read_slot& read = joined.batch.reads[0];
+  EXPECT_EQ(read.offset, 0U);
+  EXPECT_EQ(read.bytes, 10'000U);
+  EXPECT_FALSE(read.straight_to);
+  EXPECT_EQ(read.users, 10U);
+  ASSERT_EQ(read.parts.size(), 10U);
+  ASSERT_EQ(read.rows.size(), 10U);
+  for (std::uint32_t row = 0; row < 10; ++row) {
+    EXPECT_EQ(read.rows[row], row);
+    EXPECT_EQ(read.parts[row].row, row);
+    EXPECT_EQ(read.parts[row].offset, row * 1000U);
+    EXPECT_EQ(joined.batch.samples[row].reads_missing, 1U);
+    EXPECT_EQ(joined.batch.samples[row].reads[0], 0U);
+  }
+}
+
+TEST(plan, joins_no_more_than_a_lease_should_hold) {
+  constexpr std::size_t quarter = planner::joined_bytes_max / 4;
+  const planned joined(equal_samples(7, quarter), {bytes("bin")}, fake_layout::columns, {.in_order = true});
+  ASSERT_EQ(joined.batch.reads_used, 2U);
+  EXPECT_EQ(joined.batch.reads[0].rows.size(), 4U);
+  EXPECT_EQ(joined.batch.reads[0].lease_bytes, planner::joined_bytes_max);
+  EXPECT_EQ(joined.batch.reads[1].rows.size(), 3U);
+  // Room for each by itself: small ones that lie across pages take two each.
+  const planned small(equal_samples(100, 3000), {bytes("bin")}, fake_layout::columns, {.in_order = true});
+  ASSERT_EQ(small.batch.reads_used, 3U);
+  EXPECT_LE(small.batch.reads[0].lease_bytes, planner::joined_bytes_max);
+  EXPECT_GT(small.batch.reads[0].lease_bytes, small.batch.reads[0].rows.size() * 4096);
+}
+
+// Such a sample waits for two reads, which share a lease.
+TEST(plan, joins_no_sample_that_needs_another_read_too) {
+  const planned p(std::vector<fake_sample>(3, sample_of({{"bin", 40'000}, {"cls", 3}})), {bytes("bin"), label("cls")},
+                  fake_layout::columns, {.in_order = true});
+  EXPECT_EQ(p.batch.reads_used, 6U);
+}
+
+TEST(plan, reads_what_lies_on_pages_and_stays_as_it_is_straight_to_its_rows) {
+  const planned straight(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::columns);
+  // Neighbours in the file and in the batch: one read, though nobody has said that they come in order.
+  ASSERT_EQ(straight.batch.reads_used, 1U);
+  EXPECT_EQ(straight.batch.reads[0].straight_to, std::size_t{0});
+  EXPECT_EQ(straight.batch.reads[0].bytes, 3 * 8192U);
+  for (std::uint32_t row = 0; row < 3; ++row) EXPECT_TRUE(straight.batch.samples[row].read_into);
+
+  const planned odd(equal_samples(3, 8000), {testing::verbatim("bin")}, fake_layout::columns);
+  ASSERT_EQ(odd.batch.reads_used, 3U);
+  EXPECT_FALSE(odd.batch.reads[0].straight_to);
+  EXPECT_FALSE(odd.batch.samples[0].read_into);
+  const planned shifted(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::shards);
+  EXPECT_FALSE(shifted.batch.reads[0].straight_to);
+}
+
+TEST(plan, reads_rows_together_only_where_they_follow_one_another_in_file_and_batch) {
+  planned p(equal_samples(6, 4096), {testing::verbatim("bin")}, fake_layout::columns);
+  p.batch.ids = {4, 5, 0, 2, 3, 1};
+  p.plan->plan_batch(p.batch);
+  ASSERT_EQ(p.batch.reads_used, 4U);
+  const auto expect = [&](std::size_t read, std::uint64_t offset, std::size_t to, std::size_t rows) {
+    EXPECT_EQ(p.batch.reads[read].offset, offset);
+    EXPECT_EQ(p.batch.reads[read].straight_to, to);
+    EXPECT_EQ(p.batch.reads[read].rows.size(), rows);
+    EXPECT_EQ(p.batch.reads[read].bytes, rows * 4096);
+  };
+  expect(0, std::uint64_t{4} * 4096, 0, 2);
+  expect(1, 0, std::size_t{2} * 4096, 1);
+  expect(2, std::uint64_t{2} * 4096, std::size_t{3} * 4096, 2);
+  expect(3, 4096, std::size_t{5} * 4096, 1);
 }
 
 }  // namespace

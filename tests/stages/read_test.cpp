@@ -8,6 +8,7 @@
 #include "stages/work.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/test_loop.hpp"
+#include "tests/support/verbatim_field.hpp"
 
 #include <leat/field.hpp>
 #include <leat/units.hpp>
@@ -18,7 +19,9 @@
 #include <boost/system/system_error.hpp>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -35,15 +38,26 @@ using testing::fake_sample;
 // A batch of samples of these sizes on its way to memory that nobody has used before, on a loop that the test turns.
 class reading : public line_events {
  public:
-  explicit reading(const std::vector<std::size_t>& sizes)
-      : set_(samples_of(sizes), {.layout = testing::fake_layout::file_per_member, .disk = {}}) {
-    programs_.push_back(field(bytes("bin")).model().bind(*set_.get().model(), finished_by::host));
+  struct settings {
+    testing::fake_layout layout = testing::fake_layout::file_per_member;
+    bool in_order = false;
+    bool verbatim = false;
+    std::vector<std::uint64_t> damaged = {};
+  };
+  explicit reading(const std::vector<std::size_t>& sizes) : reading(sizes, settings{}) {}
+  reading(const std::vector<std::size_t>& sizes, const settings& given)
+      : set_(samples_of(sizes), {.layout = given.layout, .disk = {}}) {
+    const field wanted = given.verbatim ? testing::verbatim("bin") : field(bytes("bin"));
+    programs_.push_back(wanted.model().bind(*set_.get().model(), finished_by::host));
     const auto outputs = programs_.front()->outputs();
     layout_ = std::make_unique<batch_layout>(std::vector<output_spec>(outputs.begin(), outputs.end()),
                                              static_cast<std::uint32_t>(sizes.size()));
-    const planner plan(*set_.get().model(), programs_, *layout_, false);
+    const planner::settings how{.in_order = given.in_order};
+    for (const std::uint64_t sample : given.damaged) set_.damage(sample, "bin", EIO);
+    const planner plan(*set_.get().model(), programs_, *layout_, how);
     for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.ids.push_back(i);
     plan.plan_batch(batch_);
+    if (given.verbatim) batch_.memory = *rows_.try_lease(layout_->bytes({}));
     stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, *this);
   }
   ~reading() {
@@ -87,12 +101,14 @@ class reading : public line_events {
   [[nodiscard]] std::size_t bytes_leased() const { return pool_.count().bytes_used; }
   [[nodiscard]] std::size_t samples_ready() const { return samples_ready_; }
   [[nodiscard]] const fake_dataset& set() const { return set_; }
+  [[nodiscard]] const work& batch() const { return batch_; }
 
  private:
   static std::vector<fake_sample> samples_of(const std::vector<std::size_t>& sizes) {
     std::vector<fake_sample> samples;
     for (const std::size_t bytes : sizes) {
-      samples.emplace_back().members.push_back({"bin", std::vector<std::byte>(bytes, std::byte{'1'})});
+      const auto content = static_cast<std::byte>('1' + samples.size());
+      samples.emplace_back().members.push_back({"bin", std::vector<std::byte>(bytes, content)});
     }
     return samples;
   }
@@ -101,8 +117,9 @@ class reading : public line_events {
   void broken(std::exception_ptr) noexcept override { ADD_FAILURE() << "nothing breaks here"; }
 
   testing::test_loop loop_;
-  const std::shared_ptr<io::arena> memory_ = std::make_shared<io::arena>(io::arena_options{.bytes_max = 128_MiB});
+  const std::shared_ptr<io::arena> memory_ = std::make_shared<io::arena>(io::arena_options{.bytes_max = 129_MiB});
   io::lease_pool pool_{memory_, {.bytes_max = 128_MiB, .in_pieces = true}};
+  io::lease_pool rows_{memory_, {.bytes_max = 1_MiB}};
   fake_dataset set_;
   std::vector<std::unique_ptr<field_program>> programs_;
   std::unique_ptr<batch_layout> layout_;
@@ -162,6 +179,52 @@ TEST(read, cancelled_between_two_pieces_faults_in_one_more_at_most_and_gives_the
     EXPECT_LE(large.bytes_populated(), (pieces + 1) * io::arena::piece_bytes);
     EXPECT_EQ(large.bytes_leased(), 0U);
     EXPECT_EQ(large.set().count().reads, 0U);
+  }
+}
+
+// Samples whose bytes are one read, of which some cannot be read.
+void expect_only_the_damaged_to_be_corrupt(reading& joined, const std::vector<std::uint64_t>& damaged) {
+  joined.start();
+  joined.turn_until_idle();
+  const work& batch = joined.batch();
+  EXPECT_EQ(joined.samples_ready(), batch.rows);
+  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    const bool hurt = std::find(damaged.begin(), damaged.end(), row) != damaged.end();
+    EXPECT_EQ(batch.samples[row].corrupt, hurt) << "row " << row;
+    if (hurt) {
+      EXPECT_NE(batch.samples[row].reason.find("EIO"), std::string::npos) << batch.samples[row].reason;
+      continue;
+    }
+    const std::span<const std::byte> got = batch.encoded[row];
+    EXPECT_EQ(got.size(), joined.set().where(row, "bin").stored_bytes);
+    EXPECT_TRUE(std::all_of(got.begin(), got.end(), [row](std::byte b) { return b == std::byte('1' + row); }))
+        << "row " << row;
+  }
+}
+
+TEST(read, that_failed_for_several_samples_is_tried_again_for_each) {
+  for (const std::vector<std::uint64_t>& damaged :
+       {std::vector<std::uint64_t>{}, {0}, {3}, {6}, {1, 2, 5}, {0, 1, 2, 3, 4, 5, 6}}) {
+    reading leased({1000, 5000, 4096, 1, 9999, 300, 70},
+                   {.layout = testing::fake_layout::shards, .in_order = true, .damaged = damaged});
+    ASSERT_LE(leased.batch().reads_used, 3U) << "one for each shard";
+    expect_only_the_damaged_to_be_corrupt(leased, damaged);
+    reading straight(std::vector<std::size_t>(7, 8192),
+                     {.layout = testing::fake_layout::columns, .verbatim = true, .damaged = damaged});
+    ASSERT_EQ(straight.batch().reads_used, 1U);
+    expect_only_the_damaged_to_be_corrupt(straight, damaged);
+  }
+}
+
+TEST(read, straight_to_rows_takes_no_read_buffer) {
+  reading straight(std::vector<std::size_t>(7, 8192), {.layout = testing::fake_layout::columns, .verbatim = true});
+  straight.start();
+  while (!straight.issued()) straight.turn();
+  EXPECT_EQ(straight.bytes_leased(), 0U);
+  straight.turn_until_idle();
+  const std::byte* const rows = straight.batch().memory.data();
+  for (std::uint32_t row = 0; row < 7; ++row) {
+    EXPECT_EQ(straight.batch().encoded[row].data(), rows + row * std::size_t{8192});
   }
 }
 

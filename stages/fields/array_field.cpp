@@ -1,0 +1,83 @@
+// array: rows of a fixed dtype and shape, as they are stored.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace leat {
+namespace stages {
+namespace {
+
+constexpr std::size_t copy_bytes = std::size_t{4} << 20;
+
+class array_program final : public field_program {
+ public:
+  array_program(output_spec output, std::uint16_t field, bool verbatim)
+      : outputs_{std::move(output)}, fields_{field}, verbatim_(verbatim) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  bool verbatim() const override { return verbatim_; }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    const std::span<std::byte> row = rows.front().bytes;
+    if (input.encoded.size() != row.size()) {
+      return corrupt(io::str_cat("holds ", input.encoded.size(), " bytes where a row has ", row.size()));
+    }
+    // Piece by piece: whoever stops the loader does not wait for the copy of 1 GB into new memory.
+    for (std::size_t at = 0; at < row.size(); at += copy_bytes) {
+      if (input.stop != nullptr && input.stop->load(std::memory_order_relaxed)) return cancelled();
+      std::memcpy(row.data() + at, input.encoded.data() + at, std::min(copy_bytes, row.size() - at));
+    }
+    return {};
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  bool verbatim_;
+};
+
+class array_model final : public field_model {
+ public:
+  explicit array_model(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+    const std::optional<std::uint16_t> field = dataset.find_field(name_);
+    if (!field) {
+      if (!dataset.find_column(name_)) throw_no_field(dataset, name_);
+      throw error(errc::usage, io::str_cat("'", name_, "' is a column of integers, no rows of an array; leat::label(\"",
+                                           name_, "\") reads it"));
+    }
+    const field_info& info = dataset.fields()[*field];
+    if (info.kind != field_kind::tensor) {
+      throw error(errc::usage, io::str_cat("the field '", name_,
+                                           "' has no rows of a fixed dtype and shape, which an array "
+                                           "is; leat::bytes(\"",
+                                           name_, "\") takes it as it is"));
+    }
+    return std::make_unique<array_program>(output_spec{.name = name_, .type = info.type, .row_shape = info.shape},
+                                           *field, dataset.origin(*field) == datasets::field_origin::extents);
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+}  // namespace stages
+
+array::array(std::string name) : name_(std::move(name)) {}
+array::operator field() const { return field(std::make_shared<stages::array_model>(name_)); }
+
+}  // namespace leat

@@ -1,0 +1,162 @@
+// tokens: windows of tokens, as inputs and targets.
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+#include "stages/fields/widen.hpp"
+#include "stages/token_windows.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace leat {
+namespace stages {
+namespace {
+
+class tokens_program final : public field_program {
+ public:
+  tokens_program(const tokens& settings, const token_windows& windows)
+      : settings_(settings),
+        windows_(windows),
+        stored_(windows.fields().front().type),
+        type_(settings.type.value_or(stored_)),
+        widen_(widening(stored_, type_)) {
+    outputs_.push_back({.name = "x", .type = type_, .row_shape = {settings.length}});
+    outputs_.push_back({.name = "y", .type = type_, .row_shape = {settings.length}});
+    if (settings.documents == document_rule::mark) {
+      outputs_.push_back({.name = "document", .type = dtype::i32, .row_shape = {settings.length}});
+      outputs_.push_back({.name = "position", .type = dtype::i32, .row_shape = {settings.length}});
+    }
+  }
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    const std::size_t width = size_bytes(stored_);
+    const auto length = static_cast<std::size_t>(settings_.length);
+    const std::size_t there = input.encoded.size() / width;
+    if (there < 2 || there > length + 1 || (there <= length && settings_.documents != document_rule::within)) {
+      return corrupt(io::str_cat("holds ", input.encoded.size(), " bytes where a window has ", (length + 1) * width));
+    }
+    const std::size_t pairs = there - 1;
+    // x and y overlap: what the second pass reads, the first has brought into the core's cache.
+    if (!widen_(input.encoded.data(), rows[0].bytes.data(), pairs) ||
+        !widen_(input.encoded.data() + width, rows[1].bytes.data(), pairs)) {
+      return corrupt(io::str_cat("a token does not fit ", leat::name(type_)));
+    }
+    fill(rows[0].bytes.subspan(pairs * size_bytes(type_)), settings_.pad);
+    fill(rows[1].bytes.subspan(pairs * size_bytes(type_)), settings_.ignored);
+    if (settings_.documents == document_rule::mark) mark(input, rows);
+    return {};
+  }
+
+ private:
+  void fill(std::span<std::byte> rest, std::int64_t value) const {
+    if (type_ == dtype::i64) {
+      for (std::size_t at = 0; at < rest.size(); at += sizeof value)
+        std::memcpy(rest.data() + at, &value, sizeof value);
+      return;
+    }
+    if (rest.empty()) return;
+    assert(type_ == dtype::i32 && "bind() has checked that the values fit");
+    const auto narrow = static_cast<std::int32_t>(value);
+    for (std::size_t at = 0; at < rest.size(); at += sizeof narrow) {
+      std::memcpy(rest.data() + at, &narrow, sizeof narrow);
+    }
+  }
+
+  // The window again: it is a function of the same three numbers that the plan asked with.
+  void mark(const decode_input& input, std::span<row_target> rows) const {
+    const token_window window = windows_.window(input.sample, input.seed, input.epoch);
+    auto* const document = reinterpret_cast<std::int32_t*>(rows[2].bytes.data());
+    auto* const position = reinterpret_cast<std::int32_t*>(rows[3].bytes.data());
+    const std::uint64_t end = window.first + static_cast<std::uint64_t>(settings_.length);
+    const std::span<const std::uint64_t> borders = windows_.borders(window.first, end);
+    std::uint64_t from = window.first;
+    for (std::size_t number = 0; number <= borders.size(); ++number) {
+      const std::uint64_t to = number < borders.size() ? borders[number] : end;
+      for (std::uint64_t token = from; token < to; ++token) {
+        document[token - window.first] = static_cast<std::int32_t>(number);
+        position[token - window.first] = static_cast<std::int32_t>(token - from);
+      }
+      from = to;
+    }
+  }
+
+  const tokens settings_;
+  const token_windows& windows_;  // The loader's dataset, which outlives its programs.
+  const dtype stored_;
+  const dtype type_;
+  const widen_function widen_;
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_ = {0};
+};
+
+class tokens_model final : public field_model {
+ public:
+  explicit tokens_model(tokens settings) : settings_(std::move(settings)) {}
+
+  const std::string& name() const noexcept override { return settings_.field; }
+
+  std::shared_ptr<const datasets::dataset_model> samples_of(
+      const std::shared_ptr<const datasets::dataset_model>& dataset) const override {
+    const std::optional<std::uint16_t> field = dataset->find_field(settings_.field);
+    if (!field) throw_no_field(*dataset, settings_.field);
+    check(dataset->fields()[*field]);
+    return std::make_shared<token_windows>(dataset, *field,
+                                           window_rule{.length = static_cast<std::uint64_t>(settings_.length),
+                                                       .order = settings_.windows,
+                                                       .documents = settings_.documents});
+  }
+
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+    const auto* const windows = dynamic_cast<const token_windows*>(&dataset);
+    if (windows == nullptr) {
+      throw error(errc::usage, "two fields of tokens: each would make other samples; give one");
+    }
+    return std::make_unique<tokens_program>(settings_, *windows);
+  }
+
+ private:
+  void check(const field_info& field) const {
+    const auto refuse = [](const std::string& why) { throw error(errc::usage, io::str_cat("tokens: ", why)); };
+    if (field.kind != field_kind::tokens) {
+      refuse(io::str_cat("the field '", field.name, "' is no run of tokens; leat::open_tokens() opens those"));
+    }
+    if (settings_.length < 1 || settings_.length > (std::int64_t{1} << 30)) {
+      refuse(io::str_cat("a length of ", settings_.length, "; give 1 to 2^30"));
+    }
+    const dtype type = settings_.type.value_or(field.type);
+    if (widening(field.type, type) == nullptr) {
+      refuse(io::str_cat("tokens of ", leat::name(field.type), " as ", leat::name(type),
+                         "; give i64, i32, or nothing for the file's own"));
+    }
+    if (settings_.documents != document_rule::within) return;
+    if (settings_.windows == window_order::random) {
+      refuse("random windows have no place in documents that none may cross; leave one of the two out");
+    }
+    const auto fits = [](std::int64_t value) {
+      return value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+    };
+    if (type == dtype::i64 || (type == dtype::i32 && fits(settings_.pad) && fits(settings_.ignored))) return;
+    refuse(io::str_cat("rows of ", leat::name(type), " are filled up with ", settings_.pad, " and ", settings_.ignored,
+                       "; give a type of i32 or i64 that holds them"));
+  }
+
+  tokens settings_;
+};
+
+}  // namespace
+}  // namespace stages
+
+tokens::operator leat::field() const { return leat::field(std::make_shared<stages::tokens_model>(*this)); }
+
+}  // namespace leat

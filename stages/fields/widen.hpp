@@ -1,0 +1,78 @@
+// Integers of one dtype as those of another, or as they are.
+#pragma once
+
+#include <leat/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace leat::stages {
+
+/// Writes `count` numbers; false where one of them does not fit.
+using widen_function = bool (*)(const std::byte* from, std::byte* to, std::size_t count);
+
+namespace detail {
+
+// Of any alignment: loops over memcpy become vector loads and stores, as those over pointers do.
+template <class From, class To>
+bool widen(const std::byte* from, std::byte* to, std::size_t count) {
+  To all{};
+  for (std::size_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    const auto wide = static_cast<To>(value);
+    std::memcpy(to + i * sizeof(To), &wide, sizeof(To));
+    if constexpr (sizeof(From) == sizeof(To)) all |= wide;
+  }
+  return all >= 0;  // Of u32 in i32: what does not fit has the highest bit.
+}
+
+template <std::size_t Bytes>
+bool copy(const std::byte* from, std::byte* to, std::size_t count) {
+  std::memcpy(to, from, count * Bytes);
+  return true;
+}
+
+template <class To>
+widen_function widening_to(dtype from) noexcept {
+  switch (from) {
+    case dtype::u8:
+      return &widen<std::uint8_t, To>;
+    case dtype::i8:
+      return &widen<std::int8_t, To>;
+    case dtype::u16:
+      return &widen<std::uint16_t, To>;
+    case dtype::i16:
+      return &widen<std::int16_t, To>;
+    case dtype::u32:
+      return &widen<std::uint32_t, To>;
+    case dtype::i32:
+      return sizeof(To) > 4 ? &widen<std::int32_t, To> : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace detail
+
+/// Null where they need not fit.
+[[nodiscard]] inline widen_function widening(dtype from, dtype to) noexcept {
+  if (from == to) {
+    switch (size_bytes(from)) {
+      case 1:
+        return &detail::copy<1>;
+      case 2:
+        return &detail::copy<2>;
+      case 4:
+        return &detail::copy<4>;
+      default:
+        return &detail::copy<8>;
+    }
+  }
+  if (to == dtype::i32) return detail::widening_to<std::int32_t>(from);
+  if (to == dtype::i64) return detail::widening_to<std::int64_t>(from);
+  return nullptr;
+}
+
+}  // namespace leat::stages

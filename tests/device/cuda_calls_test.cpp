@@ -1,0 +1,225 @@
+// The table that CUDA fills, on a simulated CUDA: whose contexts it makes, and what it leaves behind on a trainer's threads.
+#include "stages/device.hpp"
+#include "stages/finish_pictures.hpp"
+#include "stages/open_device.hpp"
+#include "tests/device/simulated_cuda.hpp"
+
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+namespace simulated = testing::simulated_cuda;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class cuda_table : public ::testing::Test {
+ protected:
+  void TearDown() override { simulated::reset(); }
+
+  static std::shared_ptr<device_calls> open(int index) {
+    opened_device opened = open_device(cuda(index));
+    EXPECT_NE(opened.calls, nullptr) << opened.why_not;
+    return std::move(opened.calls);
+  }
+
+  /// Each call once, in an order in which all can be made. `around` gets the CUDA call behind each, and makes it.
+  static void make_every_call(device_calls& calls,
+                              const std::function<void(const char*, std::function<device_status()>)>& around) {
+    std::array<std::byte, 64> host{};
+    std::byte* memory = nullptr;
+    stream side;
+    device_event event = device_event::none;
+    stream_facts told;
+    around("cudaMalloc", [&] { return calls.take_memory(64, memory); });
+    around("cudaHostRegister", [&] { return calls.pin(host); });
+    around("cudaStreamCreateWithFlags", [&] { return calls.make_stream(side); });
+    around("cudaEventCreateWithFlags", [&] { return calls.make_event(event); });
+    around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
+    around("launch_finish_pictures", [&] { return calls.finish_pictures({}, side); });
+    around("cudaEventRecord", [&] { return calls.record(event, side); });
+    around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });
+    around("cudaStreamIsCapturing", [&] { return calls.look_at(side, told); });
+    around("cuEventQuery", [&] { return calls.query(event); });
+    around("cudaEventSynchronize", [&] { return calls.synchronize(event); });
+    around("cudaStreamSynchronize", [&] { return calls.finish(side); });
+    around("cudaEventDestroy", [&] { return calls.free_event(event); });
+    around("cudaStreamDestroy", [&] { return calls.free_stream(side); });
+    around("cudaHostUnregister", [&] { return calls.unpin(host); });
+    around("cudaFree", [&] { return calls.free_memory(memory); });
+    static_cast<void>(calls.facts());
+  }
+  static void make_every_call(device_calls& calls) {
+    make_every_call(calls, [](const char* name, const std::function<device_status()>& call) {
+      EXPECT_EQ(call(), device_ok) << name;
+    });
+  }
+};
+
+// A context takes some hundred MB of a GPU and shows up in nvidia-smi: on one that belongs to somebody else, say.
+TEST_F(cuda_table, makes_no_context_on_a_device_that_nobody_asked_for) {
+  std::shared_ptr<device_calls> calls;
+  std::thread([&] { calls = open(1); }).join();
+  EXPECT_EQ(simulated::contexts(), std::set<int>{1});
+  std::thread([&] {
+    make_every_call(*calls);
+    EXPECT_THAT(simulated::of_this_thread(), IsEmpty()) << "as it was before";
+  }).join();
+  EXPECT_EQ(simulated::contexts(), std::set<int>{1});
+}
+
+TEST_F(cuda_table, leaves_a_trainers_thread_the_device_that_it_has_chosen) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  for (const int chosen : {0, 1}) {
+    ASSERT_EQ(cudaSetDevice(chosen), cudaSuccess);
+    make_every_call(*calls);
+    int now = -1;
+    ASSERT_EQ(cudaGetDevice(&now), cudaSuccess);
+    EXPECT_EQ(now, chosen);
+    EXPECT_THAT(simulated::of_this_thread(), ElementsAre(chosen));
+  }
+}
+
+TEST_F(cuda_table, makes_each_call_on_its_device_and_whatever_is_being_captured) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  make_every_call(*calls);
+  for (const std::string& each : simulated::log()) {
+    if (each.starts_with("cudaThreadExchangeStreamCaptureMode")) continue;
+    EXPECT_THAT(each, HasSubstr(" on 1, relaxed"));
+  }
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal) << "the thread's own is back";
+}
+
+TEST_F(cuda_table, leaves_no_last_error_for_a_trainer_to_find) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  make_every_call(*calls, [](const char* name, const std::function<device_status()>& call) {
+    simulated::fail_next(name, cudaErrorMemoryAllocation);
+    EXPECT_EQ(call(), static_cast<device_status>(cudaErrorMemoryAllocation)) << name;
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << name;
+    EXPECT_EQ(call(), device_ok) << name;
+  });
+}
+
+TEST_F(cuda_table, leaves_a_trainer_its_own_last_error) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  simulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
+  void* memory = nullptr;
+  ASSERT_NE(cudaMalloc(&memory, 1), cudaSuccess);
+  make_every_call(*calls);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+}
+
+TEST_F(cuda_table, says_that_an_event_has_not_fired_and_leaves_no_error_of_it) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  device_event event = device_event::none;
+  ASSERT_EQ(calls->make_event(event), device_ok);
+  simulated::fail_next("cuEventQuery", cudaErrorNotReady);
+  EXPECT_EQ(calls->query(event), device_not_ready);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  // Nor is the trainer's taken away: ready() asks on its thread.
+  simulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
+  void* memory = nullptr;
+  ASSERT_NE(cudaMalloc(&memory, 1), cudaSuccess);
+  simulated::fail_next("cuEventQuery", cudaErrorNotReady);
+  EXPECT_EQ(calls->query(event), device_not_ready);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+}
+
+// An event can be waited for across contexts, and recorded in its own only.
+TEST_F(cuda_table, tells_a_stream_of_another_context_of_its_gpu) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  stream own;
+  ASSERT_EQ(calls->make_stream(own), device_ok);
+  stream_facts told;
+  ASSERT_EQ(calls->look_at(own, told), device_ok);
+  EXPECT_FALSE(told.foreign_context);
+  ASSERT_EQ(calls->look_at(stream(simulated::stream_of_another_context()), told), device_ok);
+  EXPECT_EQ(told.device, 0);
+  EXPECT_TRUE(told.foreign_context);
+}
+
+TEST_F(cuda_table, tells_a_stream_of_another_gpu) {
+  const std::shared_ptr<device_calls> first = open(0);
+  const std::shared_ptr<device_calls> second = open(1);
+  stream of_first;
+  ASSERT_EQ(first->make_stream(of_first), device_ok);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  stream_facts told;
+  ASSERT_EQ(second->look_at(of_first, told), device_ok);
+  EXPECT_EQ(told.device, 0);
+  ASSERT_EQ(first->look_at(of_first, told), device_ok);
+  EXPECT_EQ(told.device, 0);
+  for (const stream own : {stream(), stream(cudaStreamLegacy), stream(cudaStreamPerThread)}) {
+    ASSERT_EQ(second->look_at(own, told), device_ok);
+    EXPECT_EQ(told.device, 1) << "the default streams of the loader's device, whatever the thread has chosen";
+  }
+  EXPECT_THAT(simulated::of_this_thread(), ElementsAre(0));
+}
+
+TEST_F(cuda_table, tells_a_stream_that_is_being_captured_or_kept_from_use_by_one) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  stream captured;
+  ASSERT_EQ(calls->make_stream(captured), device_ok);
+  stream_facts told;
+  for (const bool blocking : {false, true}) {
+    simulated::begin_capture(captured.handle(), blocking);
+    ASSERT_EQ(calls->look_at(captured, told), device_ok);
+    EXPECT_TRUE(told.capturing);
+    ASSERT_EQ(calls->look_at(stream(), told), device_ok);
+    EXPECT_EQ(told.capturing, blocking);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    simulated::end_capture(captured.handle());
+    ASSERT_EQ(calls->look_at(captured, told), device_ok);
+    EXPECT_FALSE(told.capturing);
+  }
+}
+
+TEST_F(cuda_table, knows_the_default_stream_of_each_thread) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  EXPECT_TRUE(calls->is_of_thread(cudaStreamPerThread));
+  EXPECT_FALSE(calls->is_of_thread(stream()));
+  EXPECT_FALSE(calls->is_of_thread(cudaStreamLegacy));
+}
+
+TEST_F(cuda_table, of_a_device_that_cannot_be_used_says_why) {
+  for (const char* call : {"cuDevicePrimaryCtxRetain", "cudaGetDeviceProperties", "load_finish_pictures"}) {
+    simulated::fail_next(call, cudaErrorMemoryAllocation);
+    const opened_device opened = open_device(cuda(1));
+    EXPECT_EQ(opened.calls, nullptr) << call;
+    EXPECT_THAT(opened.why_not, HasSubstr("cuda:1"));
+    EXPECT_THAT(opened.why_not, HasSubstr("cudaErrorMemoryAllocation"));
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  }
+  EXPECT_THROW(static_cast<void>(open_device(cuda(2))), error);
+  EXPECT_EQ(simulated::contexts(), std::set<int>{1});
+}
+
+TEST_F(cuda_table, lists_every_device_with_what_it_says_of_itself) {
+  const device_list found = list_devices();
+  ASSERT_EQ(found.devices.size(), 2U);
+  EXPECT_EQ(found.devices[1]->name(), "second");
+  const device_facts told = found.devices[1]->facts();
+  EXPECT_EQ(told.capability, 90);
+  EXPECT_EQ(told.pci_address, "0000:17:00.0");
+  EXPECT_EQ(told.memory_bytes, 2U);
+}
+
+}  // namespace
+}  // namespace leat::stages

@@ -1,0 +1,421 @@
+#include "tests/device/simulated_cuda.hpp"
+
+#include "stages/finish_pictures.hpp"
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+// What the headers declare and we define.
+struct CUctx_st {
+  int device = 0;
+  bool active = false;
+};
+struct CUstream_st {
+  int device = 0;
+  CUctx_st* context = nullptr;  // where it is not the device's primary one
+  bool capturing = false;
+  bool blocking_capture = false;
+};
+struct CUevent_st {
+  int device = 0;
+};
+
+namespace leat::testing::simulated_cuda {
+namespace {
+
+constexpr int device_count = 2;
+
+struct process {
+  std::mutex mutex;
+  CUctx_st contexts[device_count] = {{.device = 0}, {.device = 1}};  // primary ones
+  CUctx_st other = {.device = 0};
+  std::map<std::string, cudaError_t> failing;
+  std::vector<std::string> log;
+  std::set<cudaStream_t> streams;
+  std::set<cudaEvent_t> events;
+  std::uint64_t generation = 0;
+};
+process& all() {
+  static process one;
+  return one;
+}
+
+struct thread_state {
+  std::uint64_t generation = 0;
+  std::vector<CUctx_st*> stack;  // of the driver; the last is current
+  int chosen = 0;                // by cudaSetDevice()
+  cudaError_t last_error = cudaSuccess;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+};
+thread_state& here() {
+  thread_local thread_state state;
+  if (state.generation != all().generation) {
+    state = {};
+    state.generation = all().generation;
+  }
+  return state;
+}
+
+/// Of every call that may set the thread's last error.
+cudaError_t answer(cudaError_t code) {
+  if (code != cudaSuccess) here().last_error = code;
+  return code;
+}
+
+/// "If no CUcontext is current to the calling thread when a CUDA Runtime API call which requires an active context is made,
+/// then the primary context for a device will be selected, made current to the calling thread, and initialized."
+CUctx_st& need_context() {
+  thread_state& thread = here();
+  if (thread.stack.empty()) thread.stack.push_back(&all().contexts[thread.chosen]);
+  thread.stack.back()->active = true;
+  return *thread.stack.back();
+}
+
+/// A call of the runtime that requires a context: its device, and whether it is to fail.
+class call {
+ public:
+  explicit call(const std::string& name) : lock_(all().mutex), context_(need_context()) {
+    all().log.push_back(name + " on " + std::to_string(context_.device) +
+                        (here().mode == cudaStreamCaptureModeRelaxed ? ", relaxed" : ", strict"));
+    if (const auto found = all().failing.find(name); found != all().failing.end()) {
+      failure_ = found->second;
+      all().failing.erase(found);
+    }
+  }
+  [[nodiscard]] int device() const { return context_.device; }
+  /// For the driver's, which leave no last error.
+  [[nodiscard]] cudaError_t failure() const { return failure_; }
+  template <class Work>
+  cudaError_t run(Work&& work) {
+    return answer(failure_ != cudaSuccess ? failure_ : work());
+  }
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  CUctx_st& context_;
+  cudaError_t failure_ = cudaSuccess;
+};
+
+bool is_default(cudaStream_t which) {
+  return which == nullptr || which == cudaStreamLegacy || which == cudaStreamPerThread;
+}
+bool is_known(cudaStream_t which) { return is_default(which) || all().streams.contains(which); }
+int device_of(cudaStream_t which, int current) { return is_default(which) ? current : which->device; }
+
+// --- the driver, by name ------------------------------------------------------------------------------------------------
+
+CUresult device_get(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult retain(CUcontext* context, CUdevice device) {
+  const std::lock_guard lock(all().mutex);
+  if (const auto found = all().failing.find("cuDevicePrimaryCtxRetain"); found != all().failing.end()) {
+    const auto code = static_cast<CUresult>(found->second);
+    all().failing.erase(found);
+    return code;
+  }
+  *context = &all().contexts[device];
+  (*context)->active = true;
+  return CUDA_SUCCESS;
+}
+CUresult get_current(CUcontext* context) {
+  *context = here().stack.empty() ? nullptr : here().stack.back();
+  return CUDA_SUCCESS;
+}
+CUresult push_current(CUcontext context) {
+  here().stack.push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult pop_current(CUcontext* context) {
+  if (here().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = here().stack.back();
+  here().stack.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult current_device(CUdevice* device) {
+  if (here().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = here().stack.back()->device;
+  return CUDA_SUCCESS;
+}
+CUresult context_of(CUstream stream, CUcontext* context) {
+  const std::lock_guard lock(all().mutex);
+  if (!is_known(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (is_default(stream)) return get_current(context);
+  *context = stream->context != nullptr ? stream->context : &all().contexts[stream->device];
+  return CUDA_SUCCESS;
+}
+CUresult event_query(CUevent) {
+  call made("cuEventQuery");
+  return static_cast<CUresult>(made.failure());
+}
+
+}  // namespace
+
+void reset() {
+  process& one = all();
+  const std::lock_guard lock(one.mutex);
+  for (CUctx_st& each : one.contexts) each.active = false;
+  one.failing.clear();
+  one.log.clear();
+  for (cudaStream_t each : one.streams) delete each;
+  for (cudaEvent_t each : one.events) delete each;
+  one.streams.clear();
+  one.events.clear();
+  ++one.generation;
+}
+
+std::set<int> contexts() {
+  const std::lock_guard lock(all().mutex);
+  std::set<int> active;
+  for (const CUctx_st& each : all().contexts) {
+    if (each.active) active.insert(each.device);
+  }
+  return active;
+}
+
+std::vector<int> of_this_thread() {
+  std::vector<int> devices;
+  for (const CUctx_st* const each : here().stack) devices.push_back(each->device);
+  return devices;
+}
+
+void fail_next(std::string call, cudaError_t code) {
+  const std::lock_guard lock(all().mutex);
+  all().failing[std::move(call)] = code;
+}
+
+std::vector<std::string> log() {
+  const std::lock_guard lock(all().mutex);
+  return all().log;
+}
+
+cudaStream_t stream_of_another_context() {
+  const std::lock_guard lock(all().mutex);
+  auto* const made = new CUstream_st{.device = 0, .context = &all().other};
+  all().streams.insert(made);
+  return made;
+}
+
+void begin_capture(cudaStream_t of, bool blocking) {
+  const std::lock_guard lock(all().mutex);
+  of->capturing = true;
+  of->blocking_capture = blocking;
+}
+void end_capture(cudaStream_t of) {
+  const std::lock_guard lock(all().mutex);
+  of->capturing = of->blocking_capture = false;
+}
+
+}  // namespace leat::testing::simulated_cuda
+
+// --- the runtime ------------------------------------------------------------------------------------------------------------
+
+using namespace leat::testing::simulated_cuda;  // NOLINT: this file stands for a library of C
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** found, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  const std::map<std::string, void*> known = {{"cuDeviceGet", reinterpret_cast<void*>(&device_get)},
+                                              {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
+                                              {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current)},
+                                              {"cuCtxPushCurrent", reinterpret_cast<void*>(&push_current)},
+                                              {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop_current)},
+                                              {"cuCtxGetDevice", reinterpret_cast<void*>(&current_device)},
+                                              {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
+                                              {"cuEventQuery", reinterpret_cast<void*>(&event_query)}};
+  const auto at = known.find(symbol);
+  *found = at == known.end() ? nullptr : at->second;
+  *result = at == known.end() ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(here().last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return here().last_error; }
+const char* cudaGetErrorName(cudaError_t code) {
+  return code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorOther";
+}
+const char* cudaGetErrorString(cudaError_t) { return "in words"; }
+
+// None of these needs a context.
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device_count;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = here().stack.empty() ? here().chosen : here().stack.back()->device;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+// "Initializes the primary context for the specified device and makes it current to the calling thread."
+cudaError_t cudaSetDevice(int device) {
+  const std::lock_guard lock(all().mutex);
+  thread_state& thread = here();
+  thread.chosen = device;
+  if (thread.stack.empty()) thread.stack.push_back(nullptr);
+  thread.stack.back() = &all().contexts[device];
+  thread.stack.back()->active = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  call made("cudaThreadExchangeStreamCaptureMode");
+  return made.run([&] {
+    std::swap(*mode, here().mode);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  call made("cudaGetDeviceProperties");
+  return made.run([&] {
+    *properties = {};
+    std::strncpy(properties->name, device == 0 ? "first" : "second", sizeof properties->name - 1);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  call made("cudaDeviceGetAttribute");
+  return made.run([&] {
+    *value = which == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* bytes) {
+  call made("cudaMemGetInfo");
+  return made.run([&] {
+    *free_bytes = 1;
+    *bytes = 2;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int) {
+  call made("cudaDeviceGetPCIBusId");
+  return made.run([&] {
+    std::strncpy(address, "0000:17:00.0", static_cast<std::size_t>(bytes) - 1);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  call made("cudaMalloc");
+  return made.run([&] {
+    *memory = std::malloc(bytes);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaFree(void* memory) {
+  call made("cudaFree");
+  return made.run([&] {
+    std::free(memory);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaHostRegister(void*, std::size_t, unsigned flags) {
+  call made("cudaHostRegister");
+  return made.run([&] { return (flags & cudaHostRegisterPortable) != 0 ? cudaSuccess : cudaErrorInvalidValue; });
+}
+cudaError_t cudaHostUnregister(void*) {
+  call made("cudaHostUnregister");
+  return made.run([] { return cudaSuccess; });
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  call made("cudaStreamCreateWithFlags");
+  return made.run([&] {
+    *stream = *all().streams.insert(new CUstream_st{.device = made.device()}).first;
+    return flags == cudaStreamNonBlocking ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  call made("cudaStreamDestroy");
+  return made.run([&] {
+    if (all().streams.erase(stream) == 0) return cudaErrorInvalidResourceHandle;
+    delete stream;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  call made("cudaStreamSynchronize");
+  return made.run([&] { return is_known(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  call made("cudaStreamIsCapturing");
+  return made.run([&] {
+    *status = cudaStreamCaptureStatusNone;
+    if (!is_known(stream)) return cudaErrorInvalidResourceHandle;
+    if (stream == nullptr || stream == cudaStreamLegacy) {
+      for (const cudaStream_t each : all().streams) {
+        if (each->blocking_capture && each->device == made.device()) return cudaErrorStreamCaptureImplicit;
+      }
+    }
+    if (!is_default(stream) && stream->capturing) *status = cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigned) {
+  call made("cudaStreamWaitEvent");
+  return made.run([&] {
+    if (!is_known(stream)) return cudaErrorInvalidResourceHandle;
+    return !is_default(stream) && stream->capturing ? cudaErrorStreamCaptureIsolation : cudaSuccess;
+  });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  call made("cudaEventCreateWithFlags");
+  return made.run([&] {
+    *event = *all().events.insert(new CUevent_st{.device = made.device()}).first;
+    return flags == (cudaEventDisableTiming | cudaEventBlockingSync) ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  call made("cudaEventDestroy");
+  return made.run([&] {
+    if (all().events.erase(event) == 0) return cudaErrorInvalidResourceHandle;
+    delete event;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  call made("cudaEventRecord");
+  return made.run([&] {
+    if (!is_known(stream) || !all().events.contains(event)) return cudaErrorInvalidResourceHandle;
+    return event->device == device_of(stream, made.device()) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  call made("cudaEventSynchronize");
+  return made.run([] { return cudaSuccess; });
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
+  call made("cudaMemcpyAsync");
+  return made.run([&] {
+    std::memcpy(to, from, bytes);
+    return cudaSuccess;
+  });
+}
+
+// --- the kernels ------------------------------------------------------------------------------------------------------------
+
+namespace leat::stages {
+
+int load_finish_pictures() noexcept {
+  call made("load_finish_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+int launch_finish_pictures(const picture_batch&, stream) noexcept {
+  call made("launch_finish_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,188 @@
+// Rows that are stored bytes as they are go from the drive to their place in the batch, and nobody touches them on the way.
+#include "tests/loader/running.hpp"
+#include "tests/support/fake_dataset.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/verbatim_field.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::fake_dataset;
+using testing::fake_layout;
+using testing::fake_sample;
+using testing::seen_run;
+
+constexpr std::size_t sample_count = 75;
+
+std::vector<fake_sample> samples_of(std::size_t bytes, bool labels) {
+  std::vector<fake_sample> samples;
+  for (std::size_t i = 0; i < sample_count; ++i) {
+    testing::seeded_random random(i);
+    std::vector<std::byte> content(bytes);
+    for (std::byte& each : content) each = static_cast<std::byte>(random.below(256));
+    fake_sample& sample = samples.emplace_back();
+    sample.members.push_back({"bin", std::move(content)});
+    if (labels) sample.cls_column = static_cast<std::int64_t>(1000 + i);
+  }
+  return samples;
+}
+
+/// A batch's rows are the bytes of the samples that it names.
+void expect_own_bytes(const batch& got, const std::vector<fake_sample>& samples) {
+  const tensor rows = got["bin"];
+  if (rows.where != host) return;
+  const auto* row = static_cast<const std::byte*>(rows.data);
+  for (const std::uint64_t id : got.ids()) {
+    const std::vector<std::byte>& expected = samples[id].members[0].bytes;
+    EXPECT_EQ(std::memcmp(row, expected.data(), expected.size()), 0) << "sample " << id;
+    row += expected.size();
+  }
+}
+
+struct outcome_of_run {
+  std::vector<std::uint64_t> ids;
+  loader_stats stats;
+};
+
+outcome_of_run run_and_compare(const dataset& set, const std::vector<fake_sample>& samples,
+                               const loader_options& options, std::vector<field> fields) {
+  loader train(set, options, std::move(fields));
+  outcome_of_run run;
+  for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    for (const batch& got : train.blocking()) {
+      static_cast<void>(testing::look_at(got));
+      expect_own_bytes(got, samples);
+      run.ids.insert(run.ids.end(), got.ids().begin(), got.ids().end());
+    }
+  }
+  run.stats = train.stats();
+  return run;
+}
+
+TEST(straight, rows_are_the_samples_bytes_in_any_order_with_digests_and_without) {
+  const testing::watchdog dog("straight");
+  for (const bool shuffle : {true, false}) {
+    for (const bool digests : {true, false}) {
+      for (const bool labels : {true, false}) {
+        for (const std::uint32_t io_threads : {1U, 2U}) {
+          const std::vector<fake_sample> samples = samples_of(8192, labels);
+          const fake_dataset set(samples, {.layout = fake_layout::columns, .disk = {}});
+          loader_options options = testing::small_options();
+          options.shuffle = shuffle;
+          options.digests = digests;
+          options.reader.io_threads = io_threads;
+          std::vector<field> fields{testing::verbatim("bin")};
+          if (labels) fields.emplace_back(label("cls"));
+          const outcome_of_run run = run_and_compare(set, samples, options, fields);
+          EXPECT_EQ(run.ids.size(), 2 * sample_count);
+          EXPECT_EQ(run.stats.bytes_copied, 0U);
+          EXPECT_EQ(run.stats.decode.count, 2 * sample_count);
+          if (!shuffle) {
+            // 8 rows are one read, and the last batch has 3.
+            EXPECT_EQ(set.count().reads, 2 * 10U);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(straight, what_lies_off_the_pages_is_copied_once_and_is_the_same) {
+  const testing::watchdog dog("straight");
+  const std::vector<fake_sample> samples = samples_of(8192, false);
+  loader_options options = testing::small_options();
+  const fake_dataset on_pages(samples, {.layout = fake_layout::columns, .disk = {}});
+  const fake_dataset off_pages(samples, {.layout = fake_layout::shards, .disk = {}});
+  const seen_run straight = run_all(on_pages, options, {testing::verbatim("bin")});
+  const seen_run copied = run_all(off_pages, options, {testing::verbatim("bin")});
+  EXPECT_EQ(straight.batches, copied.batches);
+  EXPECT_EQ(straight.stats.bytes_copied, 0U);
+  EXPECT_EQ(copied.stats.bytes_copied, 2 * sample_count * 8192);
+}
+
+TEST(straight, a_damaged_row_is_left_out_or_substituted_alone) {
+  const testing::watchdog dog("straight");
+  const std::vector<fake_sample> samples = samples_of(4096, false);
+  for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute}) {
+    for (const bool digests : {true, false}) {
+      for (const bool shuffle : {true, false}) {
+        fake_dataset set(samples, {.layout = fake_layout::columns, .disk = {}});
+        for (const std::uint64_t bad : {0U, 9U, 10U, 74U}) set.damage(bad, "bin", EIO);
+        loader_options options = testing::small_options();
+        options.on_corrupt = policy;
+        options.digests = digests;
+        options.shuffle = shuffle;
+        const outcome_of_run run = run_and_compare(set, samples, options, {testing::verbatim("bin")});
+        EXPECT_EQ(run.stats.quarantined, 2 * 4U);
+        EXPECT_EQ(run.ids.size(), policy == corrupt_policy::skip ? 2 * (sample_count - 4) : 2 * sample_count);
+        for (const std::uint64_t id : run.ids) EXPECT_TRUE(id != 0 && id != 9 && id != 10 && id != 74) << id;
+      }
+    }
+  }
+}
+
+// Whatever it waits for, and while reads are in flight into the memory of a batch.
+TEST(straight, stop_comes_to_its_end_at_any_time) {
+  const testing::watchdog dog("straight");
+  testing::for_each_seed(40, [](std::uint64_t seed) {
+    const std::vector<fake_sample> samples = samples_of(4096, false);
+    fake_dataset set(samples, {.layout = fake_layout::columns, .disk = {.seed = seed}});
+    set.damage(seed % sample_count, "bin", testing::read_fault::never);
+    loader_options options = testing::small_options();
+    options.digests = false;
+    options.shuffle = seed % 2 == 0;
+    loader train(set, options, {testing::verbatim("bin")});
+    const std::uint64_t reads = seed % 7;
+    while (set.count().reads < reads) std::this_thread::yield();
+    train.stop();
+  });
+}
+
+// Files, and every way of reading them.
+TEST(straight, records_of_a_file_are_the_same_from_every_rung) {
+  const testing::watchdog dog("straight");
+  const testing::temporary_directory root;
+  const std::vector<fake_sample> samples = samples_of(8192, false);
+  for (const std::size_t header_bytes : {0U, 4096U, 512U, 7U}) {
+    const std::filesystem::path path = root.path() / ("records-" + std::to_string(header_bytes) + ".bin");
+    std::ofstream file(path, std::ios::binary);
+    file << std::string(header_bytes, 'h');
+    for (const fake_sample& each : samples) {
+      const std::vector<std::byte>& bytes = each.members[0].bytes;
+      file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    }
+    file.close();
+    std::ofstream(std::filesystem::path(path).replace_extension(".json"))
+        << R"({"fields": [{"name": "bin", "dtype": "u8", "shape": [8192]}], "header_bytes": )" << header_bytes << "}";
+    const dataset set = open_records(path.string());
+    for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+      for (const choice direct : {choice::automatic, choice::off}) {
+        loader_options options = testing::small_options();
+        options.reader.backend = backend;
+        options.reader.direct = direct;
+        const outcome_of_run run = run_and_compare(set, samples, options, {array("bin")});
+        EXPECT_EQ(run.ids.size(), 2 * sample_count);
+        EXPECT_EQ(run.stats.bytes_copied, header_bytes % 4096 == 0 ? 0 : 2 * sample_count * 8192);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
