@@ -1,17 +1,23 @@
 // leat bench: what a part of the line does on this machine, by itself.
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
+#include "tools/bench_extents.hpp"
 #include "tools/bench_file.hpp"
 #include "tools/bench_fio.hpp"
+#include "tools/bench_plot.hpp"
 #include "tools/bench_read.hpp"
+#include "tools/child.hpp"
+#include "tools/fields.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
 
 #include <absl/strings/numbers.h>
+#include <sys/stat.h>
 
 #include <signal.h>
 
@@ -19,6 +25,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -32,6 +39,7 @@ struct bench_read_arguments {
   std::vector<std::string> paths;
   read_settings how;
   std::uint64_t create_bytes = 0;
+  std::string plot;
   bool block_is_asked = false;
   bool fio = false;
   bool rungs = false;
@@ -39,7 +47,19 @@ struct bench_read_arguments {
   bool json = false;
 };
 
+/// All that a run found.
+///   knees      of a sweep: for each block the row of the smallest depth that is good enough
+///   fio_lines  what fio was called with
+struct bench_read_result {
+  std::optional<epoch_reads> epoch;
+  std::vector<read_row> rows;
+  std::vector<const read_row*> knees;
+  std::vector<std::string> fio_lines;
+};
+
 constexpr int fio_rounds = 3;
+// Less is freed before anybody notices, also where each block freed is discarded (ext4 mounted so: 0.4 to 0.6 s a GB here).
+constexpr std::uint64_t slow_to_free_bytes = 64 << 20;
 constexpr double good_share = 0.95;  // of the best rate: where more depth is not worth its latency
 
 std::string rungs_text(const reader_report& rungs) {
@@ -92,78 +112,181 @@ std::vector<const read_row*> knees_of(const std::vector<read_row>& rows) {
   return found;
 }
 
-int bench_read(const bench_read_arguments& arguments, interruption& stop) {
-  if (arguments.create_bytes > 0) {
-    if (arguments.paths.size() != 1) throw error(errc::usage, "--create makes one file; give one PATH");
-    try {
-      const status_line shown([](const terminal& screen, std::size_t) { return screen.dim("  laying out the file"); });
-      create_bench_file(arguments.paths.front(), arguments.create_bytes, stop.token());
-    } catch (const error& failure) {
-      if (failure.code() != errc::cancelled || !stop.requested()) throw;
-      complain("bench read", io::str_cat("stopped by ", stop.name(), "; the file begun was removed"));
-      return stop.exit_code();
+// A drive as a whole has no size that stat(2) tells, and a directory is a dataset.
+void check_paths(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    struct stat found{};
+    if (::stat(path.c_str(), &found) != 0) continue;  // The reader will say why.
+    if (S_ISBLK(found.st_mode)) {
+      throw error(errc::usage, io::str_cat(path,
+                                           " is a block device; give a file that lies on it, which --create makes: "
+                                           "what a file system adds is part of what is measured"));
+    }
+    if (S_ISDIR(found.st_mode)) {
+      throw error(errc::usage, io::str_cat(path,
+                                           " is a directory; give files, or --pattern extents to replay the reads "
+                                           "of an epoch of what is in it"));
     }
   }
-  std::atomic<int> fio_process{0};
+}
+
+/// False: stopped, and said so.
+bool create(const bench_read_arguments& arguments, interruption& stop) {
+  if (arguments.paths.size() != 1) throw error(errc::usage, "--create makes one file; give one PATH");
+  const auto removed = [&stop](std::uint64_t bytes) {
+    std::string text = io::str_cat("stopped by ", stop.name(), "; the file begun was removed");
+    if (bytes > slow_to_free_bytes)
+      io::str_append(text, "; its file system may take a moment to free ", bytes_text(bytes));
+    complain("bench read", text);
+  };
+  try {
+    const status_line shown([](const terminal& screen, std::size_t) { return screen.dim("  laying out the file"); });
+    create_bench_file(arguments.paths.front(), arguments.create_bytes, stop.token(), removed);
+  } catch (const error& failure) {
+    if (failure.code() != errc::cancelled || !stop.requested()) throw;
+    return false;
+  }
+  return true;
+}
+
+epoch_reads open_epoch(const bench_read_arguments& arguments, interruption& stop) {
+  const auto leave = [&stop] { complain("bench read", io::str_cat("stopped by ", stop.name())); };
+  const dataset opened = open_sources(arguments.paths, stop, leave);
+  const leaving_at_once leaving(stop, leave);
+  const chosen_fields fields = fields_of(opened, {});
+  for (const std::string& each : fields.warnings) complain("bench read", each);
+  return plan_epoch(fields.samples, fields.all, {});
+}
+
+/// What is measured, each with the rung that it does without.
+std::vector<std::pair<std::string, read_settings>> wanted_of(const bench_read_arguments& arguments) {
+  if (arguments.rungs) return without_each_rung(arguments.how);
+  std::vector<std::pair<std::string, read_settings>> wanted;
+  if (arguments.sweep) {
+    const bool one_block = arguments.block_is_asked || arguments.how.pattern == read_pattern::extents;
+    for (const read_settings& each : sweep_of(arguments.how, one_block)) wanted.emplace_back("", each);
+  } else {
+    wanted.emplace_back("", arguments.how);
+  }
+  return wanted;
+}
+
+void measure_all(const bench_read_arguments& arguments, std::atomic<int>& fio_process, bench_read_result& result) {
+  const std::vector<std::pair<std::string, read_settings>> wanted = wanted_of(arguments);
+  std::atomic<std::size_t> done = 0;
+  const status_line shown([&](const terminal& screen, std::size_t) {
+    return screen.dim(wanted.size() == 1 ? "  reading"
+                                         : io::str_cat("  reading: ", done.load() + 1, " of ", wanted.size()));
+  });
+  for (const auto& [rung, how] : wanted) {
+    result.rows.push_back(result.epoch    ? measure_reads(*result.epoch, how)
+                          : arguments.fio ? measure_beside_fio(arguments.paths, how, result.fio_lines, fio_process)
+                                          : measure_reads(arguments.paths, how));
+    result.rows.back().rung = rung;
+    done.store(std::min(result.rows.size(), wanted.size() - 1));
+  }
+  if (arguments.sweep) result.knees = knees_of(result.rows);
+}
+
+std::string as_json(const bench_read_result& result) {
+  json all = json::array();
+  for (const read_row& row : result.rows) all.push_back(as_json(row));
+  json made = {{"rows", all}, {"rungs", rungs_json(result.rows.front().rungs)}};
+  if (result.epoch) {
+    made["epoch"] = {{"samples", result.epoch->samples_all},
+                     {"samples_planned", result.epoch->samples},
+                     {"files", result.epoch->files.size()},
+                     {"reads", result.epoch->reads.size()},
+                     {"bytes", result.epoch->bytes},
+                     {"read_bytes_mean", result.epoch->read_bytes_mean()},
+                     {"read_bytes_max", result.epoch->read_bytes_max}};
+  }
+  for (const read_row* each : result.knees) {
+    made["smallest_depths"].push_back({{"block", each->asked.block_bytes}, {"depth", each->asked.depth}});
+  }
+  if (!result.fio_lines.empty()) made["fio_commands"] = result.fio_lines;
+  return json_text(made) + "\n";
+}
+
+std::string epoch_text(const epoch_reads& epoch) {
+  std::string text = io::str_cat("the reads of an epoch of ", counted(epoch.samples_all, "sample", "samples"), ": ");
+  if (epoch.samples < epoch.samples_all) io::str_append(text, "the first ", count_text(epoch.samples), " in ");
+  return io::str_cat(text, counted(epoch.reads.size(), "read", "reads"), " of ",
+                     counted(epoch.files.size(), "file", "files"), ", ", bytes_text(epoch.bytes), "; ",
+                     bytes_text(epoch.read_bytes_mean()), " on average, ", bytes_text(epoch.read_bytes_max),
+                     " at most");
+}
+
+// What training would get: how many samples, and how long an epoch takes at this rate.
+std::string training_text(const epoch_reads& epoch, const std::vector<read_row>& rows) {
+  double best = 0;
+  for (const read_row& row : rows) best = std::max(best, row.samples_per_s());
+  if (best <= 0) return {};
+  return io::str_cat("  the drive gives training ", count_text(static_cast<std::uint64_t>(best)),
+                     " samples/s: an epoch in ", seconds_text(static_cast<double>(epoch.samples_all) / best), "\n");
+}
+
+// fio pays more for a large block on 4 KiB pages than we do on huge ones.
+std::string unfair_text(const std::vector<read_row>& rows) {
+  std::uint64_t pages = 0;
+  for (const read_row& row : rows) {
+    if (row.fio && !row.fio->huge_pages && row.rungs.huge_pages.use != "off")
+      pages = std::max(pages, fio_huge_pages(row));
+  }
+  if (pages == 0) return {};
+  return io::str_cat("  fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=", pages,
+                     "` gives it some\n");
+}
+
+std::string as_text(const bench_read_arguments& arguments, const bench_read_result& result) {
+  const std::string what = result.epoch ? epoch_text(*result.epoch)
+                                        : io::str_cat(name(arguments.how.pattern), " reads of ",
+                                                      counted(arguments.paths.size(), "file", "files"));
+  std::string text = io::str_cat(
+      what, ", ", seconds_text(arguments.how.seconds),
+      arguments.fio ? io::str_cat(" of each in turn, ", fio_rounds, " times; the round of the median rate") : "", "\n",
+      as_table(result.rows));
+  if (result.epoch) text += training_text(*result.epoch, result.rows);
+  for (const read_row* each : result.knees) {
+    io::str_append(text, "  ", bytes_text(each->asked.block_bytes), ": depth ", each->asked.depth,
+                   " is the smallest with 95 % of the best rate\n");
+  }
+  if (!arguments.rungs) text += rungs_text(result.rows.front().rungs);
+  for (const std::string& each : result.fio_lines) io::str_append(text, "  ", one_line(each), "\n");
+  return text + unfair_text(result.rows);
+}
+
+int bench_read(const bench_read_arguments& arguments, interruption& stop) {
+  bench_read_result result;
+  if (arguments.how.pattern == read_pattern::extents) {
+    if (arguments.fio || arguments.create_bytes > 0 || arguments.block_is_asked) {
+      throw error(errc::usage,
+                  "--pattern extents reads what a dataset has, and fio cannot follow it; leave --block, "
+                  "--create and --fio away");
+    }
+    result.epoch = open_epoch(arguments, stop);
+  } else if (arguments.create_bytes > 0) {
+    if (!create(arguments, stop)) return stop.exit_code();
+  } else {
+    check_paths(arguments.paths);
+  }
+  std::atomic<int> child_process{0};
   const std::stop_callback leaving(stop.token(), [&] {
-    if (const int running = fio_process.load(); running > 0) ::kill(-running, SIGKILL);
+    if (const int running = child_process.load(); running > 0) ::kill(-running, SIGKILL);
     complain("bench read", io::str_cat("stopped by ", stop.name()));
     std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
   });
-  std::vector<std::pair<std::string, read_settings>> wanted;
-  if (arguments.rungs) wanted = without_each_rung(arguments.how);
-  if (arguments.sweep) {
-    for (const read_settings& each : sweep_of(arguments.how, arguments.block_is_asked)) wanted.emplace_back("", each);
+  if (!arguments.plot.empty()) check_gnuplot(child_process);
+  measure_all(arguments, child_process, result);
+  if (!arguments.plot.empty()) {
+    const std::string title =
+        io::str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().rungs.backend.use, ", O_DIRECT ",
+                    result.rows.front().rungs.direct.use);
+    output_file picture(arguments.plot, output_file::appears::when_closed);
+    picture.write(draw_plot(plot_script(result.rows, result.knees, title), child_process));
+    picture.close();
   }
-  if (wanted.empty()) wanted.emplace_back("", arguments.how);
-  std::vector<read_row> rows;
-  std::vector<std::string> fio_lines;
-  {
-    std::atomic<std::size_t> done = 0;
-    const status_line shown([&](const terminal& screen, std::size_t) {
-      return screen.dim(wanted.size() == 1 ? "  reading"
-                                           : io::str_cat("  reading: ", done.load() + 1, " of ", wanted.size()));
-    });
-    for (const auto& [rung, how] : wanted) {
-      rows.push_back(arguments.fio ? measure_beside_fio(arguments.paths, how, fio_lines, fio_process)
-                                   : measure_reads(arguments.paths, how));
-      rows.back().rung = rung;
-      done.store(std::min(rows.size(), wanted.size() - 1));
-    }
-  }
-  const std::vector<const read_row*> knees = arguments.sweep ? knees_of(rows) : std::vector<const read_row*>{};
-  if (arguments.json) {
-    json all = json::array();
-    for (const read_row& row : rows) all.push_back(as_json(row));
-    json made = {{"rows", all}, {"rungs", rungs_json(rows.front().rungs)}};
-    for (const read_row* each : knees) {
-      made["smallest_depths"].push_back({{"block", each->asked.block_bytes}, {"depth", each->asked.depth}});
-    }
-    if (!fio_lines.empty()) made["fio_commands"] = fio_lines;
-    print(json_text(made) + "\n");
-  } else {
-    std::string text = io::str_cat(
-        name(arguments.how.pattern), " reads of ", counted(arguments.paths.size(), "file", "files"), ", ",
-        seconds_text(arguments.how.seconds),
-        arguments.fio ? io::str_cat(" of each in turn, ", fio_rounds, " times; the round of the median rate") : "",
-        "\n", as_table(rows));
-    for (const read_row* each : knees) {
-      io::str_append(text, "  ", bytes_text(each->asked.block_bytes), ": depth ", each->asked.depth,
-                     " is the smallest with 95 % of the best rate\n");
-    }
-    if (!arguments.rungs) text += rungs_text(rows.front().rungs);
-    for (const std::string& each : fio_lines) io::str_append(text, "  ", one_line(each), "\n");
-    std::uint64_t pages = 0;
-    for (const read_row& row : rows) {
-      if (row.fio && !row.fio->huge_pages && row.rungs.huge_pages.use != "off")
-        pages = std::max(pages, fio_huge_pages(row));
-    }
-    if (pages > 0) {
-      io::str_append(text, "  fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=", pages,
-                     "` gives it some\n");
-    }
-    print(text);
-  }
+  print(arguments.json ? as_json(result) : as_text(arguments, result));
   return exit_done;
 }
 
@@ -171,15 +294,18 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
   auto arguments = std::make_shared<bench_read_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *bench.add_subcommand("read", "how fast files can be read, through the reader that the loader uses");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
-  app.add_option("PATH", arguments->paths, "files on the drive to be measured")->required()->type_name("");
+  app.add_option("PATH", arguments->paths, "files on the drive to be measured; with --pattern extents, a dataset")
+      ->required()
+      ->type_name("");
   CLI::Option* const block =
       add_bytes(app, "--block", arguments->how.block_bytes, "bytes of a read: 4K, 112K (a photograph), 1M, 8M (1M)");
   CLI::Option* const depth = add_number(app, "--depth", arguments->how.depth, 1,
                                         "reads in flight, for each thread (7 MiB of them, 8 to 128)", 4096);
   add_number(app, "--threads", arguments->how.threads, 1, "I/O threads, one ring each (1)", 64);
-  add_choice(app, "--pattern", arguments->how.pattern,
-             {{"random", read_pattern::random}, {"sequential", read_pattern::sequential}},
-             "random: on multiples of 4096 (random)");
+  add_choice(
+      app, "--pattern", arguments->how.pattern,
+      {{"random", read_pattern::random}, {"sequential", read_pattern::sequential}, {"extents", read_pattern::extents}},
+      "random: on multiples of 4096; extents: what an epoch of a dataset reads (random)");
   app.add_option_function<std::string>(
          "--seconds",
          [arguments](const std::string& given) {
@@ -200,14 +326,19 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
             "make PATH first: random data, of this size; one that this made is used again, any other left alone");
   CLI::Option* const rungs =
       app.add_flag("--rungs", arguments->rungs, "each rung of the ladder left out once, side by side");
-  app.add_flag("--sweep", arguments->sweep,
-               "every depth from 1 to 128 for 4K, 112K, 1M and 8M (or --block), and the smallest that is good enough")
-      ->excludes(depth)
-      ->excludes(rungs);
+  CLI::Option* const sweep =
+      app.add_flag(
+             "--sweep", arguments->sweep,
+             "every depth from 1 to 128 for 4K, 112K, 1M and 8M (or --block), and the smallest that is good enough")
+          ->excludes(depth)
+          ->excludes(rungs);
+  add_text(app, "--plot", arguments->plot, "FILE.svg", "the sweep as a picture, by gnuplot")->needs(sweep);
   app.add_flag("--fio", arguments->fio, "fio in turn with us, with the same settings: its command line and the ratios");
   app.add_flag("--json", arguments->json, "all that was measured, as one JSON object");
   app.footer(
       "  leat bench read /data/leat.bench --create 8GiB\n"
+      "  leat bench read 'shards/photos-{000000..000127}.tar' --pattern extents\n"
+      "  leat bench read /data/leat.bench --sweep --plot curve.svg\n"
       "  leat bench read /data/leat.bench --block 4K --depth 128 --threads 2 --json");
   app.callback([arguments, block, &chosen] {
     arguments->block_is_asked = block->count() > 0;

@@ -121,7 +121,8 @@ void write_all(const std::string& path, int file, std::uint64_t bytes, const std
 
 }  // namespace
 
-bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop) {
+bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop,
+                       const std::function<void(std::uint64_t bytes)>& removed) {
   if (bytes == 0 || bytes % page_bytes != 0) {
     throw error(errc::usage, io::str_cat("--create ", bytes, ": give a multiple of 4096 bytes, as 8GiB"));
   }
@@ -148,7 +149,11 @@ bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::
   try {
     write_all(path, file.get(), bytes, stop);
   } catch (...) {
+    struct stat begun{};
+    const bool known = ::fstat(opened, &begun) == 0;
+    // Nobody sees the file from here on. What it takes is freed when it is closed, at the end of this.
     ::unlink(path.c_str());
+    if (removed && stop.stop_requested()) removed(known ? static_cast<std::uint64_t>(begun.st_blocks) * 512 : 0);
     throw;
   }
   return true;

@@ -5,43 +5,15 @@
 #include <leat/error.hpp>
 #include <leat/units.hpp>
 
-#include <sys/wait.h>
-
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 
-extern "C" char** environ;
-
 namespace leat::tools {
 
 using namespace leat::literals;
-
-std::string command_line(const std::vector<std::string>& arguments) {
-  std::string line;
-  for (const std::string& each : arguments) {
-    const bool plain = !each.empty() && each.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789-_=./,:+%@") == std::string::npos;
-    if (!line.empty()) line += ' ';
-    if (plain) {
-      line += each;
-      continue;
-    }
-    line += '\'';
-    for (const char letter : each) line += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-    line += '\'';
-  }
-  return line;
-}
 
 std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, const read_row& like, bool huge) {
   std::string files;
@@ -109,57 +81,12 @@ fio_figures parse_fio(std::string_view output) {
 }
 
 fio_figures run_fio(const std::vector<std::string>& arguments, std::atomic<int>& running) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw error(errc::limit, io::str_cat("--fio: pipe: ", std::strerror(errno)));
-  std::vector<char*> words;
-  for (const std::string& each : arguments) words.push_back(const_cast<char*>(each.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  // Its signals are its own: ours are blocked, and some ignored. And so is its group: a terminal's Ctrl-C is for us.
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  sigset_t pipe_signal = none;
-  ::sigaddset(&pipe_signal, SIGPIPE);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  pid_t process = 0;
-  const int failure = ::posix_spawnp(&process, words[0], &actions, &attributes, words.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  if (failure != 0) {
-    ::close(ends[0]);
-    if (failure == ENOENT) {
+  try {
+    return parse_fio(run_program(arguments, {}, running));
+  } catch (const error& wrong) {
+    if (wrong.code() == errc::not_found) {
       throw error(errc::not_found, "--fio: fio is not installed; `apt install fio` or `dnf install fio`, then again");
     }
-    throw error(errc::io, io::str_cat("--fio: fio does not start: ", std::strerror(failure)));
-  }
-  running.store(process);
-  std::string output;
-  char part[4096];
-  for (ssize_t got = 0; (got = ::read(ends[0], part, sizeof part)) > 0 || (got < 0 && errno == EINTR);) {
-    if (got > 0) output.append(part, static_cast<std::size_t>(got));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  running.store(0);
-  try {
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      throw error(errc::io, WIFEXITED(status) ? io::str_cat("it ended with ", WEXITSTATUS(status))
-                                              : io::str_cat("it was killed by signal ", WTERMSIG(status)));
-    }
-    return parse_fio(output);
-  } catch (const error& wrong) {
     throw error(errc::io,
                 io::str_cat("--fio: fio failed: ", wrong.what(), "; see what it says to: ", command_line(arguments)));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/bench_read.hpp"
+#include "tools/child.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -10,9 +11,6 @@
 #include <vector>
 
 namespace leat::tools {
-
-/// What a shell would be given: its arguments, quoted where they need it.
-[[nodiscard]] std::string command_line(const std::vector<std::string>& arguments);
 
 /// fio with the settings of a row that was measured: block, depth, threads, pattern, O_DIRECT; registered files and fixed
 /// buffers, handed over in quarters of the depth.

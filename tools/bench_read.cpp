@@ -2,7 +2,9 @@
 
 #include "async/clock.hpp"
 #include "async/histogram.hpp"
+#include "io/queue_depth.hpp"
 #include "io/text.hpp"
+#include "tools/bench_extents.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"
 
@@ -12,7 +14,9 @@
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_split.h>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -26,6 +30,8 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <span>
+#include <utility>
 
 namespace leat::tools {
 
@@ -61,30 +67,28 @@ void drop_from_page_cache(const std::vector<std::string>& paths) {
 
 /// What the lanes of all threads share.
 struct run_state {
-  run_state(const read_places& from, std::uint64_t bytes) : places(from), block_bytes(bytes) {}
+  explicit run_state(const read_places& from) : places(from) {}
   const read_places& places;
-  const std::uint64_t block_bytes;
   std::uint64_t until_ns = 0;
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> bytes{0};
   std::atomic<bool> failed{false};
   async::histogram latency;
 };
 
+asio::awaitable<void> open_all(reader& disk, const std::vector<std::string>& paths, std::vector<reader::file>& files) {
+  for (const std::string& path : paths) files.push_back(co_await disk.open(path, asio::use_awaitable));
+}
+
 /// A reader with the files of the run, and memory for each of its lanes.
 struct line {
-  line(const std::vector<std::string>& paths, const read_settings& asked, const reader_options& options)
-      : disk(std::size_t{asked.depth} * (2 * reader::lease_bytes(page_bytes - 1, asked.block_bytes) + page_bytes) +
-                 8_MiB,
-             options) {
-    for (const std::string& path : paths) files.push_back(disk.open(path, asio::use_future).get());
+  line(const std::vector<std::string>& paths, std::size_t memory_bytes, const reader_options& options)
+      : disk(memory_bytes, options) {
+    asio::co_spawn(disk.get_executor(), open_all(disk, paths, files), asio::use_future).get();
   }
-  void take_memory(const read_settings& asked) {
-    for (std::uint32_t k = 0; k < asked.depth; ++k) {
-      // A block that is no multiple of a page may begin anywhere in one.
-      const std::uint64_t begin = asked.block_bytes % page_bytes == 0 ? 0 : page_bytes - 1;
-      memory.push_back(disk.lease(reader::lease_bytes(begin, asked.block_bytes), asio::use_future).get());
-    }
+  void take_memory(std::uint32_t depth, std::size_t bytes) {
+    for (std::uint32_t k = 0; k < depth; ++k) memory.push_back(disk.lease(bytes, asio::use_future).get());
   }
 
   reader disk;
@@ -92,33 +96,66 @@ struct line {
   std::vector<lease> memory;
 };
 
-/// One read in flight, all the time. Runs on its reader's own executor, where nothing hops between threads.
-asio::awaitable<void> lane(line& on, lease& into, run_state& shared) {
-  try {
-    for (;;) {
-      const std::uint64_t began = async::now_ns();
-      if (began >= shared.until_ns || shared.failed.load(std::memory_order_relaxed)) break;
-      const read_places::place next = shared.places.at(shared.next.fetch_add(1, std::memory_order_relaxed));
-      co_await on.disk.read(on.files[next.file], next.offset, shared.block_bytes, into, asio::use_awaitable);
-      shared.latency.record(async::now_ns() - began);
-      shared.reads.fetch_add(1, std::memory_order_relaxed);
-    }
-  } catch (...) {
-    shared.failed.store(true);
-    throw;
+/// One read in flight, all the time. On its reader's own executor, where nothing hops between threads, and a handler: a
+/// coroutine for each read would be a part of what is measured.
+class lane {
+ public:
+  lane(line& on, lease& into, run_state& shared) : on_(on), into_(into), shared_(shared) {}
+  lane(const lane&) = delete;
+  lane& operator=(const lane&) = delete;
+
+  std::future<void> start() {
+    std::future<void> ended = ended_.get_future();
+    asio::post(on_.disk.get_executor(), [this] { next(); });
+    return ended;
   }
-}
+
+ private:
+  void next() {
+    began_ns_ = async::now_ns();
+    if (began_ns_ >= shared_.until_ns || shared_.failed.load(std::memory_order_relaxed)) return ended_.set_value();
+    const read_places::place place = shared_.places.at(shared_.next.fetch_add(1, std::memory_order_relaxed));
+    bytes_ = place.bytes;
+    on_.disk.read(on_.files[place.file], place.offset, place.bytes, into_,
+                  asio::bind_executor(on_.disk.get_executor(),
+                                      [this](std::exception_ptr failure, std::span<const std::byte> /*data*/) {
+                                        arrived(std::move(failure));
+                                      }));
+  }
+
+  void arrived(std::exception_ptr failure) {
+    if (failure) {
+      shared_.failed.store(true);
+      return ended_.set_exception(std::move(failure));
+    }
+    shared_.latency.record(async::now_ns() - began_ns_);
+    shared_.reads.fetch_add(1, std::memory_order_relaxed);
+    shared_.bytes.fetch_add(bytes_, std::memory_order_relaxed);
+    next();
+  }
+
+  line& on_;
+  lease& into_;
+  run_state& shared_;
+  std::uint64_t began_ns_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::promise<void> ended_;
+};
 
 }  // namespace
 
 std::string_view name(read_pattern pattern) noexcept {
-  constexpr std::string_view names[] = {"random", "sequential"};
+  constexpr std::string_view names[] = {"random", "sequential", "extents"};
   return names[static_cast<std::size_t>(pattern)];
 }
 
 read_places::read_places(read_pattern pattern, const std::vector<reader::file>& files,
                          const std::vector<std::string>& paths, std::uint64_t block_bytes)
-    : pattern_(pattern), step_bytes_(pattern == read_pattern::random ? page_bytes : block_bytes) {
+    : pattern_(pattern),
+      block_bytes_(block_bytes),
+      step_bytes_(pattern == read_pattern::random ? page_bytes : block_bytes),
+      // A block that is no multiple of a page may begin anywhere in one.
+      lease_bytes_(reader::lease_bytes(block_bytes % page_bytes == 0 ? 0 : page_bytes - 1, block_bytes)) {
   std::uint64_t count = 0;
   for (std::size_t k = 0; k < files.size(); ++k) {
     if (files[k].size_bytes == 0) {
@@ -134,14 +171,15 @@ read_places::read_places(read_pattern pattern, const std::vector<reader::file>& 
   }
 }
 
-read_places::place read_places::at(std::uint64_t n) const noexcept {
-  const std::uint64_t chosen = (pattern_ == read_pattern::random ? mix(n) : n) % ends_.back();
-  const auto file = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), chosen) - ends_.begin());
-  return {file, (chosen - (file == 0 ? 0 : ends_[file - 1])) * step_bytes_};
+read_places::read_places(std::span<const place> listed) : listed_(listed) {
+  for (const place& each : listed) lease_bytes_ = std::max(lease_bytes_, reader::lease_bytes(each.offset, each.bytes));
 }
 
-std::uint32_t depth_of(std::uint64_t block_bytes) noexcept {
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(7_MiB / std::max<std::uint64_t>(block_bytes, 1), 8, 128));
+read_places::place read_places::at(std::uint64_t n) const noexcept {
+  if (!listed_.empty()) return listed_[n % listed_.size()];
+  const std::uint64_t chosen = (pattern_ == read_pattern::random ? mix(n) : n) % ends_.back();
+  const auto file = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), chosen) - ends_.begin());
+  return {file, (chosen - (file == 0 ? 0 : ends_[file - 1])) * step_bytes_, block_bytes_};
 }
 
 double busy_cpu_s(std::string_view stat_line, double ticks_per_s) {
@@ -153,41 +191,48 @@ double busy_cpu_s(std::string_view stat_line, double ticks_per_s) {
   return ticks / ticks_per_s;
 }
 
-read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked) {
-  read_row row;
-  row.asked = asked;
-  if (row.asked.depth == 0) row.asked.depth = depth_of(asked.block_bytes);
+namespace {
+
+/// Readers with the files open, one for each thread.
+std::deque<line> open_lines(const std::vector<std::string>& paths, const read_settings& asked, std::size_t lane_bytes) {
   const reader_options options{.backend = asked.backend,
                                .registered_buffers = asked.registered_buffers,
                                .huge_pages = asked.huge_pages,
                                .direct = asked.direct,
-                               .queue_depth = row.asked.depth};
+                               .queue_depth = asked.depth};
   drop_from_page_cache(paths);
-
   std::deque<line> lines;
-  for (std::uint32_t k = 0; k < asked.threads; ++k) lines.emplace_back(paths, row.asked, options);
-  const read_places places(asked.pattern, lines.front().files, paths, asked.block_bytes);
-  for (line& each : lines) each.take_memory(row.asked);
+  for (std::uint32_t k = 0; k < asked.threads; ++k) {
+    lines.emplace_back(paths, std::size_t{asked.depth} * (2 * lane_bytes + page_bytes) + 8_MiB, options);
+  }
+  return lines;
+}
 
-  run_state shared(places, asked.block_bytes);
+/// Keeps all lanes of all lines busy for asked.seconds.
+read_row run_lanes(std::deque<line>& lines, const read_places& places, const read_settings& asked) {
+  for (line& each : lines) each.take_memory(asked.depth, places.lease_bytes());
+  read_row row;
+  row.asked = asked;
+  run_state shared(places);
   const double cpu = cpu_seconds();
   const double machine_cpu = machine_cpu_s();
   const std::uint64_t began = async::now_ns();
   shared.until_ns = began + static_cast<std::uint64_t>(asked.seconds * 1e9);
-  std::vector<std::future<void>> lanes;
+  std::deque<lane> lanes;
+  std::vector<std::future<void>> ends;
   for (line& each : lines) {
-    for (lease& into : each.memory) {
-      lanes.push_back(asio::co_spawn(each.disk.get_executor(), lane(each, into, shared), asio::use_future));
-    }
+    for (lease& into : each.memory) ends.push_back(lanes.emplace_back(each, into, shared).start());
   }
-  for (const std::future<void>& each : lanes) each.wait();
+  for (const std::future<void>& each : ends) each.wait();
   row.wall_s = static_cast<double>(async::now_ns() - began) * 1e-9;
   row.cpu_s = cpu_seconds() - cpu;
   row.system_cpu_s = machine_cpu_s() - machine_cpu;
-  for (std::future<void>& each : lanes) each.get();  // throws what a read threw
+  // Who told us of its end may not have left its lane yet.
+  for (line& each : lines) asio::post(each.disk.get_executor(), asio::use_future).get();
+  for (std::future<void>& each : ends) each.get();  // throws what a read threw
 
   row.reads = shared.reads.load();
-  row.bytes = row.reads * asked.block_bytes;
+  row.bytes = shared.bytes.load();
   const async::histogram::summary latency = shared.latency.summarize();
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   row.p50_us = us(latency.p50_ns);
@@ -196,6 +241,33 @@ read_row measure_reads(const std::vector<std::string>& paths, const read_setting
   row.p999_us = us(latency.p999_ns);
   row.max_us = us(latency.max_ns);
   row.rungs = lines.front().disk.report();
+  return row;
+}
+
+}  // namespace
+
+read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked) {
+  read_settings used = asked;
+  if (used.depth == 0) used.depth = io::queue_depth::of(used.block_bytes);
+  std::deque<line> lines = open_lines(paths, used, reader::lease_bytes(page_bytes - 1, used.block_bytes));
+  const read_places places(used.pattern, lines.front().files, paths, used.block_bytes);
+  return run_lanes(lines, places, used);
+}
+
+read_row measure_reads(const epoch_reads& epoch, const read_settings& asked) {
+  constexpr std::size_t memory_bytes_max = 1_GiB;
+  const read_places places(epoch.reads);
+  read_settings used = asked;
+  used.pattern = read_pattern::extents;
+  used.block_bytes = epoch.read_bytes_mean();
+  if (used.depth == 0) {
+    const auto fit = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(memory_bytes_max / used.threads / places.lease_bytes(), 1, 4096));
+    used.depth = std::min(io::queue_depth::of(used.block_bytes), fit);
+  }
+  std::deque<line> lines = open_lines(epoch.files, used, places.lease_bytes());
+  read_row row = run_lanes(lines, places, used);
+  row.samples_per_read = static_cast<double>(epoch.samples) / static_cast<double>(epoch.reads.size());
   return row;
 }
 
@@ -256,6 +328,7 @@ nlohmann::ordered_json as_json(const read_row& row) {
                                  {"max_us", row.max_us},
                                  {"cpu_s_per_gib", row.cpu_s_per_gib()},
                                  {"system_cpu_s_per_gib", row.system_cpu_s_per_gib()}};
+  if (row.samples_per_read > 0) made["samples_per_s"] = row.samples_per_s();
   if (!row.rung.empty()) made["rung"] = row.rung;
   if (row.fio) {
     made["fio"] = {

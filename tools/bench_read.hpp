@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,8 +17,9 @@ namespace leat::tools {
 
 /// The order in which blocks are read.
 enum class read_pattern : std::uint8_t {
-  random,     ///< anywhere in the files, on multiples of 4096
-  sequential  ///< from front to back, file by file, and again
+  random,      ///< anywhere in the files, on multiples of 4096
+  sequential,  ///< from front to back, file by file, and again
+  extents      ///< what an epoch of a dataset reads (bench_extents.hpp), and again
 };
 [[nodiscard]] std::string_view name(read_pattern pattern) noexcept;
 
@@ -27,26 +29,31 @@ class read_places {
   struct place {
     std::size_t file = 0;
     std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
     friend bool operator==(const place&, const place&) = default;
   };
+  /// These, in their order, again and again. Kept by the caller, and not empty.
+  explicit read_places(std::span<const place> listed);
   ///   throws   error{errc::usage}: a file is smaller than a block
   read_places(read_pattern pattern, const std::vector<reader::file>& files, const std::vector<std::string>& paths,
               std::uint64_t block_bytes);
 
   [[nodiscard]] place at(std::uint64_t n) const noexcept;
+  /// Bytes of memory that any of them can be read into.
+  [[nodiscard]] std::size_t lease_bytes() const noexcept { return lease_bytes_; }
 
  private:
-  read_pattern pattern_;
-  std::uint64_t step_bytes_;         // between neighbouring places
+  std::span<const place> listed_;
+  read_pattern pattern_ = read_pattern::extents;
+  std::uint64_t block_bytes_ = 0;
+  std::uint64_t step_bytes_ = 0;  // between neighbouring places
+  std::size_t lease_bytes_ = 0;
   std::vector<std::uint64_t> ends_;  // number of the place after a file's last
 };
 
-/// Reads in flight for blocks of this size: by bytes, as the loader's default.
-[[nodiscard]] std::uint32_t depth_of(std::uint64_t block_bytes) noexcept;
-
 struct read_settings {
-  std::uint64_t block_bytes = 1 << 20;
-  std::uint32_t depth = 0;  ///< for each thread; 0: depth_of()
+  std::uint64_t block_bytes = 1 << 20;  ///< of extents: on average
+  std::uint32_t depth = 0;              ///< for each thread; 0: by bytes, as the loader (io/queue_depth.hpp)
   std::uint32_t threads = 1;
   read_pattern pattern = read_pattern::random;
   double seconds = 5;
@@ -73,12 +80,14 @@ struct read_row {
   double p50_us = 0, p90_us = 0, p99_us = 0, p999_us = 0, max_us = 0;
   double cpu_s = 0;  ///< this process, the kernel's work for it included
   std::optional<fio_figures> fio;
-  std::string rung;         ///< which one this row does without; empty: it is not about rungs
-  double system_cpu_s = 0;  ///< all CPUs of the machine, interrupts and other programs included
+  double samples_per_read = 0;  ///< of extents: how many samples a read serves; else 0
+  std::string rung;             ///< which one this row does without; empty: it is not about rungs
+  double system_cpu_s = 0;      ///< all CPUs of the machine, interrupts and other programs included
 
   [[nodiscard]] double gib() const noexcept { return static_cast<double>(bytes) / (1 << 30); }
   [[nodiscard]] double gib_per_s() const noexcept { return wall_s > 0 ? gib() / wall_s : 0; }
   [[nodiscard]] double iops() const noexcept { return wall_s > 0 ? static_cast<double>(reads) / wall_s : 0; }
+  [[nodiscard]] double samples_per_s() const noexcept { return iops() * samples_per_read; }
   [[nodiscard]] double cpu_s_per_gib() const noexcept { return bytes > 0 ? cpu_s / gib() : 0; }
   [[nodiscard]] double system_cpu_s_per_gib() const noexcept { return bytes > 0 ? system_cpu_s / gib() : 0; }
 };
@@ -87,6 +96,11 @@ struct read_row {
 /// page cache has of the files is dropped first, as far as that can be done.
 ///   throws   error: what leat::reader throws; usage where a file is smaller than a block
 [[nodiscard]] read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked);
+
+struct epoch_reads;
+/// The same with the reads of an epoch; asked.block_bytes and asked.pattern do not matter. Where nothing is said of the
+/// depth and the largest read is large, fewer are in flight: together they have 1 GiB of memory.
+[[nodiscard]] read_row measure_reads(const epoch_reads& epoch, const read_settings& asked);
 
 /// Seconds that the CPUs of the machine have been busy, from the first line of /proc/stat; 0 where it is none.
 ///   ticks_per_s   sysconf(_SC_CLK_TCK)

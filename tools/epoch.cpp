@@ -52,6 +52,8 @@ double seconds_since(clock::time_point began) { return std::chrono::duration<dou
 struct epoch_arguments {
   std::vector<std::string> sources;
   picture_options pictures;
+  window_options windows;
+  std::optional<npy_options> arrays;
   order_options order;
   std::uint32_t epochs = 1;
   std::uint64_t limit = 0;
@@ -121,6 +123,9 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
 }
 
 void check(const epoch_arguments& arguments) {
+  if (arguments.windows.length != 0 && arguments.arrays) {
+    throw error(errc::usage, "--tokens and --arrays each say what the sources are; leave one of them out");
+  }
   if (arguments.rows && arguments.batches.empty()) {
     throw error(errc::usage, "--rows says what a line of --batches holds; give --batches FILE as well");
   }
@@ -342,10 +347,12 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
-  const dataset opened = open_sources(arguments.sources, stop, leave);
+  const std::optional<token_options> tokens =
+      arguments.windows.length == 0 ? std::nullopt : std::optional(token_options{.type = arguments.windows.stored});
+  const dataset opened = open_sources(arguments.sources, stop, leave, tokens, arguments.arrays);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
-    return fields_of(opened, arguments.pictures);
+    return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("epoch", each);
   const dataset& samples = fields.samples;
@@ -356,11 +363,11 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   running.emplace(samples, arguments, fields, stop);
   loader& train = running->train;
   report.planned_in_all =
-      std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, samples.size()) * arguments.epochs;
-  if (train.batches() == 0 && samples.size() > 0) {
-    complain("epoch", io::str_cat("warning: --drop-last leaves out all ", counted(samples.size(), "sample", "samples"),
+      std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, train.samples()) * arguments.epochs;
+  if (train.batches() == 0 && train.samples() > 0) {
+    complain("epoch", io::str_cat("warning: --drop-last leaves out all ", counted(train.samples(), "sample", "samples"),
                                   ", since a batch has ", count_text(arguments.order.batch_size),
-                                  ": nothing is loaded; give a --batch-size of at most ", samples.size()));
+                                  ": nothing is loaded; give a --batch-size of at most ", train.samples()));
   }
   if (arguments.plan) {
     report.plan = train.plan();
@@ -446,6 +453,14 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
       ->type_name("ALPHA")
       ->excludes(mixup);
 
+  app.option_defaults()->group("Tokens and arrays");
+  add_window_options(app, arguments.windows);
+  add_choice(
+      app, "--arrays", arguments.arrays,
+      {{"rows", std::optional(npy_options{.samples = npy_options::sample::row})},
+       {"files", std::optional(npy_options{.samples = npy_options::sample::file})}},
+      "the sources are .npy files: their rows are the samples, or each file is one (rows of one file, else files)");
+
   app.option_defaults()->group("How it is loaded");
   add_number(app, "--threads", arguments.threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
   add_bytes(app, "--host-bytes-max", arguments.host_bytes_max, "memory for reads, decoding and batches (512MiB)");
@@ -489,7 +504,9 @@ void add_epoch(CLI::App& leat, chosen_command& chosen) {
   app.footer(
       "  leat epoch photos\n"
       "  leat epoch 'train-{000..127}.tar' --batch-size 256 --dtype u8 --layout nhwc --digest off\n"
-      "  leat epoch photos --transform eval --epochs 2 --json | jq .samples_per_s");
+      "  leat epoch photos --transform eval --epochs 2 --json | jq .samples_per_s\n"
+      "  leat epoch 'arrays/*.npy'\n"
+      "  leat epoch train.bin --tokens 1024 --batch-size 12");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return epoch(*arguments, stop); }; });
 }
 

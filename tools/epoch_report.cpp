@@ -109,6 +109,7 @@ json epoch_report::as_json() const {
   object["open_seconds"] = open_seconds;
   object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);
   object["bytes_read"] = stats.bytes_read;
+  object["bytes_copied"] = stats.bytes_copied;
   object["bytes_delivered"] = stats.bytes_delivered;
   object["cpu_s"] = cpu_s;
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));

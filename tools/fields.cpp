@@ -138,7 +138,7 @@ class field_survey {
     }
     for (candidate& each : candidates_) {
       const std::uint64_t without = first->samples - each.samples_of_first;
-      each.taken = each.samples_of_first > 0 && (without < each.samples_of_first || is_few(without, first->samples));
+      each.taken = each.samples_of_first > 0 && (without <= 1 || without < each.samples_of_first);
     }
     if (first->samples == samples_.size()) return;
     for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
@@ -253,7 +253,23 @@ void add_order_options(CLI::App& app, order_options& order) {
   app.add_flag("--no-shuffle", order.no_shuffle, "in the source's order (with eval)")->excludes(shuffle);
 }
 
-chosen_fields fields_of(const dataset& samples, const picture_options& pictures) {
+void add_window_options(CLI::App& app, window_options& windows) {
+  add_number(app, "--tokens", windows.length, 1, "the sources are files of tokens: windows of so many are the samples",
+             std::uint64_t{1} << 30);
+  add_choice(app, "--token-type", windows.stored, {{"u16", dtype::u16}, {"u32", dtype::u32}, {"i32", dtype::i32}},
+             "of token files that have no header to say it (u16)");
+  add_choice(app, "--tokens-as", windows.type,
+             {{"i32", std::optional(dtype::i32)}, {"i64", std::optional(dtype::i64)}, {"stored", std::nullopt}},
+             "the dtype of x and y; stored: the file's own (i64)");
+  add_choice(app, "--windows", windows.order,
+             {{"shifted", window_order::shifted}, {"tiled", window_order::tiled}, {"random", window_order::random}},
+             "side by side from an offset drawn for each epoch, from the first token on, or each anywhere (shifted)");
+  add_choice(app, "--documents", windows.documents,
+             {{"ignore", document_rule::ignore}, {"mark", document_rule::mark}, {"within", document_rule::within}},
+             "windows cross their borders, with outputs that say where, or never (ignore)");
+}
+
+chosen_fields fields_of(const dataset& samples, const picture_options& pictures, const window_options& windows) {
   const field_survey found(samples);
   chosen_fields chosen{.samples = without(samples, found.strays()), .warnings = warnings_of(samples, found)};
   for (const candidate& each : found.candidates()) {
@@ -272,8 +288,22 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures)
         chosen.all.emplace_back(text(each.name));
         break;
       case field_kind::bytes:
-      case field_kind::tensor:
         chosen.all.emplace_back(bytes(each.name));
+        break;
+      case field_kind::tensor:
+        chosen.arrays.push_back(each.name);
+        chosen.all.emplace_back(array(each.name));
+        break;
+      case field_kind::tokens:
+        if (windows.length == 0) {
+          throw error(errc::usage,
+                      "the source holds tokens, and no samples yet; give --tokens LENGTH, as --tokens 1024");
+        }
+        chosen.all.emplace_back(tokens{.length = static_cast<std::int64_t>(windows.length),
+                                       .type = windows.type,
+                                       .windows = windows.order,
+                                       .documents = windows.documents,
+                                       .field = each.name});
         break;
     }
   }

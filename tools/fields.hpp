@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,17 @@ struct picture_options {
   std::uint32_t size = 224;
   dtype type = dtype::f32;
   layout order = layout::nchw;
+};
+
+/// How tokens become samples.
+///   length   of a window; 0: the sources are no tokens
+///   stored   of files that do not say it
+struct window_options {
+  std::uint64_t length = 0;
+  dtype stored = dtype::u16;
+  std::optional<dtype> type = dtype::i64;
+  window_order order = window_order::shifted;
+  document_rule documents = document_rule::ignore;
 };
 
 /// Which samples make up a batch.
@@ -37,6 +49,7 @@ struct order_options {
 
 void add_picture_options(CLI::App& app, picture_options& pictures);
 void add_order_options(CLI::App& app, order_options& order);
+void add_window_options(CLI::App& app, window_options& windows);
 
 /// A source's fields: what more than half of the samples have, or all but one, counted among those that have the commonest
 /// field (a picture, where there are several such). A sample that lacks one of them is corrupt; one that has none of them is
@@ -54,10 +67,12 @@ struct chosen_fields {
   std::vector<image> pictures = {};
   std::vector<std::string> labels = {};
   std::vector<std::string> texts = {};
+  std::vector<std::string> arrays = {};
 };
 
 /// What a label's text holds (a class number, a float, a vector) is seen from the first sample's.
-///   throws   error{errc::unsupported} for a source without any field
-[[nodiscard]] chosen_fields fields_of(const dataset& samples, const picture_options& pictures);
+///   throws   error{errc::unsupported} for a source without any field; error{errc::usage} for tokens without a length of windows
+[[nodiscard]] chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
+                                      const window_options& windows = {});
 
 }  // namespace leat::tools

@@ -44,14 +44,14 @@ const char* code_of(dtype type) {
 
 }  // namespace
 
-std::string npy_header(dtype type, const dimensions& shape) {
+std::string npy_header(dtype type, const dimensions& shape, std::size_t multiple) {
   std::string extents;
   for (const std::int64_t extent : shape) io::str_append(extents, extent, ",");
   if (shape.size() > 1) extents.pop_back();  // A tuple of one keeps its comma.
   std::string text =
       io::str_cat("{'descr': '", code_of(type), "', 'fortran_order': False, 'shape': (", extents, "), }");
   constexpr std::size_t fixed_bytes = 10;  // magic, version, length
-  const std::size_t padded = (fixed_bytes + text.size() + 1 + 63) / 64 * 64;
+  const std::size_t padded = (fixed_bytes + text.size() + 1 + multiple - 1) / multiple * multiple;
   text.append(padded - fixed_bytes - text.size() - 1, ' ');
   text += '\n';
   assert(text.size() < 0x10000);

@@ -1,13 +1,15 @@
-// leat pack: any source as WebDataset shards.
+// leat pack: any source as WebDataset shards, or rows as one file.
 #include "datasets/pack.hpp"
 
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/pack_rows.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/transcoding.hpp"
 
 #include <leat/error.hpp>
 
@@ -15,7 +17,10 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +30,8 @@ namespace {
 struct pack_arguments {
   std::vector<std::string> paths;  // SOURCE... OUT
   datasets::pack_options how;
+  bool transcode = false;
+  std::optional<row_format> rows;  // none: tar shards
   bool json = false;
 };
 
@@ -42,12 +49,26 @@ std::string progress(const terminal& screen, std::size_t columns, const datasets
   return io::str_cat("  ", bar_text(screen, bar, share(now)), end.substr(0, columns - 2 - bar));
 }
 
-std::string summary(const datasets::pack_result& made, double seconds) {
+std::string text_of(const transcoding& done) {
+  const transcoding::counts count = done.count();
+  std::string text = io::str_cat("  ", counted(count.rewritten, "JPEG", "JPEGs"), " written anew as baseline",
+                                 count.rewritten > 0 ? io::str_cat(", ", bytes_text(count.bytes_before), " before and ",
+                                                                   bytes_text(count.bytes_after), " after")
+                                                     : "",
+                                 "; ", count_text(count.as_they_were), " left as they were\n");
+  for (const std::string& each : done.left()) io::str_append(text, "  left as it is: ", one_line(each), "\n");
+  if (count.left > done.left().size()) {
+    io::str_append(text, "  ... and ", counted(count.left - done.left().size(), "more", "more"), "\n");
+  }
+  return text;
+}
+
+std::string summary(const datasets::pack_result& made, bool as_rows, double seconds) {
   std::uint64_t bytes = 0;
   for (const datasets::packed_shard& shard : made.shards) bytes += shard.bytes;
-  std::string text =
-      io::str_cat(counted(made.samples, "sample", "samples"), " in ", counted(made.shards.size(), "shard", "shards"),
-                  ", ", bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
+  std::string text = io::str_cat(counted(made.samples, "sample", "samples"), " in ",
+                                 as_rows ? "1 file" : counted(made.shards.size(), "shard", "shards"), ", ",
+                                 bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
   if (made.shards.size() == 1) io::str_append(text, "  ", made.shards.front().path, "\n");
   if (made.shards.size() > 1) {
     const auto [least, most] = std::minmax_element(made.shards.begin(), made.shards.end(),
@@ -74,6 +95,16 @@ nlohmann::ordered_json as_json(const datasets::pack_result& made, double seconds
           {"notes", made.notes}};
 }
 
+nlohmann::ordered_json as_json(const transcoding& done) {
+  const transcoding::counts count = done.count();
+  return {{"rewritten", count.rewritten},
+          {"bytes_before", count.bytes_before},
+          {"bytes_after", count.bytes_after},
+          {"as_they_were", count.as_they_were},
+          {"left", count.left},
+          {"left_members", done.left()}};
+}
+
 int pack_sources(pack_arguments& arguments, interruption& stop) {
   if (arguments.paths.size() < 2) {
     throw error(errc::usage, "SOURCE and OUT are both needed; as in `leat pack photos 'photos-{000000..000003}.tar'`");
@@ -82,6 +113,13 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
   if (out == "-") {
     throw error(errc::usage,
                 "OUT '-': shards are written to files, which appear when they are whole; name one, as photos.tar");
+  }
+  if (arguments.rows &&
+      (arguments.how.samples_per_shard != 0 || arguments.how.bytes_per_shard != 0 || arguments.transcode)) {
+    throw error(
+        errc::usage,
+        "--to npy and --to records write one file of rows; leave out --samples-per-shard, --bytes-per-shard and "
+        "--transcode, which are for shards");
   }
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
   const dataset from = open_sources(sources, stop, [&] {
@@ -99,21 +137,35 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     const std::lock_guard lock(mutex);
     now = so_far;
   };
+  transcoding transcoded;
+  if (arguments.transcode) {
+    arguments.how.rewrite = [&transcoded](std::string_view member, std::span<const std::byte> content) {
+      return transcoded.rewrite(member, content);
+    };
+  }
   datasets::pack_result made;
   try {
     const status_line shown([&](const terminal& screen, std::size_t columns) {
       const std::lock_guard lock(mutex);
       return progress(screen, columns, now, seconds());
     });
-    made = datasets::pack(from, out, arguments.how);
+    made = arguments.rows ? pack_rows(from, out, *arguments.rows, arguments.how)
+                          : datasets::pack(from, out, arguments.how);
   } catch (const error& failure) {
     if (failure.code() != errc::cancelled || !stop.requested()) throw;
     complain("pack", io::str_cat("stopped by ", stop.name(), " after ", count_text(now.samples), " of ",
                                  counted(now.samples_total, "sample", "samples"),
-                                 "; finished shards stay, the one begun was removed"));
+                                 arguments.rows ? "; the file begun was removed"
+                                                : "; finished shards stay, the one begun was removed"));
     return stop.exit_code();
   }
-  print(arguments.json ? json_text(as_json(made, seconds())) + "\n" : summary(made, seconds()));
+  if (arguments.json) {
+    nlohmann::ordered_json all = as_json(made, seconds());
+    if (arguments.transcode) all["transcoded"] = as_json(transcoded);
+    print(json_text(all) + "\n");
+  } else {
+    print(summary(made, arguments.rows.has_value(), seconds()) + (arguments.transcode ? text_of(transcoded) : ""));
+  }
   return exit_done;
 }
 
@@ -121,13 +173,18 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
 
 void add_pack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
-  CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards");
+  CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards, or its rows as one file");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE... OUT", arguments->paths,
                  "OUT names the shards: one ('p.tar'), so many, as even as can be, by a brace list "
                  "('p-{000000..000003}.tar'), or as many as it takes by a pattern ('p-%06d.tar')")
       ->required()
       ->type_name("");
+  add_choice(app, "--to", arguments->rows,
+             {{"tar", std::optional<row_format>()},
+              {"npy", std::optional(row_format::npy)},
+              {"records", std::optional(row_format::records)}},
+             "npy: one field of fixed dtype and shape as OUT.npy; records: all of them as OUT.bin and OUT.json (tar)");
   CLI::Option* const samples =
       add_number(app, "--samples-per-shard", arguments->how.samples_per_shard, 1, "for a pattern");
   CLI::Option* const bytes =
@@ -141,11 +198,17 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
                "replace shards of these names that are there; else they are an error");
   app.add_flag("--skip-damaged", arguments->how.skip_damaged,
                "leave out samples known to be damaged; else they are an error");
+  app.add_flag(
+      "--transcode", arguments->transcode,
+      "write progressive and other multi-scan JPEGs as baseline, which decode in a third of the time: the same "
+      "pixels and markers; what is baseline or damaged is left as it is");
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(
       "  leat pack photos photos.tar\n"
       "  leat pack photos 'photos-{000000..000003}.tar'\n"
-      "  leat pack photos 'shards/photos-%06d.tar' --bytes-per-shard 256MiB --shuffle --seed 7");
+      "  leat pack scraped 'train-%06d.tar' --transcode\n"
+      "  leat pack photos 'shards/photos-%06d.tar' --bytes-per-shard 256MiB --shuffle --seed 7\n"
+      "  leat pack 'arrays/*.npy' arrays.bin --to records");
   app.callback(
       [arguments, &chosen] { chosen = [arguments](interruption& stop) { return pack_sources(*arguments, stop); }; });
 }

@@ -49,6 +49,7 @@ struct show_arguments {
 constexpr std::size_t original_bytes_max = std::size_t{400} << 10;
 constexpr int original_side_max = 720;
 constexpr std::size_t text_bytes_max = 2000;
+constexpr std::int64_t numbers_max = 12;
 
 /// The loader's journal, in memory: it knows why a sample is not in the batch.
 class journal_in_memory {
@@ -231,6 +232,28 @@ std::string text_of(std::span<const std::byte> bytes) {
   return io::str_cat(text, bytes.size() > text_bytes_max ? " ..." : "");
 }
 
+// "f32 [3, 64, 64]: 0.25, 0.5, 1 ...": the row's first numbers.
+std::string numbers_text(const tensor& rows, std::size_t row) {
+  std::string text(name(rows.type));
+  dimensions shape;
+  for (std::size_t axis = 1; axis < rows.shape.size(); ++axis) {
+    io::str_append(text, axis == 1 ? " [" : ", ", rows.shape[axis]);
+    shape.push_back(rows.shape[axis]);
+  }
+  if (!shape.empty()) text += "]";
+  tensor first = rows;
+  const std::int64_t there = shape.elements();
+  first.shape = {std::min<std::int64_t>(there, numbers_max)};
+  first.strides = {1};
+  first.data = static_cast<std::byte*>(rows.data) + row * static_cast<std::size_t>(there) * size_bytes(rows.type);
+  std::string_view separator = ": ";
+  for (const auto& number : labels_of(first)) {
+    io::str_append(text, separator, number.dump());
+    separator = ", ";
+  }
+  return there > numbers_max ? text + " ..." : text;
+}
+
 /// Puts a sheet together, cell by cell.
 class sheet_maker {
  public:
@@ -266,6 +289,8 @@ class sheet_maker {
     if (*row < labels_.size()) cell.label = labels_[*row];
     for (const std::string& name : fields_.texts)
       cell.texts.emplace_back(name, text_of(first_.delivered->bytes(name, *row)));
+    for (const std::string& name : fields_.arrays)
+      cell.texts.emplace_back(name, numbers_text((*first_.delivered)[name], *row));
     return cell;
   }
 
@@ -318,6 +343,12 @@ int show(const show_arguments& arguments, interruption& stop) {
   }
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave);
+  for (const field_info& field : opened.fields()) {
+    if (field.kind != field_kind::tokens) continue;
+    throw error(errc::usage,
+                "show draws pictures, texts and the first numbers of arrays; of tokens, `leat inspect` says how "
+                "many there are, and `leat epoch --tokens LENGTH --npy DIR` writes the windows");
+  }
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
     return fields_of(opened, arguments.pictures);

@@ -17,7 +17,8 @@ leaving_at_once::leaving_at_once(interruption& stop, const std::function<void()>
         std::_Exit(stop.exit_code());  // The threads that look through the source are in the middle of it.
       }) {}
 
-dataset open_sources(const std::vector<std::string>& sources, interruption& stop, const std::function<void()>& leave) {
+dataset open_sources(const std::vector<std::string>& sources, interruption& stop, const std::function<void()>& leave,
+                     const std::optional<token_options>& tokens, const std::optional<npy_options>& arrays) {
   const auto began = std::chrono::steady_clock::now();
   const leaving_at_once leaving(stop, leave);
   const std::string what =
@@ -29,7 +30,8 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     const std::string shown_line = line.size() + clock.size() <= columns ? line : "  opening";
     return screen.dim(shown_line + clock);
   });
-  return open(sources);
+  if (tokens) return open_tokens(sources, *tokens);
+  return arrays ? open_npy(sources, *arrays) : open(sources);
 }
 
 }  // namespace leat::tools

@@ -6,6 +6,7 @@
 #include <leat/dataset.hpp>
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -22,8 +23,11 @@ class leaving_at_once {
   std::stop_callback<std::function<void()>> leaving_;
 };
 
-/// leat::open(), saying on a terminal that it is at it. Opening is left at once.
+/// leat::open(), or leat::open_tokens() where `tokens` is given, or leat::open_npy() where `arrays` is, saying on a terminal
+/// that it is at it. Opening is left at once.
 [[nodiscard]] dataset open_sources(const std::vector<std::string>& sources, interruption& stop,
-                                   const std::function<void()>& leave);
+                                   const std::function<void()>& leave,
+                                   const std::optional<token_options>& tokens = std::nullopt,
+                                   const std::optional<npy_options>& arrays = std::nullopt);
 
 }  // namespace leat::tools

@@ -1,16 +1,24 @@
 // leat bench read: where its reads go, what its figures are made of, the file it makes, and the command on a small one.
+#include "tests/support/photos.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
+#include "tools/bench_extents.hpp"
 #include "tools/bench_file.hpp"
 #include "tools/bench_fio.hpp"
+#include "tools/bench_plot.hpp"
 #include "tools/bench_read.hpp"
+#include "tools/child.hpp"
+#include "tools/fields.hpp"
 
 #include <leat/error.hpp>
+#include <leat/loader.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -42,8 +50,12 @@ std::string file_of(const fs::path& path, std::size_t bytes) {
 
 TEST(bench_read, sequential_reads_go_through_the_files_block_by_block_and_begin_again) {
   const read_places places(read_pattern::sequential, files_of({10'000, 4096, 8192}), {"a", "b", "c"}, 4096);
-  const std::vector<read_places::place> expected = {{0, 0}, {0, 4096}, {1, 0}, {2, 0}, {2, 4096}, {0, 0}, {0, 4096}};
-  for (std::size_t n = 0; n < expected.size(); ++n) EXPECT_EQ(places.at(n), expected[n]) << n;
+  const std::vector<std::pair<std::size_t, std::uint64_t>> expected = {{0, 0},    {0, 4096}, {1, 0},   {2, 0},
+                                                                       {2, 4096}, {0, 0},    {0, 4096}};
+  for (std::size_t n = 0; n < expected.size(); ++n) {
+    EXPECT_EQ(places.at(n), (read_places::place{expected[n].first, expected[n].second, 4096})) << n;
+  }
+  EXPECT_EQ(places.lease_bytes(), 4096U);
 }
 
 TEST(bench_read, random_reads_reach_every_page_that_a_block_may_begin_on_and_no_other) {
@@ -59,6 +71,57 @@ TEST(bench_read, random_reads_reach_every_page_that_a_block_may_begin_on_and_no_
   EXPECT_EQ(seen.size(), 4U + 1U + 2U);
 }
 
+TEST(bench_read, listed_reads_come_in_their_order_again_and_again_and_fit_into_their_memory) {
+  const std::vector<read_places::place> listed = {{1, 4000, 200}, {0, 0, 5000}, {1, 8192, 1}};
+  const read_places places(listed);
+  for (std::size_t n = 0; n < 7; ++n) EXPECT_EQ(places.at(n), listed[n % 3]) << n;
+  EXPECT_EQ(places.lease_bytes(), 8192U);
+}
+
+// What the loader itself would read: each sample's bytes once, whole, in the sampler's order.
+TEST(bench_extents, an_epochs_reads_are_those_of_the_loader) {
+  const photo_folder photos;
+  const dataset samples = open(photos.path().string());
+  const tools::chosen_fields fields = tools::fields_of(samples, {});
+  const tools::epoch_reads epoch = tools::plan_epoch(samples, fields.all, {.seed = 3, .batch_size = 4});
+  EXPECT_EQ(epoch.samples, 12U);
+  EXPECT_EQ(epoch.samples_all, 12U);
+  EXPECT_EQ(epoch.files.size(), 12U);
+  ASSERT_EQ(epoch.reads.size(), 12U);
+
+  loader train(samples, {.batch_size = 4, .seed = 3, .epochs = 1, .names = true}, fields.all);
+  std::size_t n = 0;
+  std::uint64_t bytes = 0;
+  while (const auto loaded = train.next_blocking()) {
+    for (const std::string& name : loaded->names()) {
+      const read_places::place& read = epoch.reads.at(n++);
+      EXPECT_THAT(epoch.files.at(read.file), ::testing::EndsWith(name));
+      EXPECT_EQ(read.offset, 0U);
+      EXPECT_EQ(read.bytes, fs::file_size(epoch.files[read.file]));
+      bytes += read.bytes;
+    }
+  }
+  EXPECT_EQ(n, 12U);
+  EXPECT_EQ(epoch.bytes, bytes);
+  EXPECT_EQ(train.stats().bytes_read, bytes);
+  EXPECT_EQ(train.stats().read.count, epoch.reads.size());
+}
+
+TEST(bench_extents, of_a_long_epoch_a_part_is_planned) {
+  const photo_folder photos;
+  const dataset samples = open(photos.path().string());
+  const tools::epoch_reads epoch = tools::plan_epoch(samples, tools::fields_of(samples, {}).all, {.batch_size = 4}, 5);
+  EXPECT_EQ(epoch.samples, 8U) << "whole batches";
+  EXPECT_EQ(epoch.samples_all, 12U);
+  EXPECT_EQ(epoch.reads.size(), 8U);
+}
+
+TEST(bench_extents, a_dataset_that_is_in_no_file_is_refused) {
+  const dataset made =
+      from_function(10, [](std::uint64_t) { return std::vector<std::byte>(8); }, {.field = "x", .bytes_max = 8});
+  EXPECT_THROW(static_cast<void>(tools::plan_epoch(made, {bytes("x")}, {})), error);
+}
+
 TEST(bench_read, a_file_smaller_than_a_block_is_named) {
   try {
     const read_places places(read_pattern::random, files_of({8192, 100}), {"large", "small"}, 4096);
@@ -67,14 +130,6 @@ TEST(bench_read, a_file_smaller_than_a_block_is_named) {
     EXPECT_EQ(refused.code(), errc::usage);
     EXPECT_THAT(refused.what(), HasSubstr("small has 100 B"));
   }
-}
-
-TEST(bench_read, depth_is_by_bytes_in_flight_within_bounds) {
-  EXPECT_EQ(tools::depth_of(4096), 128U);
-  EXPECT_EQ(tools::depth_of(112 << 10), 64U);
-  EXPECT_EQ(tools::depth_of(1 << 20), 8U);
-  EXPECT_EQ(tools::depth_of(8 << 20), 8U);
-  EXPECT_EQ(tools::depth_of(1), 128U);
 }
 
 TEST(bench_read, busy_time_of_the_machine_leaves_idle_and_waiting_out_and_counts_guests_once) {
@@ -184,6 +239,17 @@ TEST(bench_sweep, walks_the_blocks_and_depths_within_256_mib_in_flight) {
   EXPECT_EQ(tools::sweep_of({.block_bytes = 64 << 10}, true).size(), 8U);
 }
 
+TEST(bench_plot, the_script_has_a_curve_for_each_block_and_a_mark_for_each_knee) {
+  const std::vector<read_row> rows = {measured(4096, 1, 0.25), measured(4096, 2, 0.5), measured(1 << 20, 1, 1.5),
+                                      measured(1 << 20, 2, 2)};
+  const std::string script = tools::plot_script(rows, {&rows[1], &rows[3]}, "a \"drive\"\n\\");
+  EXPECT_THAT(script, HasSubstr("$curve1 << EOD\n1 0.250000\n2 0.500000\nEOD\n"
+                                "$curve2 << EOD\n1 1.500000\n2 2.000000\nEOD\n"
+                                "$good << EOD\n2 0.500000\n2 2.000000\nEOD\n"));
+  EXPECT_THAT(script, HasSubstr(R"(set title "a \"drive\"\\n\\")"));
+  EXPECT_THAT(script, HasSubstr("plot $curve1 with linespoints linewidth 2 title \"4.00 KiB\""));
+}
+
 TEST(bench_fio, is_given_the_settings_of_the_row) {
   read_row like = measured(112 << 10, 32, 1);
   like.rungs.direct.use = "on";
@@ -219,6 +285,64 @@ TEST(bench_command, without_fio_says_how_to_get_it) {
   const ended result = process.wait();
   EXPECT_EQ(result.exit_code, 1);
   expect_one_line(result, "leat bench read: --fio: fio is not installed; `apt install fio`");
+}
+
+TEST(bench_command, a_plot_is_drawn_by_gnuplot_or_says_how_to_get_it) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  const std::string plot = (directory.path() / "curve.svg").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const std::vector<std::string> arguments = {"bench",   "read",      path,   "--block", "4K",
+                                              "--sweep", "--seconds", "0.02", "--plot",  plot};
+  command without(arguments, command::streams::pipes, {"PATH=" + directory.path().string()});
+  const ended refused = without.wait();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.out, "") << "said before anything is measured";
+  expect_one_line(refused, "leat bench read: --plot: gnuplot is not installed; `apt install gnuplot-nox`");
+  EXPECT_FALSE(fs::exists(plot));
+  EXPECT_EQ(run({"bench", "read", path, "--plot", plot}).exit_code, 2) << "there is nothing to draw without --sweep";
+  if (std::system("gnuplot --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  const ended drawn = run(arguments);
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  const std::string svg = text_of(plot);
+  EXPECT_THAT(svg, HasSubstr("<svg"));
+  EXPECT_THAT(svg, HasSubstr("4.00 KiB"));
+  EXPECT_THAT(svg, HasSubstr("</svg>"));
+}
+
+TEST(bench_command, replays_the_reads_of_an_epoch) {
+  const photo_folder folder;
+  const std::string photos = folder.path().string();
+  const ended process =
+      run({"bench", "read", photos, "--pattern", "extents", "--threads", "2", "--seconds", "0.05", "--json"});
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_EQ(process.json().at("epoch").at("samples"), 12);
+  EXPECT_EQ(process.json().at("epoch").at("files"), 12);
+  const json row = process.json().at("rows").at(0);
+  EXPECT_EQ(row.at("pattern"), "extents");
+  EXPECT_EQ(row.at("block"), process.json().at("epoch").at("read_bytes_mean"));
+  EXPECT_GT(row.at("gib_per_s").get<double>(), 0);
+  EXPECT_DOUBLE_EQ(row.at("samples_per_s").get<double>(), row.at("iops").get<double>()) << "a picture is a read";
+  const ended text = run({"bench", "read", photos, "--pattern", "extents", "--sweep", "--seconds", "0.02"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("the reads of an epoch of 12 samples: 12 reads of 12 files"));
+  EXPECT_THAT(text.out, HasSubstr("samples/s: an epoch in"));
+  for (const char* option : {"--fio", "--block=4K", "--create=1MiB"}) {
+    const ended refused = run({"bench", "read", photos, "--pattern", "extents", option});
+    EXPECT_EQ(refused.exit_code, 2);
+    expect_one_line(refused, "leat bench read: --pattern extents reads what a dataset has");
+  }
+}
+
+TEST(bench_command, a_block_device_is_told_from_a_file) {
+  for (const fs::directory_entry& each : fs::directory_iterator("/dev")) {
+    if (!each.is_block_file()) continue;
+    const ended refused = run({"bench", "read", each.path().string()});
+    EXPECT_EQ(refused.exit_code, 2);
+    expect_one_line(refused, "leat bench read: " + each.path().string() + " is a block device; give a file");
+    return;
+  }
+  GTEST_SKIP() << "no block device in /dev";
 }
 
 TEST(bench_command, rungs_are_side_by_side_and_a_sweep_ends_with_depths) {
@@ -288,7 +412,10 @@ TEST(bench_command, mistakes_are_one_line) {
       {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
       {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
       {{"bench", "read", none}, 1, "leat bench read: "},
-      {{"bench", "read", directory.path().string()}, 1, "leat bench read: "},
+      {{"bench", "read", directory.path().string()},
+       2,
+       "leat bench read: " + directory.path().string() + " is a directory; give files, or --pattern extents"},
+      {{"bench", "read", none, "--pattern", "extents"}, 1, "leat bench read: "},
   };
   for (const auto& [arguments, code, start] : mistakes) {
     SCOPED_TRACE(start);
@@ -318,6 +445,42 @@ TEST(bench_command, ctrl_c_ends_measuring_and_removes_a_file_begun) {
   EXPECT_EQ(result.exit_code, 130);
   expect_one_line(result, "leat bench read: stopped by Ctrl-C");
   EXPECT_FALSE(fs::exists(begun));
+}
+
+// A file system that discards what it frees makes whoever closes a large file wait, and we say so before we do.
+TEST(bench_file, says_what_is_left_to_free_before_it_is_freed) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  std::stop_source stopped;
+  stopped.request_stop();
+  std::uint64_t told = 0;
+  bool gone = false;
+  const auto removed = [&](std::uint64_t bytes) {
+    told = bytes;
+    gone = !fs::exists(path);
+  };
+  EXPECT_THROW(tools::create_bench_file(path, 8 << 20, stopped.get_token(), removed), error);
+  EXPECT_TRUE(gone);
+  EXPECT_LE(told, 9U << 20) << "what was reserved, where the file system reserves";
+}
+
+TEST(child, gives_what_a_program_writes_and_names_how_it_failed) {
+  std::atomic<int> running{0};
+  EXPECT_EQ(tools::run_program({"cat"}, "two\nlines\n", running), "two\nlines\n");
+  EXPECT_EQ(tools::run_program({"sh", "-c", "echo $0 >&2; echo $1", "a", "b c"}, {}, running), "b c\n");
+  EXPECT_EQ(running.load(), 0);
+  const auto failure = [&](const std::vector<std::string>& arguments) {
+    try {
+      static_cast<void>(tools::run_program(arguments, {}, running));
+    } catch (const error& failed) {
+      return std::pair(failed.code(), std::string(failed.what()));
+    }
+    return std::pair(errc::corrupt, std::string());
+  };
+  EXPECT_EQ(failure({"leat-has-no-such-program"}),
+            std::pair(errc::not_found, std::string("leat-has-no-such-program is not installed")));
+  EXPECT_EQ(failure({"sh", "-c", "exit 3"}), std::pair(errc::io, std::string("sh ended with 3")));
+  EXPECT_EQ(failure({"sh", "-c", "kill -9 $$"}), std::pair(errc::io, std::string("sh was killed by signal 9")));
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -119,6 +121,55 @@ TEST(pack, a_seed_without_shuffle_is_a_usage_error) {
   EXPECT_EQ(process.exit_code, 2);
   expect_one_line(process, "leat pack: ");
   EXPECT_THAT(process.err, HasSubstr("--shuffle"));
+}
+
+std::vector<std::uint8_t> progressive_jpeg(std::uint64_t seed) {
+  return photo_jpeg(seed, 96, 64, {.progressive = true});
+}
+
+void write_file(const std::filesystem::path& path, const std::vector<std::uint8_t>& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+// A folder of three kinds: progressive, baseline, and progressive but cut.
+TEST(pack, transcode_rewrites_progressive_jpegs_and_leaves_the_others_byte_for_byte) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  write_file(folder / "a" / "1.jpg", progressive_jpeg(1));
+  write_file(folder / "a" / "2.jpg", photo_jpeg(2, 96, 64));
+  write_file(folder / "b" / "3.jpg", progressive_jpeg(3));
+  const std::string plain = (directory.path() / "plain.tar").string();
+  const std::string out = (directory.path() / "out.tar").string();
+  ASSERT_EQ(run({"pack", folder.string(), plain}).exit_code, 0);
+  const ended packed = run({"pack", folder.string(), out, "--transcode", "--json"});
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const json done = packed.json().at("transcoded");
+  EXPECT_EQ(done.at("rewritten"), 2);
+  EXPECT_EQ(done.at("as_they_were"), 1);
+  EXPECT_EQ(done.at("left"), 0);
+  EXPECT_EQ(done.at("bytes_before"), progressive_jpeg(1).size() + progressive_jpeg(3).size());
+  for (const char* transform : {"train", "eval"}) {
+    EXPECT_EQ(digest_of(plain, {"--transform", transform}), digest_of(out, {"--transform", transform})) << transform;
+  }
+  EXPECT_EQ(run({"inspect", folder.string(), "--json"}).json().at("jpegs").at("progressive"), 2);
+  EXPECT_EQ(run({"inspect", out, "--json"}).json().at("jpegs").at("progressive"), 0);
+  const ended told = run({"inspect", folder.string()});
+  EXPECT_THAT(told.out, HasSubstr("2 of 3 looked at; as baseline they decode"));
+  EXPECT_THAT(told.out, HasSubstr("(measured on 2)"));
+
+  // The baseline one as it was; a damaged one too, and it is named.
+  EXPECT_THAT(text_of(out), HasSubstr(text_of((folder / "a" / "2.jpg").string())));
+  std::vector<std::uint8_t> cut = progressive_jpeg(4);
+  cut.resize(cut.size() / 2);
+  write_file(folder / "b" / "4.jpg", cut);
+  const ended with_damage = run({"pack", folder.string(), out, "--transcode", "--overwrite"});
+  ASSERT_EQ(with_damage.exit_code, 0) << with_damage.err;
+  EXPECT_THAT(with_damage.out, HasSubstr("2 JPEGs written anew as baseline, "));
+  EXPECT_THAT(with_damage.out, HasSubstr("; 1 left as they were\n"));
+  EXPECT_THAT(with_damage.out, HasSubstr("left as it is: b/4.jpg: JPEG: "));
+  EXPECT_THAT(text_of(out), HasSubstr(text_of((folder / "b" / "4.jpg").string())));
 }
 
 }  // namespace

@@ -1,0 +1,181 @@
+#include "tools/pack_rows.hpp"
+
+#include "datasets/blocking_source.hpp"
+#include "datasets/model.hpp"
+#include "datasets/raw_files.hpp"
+#include "datasets/shuffle.hpp"
+#include "io/source.hpp"
+#include "io/text.hpp"
+#include "tools/npy.hpp"
+#include "tools/output.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20;
+// Reads that are made ready at once.
+constexpr std::uint64_t window_rows_max = 4096;
+
+/// What lies in a record: the dataset's fields, then its columns.
+struct row_layout {
+  std::vector<field_info> fields;      // columns as i64
+  std::vector<std::uint64_t> offsets;  // in the record
+  std::uint64_t bytes = 0;
+};
+
+[[noreturn]] void refuse(const field_info& field, const char* why) {
+  throw error(errc::unsupported, io::str_cat("pack: the field '", field.name, "' ", why,
+                                             ", and --to npy and --to records write rows of one dtype and shape; leave "
+                                             "out --to for tar shards"));
+}
+
+row_layout layout_of(const dataset& from) {
+  row_layout layout;
+  for (field_info& field : from.fields()) {
+    if (field.column) {
+      field.type = dtype::i64;
+      field.bytes_max = sizeof(std::int64_t);
+    } else if (field.kind == field_kind::tokens) {
+      throw error(errc::unsupported,
+                  io::str_cat("pack: the field '", field.name, "' is tokens; their files need no packing: copy them"));
+    } else if (field.kind != field_kind::tensor) {
+      refuse(field, "has samples of any size");
+    }
+    if (field.samples != from.size()) refuse(field, "is missing in some samples");
+    layout.offsets.push_back(layout.bytes);
+    layout.bytes += field.bytes_max;
+    layout.fields.push_back(std::move(field));
+  }
+  if (layout.fields.empty()) throw error(errc::unsupported, "pack: the source has no field");
+  return layout;
+}
+
+std::string shape_json(const dimensions& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) io::str_append(text, text.empty() ? "" : ", ", extent);
+  return "[" + text + "]";
+}
+
+std::string records_json(const row_layout& layout, std::uint64_t records) {
+  std::string fields;
+  for (const field_info& field : layout.fields) {
+    io::str_append(fields, fields.empty() ? "" : ",\n            ", R"({"name": )", json_text(field.name),
+                   R"(, "dtype": ")", name(field.type), R"(", "shape": )", shape_json(field.shape), "}");
+  }
+  return io::str_cat("{\"fields\": [", fields, "],\n \"records\": ", records, ",\n \"header_bytes\": 0}\n");
+}
+
+/// Reads rows, each field into its place in the record.
+class row_reader {
+ public:
+  row_reader(const dataset& from, const row_layout& layout) : model_(*from.model()), layout_(layout) {}
+
+  void read(std::span<const std::uint64_t> samples, std::span<std::byte> records, const std::stop_token& stop) {
+    std::vector<std::vector<datasets::blocking_source::request>> requests(model_.sources().size());
+    for (std::size_t row = 0; row < samples.size(); ++row) {
+      add(samples[row], records.subspan(row * layout_.bytes, layout_.bytes), requests);
+    }
+    for (std::size_t source = 0; source < requests.size(); ++source) {
+      if (!requests[source].empty()) sources_.of(*model_.sources()[source]).read(requests[source], stop);
+    }
+  }
+
+ private:
+  void add(std::uint64_t sample, std::span<std::byte> record,
+           std::vector<std::vector<datasets::blocking_source::request>>& requests) {
+    parts_.clear();
+    model_.parts(sample, parts_);
+    for (const datasets::part& part : parts_) {
+      requests[part.where.source].push_back(
+          {part.where.file, part.where.offset, record.subspan(layout_.offsets[part.field], part.where.stored_bytes)});
+    }
+    const std::size_t stored = model_.fields().size();
+    for (std::uint16_t field = 0; field < stored; ++field) {
+      if (model_.origin(field) != datasets::field_origin::call) continue;
+      const std::span<const std::byte> bytes = model_.produce(sample, field, scratch_);
+      std::memcpy(record.data() + layout_.offsets[field], bytes.data(), bytes.size());
+    }
+    for (std::size_t column = 0; column < model_.columns().size(); ++column) {
+      const std::int64_t value = model_.column(sample, column).value();
+      std::memcpy(record.data() + layout_.offsets[stored + column], &value, sizeof value);
+    }
+  }
+
+  const datasets::dataset_model& model_;
+  const row_layout& layout_;
+  datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
+  datasets::part_list parts_;
+  std::vector<std::byte> scratch_;
+};
+
+void check_name(const std::string& path, bool overwrite) {
+  if (overwrite || !datasets::file_exists(path)) return;
+  throw error(errc::usage, io::str_cat(path, " is there already; remove it, or give --overwrite"));
+}
+
+std::string header_of(const row_layout& layout, std::uint64_t samples) {
+  if (layout.fields.size() > 1) {
+    throw error(errc::unsupported,
+                io::str_cat("pack: a .npy holds one array, and the source has the fields '", layout.fields[0].name,
+                            "' and '", layout.fields[1].name, "'; --to records holds both"));
+  }
+  dimensions shape;
+  shape.push_back(static_cast<std::int64_t>(samples));
+  for (const std::int64_t extent : layout.fields.front().shape) shape.push_back(extent);
+  // On a page: rows that are pages are then read straight to their place in the batch.
+  return npy_header(layout.fields.front().type, shape, io::alignment_max_bytes);
+}
+
+}  // namespace
+
+datasets::pack_result pack_rows(const dataset& from, const std::string& out, row_format to,
+                                const datasets::pack_options& how) {
+  const row_layout layout = layout_of(from);
+  const std::string extension = to == row_format::npy ? ".npy" : ".bin";
+  if (!out.ends_with(extension)) {
+    throw error(errc::usage, io::str_cat("OUT '", out, "' is one file whose name ends in ", extension, "; name it so"));
+  }
+  const std::string header = to == row_format::npy ? header_of(layout, from.size()) : std::string();
+  const std::string description = datasets::with_extension(out, ".json");
+  check_name(out, how.overwrite);
+  if (to == row_format::records) check_name(description, how.overwrite);
+
+  const std::vector<std::uint64_t> order =
+      how.shuffle ? datasets::shuffled(from.size(), how.seed, "pack") : std::vector<std::uint64_t>{};
+  const std::uint64_t rows_max = std::clamp<std::uint64_t>(window_bytes / layout.bytes, 1, window_rows_max);
+  row_reader reader(from, layout);
+  output_file file(out, output_file::appears::when_closed);
+  file.write(header, how.stop);
+  std::vector<std::uint64_t> samples;
+  std::vector<std::byte> records;
+  for (std::uint64_t first = 0; first < from.size(); first += samples.size()) {
+    samples.clear();
+    for (std::uint64_t i = first; i < std::min(first + rows_max, from.size()); ++i) {
+      samples.push_back(how.shuffle ? order[i] : i);
+    }
+    records.resize(samples.size() * layout.bytes);
+    reader.read(samples, records, how.stop);
+    file.write(records, how.stop);
+    const std::uint64_t done = first + samples.size();
+    if (how.progress) how.progress({.samples = done, .samples_total = from.size(), .bytes = done * layout.bytes});
+  }
+  file.close();
+  if (to == row_format::records) {
+    output_file beside(description, output_file::appears::when_closed);
+    beside.write(records_json(layout, from.size()), how.stop);
+    beside.close();
+  }
+  datasets::pack_result made;
+  made.shards.push_back({out, from.size(), header.size() + from.size() * layout.bytes});
+  made.samples = from.size();
+  return made;
+}
+
+}  // namespace leat::tools

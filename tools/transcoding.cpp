@@ -1,0 +1,128 @@
+#include "tools/transcoding.hpp"
+
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "stages/pixels/jpeg_transcoder.hpp"
+#include "stages/pixels/picture_decoder.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <ctime>
+
+namespace leat::tools {
+namespace {
+
+constexpr std::size_t left_shown = 8;
+constexpr std::uint64_t measured_max = 6;
+
+double thread_cpu_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// Seconds of decoding it whole, the shorter of two tries; 0 where it cannot be decoded.
+double decoding_s(pixels::picture_decoder& decoder, std::span<const std::byte> encoded) {
+  double least = 0;
+  for (int round = 0; round < 2; ++round) {
+    const double began = thread_cpu_s();
+    if (!decoder.decode_whole(encoded, {})) return 0;
+    const double took = thread_cpu_s() - began;
+    least = round == 0 ? took : std::min(least, took);
+  }
+  return least;
+}
+
+/// The field of a sample that holds a picture, if it has one.
+std::optional<std::uint16_t> picture_of(const datasets::dataset_model& model, std::uint64_t sample,
+                                        datasets::part_list& parts) {
+  parts.clear();
+  model.parts(sample, parts);
+  for (const datasets::part& each : parts) {
+    if (model.fields()[each.field].kind == field_kind::picture && each.where.stored_bytes > 0) return each.field;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::byte>> transcoding::rewrite(std::string_view member,
+                                                           std::span<const std::byte> content) {
+  const bool is_jpeg = content.size() >= 2 && content[0] == std::byte{0xFF} && content[1] == std::byte{0xD8};
+  if (!is_jpeg) return std::nullopt;
+  std::vector<std::byte> file;
+  const auto result = pixels::transcode_to_baseline(content, file);
+  const std::lock_guard lock(mutex_);
+  if (!result) {
+    ++count_.left;
+    if (left_.size() < left_shown) left_.push_back(io::str_cat(member, ": ", result.reason()));
+    return std::nullopt;
+  }
+  if (*result == pixels::transcode_result::as_it_is) {
+    ++count_.as_they_were;
+    return std::nullopt;
+  }
+  ++count_.rewritten;
+  count_.bytes_before += content.size();
+  count_.bytes_after += file.size();
+  return file;
+}
+
+transcoding::counts transcoding::count() const {
+  const std::lock_guard lock(mutex_);
+  return count_;
+}
+
+std::vector<std::string> transcoding::left() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> sorted = left_;  // Threads come in any order.
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+double jpeg_survey::saving() const noexcept {
+  if (looked_at == 0 || speed_up <= 1) return 0;
+  const double share = static_cast<double>(progressive) / static_cast<double>(looked_at);
+  const double before = share * speed_up + (1 - share);
+  return (before - 1) / before;
+}
+
+jpeg_survey survey_jpegs(const dataset& samples, std::uint64_t looks_max) {
+  const datasets::dataset_model& model = *samples.model();
+  jpeg_survey found;
+  pixels::scratch_budget budget(std::size_t{1} << 30);
+  pixels::picture_decoder decoder(budget);
+  datasets::part_list parts;
+  std::vector<std::byte> file;
+  double before_s = 0;
+  double after_s = 0;
+  const std::uint64_t looks = std::min(looks_max, samples.size());
+  for (std::uint64_t k = 0; k < looks; ++k) {
+    const std::uint64_t sample = samples.size() * k / looks;
+    const std::optional<std::uint16_t> field = picture_of(model, sample, parts);
+    if (!field) continue;
+    try {
+      const std::vector<std::byte> encoded = samples.read(sample, model.fields()[*field].name);
+      if (encoded.size() < 2 || encoded[0] != std::byte{0xFF} || encoded[1] != std::byte{0xD8}) continue;
+      const auto result = pixels::transcode_to_baseline(encoded, file);
+      if (!result) continue;
+      ++found.looked_at;
+      if (*result == pixels::transcode_result::as_it_is) continue;
+      ++found.progressive;
+      if (found.measured == measured_max) continue;
+      const double one_before_s = decoding_s(decoder, encoded);
+      const double one_after_s = decoding_s(decoder, file);
+      if (one_before_s <= 0 || one_after_s <= 0) continue;
+      before_s += one_before_s;
+      after_s += one_after_s;
+      ++found.measured;
+    } catch (const error&) {
+      // A sample that cannot be read is reported by who loads it.
+    }
+  }
+  if (after_s > 0) found.speed_up = before_s / after_s;
+  return found;
+}
+
+}  // namespace leat::tools

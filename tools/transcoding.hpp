@@ -1,0 +1,57 @@
+// Progressive JPEGs on their way into a pack (leat pack --transcode), and what they cost where they lie (leat inspect).
+#pragma once
+
+#include <leat/dataset.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::tools {
+
+/// Writes JPEGs anew as baseline and keeps count. Thread: any, several at once.
+class transcoding {
+ public:
+  struct counts {
+    std::uint64_t rewritten = 0;
+    std::uint64_t bytes_before = 0;  ///< of those
+    std::uint64_t bytes_after = 0;
+    std::uint64_t as_they_were = 0;  ///< baseline already
+    std::uint64_t left = 0;          ///< damaged, or such that cannot be rewritten
+  };
+
+  /// The file to take a member's place; nothing where it stays as it is.
+  std::optional<std::vector<std::byte>> rewrite(std::string_view member, std::span<const std::byte> content);
+
+  [[nodiscard]] counts count() const;
+  /// The first of those left, by member and reason.
+  [[nodiscard]] std::vector<std::string> left() const;
+
+ private:
+  mutable std::mutex mutex_;
+  counts count_;
+  std::vector<std::string> left_;
+};
+
+/// What some of a dataset's pictures are.
+///   progressive   that a rewriting would make faster: multi-scan and arithmetically coded ones too
+///   speed_up      CPU time of decoding one of those whole, before / after; of `measured` of them. 0: none was measured
+struct jpeg_survey {
+  std::uint64_t looked_at = 0;
+  std::uint64_t progressive = 0;
+  std::uint64_t measured = 0;
+  double speed_up = 0;
+
+  /// Of the CPU time of decoding all pictures, what rewriting would save, if progressive ones are as large as the others.
+  [[nodiscard]] double saving() const noexcept;
+};
+
+/// Looks at so many JPEGs, evenly spread, reading each whole; measures with the first few progressive ones.
+[[nodiscard]] jpeg_survey survey_jpegs(const dataset& samples, std::uint64_t looks_max = 200);
+
+}  // namespace leat::tools
