@@ -15,13 +15,15 @@
 //                                                         rows mixed and by themselves
 //   7. u8 and kernel against f32 over the bus             aim: at least 3 times as many pictures a second
 //
-// Before the rounds the sum of all words that the steps read is compared with the host rung's.
+// The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
+// loops goes first changes from round to round, and the loader has ended before the other begins.
 //
 //     device_benchmark [PHOTOS] [--rounds N] [--seconds N] [--json FILE] [--markdown FILE] [--title TEXT]
 //                      [--fact NAME=VALUE]... [--left-out TEXT]... [--toy]
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept. --seconds
 // begins no further round after so many. Where there is no GPU it says so, measures nothing and ends with 0.
+#include "benchmarks/arguments.hpp"
 #include "benchmarks/device_step.hpp"
 #include "benchmarks/gpu_report.hpp"
 #include "benchmarks/measure.hpp"
@@ -363,33 +365,44 @@ double measure_rows_per_s(const source& from, bool toy) {
   return from.rows_max * counted / took_s;
 }
 
-/// The sum of all 32-bit words of the first `batches` batches, as steps on the device read them and as the host has them.
-/// Throws error{errc::corrupt} where they differ.
-void check_what_steps_read(const source& from, device_step& step, std::uint32_t batches) {
-  const std::uint32_t rows = std::min<std::uint32_t>(from.rows_max, 32);
-  std::uint64_t expected = 0;
+/// The sum of all 32-bit words of the first `batches` batches, over the ends of epochs, on the host rung.
+std::uint64_t words_on_the_host(const source& from, std::uint32_t rows, std::uint32_t batches) {
+  std::uint64_t sum = 0;
   loader here(from.samples, options_for(rows, host), from.fields);
-  loader there(from.samples, options_for(rows, cuda(0)), from.fields);
-  const trainer_stream in;
   for (std::uint32_t i = 0; i < batches; ++i) {
-    const std::optional<batch> on_host = here.next_blocking();
-    std::optional<batch> on_device = there.next_blocking();
-    if (!on_host || !on_device) throw error(errc::usage, "the dataset holds too few samples");
-    const tensor data = (*on_host)[from.output];
+    std::optional<batch> got = here.next_blocking();
+    if (!got) got = here.next_blocking();
+    if (!got) throw error(errc::usage, "the dataset holds too few samples");
+    const tensor data = (*got)[from.output];
     for (std::size_t at = 0; at < data.bytes(); at += 4) {
       std::uint32_t word = 0;
       std::memcpy(&word, static_cast<const std::byte*>(data.data) + at, 4);
-      expected += word;
+      sum += word;
     }
-    on_device->wait_on(in.get());
-    const tensor landed = (*on_device)[from.output];
+  }
+  return sum;
+}
+
+/// Throws error{errc::corrupt} where steps have read something else.
+void check_words(std::uint64_t found, std::uint64_t expected, std::uint32_t batches, const source& from) {
+  if (found == expected) return;
+  throw error(errc::corrupt, io::str_cat("the words of ", batches, " batches of ", from.name, " add up to ", found,
+                                         " on the device and to ", expected, " on the host"));
+}
+
+/// Before anything is measured, and so small that it says at once what is wrong.
+void check_what_steps_read(const source& from, device_step& step, std::uint32_t batches) {
+  const std::uint32_t rows = std::min<std::uint32_t>(from.rows_max, 32);
+  loader there(from.samples, options_for(rows, cuda(0)), from.fields);
+  const trainer_stream in;
+  for (std::uint32_t i = 0; i < batches; ++i) {
+    std::optional<batch> got = there.next_blocking();
+    if (!got) throw error(errc::usage, "the dataset holds too few samples");
+    got->wait_on(in.get());
+    const tensor landed = (*got)[from.output];
     step.launch(landed.data, landed.bytes(), 0, in.get());
   }
-  const std::uint64_t found = step.take_checksum(in.get());
-  if (found != expected) {
-    throw error(errc::corrupt, io::str_cat("the words of ", batches, " batches of ", from.name, " add up to ", found,
-                                           " on the device and to ", expected, " on the host"));
-  }
+  check_words(step.take_checksum(in.get()), words_on_the_host(from, rows, batches), batches, from);
 }
 
 /// Steps of one length, of one source: rounds of both loops.
@@ -409,13 +422,16 @@ class step_comparison {
 
   void round() {
     if (resident_.empty()) resident_ = resident_batches(from_, rows_);
-    const trainer_stream in;
-    loader train(from_.samples, options_for(rows_, cuda(0)), from_.fields);
-    // All of the host's memory has been used once, and pinned.
-    const loop_length length{.uncounted = train.plan().batches + 4, .counted = counted_};
-    const auto with = run_to_end(spend(train, from_, step_, products_, rows_, length, in));
-    const auto without = spend_resident(resident_, step_, products_, rows_, {.uncounted = 4, .counted = counted_}, in);
-    static_cast<void>(step_.take_checksum(in.get()));
+    loop_result with;
+    loop_result without;
+    // In turn, so that what a run leaves behind (clocks, heat, caches) is as often one's as the other's.
+    if (rounds_++ % 2 == 0) {
+      with = run_with_leat();
+      without = run_without();
+    } else {
+      without = run_without();
+      with = run_with_leat();
+    }
     with_ms_.add(with.step_ms);
     without_ms_.add(without.step_ms);
     ratio_.add(with.step_ms / without.step_ms);
@@ -450,6 +466,32 @@ class step_comparison {
   }
 
  private:
+  // The loader ends with its run: its threads and its memory are not the other run's. What the steps have read is compared
+  // with the host's, which takes as long as a run and is done once.
+  loop_result run_with_leat() {
+    const trainer_stream in;
+    loop_result measured;
+    std::uint32_t batches = 0;
+    {
+      loader train(from_.samples, options_for(rows_, cuda(0)), from_.fields);
+      // All of the host's memory has been used once, and pinned.
+      const loop_length length{.uncounted = train.plan().batches + 4, .counted = counted_};
+      batches = length.uncounted + length.counted;
+      measured = run_to_end(spend(train, from_, step_, products_, rows_, length, in));
+    }
+    const std::uint64_t found = step_.take_checksum(in.get());
+    if (!expected_) expected_ = words_on_the_host(from_, rows_, batches);
+    check_words(found, *expected_, batches, from_);
+    return measured;
+  }
+  loop_result run_without() {
+    const trainer_stream in;
+    const loop_result measured =
+        spend_resident(resident_, step_, products_, rows_, {.uncounted = 4, .counted = counted_}, in);
+    static_cast<void>(step_.take_checksum(in.get()));
+    return measured;
+  }
+
   const source& from_;
   device_step& step_;
   const double step_ms_;
@@ -457,6 +499,8 @@ class step_comparison {
   const std::uint32_t rows_;
   const std::uint32_t counted_;
   std::vector<device_memory> resident_;
+  unsigned rounds_ = 0;
+  std::optional<std::uint64_t> expected_;
   bool decode_is_told_ = false;
   figure ratio_, with_ms_, without_ms_, idle_, resident_idle_, cpu_us_, resident_cpu_us_, rows_per_s_;
 };
@@ -483,7 +527,8 @@ class hand_over_cpu {
   void round() {
     double us[2] = {};
     const trainer_stream in;
-    for (const device where : {host, cuda(0)}) {
+    const bool host_first = rounds_++ % 2 == 0;
+    for (const device where : {host_first ? host : cuda(0), host_first ? cuda(0) : host}) {
       loader train(from_.samples, options_for(from_.rows_max, where), from_.fields);
       const loop_length length{.uncounted = train.plan().batches + 4, .counted = counted_};
       us[where == host ? 0 : 1] = run_to_end(other_cpu_us_per_batch(train, length, in));
@@ -504,6 +549,7 @@ class hand_over_cpu {
  private:
   const source& from_;
   const std::uint32_t counted_;
+  unsigned rounds_ = 0;
   figure difference_us_, on_device_us_, on_host_us_;
 };
 
@@ -580,13 +626,17 @@ class bus_rate {
     loader_options options = options_for(rows_, cuda(0));
     options.device_calls = timed;
     std::uint32_t uncounted = 0;
+    std::uint32_t batches = 0;
+    const trainer_stream in;
     {
       loader train(records_.samples, options, records_.fields);
-      const trainer_stream in;
       uncounted = train.plan().batches + 4;
       run_to_end(spend(train, records_, step_, products_, rows_, {.uncounted = uncounted, .counted = counted_}, in));
-      static_cast<void>(step_.take_checksum(in.get()));
+      batches = uncounted + counted_;
     }
+    const std::uint64_t found = step_.take_checksum(in.get());
+    if (!expected_) expected_ = words_on_the_host(records_, rows_, batches);
+    check_words(found, *expected_, batches, records_);
     figure loaded_ms;
     const std::vector<timed_calls::times> all = timed->taken();
     const auto bytes = static_cast<double>(bytes_);
@@ -633,6 +683,7 @@ class bus_rate {
   const unsigned products_;
   const pinned_memory from_;
   const device_memory to_;
+  std::optional<std::uint64_t> expected_;
   figure ratio_, under_load_, alone_;
 };
 
@@ -971,18 +1022,10 @@ settings parse(std::span<char*> arguments) {
     }
     if (i + 1 == arguments.size()) throw error(errc::usage, io::str_cat(word, " wants a value"));
     const std::string_view value = arguments[++i];
-    const auto number = [&] {
-      unsigned read = 0;
-      const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), read);
-      if (problem != std::errc() || end != value.data() + value.size() || read == 0) {
-        throw error(errc::usage, io::str_cat(word, " is '", value, "'; give a number above 0"));
-      }
-      return read;
-    };
     if (word == "--rounds") {
-      given.rounds = number();
+      given.rounds = number<unsigned>(word, value);
     } else if (word == "--seconds") {
-      given.seconds = number();
+      given.seconds = number<unsigned>(word, value);
     } else if (word == "--json") {
       given.json = value;
     } else if (word == "--markdown") {

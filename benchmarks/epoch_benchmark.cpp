@@ -17,6 +17,7 @@
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept.
 #include "async/clock.hpp"
+#include "benchmarks/arguments.hpp"
 #include "benchmarks/bare_loop.hpp"
 #include "benchmarks/measure.hpp"
 #include "datasets/model.hpp"
@@ -470,16 +471,6 @@ std::string make_photos_for(const settings& given) {
   const auto place = std::filesystem::temp_directory_path() / io::str_cat("leat-benchmark-photos-", how.count);
   tools::make_photos(place, how);
   return place.string();
-}
-
-template <class Number>
-Number number(std::string_view option, std::string_view text) {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || value == 0) {
-    throw error(errc::usage, io::str_cat(option, " is '", text, "'; give a number above 0"));
-  }
-  return value;
 }
 
 std::vector<std::string> listed(std::string_view text) {

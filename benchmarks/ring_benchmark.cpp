@@ -13,12 +13,12 @@
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/source.hpp"
+#include "tools/bench_fio.hpp"
 
 #include <leat/error.hpp>
 #include <leat/reader.hpp>
 #include <leat/units.hpp>
 
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
 #include <fcntl.h>
@@ -33,7 +33,6 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
@@ -280,49 +279,40 @@ class leat_reads final : public method {
   std::promise<void> finished_;
 };
 
-std::uint64_t free_huge_page_bytes() {
-  std::ifstream info("/proc/meminfo");
-  std::string line;
-  while (std::getline(info, line)) {
-    unsigned long long pages = 0;
-    if (std::sscanf(line.c_str(), "HugePages_Free: %llu", &pages) == 1) return pages << 21;
-  }
-  return 0;
-}
-
+/// By `leat bench read`'s own hands: the same settings for it wherever we stand beside it.
 class fio final : public method {
  public:
   static bool installed() { return std::system("fio --version > /dev/null 2>&1") == 0; }
 
-  fio(const std::string& file, const workload& what, bool huge)
-      : method(huge ? "fio, huge pages" : "fio, 4 KiB pages") {
-    const std::string quarter = std::to_string(std::max(1U, what.depth / 4));
-    command_ = "fio --name=leat --filename='" + file + "' --readonly --rw=randread --bs=" + std::to_string(what.bytes) +
-               " --blockalign=4096 --direct=1 --ioengine=io_uring --iodepth=" + std::to_string(what.depth) +
-               " --iodepth_batch_submit=" + quarter + " --iodepth_batch_complete_min=" + quarter +
-               " --iodepth_batch_complete_max=" + std::to_string(what.depth) +
-               " --registerfiles=1 --fixedbufs=1 --nonvectored=1 --norandommap=1 --randrepeat=0 --time_based=1" +
-               (huge ? " --mem=mmaphuge --hugepage-size=2m" : "") + " --output-format=json";
-  }
+  fio(const std::string& file, const workload& what) : fio(file, like(what)) {}
 
-  outcome run(double seconds, std::uint64_t seed) override {
-    const std::string command = command_ + " --randseed=" + std::to_string(seed) +
-                                " --runtime=" + std::to_string(static_cast<int>(seconds * 1000)) + "ms 2>/dev/null";
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-    std::string text;
-    char part[4096];
-    for (std::size_t got = 0; (got = std::fread(part, 1, sizeof(part), pipe.get())) != 0;) text.append(part, got);
-    const auto begin = text.find('{');
-    if (begin == std::string::npos) throw error(errc::io, "fio said nothing");
-    const auto job = nlohmann::json::parse(text.substr(begin)).at("jobs").at(0);
-    const double runtime_s = job.at("job_runtime").get<double>() * 1e-3;
-    const double busy = (job.at("usr_cpu").get<double>() + job.at("sys_cpu").get<double>()) / 100;
-    return {job.at("read").at("io_bytes").get<std::uint64_t>(), runtime_s, busy * runtime_s};
+  outcome run(double seconds, std::uint64_t /*seed*/) override {
+    row_.asked.seconds = seconds;
+    std::atomic<int> running{0};
+    const tools::fio_figures found = tools::run_fio(tools::fio_arguments({file_}, row_, huge_), running);
+    return {static_cast<std::uint64_t>(found.gib_per_s * (1 << 30)), 1, found.cpu_s_per_gib * found.gib_per_s};
   }
   std::optional<extents_digest> read_and_digest(std::uint64_t, std::uint64_t) override { return std::nullopt; }
 
  private:
-  std::string command_;
+  fio(const std::string& file, const tools::read_row& row) : fio(file, row, tools::free_huge_pages()) {}
+  fio(std::string file, const tools::read_row& row, std::uint64_t huge_pages)
+      : method(huge_pages >= tools::fio_huge_pages(row) ? "fio, huge pages" : "fio, 4 KiB pages"),
+        file_(std::move(file)),
+        row_(row),
+        huge_(huge_pages >= tools::fio_huge_pages(row)) {}
+
+  static tools::read_row like(const workload& what) {
+    tools::read_row row;
+    row.asked.block_bytes = what.bytes;
+    row.asked.depth = what.depth;
+    row.rungs.direct.use = "on";
+    return row;
+  }
+
+  const std::string file_;
+  tools::read_row row_;
+  const bool huge_;
 };
 
 /// A file of random bytes, written past the page cache. Removed at the end.
@@ -368,8 +358,7 @@ void measure(const settings& chosen, const std::string& file, const workload& wh
                                                  reader_options{.backend = read_backend::preadv}));
   method* theirs = nullptr;
   if (!chosen.toy && fio::installed()) {
-    const bool huge = free_huge_page_bytes() >= what.depth * ((what.bytes + 2_MiB - 1) / 2_MiB * 2_MiB);
-    methods.push_back(std::make_unique<fio>(file, what, huge));
+    methods.push_back(std::make_unique<fio>(file, what));
     theirs = methods.back().get();
   }
 

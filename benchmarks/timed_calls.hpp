@@ -102,6 +102,10 @@ class timed_calls final : public stages::device_calls {
   stages::device_status record(stages::device_event fires, stream in) noexcept override {
     return behind_->record(fires, in);
   }
+  stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override {
+    return behind_->look_at(which, told);
+  }
+  [[nodiscard]] bool is_of_thread(stream which) const noexcept override { return behind_->is_of_thread(which); }
   stages::device_status query(stages::device_event fired) noexcept override { return behind_->query(fired); }
   stages::device_status synchronize(stages::device_event fired) noexcept override {
     return behind_->synchronize(fired);

@@ -12,7 +12,7 @@
 //   bytes, text   ragged tensors, and whatever lies behind them in the block, begin and end elsewhere in each batch
 //
 // Captures are cudaStreamCaptureModeThreadLocal. In the global mode, CUDA refuses calls like cudaHostRegister and cudaMalloc to
-// every thread while one captures, and the loader's threads pin a batch's memory when a batch first leaves from it.
+// all other threads of the trainer while one captures. leat's own calls are made in the relaxed mode, and go through.
 //
 // The other way is one graph whose kernel nodes get each batch's addresses (cudaGraphExecKernelNodeSetParams) before each launch:
 // less memory for graphs, and a call for every node that reads the batch in each step. For three blocks this way is simpler.
@@ -115,8 +115,8 @@ channel_sums::channel_sums(leat::device where) : state_(std::make_unique<state>(
   check(cudaStreamCreateWithFlags(&state_->in, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   check(cudaMalloc(reinterpret_cast<void**>(&state_->of_batch), 6 * sizeof(total)), "cudaMalloc");
   check(cudaMalloc(reinterpret_cast<void**>(&state_->of_all), 6 * sizeof(total)), "cudaMalloc");
-  check(cudaMemset(state_->of_all, 0, 6 * sizeof(total)), "cudaMemset");
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // Our stream does not wait for the default one.
+  // Into our stream, which does not wait for the default one.
+  check(cudaMemsetAsync(state_->of_all, 0, 6 * sizeof(total), state_->in), "cudaMemsetAsync");
 }
 
 channel_sums::~channel_sums() = default;

@@ -142,7 +142,8 @@ struct two_layers::state {
     if (on_gpu()) {
       check(cudaMalloc(&taken, count * sizeof(Element)), "cudaMalloc");
       memory.push_back(taken);
-      check(cudaMemset(taken, 0, count * sizeof(Element)), "cudaMemset");
+      // Into our stream, which does not wait for the default one.
+      check(cudaMemsetAsync(taken, 0, count * sizeof(Element), in), "cudaMemsetAsync");
     } else {
       taken = ::operator new(count * sizeof(Element));
       memory.push_back(taken);
@@ -159,7 +160,9 @@ struct two_layers::state {
       each = scale * (static_cast<float>(seed >> 8) * 0x1p-23F - 1);
     }
     if (on_gpu()) {
-      check(cudaMemcpy(to, values.data(), count * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy of the weights");
+      check(cudaMemcpyAsync(to, values.data(), count * sizeof(float), cudaMemcpyHostToDevice, in),
+            "cudaMemcpyAsync of the weights");
+      check(cudaStreamSynchronize(in), "cudaStreamSynchronize of the weights");  // `values` goes.
     } else {
       std::copy(values.begin(), values.end(), to);
     }
@@ -211,6 +214,8 @@ struct two_layers::state {
   }
 
   ~state() {
+    // Steps may be under way where an epoch has not come to its end.
+    if (in != nullptr) static_cast<void>(cudaStreamSynchronize(in));
     for (const cudaEvent_t each : events) static_cast<void>(cudaEventDestroy(each));
     for (void* const each : memory) {
       if (on_gpu()) {

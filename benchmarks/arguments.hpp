@@ -1,0 +1,25 @@
+// What the benchmarks' command lines have in common.
+#pragma once
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+namespace leat::benchmarks {
+
+/// Throws error{errc::usage}, naming the option, for what is no number above 0.
+template <class Number>
+[[nodiscard]] Number number(std::string_view option, std::string_view text) {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size() || value == 0) {
+    throw error(errc::usage, io::str_cat(option, " is '", text, "'; give a number above 0"));
+  }
+  return value;
+}
+
+}  // namespace leat::benchmarks

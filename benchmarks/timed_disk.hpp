@@ -1,0 +1,34 @@
+// A disk with the latency and the rate of a real one, and no data: what is read is what the memory held.
+#pragma once
+
+#include "io/source.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace leat::benchmarks {
+
+///   latency_ns    of each read, however many are under way
+///   bytes_per_s   of all together: a read begins to be transferred when the one before it is through
+struct timed_disk_options {
+  std::uint64_t file_bytes = 0;
+  std::uint64_t latency_ns = 0;
+  double bytes_per_s = 0;
+};
+
+/// One file. The device is a thread ("disk-N") that sleeps until the next read is due and wakes the loop as an interrupt
+/// would: its CPU is not the line's.
+class timed_disk final : public io::source_description {
+ public:
+  explicit timed_disk(const timed_disk_options& options) : options_(options) {}
+
+  [[nodiscard]] std::unique_ptr<io::source> connect(io::connector& loop) const override;
+  [[nodiscard]] std::uint32_t files() const override { return 1; }
+  [[nodiscard]] std::string file_name(std::uint32_t file) const override;
+
+ private:
+  const timed_disk_options options_;
+};
+
+}  // namespace leat::benchmarks
