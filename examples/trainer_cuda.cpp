@@ -52,7 +52,9 @@ int main(int argc, char** argv) try {
   const leat::dataset photos = leat::open(argc > 1 ? argv[1] : "build/photos");
   const unsigned epochs = argc > 2 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)) : 5;
   const leat::device where = leat::current_device();  // the host where there is no GPU
-  const leat::loader_options options{.batch_size = 50, .seed = 1, .epochs = epochs, .device = where};
+  // Required: the model will be where it says, and reads the batches there.
+  const leat::loader_options options{
+      .batch_size = 50, .seed = 1, .epochs = epochs, .device = where, .device_required = true};
   two_layers model(where, {.inputs = 3 * side * side,
                            .hidden = 64,
                            .classes = photos.classes().size(),

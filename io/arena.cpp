@@ -84,11 +84,6 @@ arena::arena(arena_options options)
 arena::~arena() {
   // A child of fork() never had this memory, and may have other things at its address by now.
   if (forked_.in_child()) return;
-  if (options_.unpin) {
-    for (std::uint32_t i = pieces_max_; i-- > 0;) {
-      if (const std::span<std::byte> memory = piece(i); !memory.empty()) options_.unpin(memory);
-    }
-  }
   for (const mapping& mapped : mappings_) ::munmap(mapped.begin, mapped.bytes);
 }
 
@@ -169,7 +164,7 @@ bool arena::populate_next(const region& whole, std::span<const std::byte> part, 
 }
 
 void arena::fault_in(std::span<std::byte> memory, bool first_touch) {
-  if (first_touch && !options_.pin && options_.pages != huge_pages::on) {
+  if (first_touch && options_.pages != huge_pages::on) {
     populated_.fetch_add(memory.size(), std::memory_order_relaxed);
     return;
   }
@@ -194,7 +189,6 @@ void arena::fault_in(std::span<std::byte> memory, bool first_touch) {
                                              got.bytes_huge, " are in huge pages: ", why_no_huge_pages()));
     }
   }
-  if (options_.pin) options_.pin(memory);
 }
 
 std::span<std::byte> arena::piece(std::uint32_t number) const noexcept {

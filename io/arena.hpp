@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,15 +25,10 @@ enum class huge_pages : std::uint8_t {
 struct arena_options {
   std::size_t bytes_max = 0;  ///< of all regions together
   huge_pages pages = huge_pages::automatic;
-  /// Called for each piece after it was faulted in and before anybody reads into it, in this order for good reason: a
-  /// GPU driver pins pages, io_uring pins the same ones after it. Undone in reverse at the end of the arena's life.
-  /// What `pin` throws reaches whoever asked for the memory.
-  std::function<void(std::span<std::byte>)> pin = {};
-  std::function<void(std::span<std::byte>)> unpin = {};
 };
 
 /// Anonymous memory in regions (one for each pool), which consist of pieces of 4 MiB: the unit in which memory is
-/// faulted in, pinned and registered with io_uring, each when it is first needed, so that the first batch waits for its
+/// faulted in and registered with io_uring, each when it is first needed, so that the first batch waits for its
 /// own memory only. Two huge pages: many small buffers cost a read no more than one large one, faulting one in takes
 /// 0.4 ms, and io_uring's table of 16,384 covers 64 GiB. (It would accept 1 GiB for one, io_uring_registered_buffers(7).)
 ///
@@ -62,10 +56,9 @@ class arena {
   /// Address space for `bytes` (rounded up to 4096). Throws error{errc::limit}: over bytes_max, or out of address space.
   [[nodiscard]] region reserve(std::size_t bytes);
 
-  /// Makes sure that the pieces under `part` of a region are there: faulted in and pinned. Waits if another thread is
-  /// doing it. Thread: any. Throws error{errc::limit} when the system has no memory, and what `pin` throws.
-  ///   first_touch   leave the pages to whoever writes to them first, where nothing forbids it: not where they have to
-  ///                 be pinned, nor where huge pages have to be checked
+  /// Makes sure that the pieces under `part` of a region are there: faulted in. Waits if another thread is doing it.
+  /// Thread: any. Throws error{errc::limit} when the system has no memory.
+  ///   first_touch   leave the pages to whoever writes to them first, unless huge pages have to be checked
   void populate(const region& whole, std::span<const std::byte> part, bool first_touch = false);
   /// The first of these pieces that is not there. False if all are.
   bool populate_next(const region& whole, std::span<const std::byte> part, bool first_touch = false);

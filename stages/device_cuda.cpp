@@ -142,6 +142,8 @@ class cuda_calls final : public device_calls {
   }
   // "The only way to continue using CUDA is to terminate and relaunch the process", say the runtime's pages of these.
   [[nodiscard]] bool is_lost(device_status code) const noexcept override {
+    // cudaErrorContained and cudaErrorTensorMemoryLeak, which the headers of CUDA 12 do not have.
+    if (code == 226 || code == 721) return true;
     switch (static_cast<cudaError_t>(code)) {
       case cudaErrorIllegalAddress:
       case cudaErrorIllegalInstruction:
@@ -158,7 +160,7 @@ class cuda_calls final : public device_calls {
       case cudaErrorMpsClientTerminated:
       case cudaErrorExternalDevice:
         return true;
-      default:
+      default:  // cudaErrorUnknown, too, which promises nothing
         return false;
     }
   }

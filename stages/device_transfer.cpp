@@ -655,11 +655,15 @@ void device_transfer::drain() noexcept {
     const async::mutex_lock lock(mutex_);
     if (status != device_ok) failure = fail({status, "cudaStreamSynchronize", {}});
     pinned.swap(pinned_);
+    // What copies may still read stays pinned, and mapped.
+    if (!ended) {
+      for (const flight& each : flights_) {
+        if (each.host) std::erase_if(pinned, [&](std::span<std::byte> known) { return known.data() == each.host.bytes().data(); });
+      }
+    }
   }
   // Before the leases go home, and the arena with the last of them.
-  for (const std::span<std::byte> memory : pinned) {
-    if (ended) static_cast<void>(calls_->unpin(memory));
-  }
+  for (const std::span<std::byte> memory : pinned) static_cast<void>(calls_->unpin(memory));
   for (;;) {
     released home;
     {

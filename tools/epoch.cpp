@@ -110,6 +110,7 @@ loader_options options_of(const epoch_arguments& arguments) {
           .digests = arguments.digests,
           .names = false,
           .device = device_of(arguments.device),
+          .device_required = arguments.device != "auto",
           .transfer = nullptr};
 }
 
@@ -473,7 +474,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_choice(app, "--direct", arguments.reader.direct,
              {{"auto", choice::automatic}, {"on", choice::on}, {"off", choice::off}},
              "O_DIRECT; auto: unless an epoch fits in half of the memory available");
-  add_text(app, "--device", arguments.device, "WHERE", "auto, host or cuda:N: where batches go (host)");
+  add_text(app, "--device", arguments.device, "WHERE", "host, cuda:N or, that or the host, auto: where batches go (host)");
 
   app.option_defaults()->group("Corrupt samples");
   add_choice(

@@ -59,9 +59,10 @@ class batch {
 
   /// What is put into `consumer` from here on runs after the bytes have arrived. On every stream that reads the batch,
   /// unless it waits for one that did.
-  ///   consumer   a stream of the batch's device. stream() is that device's legacy default stream, whatever device the thread
-  ///              has chosen; cudaStreamPerThread is the calling thread's. Where the batch ends on another thread, the legacy
-  ///              default stream is recorded in the place of the latter, which waits for it and for all blocking streams
+  ///   consumer   a stream of the batch's device, which has to exist until the batch has ended: that records an event on it.
+  ///              stream() is that device's legacy default stream, whatever device the thread has chosen;
+  ///              cudaStreamPerThread is the calling thread's. Where the batch ends on another thread, the legacy default
+  ///              stream is recorded in the place of the latter, which waits for it and for all blocking streams
   ///   captures   not while the stream is being captured into a graph: before the capture, and once for each launch
   ///   throws     error{errc::usage}: another device's stream, one that is being captured, or after release_on(). No stream
   ///              waits then. error{errc::device}

@@ -77,8 +77,11 @@ struct loader_options {
   /// Fill batch::names().
   bool names = false;
 
-  /// Where batches go: leat::host or leat::cuda(n). Without that GPU they stay on the host, and stats().device says why.
+  /// Where batches go: leat::host or leat::cuda(n). Where no such GPU can be used they stay on the host, and stats().device
+  /// says why.
   leat::device device = host;
+  /// The constructor throws error{errc::unsupported} instead, for trainers whose kernels read batches where `device` says.
+  bool device_required = false;
   /// Batches that there is device memory for: with the consumer, and ahead of it.
   std::uint32_t device_batches = 3;
   /// Bounds them in bytes; 0 is no bound.
@@ -119,7 +122,7 @@ struct loader_plan {
 class loader {
  public:
   /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with
-  /// the least that would do), unsupported (a rung of the reader that was insisted on and is not there), io.
+  /// the least that would do), unsupported (a rung of the reader, or a device, that was insisted on and cannot be used), io.
   template <class... Fields>
     requires(sizeof...(Fields) > 0 && (std::convertible_to<Fields, field> && ...))
   loader(dataset samples, loader_options options, Fields... fields)
@@ -165,6 +168,7 @@ class loader {
 
   /// Cancels what is under way and waits until the kernel and the decode threads have let go. A pending next()
   /// completes with error{errc::cancelled}, as does every further one. May be called from any state, more than once.
+  /// On a device it waits for the copies under way, too, and so for what consumers have put into their streams before them.
   /// A read that the kernel does not let go of (a dead mount) is waited for; reads_under_way() names it.
   void stop() noexcept;
 

@@ -5,6 +5,7 @@
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/simulated_device.hpp"
@@ -13,6 +14,7 @@
 #include <leat/loader.hpp>
 
 #include <boost/asio/use_future.hpp>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,6 +27,7 @@
 namespace leat {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::execution;
 using testing::fake_dataset;
 using testing::fake_dataset_options;
@@ -165,6 +168,21 @@ TEST(loader_device, is_the_host_with_the_reason_where_there_is_no_gpu) {
   EXPECT_EQ(got.stats.device.use.use, "host");
   EXPECT_NE(got.stats.device.use.why, "asked for");
   EXPECT_NE(got.stats.device.use.why, "");
+}
+
+TEST(loader_device, that_is_required_and_not_there_is_an_error_that_says_why) {
+  if (stages::open_device(cuda(0)).calls != nullptr) GTEST_SKIP() << "there is a GPU here";
+  loader_options options = testing::small_options();
+  options.device = cuda(0);
+  options.device_required = true;
+  const std::string message = testing::message_of(errc::unsupported, [&] {
+    const loader train(fake_dataset(samples()), options, testing::all_fields());
+  });
+  EXPECT_THAT(message, HasSubstr("batches cannot go to cuda:0: "));
+  EXPECT_THAT(message, HasSubstr("device_required"));
+  // The host can be required, and is there.
+  options.device = host;
+  EXPECT_NO_THROW(loader(fake_dataset(samples()), options, testing::all_fields()));
 }
 
 /// Device and host over the same samples: equal batches, and on the device as many kernels as wanted.

@@ -470,6 +470,26 @@ TEST_F(device_transfers, leave_host_memory_to_copies_whose_end_nobody_can_wait_f
   device->finish_everything();  // it did go on
 }
 
+// Their memory stays pinned and mapped; what is not being copied is unpinned before its pages go.
+TEST_F(device_transfers, unpin_all_but_what_copies_may_still_read) {
+  start({.batches = 2});
+  prepare();
+  sent& passed = deliver(0, 1);
+  deliver(1, 2);
+  ASSERT_EQ(device->count().pinned, 2U);
+  passed.landed.reset();
+  device->finish_everything();
+  out->collect();
+  ASSERT_EQ(leases_out(), 0U);
+  passed.block = {};
+  deliver(2, 3);
+  calls->fail("finish", 1, 999);
+  out->drain();
+  EXPECT_EQ(leases_out(), 1U);
+  EXPECT_EQ(device->count().pinned, 1U);
+  device->finish_everything();
+}
+
 TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_recorded) {
   start({.batches = 2});
   prepare();

@@ -12,8 +12,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -107,17 +105,6 @@ TEST(arena, leaves_pages_to_who_touches_them_first_where_it_may) {
   EXPECT_LE(touched, 2_MiB);
 }
 
-TEST(arena, faults_in_what_it_pins_whoever_touches_it_first) {
-  std::size_t resident_when_pinned = 0;
-  arena* self = nullptr;
-  arena memory({.bytes_max = 16_MiB,
-                .pin = [&](std::span<std::byte>) { resident_when_pinned = self->report().bytes_resident; }});
-  self = &memory;
-  const arena::region region = memory.reserve(16_MiB);
-  memory.populate(region, region.bytes, true);
-  EXPECT_EQ(resident_when_pinned, 16_MiB);
-}
-
 TEST(arena, takes_small_pages_when_told_to) {
   arena memory({.bytes_max = 16_MiB, .pages = huge_pages::off});
   const arena::region region = memory.reserve(16_MiB);
@@ -127,37 +114,8 @@ TEST(arena, takes_small_pages_when_told_to) {
   EXPECT_EQ(got.pages.use, "off");
 }
 
-TEST(arena, pins_a_piece_once_and_unpins_all_of_them_in_reverse) {
-  std::vector<std::byte*> pinned;
-  std::vector<std::byte*> unpinned;
-  {
-    arena memory({.bytes_max = 64_MiB,
-                  .pin = [&](std::span<std::byte> piece) { pinned.push_back(piece.data()); },
-                  .unpin = [&](std::span<std::byte> piece) { unpinned.push_back(piece.data()); }});
-    const arena::region region = memory.reserve(64_MiB);
-    memory.populate(region, region.bytes.first(1));
-    memory.populate(region, region.bytes.first(5_MiB));
-    EXPECT_EQ(pinned.size(), 2U);
-  }
-  std::reverse(unpinned.begin(), unpinned.end());
-  EXPECT_EQ(pinned, unpinned);
-}
-
-TEST(arena, tells_of_a_pin_that_failed_and_tries_it_again) {
-  int calls = 0;
-  arena memory({.bytes_max = 16_MiB, .pin = [&](std::span<std::byte>) {
-                  if (++calls == 1) throw error(errc::limit, "no more pinned memory");
-                }});
-  const arena::region region = memory.reserve(16_MiB);
-  EXPECT_THROW(memory.populate(region, region.bytes), error);
-  EXPECT_TRUE(memory.piece(0).empty());
-  memory.populate(region, region.bytes);
-  EXPECT_FALSE(memory.piece(0).empty());
-}
-
 TEST(arena, populates_a_piece_once_when_several_threads_want_it) {
-  std::atomic<int> pins{0};
-  arena memory({.bytes_max = 32_MiB, .pin = [&](std::span<std::byte>) { pins.fetch_add(1); }});
+  arena memory({.bytes_max = 32_MiB});
   const arena::region region = memory.reserve(32_MiB);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < 8; ++i) {
@@ -167,7 +125,7 @@ TEST(arena, populates_a_piece_once_when_several_threads_want_it) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(pins.load(), 8);
+  EXPECT_EQ(memory.bytes_populated(), 32_MiB);
 }
 
 TEST(arena, is_not_there_in_a_child_after_fork) {
