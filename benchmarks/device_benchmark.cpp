@@ -12,7 +12,7 @@
 //   4. next() and wait_on() of a ready batch              aim: at most 5 us
 //   5. H2D rate under load / best pinned copy alone       aim: at least 0.95, batches of 38 MB (256 x 224 x 224 x 3 u8)
 //   6. kernel / device-to-device copy of as many bytes    aim: at least 0.85, f32, f16 and bf16, both layouts,
-//                                                         rows mixed and by themselves
+//                                                         every second row mirrored, all of them, and rows mixed
 //   7. u8 and kernel against f32 over the bus             aim: at least 3 times as many pictures a second
 //
 // The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
@@ -690,12 +690,12 @@ class bus_rate {
 // --- 6: the kernel -----------------------------------------------------------------------------------------------------------
 
 /// What the kernel does besides.
-enum class mixing : std::uint8_t { none, mixup, cutmix };
+enum class besides : std::uint8_t { mirrors_half, mirrors_all, mixup, cutmix };
 
 class kernel_rate {
  public:
-  kernel_rate(dtype type, layout order, mixing mixed, bool toy)
-      : type_(type), order_(order), mixed_(mixed), rows_(toy ? 8U : 256U), launches_(toy ? 4U : 40U) {
+  kernel_rate(dtype type, layout order, besides what, bool toy)
+      : type_(type), order_(order), besides_(what), rows_(toy ? 8U : 256U), launches_(toy ? 4U : 40U) {
     // More than a last-level cache holds lies between two uses of the same memory.
     const std::size_t in = rows_ * record_bytes;
     const std::size_t sets = toy ? 1 : 4;
@@ -710,12 +710,12 @@ class kernel_rate {
       check(cudaMemset(copy_from_.back().data(), 0x3C, half), "cudaMemset");
     }
     std::vector<std::uint8_t> flips(rows_);
-    for (std::uint32_t i = 0; i < rows_; ++i) flips[i] = i % 2 != 0;
+    for (std::uint32_t i = 0; i < rows_; ++i) flips[i] = what == besides::mirrors_all || i % 2 != 0;
     flips_.emplace(rows_);
     check(cudaMemcpy(flips_->data(), flips.data(), rows_, cudaMemcpyHostToDevice), "cudaMemcpy");
     const stages::mix_row whole{.own = 0.75F, .other = 0.25F};
     const stages::mix_row box{.left = side / 4, .top = side / 4, .right = side * 3 / 4, .bottom = side * 3 / 4};
-    const std::vector<stages::mix_row> rows(rows_, mixed == mixing::mixup ? whole : box);
+    const std::vector<stages::mix_row> rows(rows_, what == besides::mixup ? whole : box);
     mix_rows_.emplace(rows.size() * sizeof rows[0]);
     check(cudaMemcpy(mix_rows_->data(), rows.data(), mix_rows_->bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
@@ -724,7 +724,9 @@ class kernel_rate {
     stages::picture_batch pictures = stages::pictures_of(pixels::store::from(type_, order_, imagenet), side, side);
     pictures.rows = rows_;
     pictures.flips = static_cast<const std::uint8_t*>(flips_->data());
-    if (mixed_ != mixing::none) pictures.mixed = static_cast<const stages::mix_row*>(mix_rows_->data());
+    if (besides_ == besides::mixup || besides_ == besides::cutmix) {
+      pictures.mixed = static_cast<const stages::mix_row*>(mix_rows_->data());
+    }
     const auto kernel_ms = time([&](std::size_t set, cudaStream_t in) {
       pictures.from = static_cast<const std::uint8_t*>(from_[set].data());
       pictures.to = to_[set].data();
@@ -745,9 +747,9 @@ class kernel_rate {
 
   [[nodiscard]] std::string title() const {
     // A mixed row reads its partner's picture too, which another row has read: each picture is counted once.
-    constexpr std::string_view besides[] = {"", ", mixup", ", cutmix"};
+    constexpr std::string_view words[] = {"", ", all mirrored", ", mixup", ", cutmix"};
     return io::str_cat("u8 to ", name(type_), order_ == layout::nchw ? " nchw" : " nhwc",
-                       besides[static_cast<std::size_t>(mixed_)]);
+                       words[static_cast<std::size_t>(besides_)]);
   }
   [[nodiscard]] report_line report() const {
     return {.what = {"kernel / device-to-device copy of as many bytes", ratio_, "", 3},
@@ -772,7 +774,7 @@ class kernel_rate {
 
   const dtype type_;
   const layout order_;
-  const mixing mixed_;
+  const besides besides_;
   const std::uint32_t rows_;
   const unsigned launches_;
   std::vector<device_memory> from_, to_, copy_from_, copy_to_;
@@ -972,16 +974,19 @@ bool measure(const settings& given, const std::shared_ptr<stages::device_calls>&
     }
   }
   all.add("ready batches", [&] { ready.round(); });
-  const auto add_kernel = [&](dtype type, layout order, mixing mixed) {
+  const auto add_kernel = [&](dtype type, layout order, besides what) {
     all.attempt("memory for the kernel", [&] {
-      const auto& made = kernels.emplace_back(std::make_unique<kernel_rate>(type, order, mixed, given.toy));
+      const auto& made = kernels.emplace_back(std::make_unique<kernel_rate>(type, order, what, given.toy));
       all.add("the kernel, " + made->title(), [of = made.get()] { of->round(); });
     });
   };
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
-    for (const layout order : {layout::nchw, layout::nhwc}) add_kernel(type, order, mixing::none);
-    add_kernel(type, layout::nchw, mixing::mixup);
-    add_kernel(type, layout::nchw, mixing::cutmix);
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      add_kernel(type, order, besides::mirrors_half);
+      add_kernel(type, order, besides::mirrors_all);
+    }
+    add_kernel(type, layout::nchw, besides::mixup);
+    add_kernel(type, layout::nchw, besides::cutmix);
   }
   all.run(given.rounds, given.seconds);
 

@@ -1,5 +1,6 @@
-// finish_pictures() on the GPU: one launch, 16-byte stores, and bytes loaded four at a time where they lie in order. It is bound by memory:
-// a pixel is 3 bytes in and 6 or 12 out, and a handful of instructions.
+// finish_pictures() on the GPU: one launch, 16-byte stores, and bytes loaded four at a time, mirrored or not. It is bound by
+// memory: a pixel is 3 bytes in and 6 or 12 out, and a handful of instructions. Only pictures whose lines are no multiple of
+// a store are read and written element by element.
 #include "stages/finish_pictures.hpp"
 
 #include <cuda_bf16.h>
@@ -147,34 +148,56 @@ __global__ void __launch_bounds__(threads_per_block)
   }
 }
 
-/// Elements side by side, as many as one store holds. A line is a multiple of that.
+/// Four bytes of `low` and then `high`, from the `first`-th of these eight on: 0 to 4.
+[[nodiscard]] __device__ inline std::uint32_t four_bytes(std::uint32_t low, std::uint32_t high, unsigned first) {
+  return static_cast<std::uint32_t>((std::uint64_t{high} << 32 | low) >> first * 8);
+}
+
+/// Elements side by side, as many as one store holds. A line is a multiple of that, and so of words. A thread that stored a
+/// whole run of pixels, as to_planes does, would leave 32 bytes between its stores, and each sector of memory would be
+/// written twice by half: here the stores of a warp lie side by side, mirrored or not.
 template <class As>
 struct run_of_elements {
   static constexpr unsigned elements = elements_per_store<As>;
-  std::uint32_t words[elements / 4];
+  static constexpr unsigned word_count = elements / 4;
+  std::uint32_t words[word_count];
 
   __device__ run_of_elements(const source& pictures, unsigned row, unsigned first) {
-    const std::uint8_t* const picture = pictures.from + std::size_t{row} * pictures.plane * 3;
+    const auto* const picture =
+        reinterpret_cast<const std::uint32_t*>(pictures.from + std::size_t{row} * pictures.plane * 3);
     if (!pictures.mirrored(row)) {
-      const auto* const packed = reinterpret_cast<const std::uint32_t*>(picture + first);
 #pragma unroll
-      for (unsigned i = 0; i < elements / 4; ++i) words[i] = packed[i];
+      for (unsigned i = 0; i < word_count; ++i) words[i] = picture[first / 4 + i];
       return;
     }
     const unsigned first_pixel = first / 3;
-    const unsigned first_channel = first - first_pixel * 3;
-    const unsigned line = first_pixel / pictures.width * pictures.width;
+    const unsigned y = first_pixel / pictures.width;
+    load_mirrored(picture + y * (pictures.width * 3 / 4), pictures.width - (first_pixel - y * pictures.width),
+                  first - first_pixel * 3);
+  }
+
+  /// The pixels wanted lie before the `end`-th of the line, the last of them first, and its first `channel` elements left
+  /// out: words are loaded where they begin, shifted to the pixels' end, their pixels turned round, and shifted again.
+  __device__ void load_mirrored(const std::uint32_t* line, unsigned end, unsigned channel) {
+    constexpr unsigned turned_count = word_count + 1;  // all of the pixels that `elements` may touch
+    const unsigned end_word = (end * 3 + 3) / 4;
+    std::uint32_t loaded[turned_count + 1];
 #pragma unroll
-    for (unsigned i = 0; i < elements / 4; ++i) {
-      words[i] = 0;
-#pragma unroll
-      for (unsigned j = 0; j < 4; ++j) {
-        const unsigned steps = first_channel + i * 4 + j;
-        const unsigned x = first_pixel - line + steps / 3;
-        const unsigned at = (line + (pictures.width - 1 - x)) * 3 + steps % 3;
-        words[i] |= std::uint32_t{picture[at]} << j * 8;
-      }
+    for (unsigned i = 0; i <= turned_count; ++i) {
+      const unsigned at = end_word + i;  // The first may lie before the line, and is not looked at then.
+      loaded[i] = line[at > turned_count ? at - (turned_count + 1) : 0];
     }
+    std::uint32_t ahead[turned_count];
+#pragma unroll
+    for (unsigned i = 0; i < turned_count; ++i) ahead[i] = four_bytes(loaded[i], loaded[i + 1], (end * 3 + 3) % 4 + 1);
+    std::uint32_t turned[turned_count] = {};
+#pragma unroll
+    for (unsigned i = 0; i < turned_count * 4 / 3 * 3; ++i) {
+      const unsigned from = turned_count * 4 - (i / 3 + 1) * 3 + i % 3;
+      turned[i / 4] |= (ahead[from / 4] >> from % 4 * 8 & 0xFFU) << i % 4 * 8;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < word_count; ++i) words[i] = four_bytes(turned[i], turned[i + 1], channel);
   }
 
   /// `turned`: beginning with the first element's channel.

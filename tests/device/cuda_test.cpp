@@ -316,8 +316,15 @@ void expect_the_bits_of_the_host(dtype type, layout order, std::uint32_t height,
 TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     for (const layout order : {layout::nchw, layout::nhwc}) {
-      for (const auto& [height, width] :
-           {std::pair<std::uint32_t, std::uint32_t>{1, 1}, {3, 5}, {5, 4}, {4, 8}, {33, 40}, {224, 224}}) {
+      for (const auto& [height, width] : {std::pair<std::uint32_t, std::uint32_t>{1, 1},
+                                          {3, 5},
+                                          {5, 4},
+                                          {4, 8},
+                                          {3, 12},
+                                          {2, 16},
+                                          {3, 20},
+                                          {33, 40},
+                                          {224, 224}}) {
         for (const bool flipped : {false, true}) {
           for (const bool mixed : {false, true})
             expect_the_bits_of_the_host(type, order, height, width, flipped, mixed);

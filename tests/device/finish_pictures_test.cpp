@@ -168,6 +168,45 @@ TEST(finish_pictures, gives_the_bits_of_the_host_path_in_every_type_layout_and_s
   }
 }
 
+// Every width of a few stores: where a store's run of pixels or of elements begins in a line, and what of a line is left.
+TEST(finish_pictures, gives_the_bits_of_the_host_path_at_every_width_mirrored_or_not) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (std::uint32_t width = 1; width <= 50; ++width) {
+        some_pictures pictures(width, 3, 3, width, type, order, imagenet);
+        for (const bool mirrored : {true, false}) {
+          std::fill(pictures.flips.begin(), pictures.flips.end(), mirrored ? 1 : 0);
+          expect_all_agree(pictures);
+        }
+        pictures.flips = {1, 0, 1};  // A mirrored row mixed with one that is not, and the other way round.
+        pictures.mix(width);
+        pictures.mixed[0].own = pictures.mixed[1].own = 0.25F;
+        pictures.mixed[0].other = pictures.mixed[1].other = 0.75F;
+        expect_all_agree(pictures);
+      }
+    }
+  }
+}
+
+// Words are loaded where the pixels wanted begin and end within them: AddressSanitizer sees one that is not of the batch.
+TEST(finish_pictures, reads_nothing_before_the_first_picture_or_behind_the_last) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (const std::uint32_t width : {1U, 4U, 8U, 12U, 16U, 17U, 24U}) {
+        some_pictures pictures(width, 2, 1, width, type, order, imagenet);
+        const std::size_t bytes = pictures.from.bytes;
+        const auto free_aligned = [](std::uint8_t* memory) { ::operator delete[](memory, std::align_val_t{16}); };
+        const std::unique_ptr<std::uint8_t[], decltype(free_aligned)> exact(
+            static_cast<std::uint8_t*>(::operator new[](bytes, std::align_val_t{16})), free_aligned);
+        std::copy_n(pictures.batch.from, bytes, exact.get());
+        pictures.batch.from = exact.get();
+        std::fill(pictures.flips.begin(), pictures.flips.end(), 1);
+        expect_all_agree(pictures);
+      }
+    }
+  }
+}
+
 TEST(finish_pictures, gives_the_bits_of_the_host_path_for_any_statistics) {
   testing::for_each_seed(30, [](std::uint64_t seed) {
     testing::seeded_random random(seed);
