@@ -15,17 +15,17 @@ import protocol
 
 given = protocol.image_arguments(__doc__)
 paths, labels = protocol.photos(given.data)
-scale = np.float32([1 / (255 * d) for d in protocol.deviation])
-bias = np.float32([-m / d for m, d in zip(protocol.mean, protocol.deviation)])
+scale = np.float32([1 / (255 * d) for d in protocol.deviation]).reshape(3, 1)
+bias = np.float32([-m / d for m, d in zip(protocol.mean, protocol.deviation)]).reshape(3, 1)
 
 
 def normalised(pixels):
-    floats = np.empty((len(pixels), 3, protocol.size, protocol.size), np.float32)
-    for picture, planes in zip(pixels, floats):  # by picture, which stay in the cache between the passes
-        for channel in range(3):
-            np.multiply(picture[:, :, channel], scale[channel], out=planes[channel])
-            planes[channel] += bias[channel]
-    return floats
+    """By picture, which stay in the cache between the passes, and planes first: of five ways the one that took least CPU."""
+    floats = np.empty((len(pixels), 3, protocol.size * protocol.size), np.float32)
+    for picture, planes in zip(pixels, floats):
+        np.multiply(np.ascontiguousarray(picture.reshape(-1, 3).T), scale, out=planes)
+        planes += bias
+    return floats.reshape(len(pixels), 3, protocol.size, protocol.size)
 
 
 stream = (
