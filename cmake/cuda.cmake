@@ -1,5 +1,6 @@
-# The GPU's half: LEAT_CUDA is AUTO (where nvcc is found), ON or OFF. Sets LEAT_HAVE_CUDA, LEAT_CUDA_ARCHITECTURES and the
-# targets leat_cudart (the runtime, linked statically, so that one binary runs with and without a GPU) and leat_cuda_flags.
+# The GPU's half: LEAT_CUDA is AUTO (where nvcc is found), ON or OFF. Sets LEAT_HAVE_CUDA, LEAT_CUDA_ARCHITECTURES where nobody
+# has said them, and the targets leat_cudart (the runtime, linked statically, so that one binary runs with and without a GPU)
+# and leat_cuda_flags.
 
 set(LEAT_CUDA AUTO CACHE STRING "Build the GPU's half: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE LEAT_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -54,16 +55,20 @@ set(LEAT_HAVE_CUDA ON)
 add_library(leat_cudart INTERFACE)
 target_include_directories(leat_cudart SYSTEM INTERFACE ${LEAT_CUDART_INCLUDE_DIR})
 
-# What nvcc has of the architectures that we know, and the newest of them as PTX for what comes.
-execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE leat_nvcc_architectures)
-set(LEAT_CUDA_ARCHITECTURES "")
-foreach(architecture IN ITEMS 80 86 89 90 100 120)
-  if(leat_nvcc_architectures MATCHES "compute_${architecture}[\r\n]")
-    list(APPEND LEAT_CUDA_ARCHITECTURES ${architecture}-real)
-    set(leat_newest ${architecture})
-  endif()
-endforeach()
-list(APPEND LEAT_CUDA_ARCHITECTURES ${leat_newest}-virtual)
+# What nvcc has of the architectures that we know, and the newest of them as PTX for what comes. Not CMAKE_CUDA_ARCHITECTURES,
+# which CMake fills in by itself with what is too old for us.
+set(LEAT_CUDA_ARCHITECTURES "" CACHE STRING
+  "What kernels are compiled for, as CMake's CUDA_ARCHITECTURES (90-real, native); empty is every one that leat runs on")
+if(LEAT_CUDA_ARCHITECTURES STREQUAL "")
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE leat_nvcc_architectures)
+  foreach(architecture IN ITEMS 80 86 89 90 100 120)
+    if(leat_nvcc_architectures MATCHES "compute_${architecture}[\r\n]")
+      list(APPEND LEAT_CUDA_ARCHITECTURES ${architecture}-real)
+      set(leat_newest ${architecture})
+    endif()
+  endforeach()
+  list(APPEND LEAT_CUDA_ARCHITECTURES ${leat_newest}-virtual)
+endif()
 message(STATUS "leat: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for ${LEAT_CUDA_ARCHITECTURES}")
 
 add_library(leat_cuda_flags INTERFACE)

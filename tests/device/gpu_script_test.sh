@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# What scripts/gpu does and says, with every tool that it calls made up: no GPU is needed, and nothing is built.
+#
+#   gpu_script_test.sh <path of scripts/gpu>
+set -euo pipefail
+script=$1
+where=$(mktemp -d)
+trap 'rm -rf -- "$where"' EXIT
+mkdir "$where/bin"
+export FAKE=$where PATH=$where/bin:/usr/bin:/bin
+failures=0
+
+# fake <name>: the rest of it from standard input. Each writes its arguments down.
+fake() {
+  { printf '#!/usr/bin/env bash\nprintf "%%s\\n" "%s $*" >>"$FAKE/log"\n' "$1"; cat; } >"$where/bin/$1"
+  chmod +x "$where/bin/$1"
+}
+fake nvcc <<'END'
+[[ $1 == --version ]] && echo "Cuda compilation tools, release 13.0, V13.0.1"
+[[ $1 == --list-gpu-arch ]] && printf 'compute_%s\n' 80 86 90
+exit 0
+END
+fake nvidia-smi <<'END'
+[[ ! -e $FAKE/no-gpu ]] || exit 9
+case $1 in
+  *compute_cap*) cat "$FAKE/capabilities" ;;
+  *) echo "NVIDIA Fake 1, 580.1" ;;
+esac
+END
+# Builds a target by making its file; one that is in "slow" takes for ever, one in "broken" fails and leaves the others be.
+fake cmake <<'END'
+[[ $1 == --build ]] || exit 0
+build=$2 result=0
+shift 5
+while (($#)) && [[ $1 != -- ]]; do
+  if grep -qsx "$1" "$FAKE/slow"; then sleep 600; fi
+  if grep -qsx "$1" "$FAKE/broken"; then
+    result=1
+    echo "error: no $1"
+  else
+    mkdir -p "$build/built" "$build/tests/device" "$build/benchmarks"
+    : >"$build/built/$1"
+    printf '#!/bin/sh\nexit 0\n' >"$build/tests/device/$1"
+    chmod +x "$build/tests/device/$1"
+  fi
+  shift
+done
+cat >"$build/benchmarks/device_benchmark" <<'BENCHMARK'
+#!/usr/bin/env bash
+printf '%s\n' "device_benchmark $*" >>"$FAKE/log"
+while (($#)); do
+  if [[ $1 == --json || $1 == --markdown ]]; then echo measured >"$2"; fi
+  shift
+done
+BENCHMARK
+chmod +x "$build/benchmarks/device_benchmark"
+exit $result
+END
+fake ninja <<'END'
+[[ -e $2/built/${*: -1} ]] && echo "ninja: no work to do." || echo "[1/1] building"
+END
+fake ctest <<'END'
+while (($#)); do
+  if [[ $1 == --output-log ]]; then echo "all is well" >"$2"; fi
+  shift
+done
+END
+fake compute-sanitizer <<'END'
+[[ ! -e $FAKE/hangs || $2 != memcheck ]] || sleep 600
+exit 0
+END
+
+# run <name>: one run of the script from nothing; $result, $where/out and $where/log are what became of it.
+run() {
+  name=$1
+  rm -rf -- "$where/build" "$where/results" "$where/log" "$where/out"
+  mkdir -p "$where/build"
+  result=0
+  LEAT_NVCC=$where/bin/nvcc LEAT_GPU_BUILD=$where/build LEAT_RESULTS=$where/results LEAT_COMMIT=abc \
+    "$script" >"$where/out" 2>&1 || result=$?
+}
+# expect <what> <command...>: of the latest run
+expect() {
+  local what=$1
+  shift
+  if "$@"; then return 0; fi
+  failures=$((failures + 1))
+  printf 'FAILED: %s: %s: %s\n' "$name" "$what" "$*"
+  sed 's/^/    /' "$where/out" "$where/log"
+}
+says() { grep -qF -- "$1" "$where/out"; }
+called() { grep -qE -- "$1" "$where/log"; }
+not() { ! "$@"; }
+
+echo 9.0 >"$where/capabilities"
+run "a GPU, and all is well"
+expect "ends with 0" [ "$result" -eq 0 ]
+expect "is compiled for that GPU" called '^cmake --preset .*-DLEAT_CUDA_ARCHITECTURES=90-real( |$)'
+expect "runs all the tests" not called '^ctest .* -E '
+for tool in memcheck initcheck; do
+  for program in cuda_tests loader_on_cuda_tests; do
+    expect "looks at it" called "^compute-sanitizer --tool $tool .*tests/device/$program "
+  done
+done
+expect "races" called '^compute-sanitizer --tool racecheck .*kernels'
+expect "writes the result" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*.json)" ]
+expect "names the driver and the commit" called 'device_benchmark .*driver=580.1 .*commit=abc'
+
+printf '9.0\n8.6\n' >"$where/capabilities"
+run "two kinds of GPUs"
+expect "is compiled for both" called '-DLEAT_CUDA_ARCHITECTURES=86-real;90-real( |$)'
+
+printf '9.0\n12.1\n' >"$where/capabilities"
+run "a GPU that nvcc does not know"
+expect "is compiled for all that leat knows" called '-DLEAT_CUDA_ARCHITECTURES=( |$)'
+echo 9.0 >"$where/capabilities"
+
+echo loader_on_device_tests >"$where/slow"
+LEAT_BUILD_SECONDS=2 run "a part that is not built in time"
+rm "$where/slow"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "names what is not built" says "building the tests without one: not done in the 2 s"
+expect "names what comes behind it" says "trainer_cuda"
+expect "leaves its tests out" called '^ctest .* -E \^\(loader_on_device\|.*\)\(\\\.\|_tests_NOT_BUILT\)'
+expect "leaves the examples out" not called '^ctest .*examples'
+expect "runs what is built" called '^compute-sanitizer --tool memcheck .*cuda_tests'
+expect "measures" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*.md)" ]
+expect "says in the result what failed" called 'device_benchmark .*FAILED before the benchmark: building the tests without one'
+
+printf '%s\n' device_benchmark cuda_tests >"$where/broken"
+run "a benchmark and tests that cannot be built"
+rm "$where/broken"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "shows why" says "error: no device_benchmark"
+expect "names them" says "building the benchmark: device_benchmark"
+expect "says that there is no result" says "the benchmark, and with it the result"
+expect "has the rest of a part built" called '^cmake --build .* -- -k 0$'
+expect "does not run it" not called '^device_benchmark'
+expect "does not look at the tests" not called 'tests/device/cuda_tests'
+expect "looks at the others" called 'memcheck .*tests/device/loader_on_cuda_tests'
+expect "writes nothing" [ ! -e "$where/results" ]
+
+touch "$where/no-gpu"
+run "no GPU"
+rm "$where/no-gpu"
+expect "ends with 0" [ "$result" -eq 0 ]
+expect "is compiled for all that leat knows" called '-DLEAT_CUDA_ARCHITECTURES=( |$)'
+expect "says what is left out" says "everything on a GPU: nvidia-smi finds none"
+expect "does not look at anything" not called '^compute-sanitizer'
+expect "writes nothing" [ ! -e "$where/results" ]
+
+((failures == 0)) || exit 1
+echo "as it should be"
