@@ -15,8 +15,10 @@
 
 #include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -27,10 +29,10 @@
 namespace leat {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::execution;
 using testing::fake_dataset;
 using testing::fake_dataset_options;
+using ::testing::HasSubstr;
 using testing::simulated_device;
 using testing::simulated_device_options;
 using testing::watchdog;
@@ -175,9 +177,8 @@ TEST(loader_device, that_is_required_and_not_there_is_an_error_that_says_why) {
   loader_options options = testing::small_options();
   options.device = cuda(0);
   options.device_required = true;
-  const std::string message = testing::message_of(errc::unsupported, [&] {
-    const loader train(fake_dataset(samples()), options, testing::all_fields());
-  });
+  const std::string message = testing::message_of(
+      errc::unsupported, [&] { const loader train(fake_dataset(samples()), options, testing::all_fields()); });
   EXPECT_THAT(message, HasSubstr("batches cannot go to cuda:0: "));
   EXPECT_THAT(message, HasSubstr("device_required"));
   // The host can be required, and is there.
@@ -272,6 +273,37 @@ TEST(loader_device, sends_a_fourth_of_the_bytes_where_it_finishes_there) {
         testing::run_all(fake_dataset(samples()), options, {image("jpg").resize(64, 64)}).stats.transfer.bytes;
   }
   EXPECT_NEAR(static_cast<double>(bytes[0]) / static_cast<double>(bytes[1]), 4, 0.01);
+}
+
+// In the loop nothing is taken or made on the device, nobody waits for it but the thread that is there for it, and what waits
+// on the CPU for a copy is asked for only while the line starves.
+TEST(loader_device, makes_only_the_calls_of_the_loop_in_the_loop) {
+  testing::for_each_seed(20, [](std::uint64_t seed) {
+    const watchdog dog("calls of the loop");
+    testing::seeded_random random(seed);
+    const auto any = [&] { return static_cast<execution>(random.below(3)); };
+    const auto device =
+        std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(), .consumer = any()});
+    const auto watched = std::make_shared<testing::watched_calls>(device);
+    loader_options options = testing::small_options();
+    options.device_calls = watched;
+    const stream one = device->make_consumer();
+    loader train(fake_dataset(samples()), options, testing::all_fields());
+    std::optional<batch> got = train.next_blocking();
+    ASSERT_TRUE(got);
+    const std::map<std::string, std::size_t> before = watched->counts();
+    while (got) {
+      got->wait_on(one);
+      got = train.next_blocking();
+    }
+    std::map<std::string, std::size_t> after = watched->counts();
+    for (const char* call :
+         {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream", "unpin", "finish"}) {
+      EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
+    }
+    for (const std::string& each : watched->threads_of("pin")) EXPECT_EQ(each, "leat-send");
+    for (const std::string& each : watched->threads_of("synchronize")) EXPECT_EQ(each, "leat-copies");
+  });
 }
 
 // Where pinning fails: the same batches, and no thread waits for the device but those that are there for it.
@@ -461,6 +493,30 @@ TEST(simulated_device, goes_wrong_where_host_memory_does_not_wait_for_its_copy) 
   const watchdog dog("host for copy");
   EXPECT_TRUE(survives_without({}, execution::late, execution::late, 1));
   EXPECT_FALSE(survives_without({.host_for_copy = true}, execution::late, execution::late, 1));
+}
+
+/// How often the look that the loader's suites take at a batch finds something wrong in a run.
+std::size_t failures_of_the_suites_look(const stages::waits_left_out& wait, execution loader, execution trainer) {
+  const auto device = std::make_shared<simulated_device>(
+      simulated_device_options{.seed = 1, .loader = loader, .consumer = trainer, .unchecked_copies = true});
+  loader_options options = testing::small_options();
+  options.transfer =
+      std::make_shared<stages::device_transfer>(device, stages::device_transfer_options{.leave_out = wait});
+  ::testing::TestPartResultArray found;
+  {
+    const ::testing::ScopedFakeTestPartResultReporter kept(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &found);
+    static_cast<void>(testing::run_all(fake_dataset(samples()), options, testing::all_fields()));
+  }
+  return static_cast<std::size_t>(found.size());
+}
+
+TEST(simulated_device, fails_the_suites_look_at_a_batch_where_the_consumer_does_not_wait_for_the_copy) {
+  const watchdog dog("the suites' look");
+  for (const execution trainer : {execution::late, execution::early, execution::random}) {
+    EXPECT_EQ(failures_of_the_suites_look({}, execution::late, trainer), 0U);
+    EXPECT_GT(failures_of_the_suites_look({.consumer_for_copy = true}, execution::late, trainer), 0U);
+  }
 }
 
 // Also where nothing is driven to its extreme: at random most seeds notice.

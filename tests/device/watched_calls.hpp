@@ -4,10 +4,13 @@
 #include "async/mutex.hpp"
 #include "stages/device.hpp"
 
+#include <pthread.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +53,12 @@ class watched_calls final : public stages::device_calls {
   [[nodiscard]] std::map<std::string, std::size_t> counts() {
     const async::mutex_lock lock(mutex_);
     return counts_;
+  }
+
+  /// The names of the threads that made it.
+  [[nodiscard]] std::set<std::string> threads_of(const std::string& call) {
+    const async::mutex_lock lock(mutex_);
+    return threads_[call];
   }
 
   [[nodiscard]] device where() const noexcept override { return behind_->where(); }
@@ -122,6 +131,9 @@ class watched_calls final : public stages::device_calls {
     {
       const async::mutex_lock lock(mutex_);
       ++counts_[name];
+      char thread[16] = {};
+      ::pthread_getname_np(::pthread_self(), thread, sizeof thread);
+      threads_[name].insert(thread);
       log_.push_back(name + arguments);
       if (name == failing_ && --failing_in_ == 0) {
         failing_.clear();
@@ -141,6 +153,7 @@ class watched_calls final : public stages::device_calls {
   async::mutex mutex_;
   std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::size_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::set<std::string>> threads_ ABSL_GUARDED_BY(mutex_);
   std::string failing_ ABSL_GUARDED_BY(mutex_);
   std::size_t failing_in_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string held_ ABSL_GUARDED_BY(mutex_);

@@ -771,13 +771,11 @@ TEST(budget, holds_one_huge_text_among_small_ones) {
   options.batch_size = 32;
   options.epochs = 1;
   options.host_bytes_max = std::size_t{20} << 20;  // 32 of the largest would take 160 MiB
-  options.device = host;
-  options.device_calls = nullptr;  // rows are looked at one by one, which is for the host
   loader train(fake, options, text("txt"));
   std::size_t rows = 0;
   for (const batch& got : train.blocking()) {
     for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
-      EXPECT_EQ(got.bytes("txt", row).size(), samples[got.ids()[row]].members[0].bytes.size());
+      EXPECT_EQ(testing::row_of(got, "txt", row).size(), samples[got.ids()[row]].members[0].bytes.size());
     }
   }
   EXPECT_EQ(rows, 64U);

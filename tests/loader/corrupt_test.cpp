@@ -161,9 +161,9 @@ TEST(corrupt, samples_are_left_out_under_skip_and_nothing_else_changes) {
       EXPECT_EQ(got.valid_rows(), expected.ids.size());
       EXPECT_EQ(got["jpg"].shape[0], static_cast<std::int64_t>(expected.ids.size()));
       for (std::size_t row = 0; row < seen.ids.size(); ++row) {
-        EXPECT_EQ(testing::as_text(got.bytes("txt", row)),
+        EXPECT_EQ(testing::as_text(testing::row_of(got, "txt", row)),
                   testing::as_text(data.samples[seen.ids[row]].find("txt")->bytes));
-        EXPECT_EQ(testing::as_text(got.bytes("json", row)),
+        EXPECT_EQ(testing::as_text(testing::row_of(got, "json", row)),
                   testing::as_text(data.samples[seen.ids[row]].find("json")->bytes));
       }
     }
@@ -336,7 +336,7 @@ TEST(corrupt, samples_of_a_whole_batch_leave_it_with_0_rows_and_it_still_counts)
     EXPECT_EQ((*got)["txt.offsets"].shape, (dimensions{index == 1 ? 1 : 9}));
     if (index == 1) {
       EXPECT_EQ((*got)["txt"].bytes(), 0U);
-      EXPECT_EQ((*got)["txt.offsets"].as<std::int64_t>()[0], 0);
+      EXPECT_EQ(testing::values_of<std::int64_t>(*got, "txt.offsets")[0], 0);
       EXPECT_TRUE(got->content_digest());
     }
   }
@@ -372,7 +372,7 @@ TEST(corrupt, samples_are_replaced_by_larger_ones) {
   for (const batch& got : train.blocking()) {
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
       EXPECT_EQ(got.ids()[row] % 2, 1U);
-      EXPECT_EQ(got.bytes("txt", row).size(), 5000U);
+      EXPECT_EQ(testing::row_of(got, "txt", row).size(), 5000U);
     }
   }
   EXPECT_EQ(train.stats().substituted, 20U);

@@ -54,7 +54,7 @@ TEST(function_samples, are_made_on_decode_threads) {
   std::uint64_t sample = 0;
   for (const batch& got : train.blocking()) {
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
-      EXPECT_EQ(testing::as_text(got.bytes("txt", row)), content_of(sample++));
+      EXPECT_EQ(testing::as_text(testing::row_of(got, "txt", row)), content_of(sample++));
     }
   }
   EXPECT_EQ(sample, 30U);
@@ -99,7 +99,7 @@ TEST(coroutine_samples, are_awaited_on_the_io_thread_and_cancelled_by_stop) {
     const std::uint64_t stop_at = seed % 7 == 0 ? 30 : seed % 30;
     for (const batch& got : train.blocking()) {
       for (std::size_t row = 0; row < got.valid_rows(); ++row) {
-        EXPECT_EQ(testing::as_text(got.bytes("txt", row)), content_of(sample++));
+        EXPECT_EQ(testing::as_text(testing::row_of(got, "txt", row)), content_of(sample++));
       }
       if (sample >= stop_at) break;
     }
@@ -144,8 +144,8 @@ TEST(tensor_samples, come_out_as_they_went_in) {
   std::int64_t sample = 0;
   for (const batch& got : train.blocking()) {
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
-      EXPECT_EQ((got["cls"].as<std::int64_t>()[row]), 1000 + sample);
-      const auto bytes = got.bytes("x", row);
+      EXPECT_EQ(testing::values_of<std::int64_t>(got, "cls")[row], 1000 + sample);
+      const auto bytes = testing::row_of(got, "x", row);
       ASSERT_EQ(bytes.size(), 24U);
       float first = 0;
       std::memcpy(&first, bytes.data(), sizeof first);
@@ -168,7 +168,8 @@ TEST(concatenated_samples, may_come_from_disks_and_from_functions) {
   loader train(concat({first.get(), second, first.get()}), in_order(), picture);
   std::vector<std::string> rows;
   for (const batch& got : train.blocking()) {
-    for (std::size_t row = 0; row < got.valid_rows(); ++row) rows.emplace_back(testing::as_text(got.bytes("jpg", row)));
+    for (std::size_t row = 0; row < got.valid_rows(); ++row)
+      rows.emplace_back(testing::as_text(testing::row_of(got, "jpg", row)));
   }
   ASSERT_EQ(rows.size(), 9U);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -39,18 +39,18 @@ std::vector<seen_rows> run(const dataset& from, const loader_options& options) {
     for (const batch& got : train.blocking()) {
       static_cast<void>(testing::look_at(got));  // the bytes that lie there have the digest that is stated
       seen_rows& seen = all.emplace_back();
-      const std::vector<float> pixels = testing::values_of<float>(got["jpg"]);
+      const std::vector<float> pixels = testing::values_of<float>(got, "jpg");
       const std::size_t row = 3 * 12 * 12;
       for (std::size_t r = 0; r < got.valid_rows(); ++r) {
         seen.pictures.emplace_back(pixels.begin() + static_cast<std::ptrdiff_t>(r * row),
                                    pixels.begin() + static_cast<std::ptrdiff_t>((r + 1) * row));
         seen.row_digests.push_back(got.row_digests()[r].hex());
       }
-      seen.labels = testing::values_of<std::int64_t>(got["cls"]);
+      seen.labels = testing::values_of<std::int64_t>(got, "cls");
       seen.content = got.content_digest()->hex();
       if (options.mix == batch_mix()) continue;
-      seen.partners = testing::values_of<std::int64_t>(got["cls.partner"]);
-      seen.weights = testing::values_of<float>(got["mix.weight"]);
+      seen.partners = testing::values_of<std::int64_t>(got, "cls.partner");
+      seen.weights = testing::values_of<float>(got, "mix.weight");
     }
   }
   return all;

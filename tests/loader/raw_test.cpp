@@ -30,13 +30,8 @@ using testing::npy_text;
 using testing::seeded_random;
 using testing::small_options;
 using testing::temporary_directory;
+using testing::values_of;
 using testing::write_file;
-
-template <class T>
-std::vector<T> values_of(const tensor& output) {
-  const auto* const first = static_cast<const T*>(output.data);
-  return {first, first + output.shape.elements()};
-}
 
 TEST(raw_arrays, come_out_as_numpy_wrote_them_whatever_their_dtype) {
   const testing::watchdog dog("raw arrays");
@@ -56,15 +51,13 @@ TEST(raw_arrays, come_out_as_numpy_wrote_them_whatever_their_dtype) {
     std::set<std::uint64_t> seen;
     for (const batch& got : train.blocking()) {
       testing::look_at(got);
-      const tensor x = got["npy"];
-      ASSERT_EQ(x.type, type);
-      ASSERT_EQ(x.shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 5}));
+      ASSERT_EQ(got["npy"].type, type);
+      ASSERT_EQ(got["npy"].shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 5}));
+      const std::vector<std::byte> x = values_of<std::byte>(got, "npy");
       const std::size_t row_bytes = 5 * size_bytes(type);
       for (std::size_t row = 0; row < got.valid_rows(); ++row) {
         seen.insert(got.ids()[row]);
-        EXPECT_EQ(std::memcmp(static_cast<const char*>(x.data) + row * row_bytes,
-                              data.data() + got.ids()[row] * row_bytes, row_bytes),
-                  0)
+        EXPECT_EQ(std::memcmp(x.data() + row * row_bytes, data.data() + got.ids()[row] * row_bytes, row_bytes), 0)
             << code;
       }
     }
@@ -82,7 +75,7 @@ TEST(raw_arrays, of_an_archive_come_with_their_labels) {
   loader train(both, small_options(), array("x"), label("cls"));
   for (const batch& got : train.blocking()) {
     const auto seen = testing::look_at(got);
-    const std::vector<float> x = values_of<float>(got["x"]);
+    const std::vector<float> x = values_of<float>(got, "x");
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
       EXPECT_EQ(seen.labels[row], static_cast<std::int64_t>(got.ids()[row]));
       EXPECT_EQ(x[row * 3], static_cast<float>(got.ids()[row] * 3));
@@ -99,7 +92,7 @@ TEST(raw_arrays, in_memory_are_read_by_the_same_field) {
   for (const batch& got : train.blocking()) {
     testing::look_at(got);
     EXPECT_EQ(got["x"].shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 3}));
-    EXPECT_EQ(values_of<float>(got["x"])[0], static_cast<float>(got.ids()[0] * 3));
+    EXPECT_EQ(values_of<float>(got, "x")[0], static_cast<float>(got.ids()[0] * 3));
   }
 }
 
@@ -132,8 +125,8 @@ TEST(raw_records, fields_of_one_record_come_with_one_read) {
   loader train(found, options, array("x"), array("y"));
   for (const batch& got : train.blocking()) {
     testing::look_at(got);
-    const auto x = values_of<std::uint16_t>(got["x"]);
-    const auto y = values_of<std::int64_t>(got["y"]);
+    const auto x = values_of<std::uint16_t>(got, "x");
+    const auto y = values_of<std::int64_t>(got, "y");
     EXPECT_EQ(got["y"].shape.size(), 1U);
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
       EXPECT_EQ(x[row * 100 + 99], got.ids()[row] + 99);
@@ -161,8 +154,8 @@ TEST(raw_tokens, y_is_x_one_token_later) {
         testing::look_at(got);
         ASSERT_EQ(got["x"].type, dtype::i64);
         ASSERT_EQ(got["x"].shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 16}));
-        const auto x = values_of<std::int64_t>(got["x"]);
-        const auto y = values_of<std::int64_t>(got["y"]);
+        const auto x = values_of<std::int64_t>(got, "x");
+        const auto y = values_of<std::int64_t>(got, "y");
         for (std::size_t i = 0; i < x.size(); ++i) {
           EXPECT_EQ(y[i], x[i] + 1);
           EXPECT_EQ(x[i], x[i / 16 * 16] + static_cast<std::int64_t>(i % 16));
@@ -183,9 +176,9 @@ TEST(raw_tokens, have_the_type_that_is_asked_for) {
     testing::look_at(*got);
     ASSERT_EQ((*got)["x"].type, expected);
     std::int64_t first = 0;
-    std::memcpy(&first, (*got)["x"].data, size_bytes(expected));
+    std::memcpy(&first, values_of<std::byte>(*got, "x").data(), size_bytes(expected));
     std::int64_t second = 0;
-    std::memcpy(&second, (*got)["y"].data, size_bytes(expected));
+    std::memcpy(&second, values_of<std::byte>(*got, "y").data(), size_bytes(expected));
     EXPECT_EQ(second, first + 1);
   };
   const dataset narrow = open_tokens(counted_file(root, 200));
@@ -234,9 +227,9 @@ TEST(raw_tokens, marks_say_which_document_and_where_in_it) {
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
     for (const batch& got : train.blocking()) {
       testing::look_at(got);
-      const auto x = values_of<std::int64_t>(got["x"]);
-      const auto document = values_of<std::int32_t>(got["document"]);
-      const auto position = values_of<std::int32_t>(got["position"]);
+      const auto x = values_of<std::int64_t>(got, "x");
+      const auto document = values_of<std::int32_t>(got, "document");
+      const auto position = values_of<std::int32_t>(got, "position");
       for (std::size_t row = 0; row < got.valid_rows(); ++row) {
         std::int32_t number = 0;
         std::size_t begin = 0;
@@ -265,8 +258,8 @@ TEST(raw_tokens, within_documents_rows_are_filled_up) {
   loader train(documents, options, tokens{.length = 4, .documents = document_rule::within, .pad = 99});
   const std::optional<batch> got = train.next_blocking();
   testing::look_at(*got);
-  EXPECT_EQ(values_of<std::int64_t>((*got)["x"]), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 99, 99, 99, 7, 8, 9, 10}));
-  EXPECT_EQ(values_of<std::int64_t>((*got)["y"]),
+  EXPECT_EQ(values_of<std::int64_t>(*got, "x"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 99, 99, 99, 7, 8, 9, 10}));
+  EXPECT_EQ(values_of<std::int64_t>(*got, "y"),
             (std::vector<std::int64_t>{2, 3, 4, 5, 6, -100, -100, -100, 8, 9, 10, 11}));
   EXPECT_THAT(testing::message_of(errc::usage,
                                   [&] {

@@ -7,8 +7,11 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
-#ifdef LEAT_TESTS_ON_DEVICE
 #include "tests/support/simulated_device.hpp"
+#ifdef LEAT_TESTS_ON_DEVICE
+#include "stages/device_transfer.hpp"
+
+#include <cstdlib>
 #endif
 #ifdef LEAT_TESTS_ON_CUDA
 #include <cuda_runtime_api.h>
@@ -20,7 +23,6 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,6 +36,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,8 +69,14 @@ inline loader_options small_options() {
   const auto any = [seed](std::uint64_t of) {
     return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
   };
-  options.device_calls =
+  const auto device =
       std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(1), .consumer = any(2)});
+  options.device_calls = device;
+  // With which the suites have to fail: tests/device/CMakeLists.txt.
+  if (std::getenv("LEAT_TESTS_WITHOUT_WAIT_ON") != nullptr) {
+    options.transfer = std::make_shared<stages::device_transfer>(
+        device, stages::device_transfer_options{.leave_out = {.consumer_for_copy = true}});
+  }
 #endif
 #ifdef LEAT_TESTS_ON_CUDA
   options.device = cuda(0);
@@ -91,37 +100,71 @@ inline std::ostream& operator<<(std::ostream& out, const seen_batch& seen) {
   return out << " digest " << seen.content;
 }
 
-/// A copy of what lies there, once it has arrived: the simulated device's memory is the host's.
-inline std::vector<std::byte> bytes_of(std::span<const std::byte> memory) {
-  std::vector<std::byte> copy(memory.size());
+/// Bytes of a batch, as a trainer's kernel finds them: on a device by operations in the default stream, which has waited for
+/// the batch by wait_on() and for nothing else.
+///   whole     where the copy that is returned begins and ends
+///   tensors   what is copied: parts of `whole`
+inline std::vector<std::byte> read_of(const batch& from, std::span<const std::byte> whole,
+                                      const std::vector<std::span<const std::byte>>& tensors) {
+  std::vector<std::byte> copy(whole.size());
+  const auto place_of = [&](std::span<const std::byte> part) { return copy.data() + (part.data() - whole.data()); };
+  if (from[from.outputs().front()].where == host) {
+    for (const auto& each : tensors) std::copy(each.begin(), each.end(), place_of(each));
+    return copy;
+  }
+  const_cast<batch&>(from).wait_on(stream());  // Of whoever holds it: to wait for it changes nothing of it.
 #ifdef LEAT_TESTS_ON_CUDA
-  EXPECT_STREQ(cudaGetErrorName(cudaMemcpy(copy.data(), memory.data(), memory.size(), cudaMemcpyDefault)),
-               "cudaSuccess");
+  for (const auto& each : tensors) {
+    EXPECT_STREQ(cudaGetErrorName(cudaMemcpyAsync(place_of(each), each.data(), each.size(), cudaMemcpyDeviceToHost,
+                                                  cudaStreamLegacy)),
+                 "cudaSuccess");
+  }
+  EXPECT_STREQ(cudaGetErrorName(cudaStreamSynchronize(cudaStreamLegacy)), "cudaSuccess");
 #else
-  std::copy(memory.begin(), memory.end(), copy.begin());
+  simulated_device* const device = simulated_device::holding(whole.data());
+  if (device == nullptr) {
+    ADD_FAILURE() << "a batch that lies on no device that is there";
+    return copy;
+  }
+  for (const auto& each : tensors) {
+    device->launch(stream(), [&place_of, each] { std::copy(each.begin(), each.end(), place_of(each)); });
+  }
+  device->finish_all(stream());
 #endif
   return copy;
 }
+
 template <class T>
-std::vector<T> values_of(const tensor& from) {
-  const std::vector<std::byte> bytes = bytes_of({static_cast<const std::byte*>(from.data), from.bytes()});
+std::vector<T> values_of(const batch& from, std::string_view output) {
+  const tensor there = from[output];
+  const std::span<const std::byte> memory(static_cast<const std::byte*>(there.data), there.bytes());
+  const std::vector<std::byte> bytes = read_of(from, memory, {memory});
   std::vector<T> values(bytes.size() / sizeof(T));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 
-/// Takes note of a batch; on a device once it has arrived there, on the default stream. The bytes that lie there have to
-/// have the digest that the batch states.
-inline seen_batch look_at(const batch& delivered) {
-  const tensor first = delivered[delivered.outputs().front()];
-  if (first.where != host) {
-    auto& awaited = const_cast<batch&>(delivered);  // Of whoever holds it: to wait for it changes nothing of it.
-    awaited.wait_on(stream());
-    awaited.ready(boost::asio::use_future).get();
+/// The bytes of one row, wherever the batch lies.
+inline std::vector<std::byte> row_of(const batch& from, std::string_view output, std::size_t row) {
+  const std::vector<std::byte> all = values_of<std::byte>(from, output);
+  const auto names = from.outputs();
+  const std::string offsets = std::string(output) + ".offsets";
+  std::size_t begin = all.size() / from.valid_rows() * row;
+  std::size_t end = all.size() / from.valid_rows() * (row + 1);
+  if (std::find(names.begin(), names.end(), offsets) != names.end()) {
+    const std::vector<std::int64_t> bounds = values_of<std::int64_t>(from, offsets);
+    begin = static_cast<std::size_t>(bounds.at(row));
+    end = static_cast<std::size_t>(bounds.at(row + 1));
   }
+  return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+/// Takes note of a batch, as a trainer's stream finds it: the bytes that lie there have to have the digest that the batch
+/// states.
+inline seen_batch look_at(const batch& delivered) {
   if (delivered.content_digest()) {
     const batch_view there(delivered);
-    const std::vector<std::byte> bytes = bytes_of(there.bytes());
+    const std::vector<std::byte> bytes = read_of(delivered, there.bytes(), there.tensors());
     EXPECT_EQ(there.in(bytes.data()).content().hex(), delivered.content_digest()->hex());
   }
   seen_batch seen;
@@ -130,7 +173,7 @@ inline seen_batch look_at(const batch& delivered) {
   seen.ids.assign(delivered.ids().begin(), delivered.ids().end());
   for (const std::string& output : delivered.outputs()) {
     if (output != "cls") continue;
-    seen.labels = values_of<std::int64_t>(delivered["cls"]);
+    seen.labels = values_of<std::int64_t>(delivered, "cls");
   }
   if (const auto content = delivered.content_digest()) seen.content = content->hex();
   return seen;

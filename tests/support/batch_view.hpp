@@ -56,17 +56,23 @@ class batch_view {
     return stages::batch_digest(epoch_, index_, rows);
   }
 
-  /// All that it looks at, from the first tensor to the end of the last: one range of the batch's block.
+  /// All that it looks at, tensor by tensor: between them lies what nobody may have written.
+  [[nodiscard]] std::vector<std::span<const std::byte>> tensors() const {
+    std::vector<std::span<const std::byte>> all;
+    for (const output& each : outputs_) {
+      all.push_back({static_cast<const std::byte*>(each.values.data), each.values.bytes()});
+      if (each.offsets != nullptr) all.push_back({each.offsets, (std::size_t{rows_} + 1) * sizeof(std::int64_t)});
+    }
+    return all;
+  }
+
+  /// From the first tensor to the end of the last: one range of the batch's block.
   [[nodiscard]] std::span<const std::byte> bytes() const {
     const std::byte* begin = nullptr;
     const std::byte* end = nullptr;
-    const auto add = [&](const std::byte* first, std::size_t size) {
-      if (begin == nullptr || first < begin) begin = first;
-      if (end == nullptr || first + size > end) end = first + size;
-    };
-    for (const output& each : outputs_) {
-      add(static_cast<const std::byte*>(each.values.data), each.values.bytes());
-      if (each.offsets != nullptr) add(each.offsets, (std::size_t{rows_} + 1) * sizeof(std::int64_t));
+    for (const std::span<const std::byte> each : tensors()) {
+      if (begin == nullptr || each.data() < begin) begin = each.data();
+      if (end == nullptr || each.data() + each.size() > end) end = each.data() + each.size();
     }
     return {begin, end};
   }

@@ -47,12 +47,39 @@ void copy_unchecked(std::byte* to, const std::byte* from, std::size_t bytes) noe
 
 }  // namespace
 
-simulated_device::simulated_device(const simulated_device_options& options) : options_(options), random_(options.seed) {
-  const async::mutex_lock lock(mutex_);
-  add_queue(nullptr, options_.consumer);
+/// All that are there.
+struct simulated_device::registry {
+  async::mutex mutex;
+  std::set<simulated_device*> all ABSL_GUARDED_BY(mutex);
+};
+
+simulated_device::registry& simulated_device::there() {
+  static auto* const one = new registry;  // Devices may live as long as the process.
+  return *one;
 }
 
-simulated_device::~simulated_device() = default;
+simulated_device::simulated_device(const simulated_device_options& options) : options_(options), random_(options.seed) {
+  {
+    const async::mutex_lock lock(mutex_);
+    add_queue(nullptr, options_.consumer);
+  }
+  const async::mutex_lock lock(there().mutex);
+  there().all.insert(this);
+}
+
+simulated_device::~simulated_device() {
+  const async::mutex_lock lock(there().mutex);
+  there().all.erase(this);
+}
+
+simulated_device* simulated_device::holding(const void* memory) {
+  const async::mutex_lock lock(there().mutex);
+  for (simulated_device* const each : there().all) {
+    const async::mutex_lock its(each->mutex_);
+    if (each->is_mine(memory, 0)) return each;
+  }
+  return nullptr;
+}
 
 // --- order ----------------------------------------------------------------------------------------------------------------
 
@@ -364,10 +391,14 @@ device_status simulated_device::copy(std::byte* to, const std::byte* from, std::
   return device_ok;
 }
 
-void simulated_device::require_mine(const void* memory, std::size_t bytes, const char* what) const {
+bool simulated_device::is_mine(const void* memory, std::size_t bytes) const {
   auto* const begin = static_cast<std::byte*>(const_cast<void*>(memory));
   const auto after = memory_bytes_.upper_bound(begin);
-  require(after != memory_bytes_.begin() && begin + bytes <= std::prev(after)->first + std::prev(after)->second, what);
+  return after != memory_bytes_.begin() && begin + bytes <= std::prev(after)->first + std::prev(after)->second;
+}
+
+void simulated_device::require_mine(const void* memory, std::size_t bytes, const char* what) const {
+  require(is_mine(memory, bytes), what);
 }
 
 device_status simulated_device::finish_pictures(const stages::picture_batch& pictures, stream in) noexcept {

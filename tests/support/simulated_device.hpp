@@ -56,6 +56,9 @@ class simulated_device final : public stages::device_calls {
   explicit simulated_device(const simulated_device_options& options = {});
   ~simulated_device() override;
 
+  /// The one in whose memory this lies; null where none does.
+  [[nodiscard]] static simulated_device* holding(const void* memory);
+
   // --- what a trainer does ------------------------------------------------------------------------------------------
 
   /// A stream like any of a trainer's; the default stream, stream(), is there always.
@@ -144,7 +147,10 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] queue& queue_of(stream in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] const std::shared_ptr<event_state>& state_of(stages::device_event event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// That all of it lies in one piece of the device's memory.
+  struct registry;
+  static registry& there();
+  /// Whether all of it lies in one piece of the device's memory.
+  [[nodiscard]] bool is_mine(const void* memory, std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void require_mine(const void* memory, std::size_t bytes, const char* what) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   stream add_stream(execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
