@@ -344,6 +344,7 @@ void device_transfer::settle(shipment& next, released& home) noexcept {
   next.to->recorded = 0;
   copy.users = 2;
   copy.passed = false;
+  copy.failure = nullptr;
   copy.host = std::move(*operation.memory);
   in_flight_.push_back(copy);
   next.landed->hold(copy);
@@ -422,6 +423,7 @@ void device_transfer::settle_oldest(device_status status, const char* call, rele
     home.failure = fail({status, call, {}});
     home.tell_loader = true;
     flight& oldest = in_flight_.front();
+    oldest.failure = home.failure;
     oldest.stuck = static_cast<bool>(oldest.host) && !calls_->is_lost(status);
   }
   pass_oldest(home);
@@ -610,6 +612,7 @@ void device_transfer::ready(flight& copy, completion<void(std::exception_ptr)> d
       return;
     }
     if (status != device_ok) failure = fail({status, "cudaEventQuery", {}});
+    if (copy.passed) failure = copy.failure;
   } catch (...) {
     failure = std::current_exception();
   }
@@ -658,7 +661,8 @@ void device_transfer::drain() noexcept {
     // What copies may still read stays pinned, and mapped.
     if (!ended) {
       for (const flight& each : flights_) {
-        if (each.host) std::erase_if(pinned, [&](std::span<std::byte> known) { return known.data() == each.host.bytes().data(); });
+        if (each.host)
+          std::erase_if(pinned, [&](std::span<std::byte> known) { return known.data() == each.host.bytes().data(); });
       }
     }
   }
@@ -669,6 +673,7 @@ void device_transfer::drain() noexcept {
     {
       const async::mutex_lock lock(mutex_);
       if (in_flight_.empty()) break;
+      in_flight_.front().failure = failure;
       pass_oldest(home);
     }
     home.failure = failure;

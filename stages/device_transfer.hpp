@@ -88,8 +88,9 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     device_event arrived = device_event::none;
     io::lease host;
     bool passed = true;
-    bool stuck = false;  ///< no event tells when `host` is no longer read: it stays until drain()
-    int users = 0;       ///< the list of those in flight, the batch, and each who waits for it
+    bool stuck = false;          ///< no event tells when `host` is no longer read: it stays until drain()
+    int users = 0;               ///< the list of those in flight, the batch, and each who waits for it
+    std::exception_ptr failure;  ///< why it is not known to have arrived, though nobody waits for it any more
   };
   /// A stream that reads a batch, and the thread that named it.
   struct consumer {

@@ -82,6 +82,49 @@ TEST_F(cuda_table, makes_no_context_on_a_device_that_nobody_asked_for) {
   EXPECT_EQ(simulated::contexts(), std::set<int>{1});
 }
 
+// Nor where a call fails, or what is made around each: the context that was pushed is popped, and the thread's mode of captures
+// is its own again.
+TEST_F(cuda_table, leaves_a_thread_as_it_was_where_calls_fail) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  for (const bool around : {false, true}) {
+    std::thread([&] {
+      make_every_call(*calls, [&](const char* name, const std::function<device_status()>& call) {
+        simulated::fail_next(around ? "cudaThreadExchangeStreamCaptureMode" : name, cudaErrorMemoryAllocation);
+        EXPECT_EQ(call(), static_cast<device_status>(cudaErrorMemoryAllocation)) << name;
+        EXPECT_THAT(simulated::of_this_thread(), IsEmpty()) << name;
+        EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << name;
+        EXPECT_EQ(call(), device_ok) << name;
+        EXPECT_THAT(simulated::of_this_thread(), IsEmpty()) << name;
+      });
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+      EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+    }).join();
+  }
+}
+
+// Two loaders on two GPUs, called in turn from one thread, which has chosen one of them.
+TEST_F(cuda_table, keeps_the_calls_of_two_gpus_apart_on_one_thread) {
+  const std::shared_ptr<device_calls> tables[] = {open(0), open(1)};
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  stream sides[2];
+  device_event events[2] = {};
+  for (const int device : {0, 1}) {
+    ASSERT_EQ(tables[device]->make_stream(sides[device]), device_ok);
+    ASSERT_EQ(tables[device]->make_event(events[device]), device_ok);
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (const int device : {0, 1}) EXPECT_EQ(tables[device]->record(events[device], sides[device]), device_ok);
+  }
+  std::vector<std::string> records;
+  for (const std::string& each : simulated::log()) {
+    if (each.starts_with("cudaEventRecord")) records.push_back(each);
+  }
+  EXPECT_THAT(records, ElementsAre(HasSubstr("on 0"), HasSubstr("on 1"), HasSubstr("on 0"), HasSubstr("on 1"),
+                                   HasSubstr("on 0"), HasSubstr("on 1")));
+  EXPECT_THAT(simulated::of_this_thread(), ElementsAre(1));
+}
+
 TEST_F(cuda_table, leaves_a_trainers_thread_the_device_that_it_has_chosen) {
   const std::shared_ptr<device_calls> calls = open(1);
   for (const int chosen : {0, 1}) {

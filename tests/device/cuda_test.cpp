@@ -6,6 +6,7 @@
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/batch_view.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/watchdog.hpp"
@@ -16,8 +17,10 @@
 #include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -46,11 +49,30 @@ const std::vector<testing::fake_sample>& samples() {
   return made;
 }
 
+/// The calling thread's context as CUDA's driver has it; null where it has none.
+CUcontext current_context() {
+  static const auto get = [] {
+    void* found = nullptr;
+#if CUDART_VERSION >= 12050
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+    EXPECT_CUDA(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &found, 11030, cudaEnableDefault, &result));
+#else
+    EXPECT_CUDA(cudaGetDriverEntryPoint("cuCtxGetCurrent", &found, cudaEnableDefault));
+#endif
+    return reinterpret_cast<decltype(&cuCtxGetCurrent)>(found);
+  }();
+  CUcontext current = nullptr;
+  EXPECT_EQ(get(&current), CUDA_SUCCESS);
+  return current;
+}
+
 /// A trainer's stream, whose step copies the batch back, so that its digest can be taken.
 class consumer_stream {
  public:
   /// `late`: each step begins after a while, as if a long kernel ran before it.
-  explicit consumer_stream(bool late, bool default_stream = false) : late_(late), owned_(!default_stream) {
+  /// `which`: one that is there, as the default streams are; else a new one.
+  explicit consumer_stream(bool late, std::optional<cudaStream_t> which = {})
+      : late_(late), owned_(!which), handle_(which.value_or(nullptr)) {
     if (owned_) EXPECT_CUDA(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking));
     // Before the loop: taking pinned memory waits for the device, and would hide what this is to show.
     EXPECT_CUDA(cudaMallocHost(&copies_, steps_max * step_bytes_max));
@@ -75,7 +97,10 @@ class consumer_stream {
     ASSERT_LE(bytes.size(), step_bytes_max);
     ASSERT_LT(steps_.size(), steps_max);
     added.copy = static_cast<std::byte*>(copies_) + steps_.size() * step_bytes_max;
-    EXPECT_CUDA(cudaMemcpyAsync(added.copy, bytes.data(), bytes.size(), cudaMemcpyDeviceToHost, handle_));
+    for (const std::span<const std::byte> each : added.view.tensors()) {
+      std::byte* const to = added.copy + (each.data() - bytes.data());
+      EXPECT_CUDA(cudaMemcpyAsync(to, each.data(), each.size(), cudaMemcpyDeviceToHost, handle_));
+    }
     steps_.push_back(std::move(added));
   }
 
@@ -95,8 +120,8 @@ class consumer_stream {
   static constexpr std::size_t step_bytes_max = std::size_t{1} << 20;
   const bool late_;
   const bool owned_;
+  cudaStream_t handle_;
   void* copies_ = nullptr;
-  cudaStream_t handle_ = nullptr;
   std::deque<step> steps_;
 };
 
@@ -123,7 +148,7 @@ TEST_F(loader_on_a_gpu, delivers_the_digests_of_the_host) {
         loader_options options = testing::small_options();
         options.device = cuda(0);
         options.device_batches = blocks;
-        consumer_stream consumer(late, default_stream);
+        consumer_stream consumer(late, default_stream ? std::optional<cudaStream_t>(nullptr) : std::nullopt);
         std::vector<std::string> stated;
         loader train(fake_dataset(samples()), options, testing::all_fields());
         for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -219,6 +244,210 @@ TEST_F(loader_on_a_gpu, may_be_left_while_copies_fly_and_batches_are_out) {
   }
 }
 
+loader_options options_on_gpu(int index = 0) {
+  loader_options options = testing::small_options();
+  options.device = cuda(index);
+  return options;
+}
+
+// What its thread may have put behind it waits for: the copies that the loader's end waits for are held up by it.
+TEST_F(loader_on_a_gpu, may_be_left_while_copies_wait_for_a_consumer_that_is_late) {
+  for (const bool stopped : {false, true}) {
+    const watchdog dog("gpu left while copies wait");
+    loader_options options = options_on_gpu();
+    options.device_batches = 1;
+    consumer_stream consumer(true);
+    std::vector<std::string> stated;
+    {
+      loader train(fake_dataset(samples()), options, testing::all_fields());
+      for (int i = 0; i < 3; ++i) {
+        std::optional<batch> got = train.next_blocking();
+        ASSERT_TRUE(got);
+        got->wait_on(consumer.get());
+        consumer.read(*got);
+        stated.push_back(got->content_digest()->hex());
+      }
+      if (stopped) train.stop();
+    }
+    EXPECT_EQ(consumer.seen(), stated);
+  }
+}
+
+TEST_F(loader_on_a_gpu, shares_it_with_another) {
+  const watchdog dog("gpu, two loaders");
+  loader_options options = options_on_gpu();
+  const loader_options same = options;
+  options.seed = 8;
+  consumer_stream one(true);
+  consumer_stream two(false);
+  std::vector<std::string> stated_by_first;
+  std::vector<std::string> stated_by_second;
+  {
+    loader first(fake_dataset(samples()), same, testing::all_fields());
+    loader second(fake_dataset(samples()), options, testing::all_fields());
+    for (int i = 0; i < 6; ++i) {
+      std::optional<batch> from_first = first.next_blocking();
+      std::optional<batch> from_second = second.next_blocking();
+      ASSERT_TRUE(from_first && from_second);
+      from_first->wait_on(one.get());
+      from_second->wait_on(two.get());
+      one.read(*from_first);
+      two.read(*from_second);
+      stated_by_first.push_back(from_first->content_digest()->hex());
+      stated_by_second.push_back(from_second->content_digest()->hex());
+    }
+  }
+  EXPECT_EQ(one.seen(), stated_by_first);
+  EXPECT_EQ(two.seen(), stated_by_second);
+  EXPECT_NE(stated_by_first, stated_by_second);
+}
+
+// A thread that has called nothing of CUDA has no context afterwards either, and no error; one that has, has its own.
+TEST_F(loader_on_a_gpu, leaves_a_thread_its_context_its_last_error_and_its_mode_of_captures) {
+  const watchdog dog("gpu, contexts");
+  loader train(fake_dataset(samples()), options_on_gpu(), testing::all_fields());
+  static_cast<void>(current_context());  // To look for the function may make a context itself: here, not there.
+  const auto take_one = [&] {
+    std::optional<batch> got = train.next_blocking();
+    ASSERT_TRUE(got);
+    got->wait_on(stream());
+    got->wait_on(cudaStreamPerThread);
+    got->ready(boost::asio::use_future).get();
+  };
+  std::thread([&] {
+    EXPECT_EQ(current_context(), nullptr);
+    take_one();
+    EXPECT_EQ(current_context(), nullptr);
+    EXPECT_CUDA(cudaPeekAtLastError());
+  }).join();
+  std::thread([&] {
+    EXPECT_CUDA(cudaSetDevice(0));
+    const CUcontext before = current_context();
+    void* nothing = nullptr;
+    EXPECT_STREQ(cudaGetErrorName(cudaMalloc(&nothing, ~std::size_t{0})), "cudaErrorMemoryAllocation");
+    take_one();
+    EXPECT_EQ(current_context(), before);
+    EXPECT_STREQ(cudaGetErrorName(cudaGetLastError()), "cudaErrorMemoryAllocation") << "the thread's own";
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+  }).join();
+}
+
+// The block is the only one, and what one thread put into its own default stream still reads it when another ends the batch.
+TEST_F(loader_on_a_gpu, waits_for_a_threads_default_stream_wherever_the_batch_ends) {
+  const watchdog dog("gpu, per-thread default streams");
+  loader_options options = options_on_gpu();
+  options.device_batches = 1;
+  loader train(fake_dataset(samples()), options, testing::all_fields());
+  std::vector<std::string> stated;
+  std::vector<std::string> seen;
+  std::thread([&] {
+    consumer_stream own(true, cudaStreamPerThread);
+    while (std::optional<batch> got = train.next_blocking()) {
+      got->wait_on(own.get());
+      own.read(*got);
+      stated.push_back(got->content_digest()->hex());
+      std::thread([&] { got.reset(); }).join();
+    }
+    seen = own.seen();
+  }).join();
+  EXPECT_EQ(seen, stated);
+  EXPECT_EQ(stated.size(), 6U);
+}
+
+// The capture goes on as if nothing had been asked, and so does the loader.
+TEST_F(loader_on_a_gpu, refuses_a_stream_that_is_being_captured) {
+  const watchdog dog("gpu, captures");
+  loader train(fake_dataset(samples()), options_on_gpu(), testing::all_fields());
+  for (const bool blocking : {false, true}) {
+    std::optional<batch> got = train.next_blocking();
+    ASSERT_TRUE(got);
+    cudaStream_t captured = nullptr;
+    EXPECT_CUDA(cudaStreamCreateWithFlags(&captured, blocking ? cudaStreamDefault : cudaStreamNonBlocking));
+    EXPECT_CUDA(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
+    testing::message_of(errc::usage, [&] { got->wait_on(captured); });
+    testing::message_of(errc::usage, [&] { got->release_on(captured); });
+    // The default stream would wait for a blocking one that is captured, and end the capture.
+    if (blocking) testing::message_of(errc::usage, [&] { got->wait_on(cudaStreamLegacy); });
+    // What the loader does meanwhile, on its own threads and on this one, is no part of it.
+    std::optional<batch> next = train.next_blocking();
+    ASSERT_TRUE(next);
+    next->ready(boost::asio::use_future).get();
+    cudaGraph_t graph = nullptr;
+    EXPECT_CUDA(cudaStreamEndCapture(captured, &graph));
+    std::size_t nodes = 1;
+    EXPECT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, 0U);
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+    EXPECT_CUDA(cudaGetLastError());
+    got->wait_on(captured);
+    got->release_on(captured);
+    EXPECT_CUDA(cudaStreamSynchronize(captured));
+    next.reset();
+    EXPECT_CUDA(cudaStreamDestroy(captured));
+  }
+  while (std::optional<batch> got = train.next_blocking()) got->wait_on(stream());
+}
+
+TEST_F(loader_on_a_gpu, fails_in_words_when_a_batch_ends_inside_a_capture) {
+  const watchdog dog("gpu, a batch's end in a capture");
+  loader train(fake_dataset(samples()), options_on_gpu(), testing::all_fields());
+  std::optional<batch> got = train.next_blocking();
+  ASSERT_TRUE(got);
+  cudaStream_t captured = nullptr;
+  EXPECT_CUDA(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+  got->wait_on(captured);
+  EXPECT_CUDA(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+  got.reset();
+  cudaGraph_t graph = nullptr;
+  EXPECT_CUDA(cudaStreamEndCapture(captured, &graph));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_CUDA(cudaStreamDestroy(captured));
+  const std::string message = testing::message_of(errc::usage, [&] {
+    while (train.next_blocking()) continue;
+  });
+  EXPECT_NE(message.find("was being captured into a graph"), std::string::npos) << message;
+}
+
+TEST_F(loader_on_a_gpu, has_its_like_on_a_second_one) {
+  const watchdog dog("a second gpu");
+  int count = 0;
+  EXPECT_CUDA(cudaGetDeviceCount(&count));
+  if (count < 2) GTEST_SKIP() << "there is one GPU here";
+  EXPECT_CUDA(cudaSetDevice(0));
+  consumer_stream of_first(true);
+  EXPECT_CUDA(cudaSetDevice(1));
+  consumer_stream of_second(false);
+  EXPECT_CUDA(cudaSetDevice(0));
+  std::vector<std::string> stated_by_first;
+  std::vector<std::string> stated_by_second;
+  {
+    loader first(fake_dataset(samples()), options_on_gpu(0), testing::all_fields());
+    loader second(fake_dataset(samples()), options_on_gpu(1), testing::all_fields());
+    for (int i = 0; i < 6; ++i) {
+      std::optional<batch> from_first = first.next_blocking();
+      std::optional<batch> from_second = second.next_blocking();
+      ASSERT_TRUE(from_first && from_second);
+      EXPECT_EQ((*from_second)["jpg"].where, cuda(1));
+      testing::message_of(errc::usage, [&] { from_first->wait_on(of_second.get()); });
+      testing::message_of(errc::usage, [&] { from_second->wait_on(of_first.get()); });
+      from_first->wait_on(of_first.get());
+      from_second->wait_on(of_second.get());
+      of_first.read(*from_first);
+      of_second.read(*from_second);
+      stated_by_first.push_back(from_first->content_digest()->hex());
+      stated_by_second.push_back(from_second->content_digest()->hex());
+    }
+    int chosen = -1;
+    EXPECT_CUDA(cudaGetDevice(&chosen));
+    EXPECT_EQ(chosen, 0);
+  }
+  EXPECT_EQ(of_first.seen(), stated_by_first);
+  EXPECT_EQ(of_second.seen(), stated_by_second);
+  EXPECT_EQ(stated_by_first, stated_by_second);
+}
+
 // No call of the loop waits for the device, takes memory there or makes anything.
 TEST_F(loader_on_a_gpu, makes_only_the_calls_of_the_loop_in_the_loop) {
   const watchdog dog("gpu calls");
@@ -236,9 +465,13 @@ TEST_F(loader_on_a_gpu, makes_only_the_calls_of_the_loop_in_the_loop) {
     got = train.next_blocking();
   }
   std::map<std::string, std::size_t> after = watched->counts();
-  for (const char* call : {"take_memory", "free_memory", "make_event", "make_stream", "finish"}) {
+  for (const char* call :
+       {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream", "unpin", "finish"}) {
     EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
   }
+  // Batches are pinned as they first leave, by a thread that is there for it; and one waits for a copy while the line starves.
+  for (const std::string& each : watched->threads_of("pin")) EXPECT_EQ(each, "leat-send");
+  for (const std::string& each : watched->threads_of("synchronize")) EXPECT_EQ(each, "leat-copies");
 }
 
 /// A row mixed in all of its elements, some by a box, one not at all.

@@ -459,6 +459,41 @@ TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
   EXPECT_EQ(leases_out(), 0U);
 }
 
+// Its bytes may never have come: ready() must not say that they have, to whoever asks later.
+TEST_F(device_transfers, ready_fails_for_a_copy_of_which_nobody_knows_whether_it_arrived) {
+  const auto answer_of = [](sent& one) {
+    asio::io_context here;
+    std::string answer = "no answer";
+    one.landed->ready(completion<void(std::exception_ptr)>(
+        asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
+    here.run();
+    return answer;
+  };
+  start();
+  prepare();
+  sent& asked_about = deliver(0, 1);
+  calls->fail("query", 1, 999);
+  out->collect();
+  EXPECT_THAT(answer_of(asked_about), HasSubstr("cudaEventQuery"));
+
+  operations.clear();
+  start();
+  prepare();
+  sent& drained = deliver(0, 1);
+  calls->fail("finish", 1, 999);
+  out->drain();
+  EXPECT_THAT(answer_of(drained), HasSubstr("cudaStreamSynchronize"));
+  device->finish_everything();  // it did go on
+
+  operations.clear();
+  start();
+  prepare();
+  sent& lost = deliver(0, 1);
+  device->lose(719);
+  out->collect();
+  EXPECT_THAT(answer_of(lost), HasSubstr("error 719"));
+}
+
 TEST_F(device_transfers, leave_host_memory_to_copies_whose_end_nobody_can_wait_for) {
   start({.batches = 1});
   prepare();
