@@ -35,9 +35,10 @@ struct epoch_result {
 
 asio::awaitable<epoch_result> epoch(const leat::dataset& photos, leat::device where) {
   channel_sums model(where);
-  leat::loader loader{photos,
-                      {.batch_size = 16, .seed = 1, .epochs = 1, .device = where, .device_required = true, .device_batches = 3},
-                      leat::image{"jpg"}.resize(side).center_crop(side).as(leat::dtype::u8).as(leat::layout::nhwc)};
+  leat::loader loader{
+      photos,
+      {.batch_size = 16, .seed = 1, .epochs = 1, .device = where, .device_required = true, .device_batches = 3},
+      leat::image{"jpg"}.resize(side).center_crop(side).as(leat::dtype::u8).as(leat::layout::nhwc)};
   epoch_result all{.use = loader.stats().device.use};
   std::set<const void*> addresses;
   while (std::optional<leat::batch> batch = co_await loader.next(asio::use_awaitable)) {

@@ -107,9 +107,10 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options) {
   if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
   opened_device opened = open_device(options.device);
   if (opened.calls == nullptr && options.device_required) {
-    throw error(errc::unsupported,
-                io::str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
-                            "; without loader_options::device_required (`leat epoch`: --device auto) they stay on the host"));
+    throw error(
+        errc::unsupported,
+        io::str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
+                    "; without loader_options::device_required (`leat epoch`: --device auto) they stay on the host"));
   }
   if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
   return on_device(std::move(opened.calls));

@@ -474,7 +474,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_choice(app, "--direct", arguments.reader.direct,
              {{"auto", choice::automatic}, {"on", choice::on}, {"off", choice::off}},
              "O_DIRECT; auto: unless an epoch fits in half of the memory available");
-  add_text(app, "--device", arguments.device, "WHERE", "host, cuda:N or, that or the host, auto: where batches go (host)");
+  add_text(app, "--device", arguments.device, "WHERE",
+           "host, cuda:N or, that or the host, auto: where batches go (host)");
 
   app.option_defaults()->group("Corrupt samples");
   add_choice(
