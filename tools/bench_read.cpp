@@ -2,6 +2,7 @@
 
 #include "async/clock.hpp"
 #include "async/histogram.hpp"
+#include "io/arena.hpp"
 #include "io/queue_depth.hpp"
 #include "io/text.hpp"
 #include "tools/bench_extents.hpp"
@@ -193,13 +194,20 @@ double busy_cpu_s(std::string_view stat_line, double ticks_per_s) {
 
 namespace {
 
+/// The depth that keeps `lanes` reads of so many bytes in the kernel: a ring counts the parts of 4 MiB that it cuts them into.
+std::uint32_t ring_depth(std::uint32_t lanes, std::size_t lane_bytes) {
+  constexpr std::size_t piece = io::arena::piece_bytes;
+  const std::size_t parts = lane_bytes <= piece ? 1 : (lane_bytes - 1) / piece + 2;  // It need not begin with a piece.
+  return static_cast<std::uint32_t>(std::min<std::size_t>(lanes * parts, 4096));
+}
+
 /// Readers with the files open, one for each thread.
 std::deque<line> open_lines(const std::vector<std::string>& paths, const read_settings& asked, std::size_t lane_bytes) {
   const reader_options options{.backend = asked.backend,
                                .registered_buffers = asked.registered_buffers,
                                .huge_pages = asked.huge_pages,
                                .direct = asked.direct,
-                               .queue_depth = asked.depth};
+                               .queue_depth = ring_depth(asked.depth, lane_bytes)};
   drop_from_page_cache(paths);
   std::deque<line> lines;
   for (std::uint32_t k = 0; k < asked.threads; ++k) {
