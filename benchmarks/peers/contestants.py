@@ -159,7 +159,8 @@ all_of_them = [
     Contestant("tf.data", "tf_data.py", jobs=("f32",), packages=("tensorflow-cpu",), module="tensorflow",
                workers=threads),
     Contestant("FFCV", "ffcv_beton.py", jobs=("f32",), packages=("torch", "numba", "opencv-python", "ffcv"),
-               module="ffcv", workers=threads, prepare=write_beton,
+               module="ffcv", workers=lambda cpus: sorted({max(1, cpus // 2), cpus}),  # Numba refuses more
+               prepare=write_beton,
                needs="OpenCV's and libjpeg-turbo's headers: apt-get install libopencv-dev libturbojpeg0-dev pkg-config"),
     Leat("leat, random windows", jobs=("tokens",), options=("--windows", "random"), scale=8),
     Leat("leat, every token once an epoch", jobs=("tokens",), options=("--windows", "shifted"), scale=8),
