@@ -34,26 +34,27 @@ void batch::wait_on(stream consumer) {
 
 void batch::release_on(stream consumer) {
   state_->check_held();
-  if (state_->shared != nullptr) {
-    // Tensors of it may be out, and their deleters may be running on other threads: the last of us all gives it back, and
-    // has to know this stream by then.
+  // Of what is shared no tensor may be out any more; none comes to be but by this thread.
+  const bool alone = state_->shared == nullptr || state_->shared.use_count() == 1;
+  if (!alone) {
+    // Their deleters may be running on other threads: the last of us all gives it back, and has to know this stream by then.
     if (state_->shared->landed != nullptr) state_->shared->landed->wait_on(consumer);
     state_->released = true;
     state_->shared.reset();
     return;
   }
-  if (state_->landed == nullptr) {
+  batch_hold& hold = state_->held();
+  if (hold.landed == nullptr) {
     state_->released = true;
     // On the host what the trainer has called has been done.
-    if (state_->way_home != nullptr) state_->way_home->give_back(std::move(state_->memory));
+    if (hold.way_home != nullptr) hold.way_home->give_back(std::move(hold.memory));
     return;
   }
   try {
-    state_->landed->release_on(consumer);
+    hold.landed->release_on(consumer);
     state_->released = true;
   } catch (...) {
-    state_->released =
-        state_->landed->data() == nullptr;  // Else the stream cannot be, and the batch is held as before.
+    state_->released = hold.landed->data() == nullptr;  // Else the stream cannot be, and the batch is held as before.
     throw;
   }
 }

@@ -6,6 +6,10 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace leat::stages {
 
@@ -20,41 +24,60 @@ std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::
                                        ": more than a process can address; lower batch_size"));
 }
 
+// The largest last: a batch of fewer rows is copied to a device as far as its last tensor reaches.
+std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::slot>& slots) {
+  std::vector<std::size_t> order(slots.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(slots[a].row_bytes, a) < std::pair(slots[b].row_bytes, b);
+  });
+  return order;
+}
+
 }  // namespace
 
 batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max) : rows_max_(rows_max) {
   for (output_spec& spec : outputs) {
-    slot place;
-    // Each row of it is a multiple of that, too.
-    if (spec.read_into) fixed_bytes_ = io::aligned_bytes(0, fixed_bytes_);
-    place.offset = fixed_bytes_;
-    if (spec.ragged) {
-      place.ragged_index = ragged_count_++;
-      fixed_bytes_ += align_tensor((std::size_t{rows_max} + 1) * sizeof(std::int64_t));
-    } else {
-      place.row_bytes = spec.decoded_row_bytes();
-      fixed_bytes_ += bytes_of_rows(rows_max, place.row_bytes, spec.name);
-    }
-    if (spec.by_device()) {
-      place.finished_offset = finished_bytes_;
-      finished_bytes_ += bytes_of_rows(rows_max, spec.row_bytes(), spec.name);
-      finished_row_bytes_ += spec.row_bytes();
-      // The flags are the next output.
-      finish_.push_back({*spec.picture, place.offset, fixed_bytes_, place.finished_offset, std::nullopt});
-    }
     if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
       throw error(errc::usage, io::str_cat("two outputs of a batch are called '", spec.name,
                                            "'; give one of the fields another name"));
     }
     if (!spec.internal) names_.push_back(spec.name);
     if (spec.ragged) names_.push_back(spec.name + ".offsets");
-    place.spec = std::move(spec);
-    slots_.push_back(std::move(place));
+    slot& added = slots_.emplace_back();
+    if (spec.ragged) {
+      added.ragged_index = ragged_count_++;
+    } else {
+      added.row_bytes = spec.decoded_row_bytes();
+    }
+    added.spec = std::move(spec);
   }
+  for (const std::size_t i : in_memory_order(slots_)) place(slots_[i]);
+  add_finish_steps();
+}
+
+void batch_layout::place(slot& placed) {
+  const output_spec& spec = placed.spec;
+  // Each row of it is a multiple of that, too.
+  if (spec.read_into) fixed_bytes_ = io::aligned_bytes(0, fixed_bytes_);
+  placed.offset = fixed_bytes_;
+  fixed_bytes_ += spec.ragged ? align_tensor((std::size_t{rows_max_} + 1) * sizeof(std::int64_t))
+                              : bytes_of_rows(rows_max_, placed.row_bytes, spec.name);
+}
+
+void batch_layout::add_finish_steps() {
   const auto mixed = std::find_if(slots_.begin(), slots_.end(),
                                   [](const slot& each) { return each.spec.internal && each.spec.name == mixed_rows; });
-  if (mixed == slots_.end()) return;
-  for (finish_step& step : finish_) step.mixed = mixed->offset;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const output_spec& spec = slots_[i].spec;
+    if (!spec.by_device()) continue;
+    slots_[i].finished_offset = finished_bytes_;
+    finished_bytes_ += bytes_of_rows(rows_max_, spec.row_bytes(), spec.name);
+    finished_row_bytes_ += spec.row_bytes();
+    // The flags are the next output.
+    finish_.push_back({*spec.picture, slots_[i].offset, slots_[i + 1].offset, slots_[i].finished_offset, std::nullopt});
+    if (mixed != slots_.end()) finish_.back().mixed = mixed->offset;
+  }
 }
 
 std::size_t batch_layout::bytes(std::span<const std::size_t> ragged_bytes) const noexcept {

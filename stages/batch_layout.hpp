@@ -1,5 +1,5 @@
-// Where the rows of a batch lie: one contiguous block, so that a batch is one copy to a GPU. Fixed outputs first, each
-// tensor aligned; then the ragged ones, whose sizes differ from batch to batch.
+// Where the rows of a batch lie: one contiguous block, so that a batch is one copy to a GPU. Fixed outputs first, those
+// of large rows behind those of small ones, each tensor aligned; then the ragged ones, whose sizes differ from batch to batch.
 #pragma once
 
 #include "stages/field_model.hpp"
@@ -57,6 +57,9 @@ class batch_layout {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
 
  private:
+  void place(slot& placed);
+  void add_finish_steps();
+
   std::vector<slot> slots_;
   std::vector<std::string> names_;
   std::vector<finish_step> finish_;

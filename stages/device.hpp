@@ -42,7 +42,7 @@ struct stream_facts {
 };
 
 /// Thread: any, several at a time; the thread's own device, its default stream's included, stays what it is, and so does
-/// what it finds as its last error. No call throws. But for the construction of pools and the end of life, none waits for the
+/// what it finds as its last error, unless one of these calls fails. No call throws. But for the construction of pools and the end of life, none waits for the
 /// device except synchronize(), and copy() from memory that is not pinned.
 class device_calls {
  public:

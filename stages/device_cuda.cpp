@@ -1,5 +1,9 @@
 // The table of a device's functions, filled by CUDA's runtime. Each is one call, in the device's own context whatever thread it
 // comes from, which finds its own again; what they mean stands in device.hpp.
+
+// What a null stream means to leat is not what the project that builds it says (--default-stream per-thread).
+#undef CUDA_API_PER_THREAD_DEFAULT_STREAM
+
 #include "io/text.hpp"
 #include "stages/open_device.hpp"
 

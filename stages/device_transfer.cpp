@@ -119,10 +119,18 @@ device_transfer::device_transfer(std::shared_ptr<device_calls> calls, const devi
 
 device_transfer::~device_transfer() {
   if (!drained_) drain();
-  // No batch is left. What their consumers still read has to be passed before it is freed; a call that fails here has
-  // nobody to tell it to.
-  for (const block& each : blocks_) {
-    for (std::size_t i = 0; i < each.recorded; ++i) static_cast<void>(calls_->synchronize(each.consumed[i]));
+  // Copies may be under way for all we know: their blocks, events and stream stay as long as the process.
+  if (copies_in_doubt_) return;
+  // No batch is left. What their consumers still read has to be passed before it is freed, since cudaFree() may wait for the
+  // device and need not; a call that fails here has nobody to tell it to.
+  bool lost = lost_;
+  for (block& each : blocks_) {
+    for (std::size_t i = 0; i < each.recorded; ++i) {
+      const device_status status = calls_->synchronize(each.consumed[i]);
+      lost = lost || calls_->is_lost(status);
+      each.in_doubt = each.in_doubt || status != device_ok;
+    }
+    if (each.in_doubt && !lost) continue;
     for (const device_event event : each.consumed) static_cast<void>(calls_->free_event(event));
     if (each.memory != nullptr) static_cast<void>(calls_->free_memory(each.memory));
   }
@@ -439,14 +447,21 @@ void device_transfer::let_go(released& home) noexcept {
 
 void device_transfer::collect() noexcept {
   for (;;) {
-    released home;
+    flight* oldest = nullptr;
     {
       const async::mutex_lock lock(mutex_);
       if (in_flight_.empty()) return;
-      const device_status status = calls_->query(in_flight_.front().arrived);
-      if (status == device_not_ready) return;
-      settle_oldest(status, "cudaEventQuery", home);
+      oldest = &in_flight_.front();
+      ++oldest->users;  // as in watch()
     }
+    const device_status status = calls_->query(oldest->arrived);
+    released home;
+    {
+      const async::mutex_lock lock(mutex_);
+      if (status != device_not_ready && !oldest->passed) settle_oldest(status, "cudaEventQuery", home);
+      leave(*oldest);
+    }
+    if (status == device_not_ready) return;
     let_go(home);
   }
 }
@@ -584,8 +599,9 @@ std::exception_ptr device_transfer::release(std::uint32_t index, flight& copy,
   if (failure == nullptr) {
     here->recorded = consumers.size();
     free_blocks_.push_back(index);
+  } else {
+    here->in_doubt = true;
   }
-  // Else nobody knows until when it is read: it is never used again.
   if (wake_ && !pending_.empty()) wake_();
   return failure;
 }
@@ -593,9 +609,10 @@ std::exception_ptr device_transfer::release(std::uint32_t index, flight& copy,
 void device_transfer::ready(flight& copy, completion<void(std::exception_ptr)> done) {
   std::exception_ptr failure;
   try {
+    // With nothing locked, as in wait_on(). That it has passed may be known already, or by the time that we look again.
+    const device_status status = calls_->query(copy.arrived);
     const async::mutex_lock lock(mutex_);
-    const device_status status = copy.passed ? device_ok : calls_->query(copy.arrived);
-    if (status == device_not_ready) {
+    if (status == device_not_ready && !copy.passed) {
       start_watching();
       const auto added = waits_.emplace(waits_.end());
       added->copy = &copy;
@@ -611,8 +628,11 @@ void device_transfer::ready(flight& copy, completion<void(std::exception_ptr)> d
       something_to_watch_.notify_one();
       return;
     }
-    if (status != device_ok) failure = fail({status, "cudaEventQuery", {}});
-    if (copy.passed) failure = copy.failure;
+    if (copy.passed) {
+      failure = copy.failure;
+    } else if (status != device_ok) {
+      failure = fail({status, "cudaEventQuery", {}});
+    }
   } catch (...) {
     failure = std::current_exception();
   }
@@ -657,6 +677,8 @@ void device_transfer::drain() noexcept {
   {
     const async::mutex_lock lock(mutex_);
     if (status != device_ok) failure = fail({status, "cudaStreamSynchronize", {}});
+    lost_ = status != device_ok && ended;
+    copies_in_doubt_ = !ended;
     pinned.swap(pinned_);
     // What copies may still read stays pinned, and mapped.
     if (!ended) {
@@ -680,11 +702,16 @@ void device_transfer::drain() noexcept {
     if (!ended) keep_for_good(std::move(home.memory));
     let_go(home);
   }
-  const async::mutex_lock lock(mutex_);
-  for (flight& each : flights_) {
-    if (ended) each.host.reset();
-    if (!ended && each.host) keep_for_good(std::move(each.host));
+  for (io::lease left = take_stuck(); left; left = take_stuck()) {
+    if (!ended) keep_for_good(std::move(left));
   }
+}
+
+/// Host memory of a copy that no event tells of; none where there is no more.
+io::lease device_transfer::take_stuck() noexcept {
+  const async::mutex_lock lock(mutex_);
+  const auto stuck = std::find_if(flights_.begin(), flights_.end(), [](const flight& each) { return bool{each.host}; });
+  return stuck == flights_.end() ? io::lease() : std::move(stuck->host);
 }
 
 // --- what it says -------------------------------------------------------------------------------------------------------------

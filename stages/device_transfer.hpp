@@ -102,6 +102,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
     std::byte* memory = nullptr;
     std::vector<device_event> consumed;  ///< made when they are first needed: one for each stream of a consumer
     std::size_t recorded = 0;            ///< of those, by the last batch that lay here
+    bool in_doubt = false;               ///< nobody knows until when it is used: not for another batch, and not freed
   };
   struct waiter {
     flight* copy = nullptr;
@@ -169,6 +170,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   [[nodiscard]] end_of_batch record_all(block& on, std::span<const consumer> consumers) noexcept
       ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] failed_call add_consumed(block& to) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] io::lease take_stuck() noexcept;
   [[nodiscard]] std::exception_ptr release(std::uint32_t index, flight& copy,
                                            std::span<const consumer> consumers) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void ready(flight& copy, completion<void(std::exception_ptr)> done) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -197,6 +199,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   std::size_t block_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of a block, at its front
   std::vector<block> blocks_ ABSL_GUARDED_BY(mutex_);
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;             // nothing runs there any more
+  bool copies_in_doubt_ ABSL_GUARDED_BY(mutex_) = false;  // nobody knows whether the side stream has ended
   // First in, first out: who has waited longest is the likeliest to have been passed by its consumer.
   std::vector<std::uint32_t> free_blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<transfer_operation*> pending_ ABSL_GUARDED_BY(mutex_);  // by turn

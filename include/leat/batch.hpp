@@ -70,7 +70,7 @@ class batch {
   /// All that reads the batch was put into its streams: `consumer`, and those of wait_on(). Its memory goes home now, and
   /// is written again when they have passed this point. The batch's end does the same for the streams of wait_on().
   /// After it operator[] and bytes() throw.
-  /// With tensors out that dlpack() gave, the memory goes home with the last of them.
+  /// With tensors out that dlpack() gave, the memory goes home with the last of them; what fails then fails the loader.
   ///   captures   not while one of those streams is being captured: what a graph will read, and when, no event tells. A batch
   ///              that ends its life there has the loader fail, in words
   ///   throws     error{errc::usage}: as wait_on(); the batch is held as before. error{errc::device}: the memory is then never

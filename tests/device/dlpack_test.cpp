@@ -315,6 +315,21 @@ TEST(dlpack, release_on_waits_for_the_tensors_that_are_out) {
   EXPECT_THAT(of_consumer(log, trainer), ElementsAre("record"));
 }
 
+TEST(dlpack, release_on_is_refused_as_without_tensors_where_none_is_out_any_more) {
+  on_device with;
+  loader train(twelve(), with.options, bytes("n"));
+  const stream captured = with.device->make_consumer();
+  std::optional<batch> got = train.next_blocking();
+  export_ptr((*got)["n"].dlpack(captured)).reset();
+  with.device->begin_capture(captured);
+  EXPECT_THROW(got->release_on(stream()), error) << "a stream that reads it is being captured";
+  EXPECT_EQ(with.device->end_capture(captured), 0U);
+  EXPECT_GT((*got)["n"].bytes(), 0U) << "the batch is held as before";
+  got->release_on(stream());
+  got.reset();
+  EXPECT_TRUE(train.next_blocking()) << "the loader is well";
+}
+
 // Neither threads nor the driver are there: what a child does with its parent's tensors is to let go of them.
 TEST(dlpack, may_be_deleted_in_a_child_of_fork) {
   on_device with;

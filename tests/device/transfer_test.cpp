@@ -537,6 +537,47 @@ TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_rec
   EXPECT_THAT(message_of(next.failure), HasSubstr("cudaEventRecord of a batch's end"));
 }
 
+// cudaFree() need not wait for the device: what somebody may still use is not freed, unless nothing runs there any more.
+TEST_F(device_transfers, free_no_block_that_may_be_in_use) {
+  const auto blocks_left_when = [&](const std::function<void()>& happens) {
+    start({.batches = 2});
+    prepare();
+    happens();
+    operations.clear();
+    out->drain();
+    out.reset();
+    const std::size_t left = device->count().memory;
+    device->finish_everything();
+    return left;
+  };
+  EXPECT_EQ(blocks_left_when([&] { deliver(0, 1); }), 0U);
+  EXPECT_EQ(blocks_left_when([&] {
+              deliver(0, 1).landed->wait_on(device->make_consumer());
+              calls->fail("record", 1, 400);
+            }),
+            1U)
+      << "a consumer that could not be recorded";
+  EXPECT_EQ(blocks_left_when([&] {
+              deliver(0, 1).landed->wait_on(device->make_consumer());
+              operations.clear();
+              calls->fail("synchronize", 1, 400);
+            }),
+            1U)
+      << "a consumer whose end could not be waited for";
+  EXPECT_EQ(blocks_left_when([&] {
+              deliver(0, 1);
+              calls->fail("finish", 1, 999);
+            }),
+            2U)
+      << "copies whose end could not be waited for";
+  EXPECT_EQ(blocks_left_when([&] {
+              deliver(0, 1).landed->wait_on(device->make_consumer());
+              device->lose(719);
+            }),
+            0U)
+      << "a lost device";
+}
+
 // --- consumers' streams -------------------------------------------------------------------------------------------------
 
 // CUDA lets it wait, and refuses to record it when the batch ends.

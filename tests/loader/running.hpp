@@ -64,8 +64,8 @@ inline loader_options small_options() {
   options.digests = true;
 #ifdef LEAT_TESTS_ON_DEVICE
   // Another one for each test, and another way of running late or early.
-  static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED", 1)};
-  const std::uint64_t seed = devices++;
+  static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED_FIRST", 1)};
+  const std::uint64_t seed = current_seed() != 0 ? current_seed() : devices++;
   const auto any = [seed](std::uint64_t of) {
     return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
   };

@@ -3,6 +3,7 @@
 #include "io/arena.hpp"
 #include "io/lease_pool.hpp"
 #include "stages/batch_layout.hpp"
+#include "stages/batch_state.hpp"
 #include "stages/work.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -51,7 +53,7 @@ class filled {
     std::memset(base, 0xEE, batch.memory.size());
     for (std::uint32_t row = 0; row < rows; ++row) {
       const std::int32_t numbers[3] = {static_cast<int>(row), static_cast<int>(row), static_cast<int>(row)};
-      std::memcpy(base + row * sizeof numbers, numbers, sizeof numbers);
+      std::memcpy(base + layout->slots()[0].offset + row * sizeof numbers, numbers, sizeof numbers);
       std::memset(base + batch.ragged_offset[0] + batch.samples[row].ragged_offset[0], 'a' + static_cast<int>(row),
                   row);
     }
@@ -133,15 +135,33 @@ TEST(batch_layout, starts_every_tensor_where_vector_units_like_it) {
                              {.name = "b", .type = dtype::f32, .row_shape = {5, 7}, .ragged = false},
                              {.name = "c", .type = dtype::u8, .row_shape = {}, .ragged = true}},
                             10);
-  std::size_t end = 0;
+  std::map<std::size_t, std::size_t> used;  // from, to
   for (const auto& place : layout.slots()) {
     EXPECT_EQ(place.offset % tensor_alignment_bytes, 0U);
-    EXPECT_GE(place.offset, end);
-    end = place.offset + (place.spec.ragged ? 11 * sizeof(std::int64_t) : 10 * place.row_bytes);
+    used[place.offset] = place.offset + (place.spec.ragged ? 11 * sizeof(std::int64_t) : 10 * place.row_bytes);
+  }
+  ASSERT_EQ(used.size(), 3U);
+  std::size_t end = 0;
+  for (const auto& [from, to] : used) {
+    EXPECT_GE(from, end);
+    end = to;
   }
   EXPECT_GE(layout.fixed_bytes(), end);
   const std::size_t ragged[] = {1000};
   EXPECT_EQ(layout.bytes(ragged), layout.fixed_bytes() + 1024);
+}
+
+// A batch of one row of 256 is a copy of about one row.
+TEST(batch_layout, has_what_is_large_behind_what_is_small_so_that_few_rows_are_few_bytes) {
+  const auto layout = std::make_shared<const batch_layout>(
+      std::vector<output_spec>{{.name = "jpg", .type = dtype::u8, .row_shape = {224, 224, 3}, .ragged = false},
+                               {.name = "cls", .type = dtype::i64, .row_shape = {}, .ragged = false}},
+      256);
+  EXPECT_EQ(layout->slots()[0].spec.name, "jpg") << "in the order of the fields";
+  leat::batch::state one;
+  one.layout = layout;
+  one.rows = 1;
+  EXPECT_EQ(bytes_used(one), 256 * sizeof(std::int64_t) + 224 * 224 * 3);
 }
 
 }  // namespace

@@ -37,6 +37,12 @@ inline int seed_count(int small) {
   return static_cast<int>(std::clamp(count, 1.0, 1e9));
 }
 
+/// The seed of the randomised test that runs; 0 in any other.
+inline std::uint64_t& current_seed() {
+  static std::uint64_t seed = 0;
+  return seed;
+}
+
 /// Calls `body(seed)` for each seed of a randomised test and stops at the first that fails, naming it and how
 /// to replay it. `body` may use EXPECT_ and ASSERT_ alike.
 template <class Body>
@@ -48,7 +54,9 @@ void for_each_seed(int small, Body&& body) {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seed = replay ? only : first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("seed " + std::to_string(seed) + "; replay with LEAT_SEED=" + std::to_string(seed));
+    current_seed() = seed;
     body(seed);
+    current_seed() = 0;
     if (::testing::Test::HasFailure() || ::testing::Test::IsSkipped()) return;
   }
 }
