@@ -464,14 +464,7 @@ TEST_F(loader_on_a_gpu, makes_only_the_calls_of_the_loop_in_the_loop) {
     consumer.read(*got);
     got = train.next_blocking();
   }
-  std::map<std::string, std::size_t> after = watched->counts();
-  for (const char* call :
-       {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream", "unpin", "finish"}) {
-    EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
-  }
-  // Batches are pinned as they first leave, by a thread that is there for it; and one waits for a copy while the line starves.
-  for (const std::string& each : watched->threads_of("pin")) EXPECT_EQ(each, "leat-send");
-  for (const std::string& each : watched->threads_of("synchronize")) EXPECT_EQ(each, "leat-copies");
+  testing::expect_only_calls_of_the_loop(*watched, before);
 }
 
 /// A row mixed in all of its elements, some by a box, one not at all.

@@ -296,13 +296,7 @@ TEST(loader_device, makes_only_the_calls_of_the_loop_in_the_loop) {
       got->wait_on(one);
       got = train.next_blocking();
     }
-    std::map<std::string, std::size_t> after = watched->counts();
-    for (const char* call :
-         {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream", "unpin", "finish"}) {
-      EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
-    }
-    for (const std::string& each : watched->threads_of("pin")) EXPECT_EQ(each, "leat-send");
-    for (const std::string& each : watched->threads_of("synchronize")) EXPECT_EQ(each, "leat-copies");
+    testing::expect_only_calls_of_the_loop(*watched, before);
   });
 }
 

@@ -4,6 +4,8 @@
 #include "async/mutex.hpp"
 #include "stages/device.hpp"
 
+#include <gtest/gtest.h>
+
 #include <pthread.h>
 
 #include <cstddef>
@@ -161,5 +163,19 @@ class watched_calls final : public stages::device_calls {
   async::condition_variable changed_;
   stages::device_status code_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
 };
+
+/// That a loop made no call that takes or gives back what is the device's, or waits for all of it; and that who may wait
+/// in one of the others are threads which are there for it.
+///   before   counts() when the loop began
+inline void expect_only_calls_of_the_loop(watched_calls& watched, const std::map<std::string, std::size_t>& before) {
+  std::map<std::string, std::size_t> after = watched.counts();
+  for (const char* call :
+       {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream", "unpin", "finish"}) {
+    EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
+  }
+  // Batches are pinned as they first leave; and one thread waits for a copy while the line starves.
+  for (const std::string& each : watched.threads_of("pin")) EXPECT_EQ(each, "leat-send");
+  for (const std::string& each : watched.threads_of("synchronize")) EXPECT_EQ(each, "leat-copies");
+}
 
 }  // namespace leat::testing
