@@ -31,6 +31,14 @@ class decoder {
           const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
           std::uint32_t threads);
 
+  /// Makes the rows of one sample, whose programs are light, and no more. False where it is corrupt, which run() then says in
+  /// words.
+  /// Thread: as run().
+  [[nodiscard]] bool make_rows(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {
+    decode_fields(slot, threads_[thread], stop);
+    return !slot.corrupt;
+  }
+
   /// Decodes one sample into its row of the batch; a corrupt one, and one that the budget cannot hold, is marked with
   /// the reason. What throws here (memory, a user's function) concerns the whole run.
   /// Thread: decode thread `thread`, one sample at a time per thread.

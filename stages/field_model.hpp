@@ -82,6 +82,9 @@ struct decode_input {
   const std::atomic<bool>* stop = nullptr;
 };
 
+/// Writing so many bytes takes 1 us or so, which is what a job for another thread costs on the two of them.
+constexpr std::size_t light_row_bytes = std::size_t{32} << 10;
+
 /// A thread's own decoder and scratch for one field.
 class field_scratch {
  public:
@@ -108,6 +111,9 @@ class field_program {
   /// Whether each row is its sample's stored bytes as they are, so that a read could put them there: one output, of fixed
   /// size, as many bytes as the part that is read for it.
   [[nodiscard]] virtual bool verbatim() const { return false; }
+  /// Whether a row is made in about the time that it takes to hand it to another thread, whatever its sample holds: the
+  /// thread that has read it then makes it (light_row_bytes).
+  [[nodiscard]] virtual bool light() const { return false; }
   /// What decoding a usual sample takes of the scratch budget, per thread.
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;

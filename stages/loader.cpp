@@ -84,6 +84,16 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   return programs;
 }
 
+// Whether all rows are made of bytes that were read, in less time than it takes to hand them to another thread.
+bool are_light(const datasets::dataset_model& dataset, const std::vector<std::unique_ptr<field_program>>& programs) {
+  return std::all_of(programs.begin(), programs.end(), [&](const std::unique_ptr<field_program>& program) {
+    const auto reads = program->reads();
+    return program->light() && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
+             return dataset.origin(field) == datasets::field_origin::extents;
+           });
+  });
+}
+
 std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
                                             const std::vector<std::unique_ptr<field_program>>& programs,
                                             const batch_mix& mix, std::uint32_t rows_max) {
@@ -146,9 +156,11 @@ class loader::machine final : public line_events {
                     {.bytes_max = memory_.batch_bytes, .name = "batches", .first_touch = true, .in_pieces = true}),
         io_(options_.reader, arena_),
         scratch_(memory_.scratch_bytes, options_.host_bytes_max),
+        looked_at_(options_.digests || options_.names),
+        light_(!looked_at_ && are_light(dataset_, programs_)),
         decoder_(dataset_, programs_, *layout_,
                  {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-                 memory_.decode_threads),
+                 memory_.decode_threads + (light_ ? static_cast<std::uint32_t>(io_.size()) : 0)),
         mixer_(*layout_, options_.mix, options_.seed, options_.digests, memory_.decode_threads),
         reads_(dataset_, programs_, connectors(), read_pool_, *this),
         works_free_(memory_.batches),
@@ -203,9 +215,12 @@ class loader::machine final : public line_events {
 
   /// A decode thread's job.
   void decode(sample_slot& slot, std::size_t thread) noexcept;
-  /// The last of a sample, on a decode thread or on the loop that has read it.
+  /// The same on the loop that has read the sample, where it is less than handing it over; what turns out to be corrupt is a
+  /// decode thread's job after all.
+  void make_here(sample_slot& slot, std::size_t loop) noexcept;
+  /// The last of a sample, on the thread that made it.
   void finish(sample_slot& slot) noexcept;
-  /// Another one.
+  /// Another job of a decode thread.
   void mix(work& batch, std::size_t thread) noexcept;
 
  private:
@@ -260,7 +275,9 @@ class loader::machine final : public line_events {
   io::lease_pool batch_pool_;
   io::io_threads io_;
   pixels::scratch_budget scratch_;
-  decoder decoder_;
+  const bool looked_at_;  // rows are read again once they are made
+  const bool light_;      // and otherwise made by the threads that have read what they are made of
+  decoder decoder_;       // for the decode threads, and then for the loops where rows are light
   mixer mixer_;
   reader_stage reads_;
 
@@ -271,10 +288,10 @@ class loader::machine final : public line_events {
   std::uint64_t sequence_ = 0;        // I/O thread
   std::uint64_t turn_ = 0;            // I/O thread
 
-  // Samples that became ready in this turn of a loop, posted to the decoders together, or done as they are.
+  // Samples that became ready in this turn of a loop: posted to the decoders together, or made on that loop.
   struct alignas(64) ready_jobs {
     async::job_list jobs;
-    std::vector<sample_slot*> whole;
+    std::vector<sample_slot*> here;
     bool posted = false;
     machine* owner = nullptr;
   };
@@ -291,6 +308,7 @@ class loader::machine final : public line_events {
 
   std::uint64_t started_ns_ = 0;
   std::atomic<std::uint64_t> decoded_{0};
+  std::atomic<std::uint64_t> made_here_ns_{0};
   std::atomic<std::uint64_t> collate_ns_{0};
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> transferred_{0};
@@ -604,9 +622,8 @@ journal_entry loader::machine::describe(const work& batch, const sample_slot& sl
 void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
   ready_jobs& mine = ready_[loop];
   // Rows that were read to where they stay, and that nobody looks at, are nothing for the decode threads.
-  const bool looked_at = options_.digests || options_.names;
-  if (slot.read_into && !slot.corrupt && !looked_at) {
-    mine.whole.push_back(&slot);
+  if (!slot.corrupt && (light_ || (slot.read_into && !looked_at_))) {
+    mine.here.push_back(&slot);
   } else {
     mine.jobs.push_back(slot);
   }
@@ -619,9 +636,15 @@ void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
           [](void* argument) noexcept {
             auto& flushed = *static_cast<ready_jobs*>(argument);
             flushed.posted = false;
-            if (!flushed.jobs.empty()) flushed.owner->decoders_.post(std::exchange(flushed.jobs, {}));
-            for (sample_slot* const whole : flushed.whole) flushed.owner->finish(*whole);
-            flushed.whole.clear();
+            machine& self = *flushed.owner;
+            if (!flushed.jobs.empty()) self.decoders_.post(std::exchange(flushed.jobs, {}));
+            const auto loop = static_cast<std::size_t>(&flushed - self.ready_.data());
+            const std::uint64_t begin_ns = flushed.here.empty() ? 0 : async::now_ns();
+            for (sample_slot* const slot : flushed.here) self.make_here(*slot, loop);
+            if (!flushed.here.empty()) {
+              self.made_here_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
+            }
+            flushed.here.clear();
           },
           &mine);
 }
@@ -630,6 +653,19 @@ void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
   try {
     if (!stopping_.load(std::memory_order_relaxed)) {
       decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
+    }
+  } catch (...) {
+    slot.corrupt = true;
+    broken(std::current_exception());
+  }
+  finish(slot);
+}
+
+void loader::machine::make_here(sample_slot& slot, std::size_t loop) noexcept {
+  try {
+    if (!slot.read_into && !stopping_.load(std::memory_order_relaxed) &&
+        !decoder_.make_rows(slot, memory_.decode_threads + static_cast<std::uint32_t>(loop), stopping_)) {
+      return decoders_.post(slot);
     }
   } catch (...) {
     slot.corrupt = true;
@@ -727,7 +763,7 @@ loader_stats loader::machine::stats() const {
               .wait_s = static_cast<double>(read_pool_.count().wait_ns) * ns};
   now.decode = {.count = decoded_.load(std::memory_order_relaxed),
                 .bytes = handed.bytes,
-                .busy_s = static_cast<double>(decoding.busy_ns) * ns,
+                .busy_s = static_cast<double>(decoding.busy_ns + made_here_ns_.load(std::memory_order_relaxed)) * ns,
                 .wait_s = static_cast<double>(decoding.idle_ns) * ns};
   now.collate = {.count = collated_.load(std::memory_order_relaxed),
                  .bytes = handed.bytes,

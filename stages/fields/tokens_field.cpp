@@ -35,6 +35,11 @@ class tokens_program final : public field_program {
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
+  bool light() const override {
+    std::size_t bytes = 0;
+    for (const output_spec& output : outputs_) bytes += output.row_bytes();
+    return bytes <= light_row_bytes;
+  }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }

@@ -146,23 +146,27 @@ TEST(raw_tokens, y_is_x_one_token_later) {
   const temporary_directory root;
   const dataset shards = open_tokens(counted_file(root, 1000));
   for (const window_order order : {window_order::shifted, window_order::tiled, window_order::random}) {
-    loader train(shards, small_options(), tokens{.length = 16, .windows = order});
-    EXPECT_EQ(train.samples(), order == window_order::shifted ? 61U : 62U);
-    for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
-      std::set<std::int64_t> inputs;
-      for (const batch& got : train.blocking()) {
-        testing::look_at(got);
-        ASSERT_EQ(got["x"].type, dtype::i64);
-        ASSERT_EQ(got["x"].shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 16}));
-        const auto x = values_of<std::int64_t>(got, "x");
-        const auto y = values_of<std::int64_t>(got, "y");
-        for (std::size_t i = 0; i < x.size(); ++i) {
-          EXPECT_EQ(y[i], x[i] + 1);
-          EXPECT_EQ(x[i], x[i / 16 * 16] + static_cast<std::int64_t>(i % 16));
-          inputs.insert(x[i]);
+    for (const bool digests : {true, false}) {  // Made by decode threads, and by the one that has read them.
+      loader_options options = small_options();
+      options.digests = digests;
+      loader train(shards, options, tokens{.length = 16, .windows = order});
+      EXPECT_EQ(train.samples(), order == window_order::shifted ? 61U : 62U);
+      for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+        std::set<std::int64_t> inputs;
+        for (const batch& got : train.blocking()) {
+          testing::look_at(got);
+          ASSERT_EQ(got["x"].type, dtype::i64);
+          ASSERT_EQ(got["x"].shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 16}));
+          const auto x = values_of<std::int64_t>(got, "x");
+          const auto y = values_of<std::int64_t>(got, "y");
+          for (std::size_t i = 0; i < x.size(); ++i) {
+            EXPECT_EQ(y[i], x[i] + 1);
+            EXPECT_EQ(x[i], x[i / 16 * 16] + static_cast<std::int64_t>(i % 16));
+            inputs.insert(x[i]);
+          }
         }
+        if (order != window_order::random) EXPECT_EQ(inputs.size(), train.samples() * 16);
       }
-      if (order != window_order::random) EXPECT_EQ(inputs.size(), train.samples() * 16);
     }
   }
 }

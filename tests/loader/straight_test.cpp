@@ -1,4 +1,5 @@
-// Rows that are stored bytes as they are go from the drive to their place in the batch, and nobody touches them on the way.
+// Rows that are stored bytes as they are go from the drive to their place in the batch, and nobody touches them on the way;
+// rows that are less work than handing them over are made by the thread that has read them.
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"
@@ -9,12 +10,19 @@
 
 #include <leat/loader.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -181,6 +189,120 @@ TEST(straight, records_of_a_file_are_the_same_from_every_rung) {
       }
     }
   }
+}
+
+// --- rows that are light ----------------------------------------------------------------------------------------------
+
+/// The names of the threads that rows were made on.
+class makers {
+ public:
+  [[nodiscard]] field verbatim(std::string name) {
+    return testing::verbatim(std::move(name), [this] {
+      char thread[16] = {};
+      pthread_getname_np(pthread_self(), thread, sizeof thread);
+      const std::lock_guard lock(mutex_);
+      names_.insert(std::string(thread).substr(0, std::strlen("leat-io")));
+    });
+  }
+  [[nodiscard]] std::set<std::string> names() {
+    const std::lock_guard lock(mutex_);
+    return names_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> names_;
+};
+
+TEST(light, rows_are_made_by_the_thread_that_has_read_them_where_nobody_looks_at_them) {
+  const testing::watchdog dog("light");
+  for (const std::size_t bytes : {std::size_t{1000}, stages::light_row_bytes, stages::light_row_bytes + 1}) {
+    const std::vector<fake_sample> samples = samples_of(bytes, true);
+    for (const bool shuffle : {true, false}) {
+      for (const std::uint32_t io_threads : {1U, 3U}) {
+        for (const bool digests : {true, false}) {
+          const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {}});
+          loader_options options = testing::small_options();
+          options.shuffle = shuffle;
+          options.digests = digests;
+          options.reader.io_threads = io_threads;
+          makers by;
+          const outcome_of_run run = run_and_compare(set, samples, options, {by.verbatim("bin"), label("cls")});
+          EXPECT_EQ(run.ids.size(), 2 * sample_count);
+          EXPECT_EQ(run.stats.bytes_copied, 2 * sample_count * bytes);
+          EXPECT_EQ(run.stats.decode.count, 2 * sample_count);
+          EXPECT_GT(run.stats.decode.busy_s, 0);
+          const bool light = !digests && bytes <= stages::light_row_bytes;
+          EXPECT_EQ(by.names(), std::set<std::string>{light ? "leat-io" : "leat-de"});
+        }
+      }
+    }
+  }
+}
+
+TEST(light, rows_beside_a_field_that_is_not_are_made_by_the_decode_threads) {
+  const testing::watchdog dog("light");
+  std::vector<fake_sample> samples = samples_of(1000, false);
+  for (fake_sample& each : samples) each.members.push_back({"txt", {std::byte{1}}});
+  const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {}});
+  loader_options options = testing::small_options();
+  options.digests = false;
+  makers by;
+  const custom one("txt", dtype::u8, {1}, [](auto bytes, const sample_context&, std::span<std::byte> row) {
+    row[0] = bytes[0];
+    return std::string();
+  });
+  static_cast<void>(run_and_compare(set, samples, options, {by.verbatim("bin"), one}));
+  EXPECT_EQ(by.names(), std::set<std::string>{"leat-de"});
+}
+
+// What is found out while a row is made, on the thread that has read it: the batch goes on when another thread has said it.
+TEST(light, rows_that_are_corrupt_are_left_out_substituted_or_named) {
+  const testing::watchdog dog("light");
+  std::vector<fake_sample> samples = samples_of(1000, false);
+  for (const std::uint64_t bad : {0U, 9U, 10U, 74U}) samples[bad].members[0].bytes.resize(999);
+  const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {}});
+  for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute}) {
+    for (const bool shuffle : {true, false}) {
+      for (const std::uint32_t io_threads : {1U, 3U}) {
+        const testing::temporary_directory root;
+        loader_options options = testing::small_options();
+        options.on_corrupt = policy;
+        options.digests = false;
+        options.shuffle = shuffle;
+        options.reader.io_threads = io_threads;
+        options.journal = root.path() / "journal";
+        const outcome_of_run run = run_and_compare(set, samples, options, {testing::verbatim("bin")});
+        EXPECT_EQ(run.stats.quarantined, 2 * 4U);
+        EXPECT_EQ(run.ids.size(), policy == corrupt_policy::skip ? 2 * (sample_count - 4) : 2 * sample_count);
+        for (const std::uint64_t id : run.ids) EXPECT_TRUE(id != 0 && id != 9 && id != 10 && id != 74) << id;
+        const std::string journal = testing::whole_file(options.journal);
+        EXPECT_EQ(std::count(journal.begin(), journal.end(), '\n'), 2 * 4);
+        EXPECT_THAT(journal, ::testing::HasSubstr("bin: of another size"));
+      }
+    }
+  }
+  loader_options options = testing::small_options();
+  options.digests = false;
+  const seen_run raised = run_all(set, options, {testing::verbatim("bin")});
+  EXPECT_EQ(raised.failed, errc::corrupt);
+  EXPECT_THAT(raised.message, ::testing::HasSubstr("bin: of another size"));
+}
+
+TEST(light, rows_are_made_or_not_when_the_loader_stops) {
+  const testing::watchdog dog("light");
+  testing::for_each_seed(40, [](std::uint64_t seed) {
+    const std::vector<fake_sample> samples = samples_of(1000, false);
+    const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {.seed = seed}});
+    loader_options options = testing::small_options();
+    options.digests = false;
+    options.epochs = 0;
+    std::atomic<std::uint64_t> made{0};
+    loader train(set, options, {testing::verbatim("bin", [&] { ++made; })});
+    while (made < seed % 13) std::this_thread::yield();
+    train.stop();
+    EXPECT_THROW(static_cast<void>(train.next_blocking()), error);
+  });
 }
 
 }  // namespace

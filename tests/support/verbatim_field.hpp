@@ -7,6 +7,7 @@
 #include <leat/field.hpp>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,8 +17,9 @@ namespace leat::testing {
 
 class verbatim_program final : public stages::field_program {
  public:
-  verbatim_program(const datasets::dataset_model& dataset, const std::string& name)
-      : reads_{*dataset.find_field(name)},
+  verbatim_program(const datasets::dataset_model& dataset, const std::string& name, std::function<void()> at_decode)
+      : at_decode_(std::move(at_decode)),
+        reads_{*dataset.find_field(name)},
         outputs_{{.name = name,
                   .type = dtype::u8,
                   .row_shape = {static_cast<std::int64_t>(dataset.fields()[reads_[0]].bytes_max)}}} {}
@@ -25,36 +27,42 @@ class verbatim_program final : public stages::field_program {
   [[nodiscard]] std::span<const stages::output_spec> outputs() const override { return outputs_; }
   [[nodiscard]] std::span<const std::uint16_t> reads() const override { return reads_; }
   [[nodiscard]] bool verbatim() const override { return true; }
+  [[nodiscard]] bool light() const override { return outputs_[0].row_bytes() <= stages::light_row_bytes; }
   [[nodiscard]] std::unique_ptr<stages::field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<stages::field_scratch>();
   }
   stages::outcome<void> decode(stages::field_scratch&, const stages::decode_input& input,
                                std::span<stages::row_target> rows) const override {
+    if (at_decode_) at_decode_();
     if (input.encoded.size() != rows[0].bytes.size()) return stages::corrupt("of another size");
     std::memcpy(rows[0].bytes.data(), input.encoded.data(), input.encoded.size());
     return {};
   }
 
  private:
+  std::function<void()> at_decode_;
   std::vector<std::uint16_t> reads_;
   std::vector<stages::output_spec> outputs_;
 };
 
 class verbatim_model final : public stages::field_model {
  public:
-  explicit verbatim_model(std::string name) : name_(std::move(name)) {}
+  verbatim_model(std::string name, std::function<void()> at_decode)
+      : name_(std::move(name)), at_decode_(std::move(at_decode)) {}
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }
   [[nodiscard]] std::unique_ptr<stages::field_program> bind(const datasets::dataset_model& dataset,
                                                             stages::finished_by) const override {
-    return std::make_unique<verbatim_program>(dataset, name_);
+    return std::make_unique<verbatim_program>(dataset, name_, at_decode_);
   }
 
  private:
   std::string name_;
+  std::function<void()> at_decode_;
 };
 
-[[nodiscard]] inline field verbatim(std::string name) {
-  return field(std::make_shared<const verbatim_model>(std::move(name)));
+///   at_decode   called for each row that is made, on the thread that makes it
+[[nodiscard]] inline field verbatim(std::string name, std::function<void()> at_decode = {}) {
+  return field(std::make_shared<const verbatim_model>(std::move(name), std::move(at_decode)));
 }
 
 }  // namespace leat::testing
