@@ -289,7 +289,7 @@ void device_transfer::ship(shipment& next) noexcept {
     next.pinning = calls_->pin(next.operation->memory->bytes());
     next.pinned = *next.pinning == device_ok;
   }
-  if (!next.pinned && !options_.leave_out.copy_for_consumer) {
+  if (!next.pinned) {
     for (std::size_t i = 0; i < next.to->recorded && next.failed.status == device_ok; ++i) {
       next.failed = {calls_->synchronize(next.to->consumed[i]), "cudaEventSynchronize of a batch's end", {}};
     }
@@ -300,11 +300,9 @@ void device_transfer::ship(shipment& next) noexcept {
 // Exactly: wait for each consumer of what lay here, copy, finish, record.
 device_transfer::failed_call device_transfer::queue(shipment& next) noexcept {
   const transfer_operation& operation = *next.operation;
-  if (!options_.leave_out.copy_for_consumer) {
-    for (std::size_t i = 0; i < next.to->recorded; ++i) {
-      const device_status status = calls_->wait(next.side, next.to->consumed[i]);
-      if (status != device_ok) return {status, "cudaStreamWaitEvent", {}};
-    }
+  for (std::size_t i = 0; i < next.to->recorded; ++i) {
+    const device_status status = calls_->wait(next.side, next.to->consumed[i]);
+    if (status != device_ok) return {status, "cudaStreamWaitEvent", {}};
   }
   if (operation.bytes != 0) {
     std::byte* const to = next.to->memory + next.finished_bytes;
@@ -357,7 +355,6 @@ void device_transfer::settle(shipment& next, released& home) noexcept {
   in_flight_.push_back(copy);
   next.landed->hold(copy);
   operation.landed = std::move(next.landed);
-  if (options_.leave_out.host_for_copy) home.memory = std::move(copy.host);
   if (!starving_) return;
   try {
     start_watching();
@@ -532,7 +529,6 @@ void device_transfer::check_consumer(stream consumer, std::string_view call) con
 // With nothing locked: CUDA makes a caller wait whose stream's queue is full, and the I/O thread must not wait with it. The
 // event stays the batch's as long as there is one.
 void device_transfer::wait_on(flight& copy, stream consumer) {
-  if (options_.leave_out.consumer_for_copy) return;
   const device_status status = calls_->wait(consumer, copy.arrived);
   if (status != device_ok) throw describe({status, "cudaStreamWaitEvent of wait_on()", {}});
 }

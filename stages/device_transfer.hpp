@@ -33,17 +33,9 @@
 
 namespace leat::stages {
 
-/// For tests, which show what each wait is there for by leaving it out.
-struct waits_left_out {
-  bool copy_for_consumer = false;  ///< the copy does not wait for who reads what it overwrites
-  bool consumer_for_copy = false;  ///< wait_on() does nothing
-  bool host_for_copy = false;      ///< host memory goes home before its copy has passed
-};
-
 struct device_transfer_options {
   std::uint32_t batches = 3;  ///< blocks of device memory
   std::size_t bytes_max = 0;  ///< of them together; 0 is no bound
-  waits_left_out leave_out = {};
 };
 
 /// The device's half of the line. Copies are put into the side stream in the batches' turns: a batch that got ahead of

@@ -1,6 +1,5 @@
 // The loader with a simulated device behind it: what a consumer's kernels see has the digests of what was decoded, however
 // late or early anything runs. And it bites: leave out one wait, whichever, and it does not.
-#include "stages/device_transfer.hpp"
 #include "stages/open_device.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
@@ -490,32 +489,36 @@ TEST(simulated_device, goes_wrong_where_host_memory_does_not_wait_for_its_copy) 
 }
 
 /// How often the look that the loader's suites take at a batch finds something wrong in a run.
-std::size_t failures_of_the_suites_look(const stages::waits_left_out& wait, execution loader, execution trainer) {
+std::size_t failures_of_the_suites_look(const testing::waits_left_out& wait, execution loader, execution trainer) {
   const auto device = std::make_shared<simulated_device>(
-      simulated_device_options{.seed = 1, .loader = loader, .consumer = trainer, .unchecked_copies = true});
-  loader_options options = testing::small_options();
-  options.transfer =
-      std::make_shared<stages::device_transfer>(device, stages::device_transfer_options{.leave_out = wait});
+      simulated_device_options{.seed = 1, .loader = loader, .consumer = trainer, .left_out = wait});
+  loader_options options = options_on(device);
+  options.prefetch_batches = 2;
+  options.device_batches = 2;
   ::testing::TestPartResultArray found;
   {
+    // Steps are executed by whoever calls the device.
     const ::testing::ScopedFakeTestPartResultReporter kept(
-        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &found);
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &found);
     static_cast<void>(testing::run_all(fake_dataset(samples()), options, testing::all_fields()));
   }
   return static_cast<std::size_t>(found.size());
 }
 
-TEST(simulated_device, fails_the_suites_look_at_a_batch_where_the_consumer_does_not_wait_for_the_copy) {
+TEST(simulated_device, fails_the_suites_look_at_a_batch_without_any_of_the_waits) {
   const watchdog dog("the suites' look");
-  for (const execution trainer : {execution::late, execution::early, execution::random}) {
-    EXPECT_EQ(failures_of_the_suites_look({}, execution::late, trainer), 0U);
-    EXPECT_GT(failures_of_the_suites_look({.consumer_for_copy = true}, execution::late, trainer), 0U);
+  for (const execution loader : {execution::late, execution::early, execution::random}) {
+    for (const execution trainer : {execution::late, execution::early, execution::random})
+      EXPECT_EQ(failures_of_the_suites_look({}, loader, trainer), 0U);
   }
+  EXPECT_GT(failures_of_the_suites_look({.copy_for_consumer = true}, execution::early, execution::late), 0U);
+  EXPECT_GT(failures_of_the_suites_look({.consumer_for_copy = true}, execution::late, execution::early), 0U);
+  EXPECT_GT(failures_of_the_suites_look({.host_for_copy = true}, execution::late, execution::late), 0U);
 }
 
 // Also where nothing is driven to its extreme: at random most seeds notice.
 TEST(simulated_device, goes_wrong_at_random_too_without_any_of_the_waits) {
-  const stages::waits_left_out waits[] = {
+  const testing::waits_left_out waits[] = {
       {.copy_for_consumer = true}, {.consumer_for_copy = true}, {.host_for_copy = true}};
   for (const auto& wait : waits) {
     int noticed = 0;

@@ -462,7 +462,7 @@ TEST(batches, outlive_their_loader) {
   }
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->valid_rows(), 8U);
-  EXPECT_EQ(testing::look_at(*kept).labels[3], 1000 + static_cast<std::int64_t>(kept->ids()[3]));
+  EXPECT_EQ(testing::look_at(*kept).labels()[3], 1000 + static_cast<std::int64_t>(kept->ids()[3]));
   kept.reset();
 }
 

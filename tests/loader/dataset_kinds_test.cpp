@@ -231,7 +231,7 @@ TEST(samples_of_nothing, read_nothing) {
   loader train(set, small_options(), label("cls"));
   for (const auto& seen : testing::run_epochs(train, 2)) {
     for (std::size_t row = 0; row < seen.ids.size(); ++row) {
-      EXPECT_EQ(seen.labels[row], 1000 + static_cast<std::int64_t>(seen.ids[row]));
+      EXPECT_EQ(seen.labels()[row], 1000 + static_cast<std::int64_t>(seen.ids[row]));
     }
   }
   EXPECT_EQ(set.count().reads, 0U);
@@ -247,7 +247,7 @@ TEST(subsets, are_numbered_by_themselves) {
   const auto seen = testing::run_epochs(train, 1);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].ids, (std::vector<std::uint64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(seen[0].labels, (std::vector<std::int64_t>{7, 3, 3, 19}));
+  EXPECT_EQ(seen[0].labels(), (std::vector<std::int64_t>{7, 3, 3, 19}));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(raw_arrays, of_an_archive_come_with_their_labels) {
     const auto seen = testing::look_at(got);
     const std::vector<float> x = values_of<float>(got, "x");
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
-      EXPECT_EQ(seen.labels[row], static_cast<std::int64_t>(got.ids()[row]));
+      EXPECT_EQ(seen.labels()[row], static_cast<std::int64_t>(got.ids()[row]));
       EXPECT_EQ(x[row * 3], static_cast<float>(got.ids()[row] * 3));
     }
   }

@@ -9,8 +9,6 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/simulated_device.hpp"
 #ifdef LEAT_TESTS_ON_DEVICE
-#include "stages/device_transfer.hpp"
-
 #include <cstdlib>
 #endif
 #ifdef LEAT_TESTS_ON_CUDA
@@ -35,6 +33,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +53,30 @@ inline std::vector<field> label_only() { return {label("cls")}; }
 /// A budget that fits any of these tests. Little memory is touched, so that a loader costs little.
 inline constexpr std::size_t small_budget = std::size_t{40} << 20;
 
+#ifdef LEAT_TESTS_ON_DEVICE
+/// How a test's device runs: late, early or at random, by seed. Without one of the waits, which LEAT_TESTS_WITHOUT names, as it
+/// takes to show what that is there for; then the suites have to fail (tests/device/CMakeLists.txt).
+inline simulated_device_options device_of_the_suites(std::uint64_t seed) {
+  const char* const set = std::getenv("LEAT_TESTS_WITHOUT");
+  const std::string_view without = set == nullptr ? "" : set;
+  const auto late = execution::late;
+  const auto early = execution::early;
+  if (without == "copy_for_consumer") {
+    return {.seed = seed, .loader = early, .consumer = late, .left_out = {.copy_for_consumer = true}};
+  }
+  if (without == "consumer_for_copy") {
+    return {.seed = seed, .loader = late, .consumer = early, .left_out = {.consumer_for_copy = true}};
+  }
+  if (without == "host_for_copy") {
+    return {.seed = seed, .loader = late, .consumer = late, .left_out = {.host_for_copy = true}};
+  }
+  const auto any = [seed](std::uint64_t of) {
+    return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
+  };
+  return {.seed = seed, .loader = any(1), .consumer = any(2)};
+}
+#endif
+
 inline loader_options small_options() {
   loader_options options;
   options.batch_size = 8;
@@ -66,17 +89,7 @@ inline loader_options small_options() {
   // Another one for each test, and another way of running late or early.
   static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED_FIRST", 1)};
   const std::uint64_t seed = current_seed() != 0 ? current_seed() : devices++;
-  const auto any = [seed](std::uint64_t of) {
-    return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
-  };
-  const auto device =
-      std::make_shared<simulated_device>(simulated_device_options{.seed = seed, .loader = any(1), .consumer = any(2)});
-  options.device_calls = device;
-  // With which the suites have to fail: tests/device/CMakeLists.txt.
-  if (std::getenv("LEAT_TESTS_WITHOUT_WAIT_ON") != nullptr) {
-    options.transfer = std::make_shared<stages::device_transfer>(
-        device, stages::device_transfer_options{.leave_out = {.consumer_for_copy = true}});
-  }
+  options.device_calls = std::make_shared<simulated_device>(device_of_the_suites(seed));
 #endif
 #ifdef LEAT_TESTS_ON_CUDA
   options.device = cuda(0);
@@ -84,24 +97,9 @@ inline loader_options small_options() {
   return options;
 }
 
-struct seen_batch {
-  std::uint32_t epoch = 0;
-  std::uint64_t index = 0;
-  std::vector<std::uint64_t> ids;
-  std::vector<std::int64_t> labels;
-  std::string content;
-
-  friend bool operator==(const seen_batch&, const seen_batch&) = default;
-};
-
-inline std::ostream& operator<<(std::ostream& out, const seen_batch& seen) {
-  out << "epoch " << seen.epoch << " batch " << seen.index << " ids";
-  for (const std::uint64_t id : seen.ids) out << ' ' << id;
-  return out << " digest " << seen.content;
-}
-
-/// Bytes of a batch, as a trainer's kernel finds them: on a device by operations in the default stream, which has waited for
-/// the batch by wait_on() and for nothing else.
+/// Bytes of a batch, as a trainer's kernel finds them: on a device by operations in a stream that has waited for the batch by
+/// wait_on() and for nothing else. On a simulated device that is none of the streams of the steps below, which are not to be
+/// waited for with it.
 ///   whole     where the copy that is returned begins and ends
 ///   tensors   what is copied: parts of `whole`
 inline std::vector<std::byte> read_of(const batch& from, std::span<const std::byte> whole,
@@ -112,8 +110,9 @@ inline std::vector<std::byte> read_of(const batch& from, std::span<const std::by
     for (const auto& each : tensors) std::copy(each.begin(), each.end(), place_of(each));
     return copy;
   }
-  const_cast<batch&>(from).wait_on(stream());  // Of whoever holds it: to wait for it changes nothing of it.
+  auto& waits = const_cast<batch&>(from);  // Of whoever holds it: to wait for it changes nothing of it.
 #ifdef LEAT_TESTS_ON_CUDA
+  waits.wait_on(stream());
   for (const auto& each : tensors) {
     EXPECT_STREQ(cudaGetErrorName(cudaMemcpyAsync(place_of(each), each.data(), each.size(), cudaMemcpyDeviceToHost,
                                                   cudaStreamLegacy)),
@@ -126,10 +125,12 @@ inline std::vector<std::byte> read_of(const batch& from, std::span<const std::by
     ADD_FAILURE() << "a batch that lies on no device that is there";
     return copy;
   }
+  const stream reads = device->consumer_beside();
+  waits.wait_on(reads);
   for (const auto& each : tensors) {
-    device->launch(stream(), [&place_of, each] { std::copy(each.begin(), each.end(), place_of(each)); });
+    device->launch(reads, [&place_of, each] { std::copy(each.begin(), each.end(), place_of(each)); });
   }
-  device->finish_all(stream());
+  device->finish_all(reads);
 #endif
   return copy;
 }
@@ -159,23 +160,106 @@ inline std::vector<std::byte> row_of(const batch& from, std::string_view output,
   return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-/// Takes note of a batch, as a trainer's stream finds it: the bytes that lie there have to have the digest that the batch
-/// states.
-inline seen_batch look_at(const batch& delivered) {
-  if (delivered.content_digest()) {
-    const batch_view there(delivered);
-    const std::vector<std::byte> bytes = read_of(delivered, there.bytes(), there.tensors());
-    EXPECT_EQ(there.in(bytes.data()).content().hex(), delivered.content_digest()->hex());
+/// What a trainer's step does with a batch when its turn comes: it looks whether the bytes that lie there have the digest that the
+/// batch states, and takes the labels.
+class step_that_looks {
+ public:
+  explicit step_that_looks(const batch& at)
+      : view_(at), stated_(at.content_digest()), device_(simulated_device::holding(view_.bytes().data())) {
+    for (const std::string& output : at.outputs()) {
+      if (output == "cls") labels_there_ = at["cls"];
+    }
+    what_ << "batch " << at.index() << " of epoch " << at.epoch() << ", " << at.valid_rows() << " rows";
+    if (current_seed() != 0) what_ << ", seed " << current_seed();
   }
+  step_that_looks(const step_that_looks&) = delete;
+  step_that_looks& operator=(const step_that_looks&) = delete;
+  ~step_that_looks() {
+    if (!taken_) ADD_FAILURE() << what_.str() << ": the step that reads it was never executed";
+  }
+
+  /// Where the batch lies.
+  void take() { take_from(view_, labels_there_); }
+  /// In a copy of it, which begins at `bytes`.
+  void take_from_copy(const std::byte* bytes) {
+    std::optional<tensor> labels = labels_there_;
+    if (labels) labels->data = const_cast<std::byte*>(bytes) + offset_of_labels();
+    take_from(view_.in(bytes), labels);
+  }
+  [[nodiscard]] const batch_view& view() const noexcept { return view_; }
+  /// Null where it is none of the simulated ones.
+  [[nodiscard]] simulated_device* where() const noexcept { return device_; }
+  /// Those it found; where its turn has not come it is waited for.
+  [[nodiscard]] const std::vector<std::int64_t>& labels() {
+    if (!taken_) device_->finish_all(stream());
+    return labels_;
+  }
+
+ private:
+  void take_from(const batch_view& there, const std::optional<tensor>& labels) {
+    if (labels) {
+      labels_.resize(labels->bytes() / sizeof labels_[0]);
+      std::memcpy(labels_.data(), labels->data, labels->bytes());
+    }
+    if (stated_ && there.content() != *stated_) {
+      ADD_FAILURE() << what_.str() << ": a step found bytes of another digest than the batch states";
+    }
+    taken_ = true;
+  }
+  [[nodiscard]] std::ptrdiff_t offset_of_labels() const {
+    return static_cast<const std::byte*>(labels_there_->data) - view_.bytes().data();
+  }
+
+  const batch_view view_;
+  const std::optional<digest> stated_;
+  simulated_device* const
+      device_;  // There as long as the batch's memory is, by whose end every step has been executed.
+  std::optional<tensor> labels_there_;
+  std::vector<std::int64_t> labels_;
+  std::ostringstream what_;
+  std::atomic<bool> taken_ = false;
+};
+
+struct seen_batch {
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+  std::vector<std::uint64_t> ids;
+  std::string content;
+  std::shared_ptr<step_that_looks> step;
+
+  [[nodiscard]] const std::vector<std::int64_t>& labels() const { return step->labels(); }
+
+  friend bool operator==(const seen_batch& a, const seen_batch& b) {
+    return a.epoch == b.epoch && a.index == b.index && a.ids == b.ids && a.content == b.content &&
+           a.labels() == b.labels();
+  }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const seen_batch& seen) {
+  out << "epoch " << seen.epoch << " batch " << seen.index << " ids";
+  for (const std::uint64_t id : seen.ids) out << ' ' << id;
+  return out << " digest " << seen.content;
+}
+
+/// Takes note of a batch, and has a trainer's step look at it, in the default stream, which has waited for it by wait_on() and for
+/// nothing else. A simulated device executes the step when it likes to: mostly long after the batch has ended, while others are
+/// copied to where it lay, and at the latest when the loader ends. That is what each of the three waits is there for. One
+/// batch in four is waited for at once.
+inline seen_batch look_at(const batch& delivered) {
   seen_batch seen;
   seen.epoch = delivered.epoch();
   seen.index = delivered.index();
   seen.ids.assign(delivered.ids().begin(), delivered.ids().end());
-  for (const std::string& output : delivered.outputs()) {
-    if (output != "cls") continue;
-    seen.labels = values_of<std::int64_t>(delivered, "cls");
-  }
   if (const auto content = delivered.content_digest()) seen.content = content->hex();
+  seen.step = std::make_shared<step_that_looks>(delivered);
+  if (simulated_device* const device = seen.step->where()) {
+    const_cast<batch&>(delivered).wait_on(stream());  // Of whoever holds it: to wait for it changes nothing of it.
+    device->launch(stream(), [step = seen.step] { step->take(); });
+    if (delivered.index() % 4 == 3) device->finish_all(stream());
+  } else {
+    const batch_view& there = seen.step->view();
+    seen.step->take_from_copy(read_of(delivered, there.bytes(), there.tensors()).data());
+  }
   return seen;
 }
 

@@ -212,10 +212,10 @@ TEST(same_bytes, of_two_epochs_that_hold_every_sample_once_and_not_in_the_same_o
     std::vector<int> seen(sample_count);
     for (const seen_batch& each : base().batches) {
       if (each.epoch != epoch) continue;
-      ASSERT_EQ(each.ids.size(), each.labels.size());
+      ASSERT_EQ(each.ids.size(), each.labels().size());
       for (std::size_t row = 0; row < each.ids.size(); ++row) {
         ++seen[each.ids[row]];
-        EXPECT_EQ(each.labels[row], 1000 + static_cast<std::int64_t>(each.ids[row]));
+        EXPECT_EQ(each.labels()[row], 1000 + static_cast<std::int64_t>(each.ids[row]));
       }
     }
     EXPECT_EQ(seen, std::vector<int>(sample_count, 1));

@@ -150,6 +150,12 @@ void simulated_device::follow(queue& later, queue& earlier) {
       {.what = operation::kind::wait, .function = {}, .event = passed, .target = 1, .behind = &earlier});
 }
 
+bool simulated_device::is_left_out(const queue& waits, const event_state& event) const {
+  const bool for_copy = event.behind != nullptr && event.behind->of_loader;
+  return waits.of_loader ? options_.left_out.copy_for_consumer && !for_copy
+                         : options_.left_out.consumer_for_copy && for_copy;
+}
+
 void simulated_device::note_wait() {
   ++counts_.waits_for_device;
   char name[16] = {};
@@ -209,6 +215,12 @@ void simulated_device::force_all(queue& in) {
 stream simulated_device::make_consumer() {
   const async::mutex_lock lock(mutex_);
   return add_stream(options_.consumer);
+}
+
+stream simulated_device::consumer_beside() {
+  const async::mutex_lock lock(mutex_);
+  if (!beside_) beside_ = add_stream(options_.consumer);
+  return *beside_;
 }
 
 void simulated_device::launch(stream in, std::function<void()> kernel) {
@@ -281,6 +293,7 @@ device_status simulated_device::take_memory(std::size_t bytes, std::byte*& memor
 
 device_status simulated_device::free_memory(std::byte* memory) noexcept {
   const async::mutex_lock lock(mutex_);
+  end_what_nobody_waited_for();
   require(memory_.erase(memory) == 1, "memory that was never taken is freed");
   memory_bytes_.erase(memory);
   return device_ok;
@@ -309,6 +322,7 @@ device_status simulated_device::make_stream(stream& made) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   made = add_stream(options_.loader);
+  queue_of(made).of_loader = true;
   return device_ok;
 }
 
@@ -324,7 +338,16 @@ device_status simulated_device::free_stream(stream made) noexcept {
 
 void simulated_device::finish_everything() {
   const async::mutex_lock lock(mutex_);
+  force_everything();
+}
+
+void simulated_device::force_everything() {
   for (auto& [handle, queue] : streams_) force_all(*queue);
+}
+
+// Whoever keeps to every wait cannot give back what somebody still uses.
+void simulated_device::end_what_nobody_waited_for() {
+  if (options_.left_out.any()) force_everything();
 }
 
 bool simulated_device::is_lost(device_status code) const noexcept {
@@ -342,6 +365,7 @@ device_status simulated_device::make_event(device_event& made) noexcept {
 
 device_status simulated_device::free_event(device_event made) noexcept {
   const async::mutex_lock lock(mutex_);
+  end_what_nobody_waited_for();
   const event_state& ended = *state_of(made);
   require(ended.fired == ended.recorded, "an event is freed that has not fired");
   events_.erase(made);
@@ -370,7 +394,7 @@ device_status simulated_device::copy(std::byte* to, const std::byte* from, std::
             "a copy that crosses the border of pinned memory");
   }
   operation added;
-  const bool unchecked = options_.unchecked_copies;
+  const bool unchecked = options_.left_out.any();
   if (!begins_pinned) {
     note_wait();
     force_all(queue_of(in));
@@ -429,6 +453,7 @@ device_status simulated_device::wait(stream in, device_event fired) noexcept {
   if (owner_of(in) != options_.index) return device_ok;  // Its device is another's business.
   if (queue_of(in).capturing && !event->captured) return capture_isolation;
   require(!event->captured, "a stream that waits for an event of a capture is drawn into it");
+  if (is_left_out(queue_of(in), *event)) return device_ok;
   push(in, {.what = operation::kind::wait,
             .function = {},
             .event = event,
@@ -472,6 +497,7 @@ device_status simulated_device::query(device_event fired) noexcept {
   drift();
   const event_state& event = *state_of(fired);
   if (event.captured) return captured_event;
+  if (options_.left_out.host_for_copy && event.behind != nullptr && event.behind->of_loader) return device_ok;
   return event.fired == event.recorded ? device_ok : stages::device_not_ready;
 }
 
@@ -482,6 +508,7 @@ device_status simulated_device::synchronize(device_event fired) noexcept {
   drift();
   event_state& event = *state_of(fired);
   if (event.captured) return captured_event;
+  if (options_.left_out.host_for_copy && event.behind != nullptr && event.behind->of_loader) return device_ok;
   force(event, event.recorded, event.behind);
   return device_ok;
 }

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -28,6 +29,15 @@ namespace leat::testing {
 ///   random   some, at every call of anybody
 enum class execution : std::uint8_t { late, early, random };
 
+/// Waits that a device does not keep to, as if nobody had asked for them: to show what each is there for.
+struct waits_left_out {
+  bool copy_for_consumer = false;  ///< the loader's stream does not wait for who reads what a copy overwrites
+  bool consumer_for_copy = false;  ///< a consumer's stream does not wait for the copy
+  bool host_for_copy = false;      ///< who asks whether a copy has passed is told that it has
+
+  [[nodiscard]] bool any() const noexcept { return copy_for_consumer || consumer_for_copy || host_for_copy; }
+};
+
 struct simulated_device_options {
   std::uint64_t seed = 1;
   execution loader = execution::random;    ///< streams made through the table of calls
@@ -35,8 +45,8 @@ struct simulated_device_options {
   bool can_pin = true;                     ///< else every pin() is refused
   /// Its number: a process may have several.
   int index = 0;
-  /// Copies look at memory that is not theirs any more without being stopped by a sanitizer: for tests that show it.
-  bool unchecked_copies = false;
+  /// With any of them, copies look at memory that is not theirs any more without being stopped by a sanitizer.
+  waits_left_out left_out = {};
 };
 
 /// As CUDA orders it: a stream executes its operations in turn, streams know of each other by waits alone, and an event
@@ -63,6 +73,8 @@ class simulated_device final : public stages::device_calls {
 
   /// A stream like any of a trainer's; the default stream, stream(), is there always.
   [[nodiscard]] stream make_consumer();
+  /// Another one, always the same: made when it is first asked for.
+  [[nodiscard]] stream consumer_beside();
   /// As cudaStreamPerThread: the calling thread's own default stream.
   [[nodiscard]] static stream per_thread() noexcept { return reinterpret_cast<CUstream_st*>(2); }
   /// Runs `kernel` when its turn in `in` comes, on any thread. It must not call the device.
@@ -138,7 +150,8 @@ class simulated_device final : public stages::device_calls {
   };
   struct queue {
     execution when = execution::late;
-    bool blocking = false;  ///< a thread's default stream
+    bool of_loader = false;  ///< made through the table of calls
+    bool blocking = false;   ///< a thread's default stream
     bool capturing = false;
     std::size_t captured_kernels = 0;
     std::deque<operation> operations;
@@ -159,11 +172,14 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] int owner_of(stream which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void push(stream in, operation added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void follow(queue& later, queue& earlier) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool is_left_out(const queue& waits, const event_state& event) const;
   void note_wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool step(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drift() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void force(event_state& event, std::uint64_t target, queue* behind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void force_all(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void force_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end_what_nobody_waited_for() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void force_front(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const simulated_device_options options_;
@@ -175,6 +191,7 @@ class simulated_device final : public stages::device_calls {
   std::map<CUstream_st*, std::unique_ptr<queue>> streams_ ABSL_GUARDED_BY(mutex_);
   std::vector<queue*> drifting_ ABSL_GUARDED_BY(mutex_);
   std::map<stages::device_event, std::shared_ptr<event_state>> events_ ABSL_GUARDED_BY(mutex_);
+  std::optional<stream> beside_ ABSL_GUARDED_BY(mutex_);
   std::map<std::uint64_t, queue*> of_threads_ ABSL_GUARDED_BY(mutex_);  // by async::thread_number()
   std::set<CUstream_st*> foreign_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> waiting_threads_ ABSL_GUARDED_BY(mutex_);
