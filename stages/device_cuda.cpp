@@ -246,10 +246,9 @@ class cuda_calls final : public device_calls {
       cudaError_t status = cudaStreamIsCapturing(which.handle(), &capture);
       // The default stream, while one that waits for it is being captured.
       told.capturing = capture != cudaStreamCaptureStatusNone || status == cudaErrorStreamCaptureImplicit;
-      if (told.capturing || status != cudaSuccess) {
-        if (told.capturing) static_cast<void>(cudaGetLastError());
-        return told.capturing ? cudaSuccess : status;
-      }
+      if (status != cudaSuccess && told.capturing) static_cast<void>(cudaGetLastError());
+      if (told.capturing) return cudaSuccess;
+      if (status != cudaSuccess) return status;
       CUcontext its = nullptr;
       status = as_runtime(driver_.context_of(which.handle(), &its));
       if (status != cudaSuccess || its == context_) return status;

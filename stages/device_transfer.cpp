@@ -21,6 +21,8 @@ namespace leat::stages {
 
 namespace {
 
+constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream";
+
 bool is_in(std::span<const std::span<std::byte>> all, std::span<std::byte> memory) noexcept {
   return std::any_of(all.begin(), all.end(), [&](std::span<std::byte> known) {
     return known.data() == memory.data() && known.size() == memory.size();
@@ -507,7 +509,7 @@ void device_transfer::watch() noexcept {
 void device_transfer::check_consumer(stream consumer, std::string_view call) const {
   stream_facts told;
   const device_status status = calls_->look_at(consumer, told);
-  if (status != device_ok) throw describe({status, "looking at a consumer's stream", {}});
+  if (status != device_ok) throw describe({status, looking_at_a_consumer, {}});
   if (told.device != calls_->where().index) {
     throw error(errc::usage, io::str_cat(call, ": the stream is one of cuda:", told.device,
                                          ", and the batch lies on cuda:", calls_->where().index,
@@ -549,13 +551,12 @@ device_transfer::end_of_batch device_transfer::record_all(block& on, std::span<c
       if (end.failed.status != device_ok) break;
       const stream which = as_seen_here(consumers[i]);
       stream_facts told;
-      device_status status = calls_->look_at(which, told);
-      end.captured = status == device_ok && told.capturing;
+      end.failed = {calls_->look_at(which, told), looking_at_a_consumer, {}};
+      if (end.failed.status != device_ok) break;
+      end.captured = told.capturing;
       if (end.captured) break;
-      if (status == device_ok) status = calls_->record(on.consumed[i], which);
-      if (status == device_ok) continue;
-      end.failed = {status, "cudaEventRecord of a batch's end", {}};
-      break;
+      end.failed = {calls_->record(on.consumed[i], which), "cudaEventRecord of a batch's end", {}};
+      if (end.failed.status != device_ok) break;
     }
   } catch (...) {
     end.thrown = std::current_exception();

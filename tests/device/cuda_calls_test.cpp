@@ -234,6 +234,42 @@ TEST_F(cuda_table, tells_a_stream_that_is_being_captured_or_kept_from_use_by_one
   }
 }
 
+// Whatever of it fails, on a thread that has this device, another one or none.
+TEST_F(cuda_table, says_that_a_stream_cannot_be_looked_at_and_leaves_the_thread_as_it_was) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  const stream foreign = simulated::stream_of_another_context();
+  for (const int chosen : {-1, 0, 1}) {
+    std::thread([&] {
+      if (chosen >= 0) EXPECT_EQ(cudaSetDevice(chosen), cudaSuccess);
+      const std::vector<int> before = simulated::of_this_thread();
+      for (const char* call : {"cudaStreamIsCapturing", "cuStreamGetCtx", "cuCtxPushCurrent", "cuCtxGetDevice"}) {
+        simulated::fail_next(call, cudaErrorContextIsDestroyed);
+        stream_facts told;
+        const device_status status = calls->look_at(foreign, told);
+        EXPECT_EQ(status, static_cast<device_status>(cudaErrorContextIsDestroyed)) << call;
+        EXPECT_TRUE(calls->is_lost(status));
+        EXPECT_EQ(simulated::of_this_thread(), before) << call;
+        EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << call;
+        EXPECT_EQ(calls->look_at(foreign, told), device_ok) << call;
+      }
+    }).join();
+  }
+}
+
+TEST_F(cuda_table, leaves_a_trainer_its_own_last_error_where_a_stream_is_being_captured) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  stream captured;
+  ASSERT_EQ(calls->make_stream(captured), device_ok);
+  simulated::begin_capture(captured.handle());
+  simulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
+  void* memory = nullptr;
+  ASSERT_NE(cudaMalloc(&memory, 1), cudaSuccess);
+  stream_facts told;
+  ASSERT_EQ(calls->look_at(captured, told), device_ok);
+  EXPECT_TRUE(told.capturing);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+}
+
 TEST_F(cuda_table, knows_the_default_stream_of_each_thread) {
   const std::shared_ptr<device_calls> calls = open(0);
   EXPECT_TRUE(calls->is_of_thread(cudaStreamPerThread));

@@ -456,16 +456,64 @@ TEST(loader_device, that_fails_ends_the_run_in_its_batchs_turn_and_says_what_fai
   }
 }
 
+// What the trainer has is as good as before, all of the loader's memory comes home, and of the device's but what a consumer
+// may still read.
+TEST(loader_device, that_fails_where_a_batch_ends_or_is_waited_for_ends_the_run_and_gives_back_what_nobody_reads) {
+  struct {
+    const char* call;
+    std::size_t nth;
+    std::size_t blocks_left;
+    const char* in_words;
+  } const cases[] = {
+      {"look_at", 3, 1, "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0)"},
+      {"make_event", 1, 1, "cudaEventCreateWithFlags on simulated device (cuda:0)"},
+      {"synchronize", 1, 0, "cudaEventSynchronize on simulated device (cuda:0)"}};
+  for (const auto& [call, nth, blocks_left, in_words] : cases) {
+    SCOPED_TRACE(call);
+    const watchdog dog("device fails at a batch's end");
+    const auto device = std::make_shared<simulated_device>(
+        simulated_device_options{.loader = execution::late, .consumer = execution::late});
+    const auto watched = std::make_shared<testing::watched_calls>(device);
+    loader_options options = testing::small_options();
+    options.device_calls = watched;
+    options.prefetch_batches = 1;
+    const stream one = device->make_consumer();
+    const stream two = device->make_consumer();
+    testing::device_reader reader(*device);
+    digests stated;
+    {
+      loader train(fake_dataset(samples()), options, testing::all_fields());
+      watched->fail(call, nth, 999);
+      const std::string message = testing::message_of(errc::device, [&] {
+        for (int epoch = 0; epoch < 2; ++epoch) {
+          while (std::optional<batch> got = train.next_blocking()) {
+            got->wait_on(one);
+            got->wait_on(two);
+            reader.read(*got, two);
+            stated.push_back(got->content_digest()->hex());
+          }
+        }
+      });
+      EXPECT_EQ(message, std::string(in_words) + ": error 999");
+      EXPECT_EQ(testing::message_of(errc::device, [&] { static_cast<void>(train.next_blocking()); }), message);
+    }
+    EXPECT_EQ(device->count().memory, blocks_left);
+    EXPECT_EQ(device->count().pinned, 0U);
+    EXPECT_GE(stated.size(), 1U);
+    device->finish_everything();
+    EXPECT_EQ(reader.seen(), stated);
+  }
+}
+
 // --- it bites ---------------------------------------------------------------------------------------------------------
 
 /// Whether a run with one wait left out delivers what it should nonetheless.
-bool survives_without(const stages::waits_left_out& wait, execution loader, execution trainer, std::uint64_t seed) {
+bool survives_without(const testing::waits_left_out& wait, execution loader, execution trainer, std::uint64_t seed) {
   const auto device = std::make_shared<simulated_device>(
-      simulated_device_options{.seed = seed, .loader = loader, .consumer = trainer, .unchecked_copies = true});
-  loader_options options = testing::small_options();
+      simulated_device_options{.seed = seed, .loader = loader, .consumer = trainer, .left_out = wait});
+  loader_options options = options_on(device);
   options.prefetch_batches = 2;
-  options.transfer = std::make_shared<stages::device_transfer>(
-      device, stages::device_transfer_options{.batches = 2, .leave_out = wait});
+  options.device_batches = 2;
   const run_on_device got = run(device, options, {}, consumer::one_stream, seed);
   return got.seen == got.stated;
 }

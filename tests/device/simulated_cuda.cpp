@@ -111,17 +111,23 @@ int device_of(cudaStream_t which, int current) { return is_default(which) ? curr
 
 // --- the driver, by name ------------------------------------------------------------------------------------------------
 
+/// What a test has said that the next call of `name` answers.
+CUresult next_failure(const char* name) {
+  const std::lock_guard lock(all().mutex);
+  const auto found = all().failing.find(name);
+  if (found == all().failing.end()) return CUDA_SUCCESS;
+  const auto code = static_cast<CUresult>(found->second);
+  all().failing.erase(found);
+  return code;
+}
+
 CUresult device_get(CUdevice* device, int ordinal) {
   *device = ordinal;
   return ordinal < device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 CUresult retain(CUcontext* context, CUdevice device) {
+  if (const CUresult failed = next_failure("cuDevicePrimaryCtxRetain"); failed != CUDA_SUCCESS) return failed;
   const std::lock_guard lock(all().mutex);
-  if (const auto found = all().failing.find("cuDevicePrimaryCtxRetain"); found != all().failing.end()) {
-    const auto code = static_cast<CUresult>(found->second);
-    all().failing.erase(found);
-    return code;
-  }
   *context = &all().contexts[device];
   (*context)->active = true;
   return CUDA_SUCCESS;
@@ -131,6 +137,7 @@ CUresult get_current(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 CUresult push_current(CUcontext context) {
+  if (const CUresult failed = next_failure("cuCtxPushCurrent"); failed != CUDA_SUCCESS) return failed;
   here().stack.push_back(context);
   return CUDA_SUCCESS;
 }
@@ -141,11 +148,13 @@ CUresult pop_current(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 CUresult current_device(CUdevice* device) {
+  if (const CUresult failed = next_failure("cuCtxGetDevice"); failed != CUDA_SUCCESS) return failed;
   if (here().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   *device = here().stack.back()->device;
   return CUDA_SUCCESS;
 }
 CUresult context_of(CUstream stream, CUcontext* context) {
+  if (const CUresult failed = next_failure("cuStreamGetCtx"); failed != CUDA_SUCCESS) return failed;
   const std::lock_guard lock(all().mutex);
   if (!is_known(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (is_default(stream)) return get_current(context);

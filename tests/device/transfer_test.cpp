@@ -59,8 +59,9 @@ class device_transfers : public ::testing::Test {
     std::atomic<bool> over = false;
   };
 
-  void start(device_transfer_options options = {.batches = 2}, execution when = execution::late) {
-    device = std::make_shared<simulated_device>(simulated_device_options{.loader = when, .consumer = execution::late});
+  void start(device_transfer_options options = {.batches = 2}, execution when = execution::late, bool can_pin = true) {
+    device = std::make_shared<simulated_device>(
+        simulated_device_options{.loader = when, .consumer = execution::late, .can_pin = can_pin});
     calls = std::make_shared<watched_calls>(device);
     out = std::make_shared<device_transfer>(calls, options);
   }
@@ -68,7 +69,11 @@ class device_transfers : public ::testing::Test {
     out->prepare({.batch_bytes_max = batch_bytes,
                   .finished_bytes_max = finished_bytes,
                   .host_batches = host_batches,
-                  .failed = [this](std::exception_ptr why) { failure = std::move(why); },
+                  .failed =
+                      [this](std::exception_ptr why) {
+                        failure = std::move(why);
+                        told = true;
+                      },
                   .wake = [this] { ++wakes; }});
     static_cast<void>(calls->take_log());
   }
@@ -76,8 +81,8 @@ class device_transfers : public ::testing::Test {
   /// Fills a block of host memory with `value` and sends it.
   sent& send(std::uint64_t turn, int value, std::size_t bytes = batch_bytes, std::span<const finish_step> finish = {}) {
     sent& operation = operations.emplace_back();
-    operation.block = std::move(*pool.try_lease(batch_bytes));
-    std::fill_n(operation.block.data(), batch_bytes, static_cast<std::byte>(value));
+    operation.block = std::move(*pool.try_lease(lease_bytes));
+    std::fill_n(operation.block.data(), lease_bytes, static_cast<std::byte>(value));
     operation.turn = turn;
     operation.memory = &operation.block;
     operation.bytes = bytes;
@@ -103,7 +108,9 @@ class device_transfers : public ::testing::Test {
   std::shared_ptr<watched_calls> calls;
   std::shared_ptr<device_transfer> out;
   int wakes = 0;
-  std::exception_ptr failure;  ///< what the loader was told
+  std::size_t lease_bytes = batch_bytes;  ///< of the leases that send() takes
+  std::exception_ptr failure;             ///< what the loader was told
+  std::atomic<bool> told = false;         ///< that it was
   io::lease_pool pool{std::make_shared<io::arena>(
                           io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off}),
                       {.bytes_max = host_batches * batch_bytes, .name = "batches"}};
@@ -457,6 +464,134 @@ TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
   EXPECT_EQ(leases_out(), 1U);
   out->drain();
   EXPECT_EQ(leases_out(), 0U);
+}
+
+// As above, asked on the thread that waits for who starves.
+TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_wait_for) {
+  start({.batches = 2});
+  prepare();
+  sent& flying = deliver(0, 1);
+  calls->fail("synchronize", 1, 999);
+  out->starve(true);
+  while (!told) std::this_thread::yield();
+  EXPECT_EQ(message_of(failure), "cudaEventSynchronize on simulated device (cuda:0): error 999");
+  EXPECT_EQ(leases_out(), 1U);
+  sent& later = deliver(1, 2);
+  EXPECT_EQ(message_of(later.failure), message_of(failure));
+  later.block = {};
+  flying.landed.reset();
+  out->starve(false);
+  EXPECT_EQ(leases_out(), 1U) << "the copy may read it";
+  EXPECT_EQ(device->count().pinned, 1U);
+  out->drain();
+  EXPECT_EQ(leases_out(), 0U);
+  operations.clear();
+  out.reset();
+  EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
+}
+
+TEST_F(device_transfers, complete_ready_with_the_reason_where_nobody_can_wait_for_its_copy) {
+  start();
+  prepare();
+  sent& one = deliver(0, 7);
+  calls->fail("synchronize", 1, 999);
+  asio::io_context here;
+  std::string answer = "no answer";
+  one.landed->ready(completion<void(std::exception_ptr)>(
+      asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
+  here.run();
+  EXPECT_EQ(answer, "cudaEventSynchronize on simulated device (cuda:0): error 999");
+  EXPECT_EQ(leases_out(), 1U);
+}
+
+// A pageable copy waits on the CPU for the consumer of what it overwrites. Where that fails it is not made.
+TEST_F(device_transfers, overwrite_nothing_whose_consumer_nobody_can_wait_for) {
+  start({.batches = 1}, execution::early, false);
+  prepare();
+  const stream consumer = device->make_consumer();
+  sent& first = deliver(0, 1);
+  first.landed->wait_on(consumer);
+  std::byte seen{0};
+  device->launch(consumer, [&seen, from = first.landed->data()] { seen = from[17]; });
+  first.landed.reset();
+  calls->fail("synchronize", 1, 999);
+  sent& second = deliver(1, 2);
+  EXPECT_EQ(message_of(second.failure),
+            "cudaEventSynchronize of a batch's end on simulated device (cuda:0): error 999");
+  EXPECT_TRUE(second.block) << "not taken: nothing reads it";
+  EXPECT_EQ(device->count().copies, 1U);
+  device->finish_all(consumer);
+  EXPECT_EQ(seen, std::byte{1});
+  operations.clear();
+  out.reset();
+  EXPECT_EQ(device->count().memory + device->count().events, 0U);
+}
+
+// The stream may be the consumer's own mistake: the batch is held as before, and the loader goes on.
+TEST_F(device_transfers, leave_a_batch_as_it_is_where_its_consumers_stream_cannot_be_looked_at) {
+  start();
+  prepare();
+  const stream consumer = device->make_consumer();
+  sent& one = deliver(0, 1);
+  for (const bool release : {false, true}) {
+    calls->fail("look_at", 1, 400);
+    EXPECT_EQ(
+        message_of(errc::device, [&] { release ? one.landed->release_on(consumer) : one.landed->wait_on(consumer); }),
+        "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0): error 400");
+    EXPECT_NE(one.landed->data(), nullptr);
+  }
+  one.landed->wait_on(consumer);
+  one.landed->release_on(consumer);
+  EXPECT_EQ(deliver(1, 2).failure, nullptr);
+  EXPECT_EQ(deliver(2, 3).failure, nullptr);
+}
+
+// At its end there is nobody to hold it any more.
+TEST_F(device_transfers, never_use_a_block_again_whose_end_could_not_be_told) {
+  const auto end_with = [&](const char* call, std::size_t nth) {
+    operations.clear();
+    start({.batches = 2});
+    prepare();
+    sent& one = deliver(0, 1);
+    one.landed->wait_on(device->make_consumer());
+    one.landed->wait_on(device->make_consumer());  // for whom there is no event yet
+    calls->fail(call, nth, 400);
+    one.landed.reset();
+    const std::string message = message_of(deliver(1, 2).failure);
+    operations.clear();
+    out.reset();
+    EXPECT_EQ(device->count().memory, 1U) << call << ": a consumer may read it";
+    device->finish_everything();
+    return message;
+  };
+  EXPECT_EQ(end_with("look_at", 1),
+            "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0): error 400");
+  EXPECT_EQ(end_with("look_at", 2),
+            "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0): error 400");
+  EXPECT_EQ(end_with("make_event", 1), "cudaEventCreateWithFlags on simulated device (cuda:0): error 400");
+}
+
+// Copies of batches that are smaller than the largest: more of them fly than were counted on.
+TEST_F(device_transfers, make_an_event_for_one_copy_more_or_say_that_it_cannot_be_made) {
+  for (const bool fails : {false, true}) {
+    SCOPED_TRACE(fails);
+    operations.clear();
+    start({.batches = 1});
+    prepare();
+    lease_bytes = batch_bytes / 2;
+    const std::size_t copies = 1 + host_batches;
+    for (std::uint64_t turn = 0; turn < copies; ++turn) deliver(turn, 1, 64).landed.reset();
+    if (fails) calls->fail("make_event", 1, 2);
+    sent& more = deliver(copies, 2, 64);
+    EXPECT_EQ(message_of(more.failure),
+              fails ? "cudaEventCreateWithFlags on simulated device (cuda:0): out of memory (cudaErrorMemoryAllocation)"
+                    : "");
+    EXPECT_EQ(static_cast<bool>(more.block), fails) << "not taken: nothing reads it";
+    operations.clear();
+    out.reset();
+    EXPECT_EQ(leases_out(), 0U);
+    EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
+  }
 }
 
 // Its bytes may never have come: ready() must not say that they have, to whoever asks later.
