@@ -1,6 +1,6 @@
-// finish_pictures() on the GPU: one launch, 16-byte stores, and bytes loaded four at a time, mirrored or not. It is bound by
-// memory: a pixel is 3 bytes in and 6 or 12 out, and a handful of instructions. Only pictures whose lines are no multiple of
-// a store are read and written element by element.
+// finish_pictures() on the GPU: one launch, stores of 16 bytes (of 8 where a line is no multiple of 16), and bytes loaded four at
+// a time, mirrored or not. It is bound by memory: a pixel is 3 bytes in and 6 or 12 out, and a handful of instructions. Only
+// pictures whose lines are no multiple of 4 elements are read and written one by one.
 #include "stages/finish_pictures.hpp"
 
 #include <cuda_bf16.h>
@@ -50,13 +50,14 @@ __device__ typename As::element finished(unsigned pixel, float scale, float bias
   return As::from(__fadd_rn(__fmul_rn(static_cast<float>(pixel), scale), bias));
 }
 
-/// Elements of one 16-byte store.
+/// Elements of the widest store, which is of 16 bytes; and of the narrowest, which is as many as one word of pixels has.
 template <class As>
 constexpr unsigned elements_per_store = 16 / sizeof(typename As::element);
+constexpr unsigned elements_per_store_least = 4;
 
-template <class As>
-struct alignas(16) store_of {
-  typename As::element values[elements_per_store<As>];
+template <class As, unsigned count>
+struct alignas(count * sizeof(typename As::element)) store_of {
+  typename As::element values[count];
 };
 
 /// How pictures lie in memory, and what is done to them.
@@ -86,9 +87,8 @@ __device__ typename As::element mixed_of(const mix_row& how, bool replaced, type
 
 /// Pixels side by side, as many as one store holds of a plane. A plane's width is a multiple of that, so that they lie in
 /// one line, mirrored or not.
-template <class As>
+template <class As, unsigned pixels>
 struct run_of_pixels {
-  static constexpr unsigned pixels = elements_per_store<As>;
   std::uint32_t words[pixels * 3 / 4];
   bool mirrored;
 
@@ -114,15 +114,14 @@ struct run_of_pixels {
 };
 
 /// One thread: a run of pixels in all three planes.
-template <class As, bool mixed>
+template <class As, bool mixed, unsigned pixels>
 __global__ void __launch_bounds__(threads_per_block)
     to_planes(source pictures, typename As::element* to, channels how) {
-  constexpr unsigned pixels = run_of_pixels<As>::pixels;
   const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * pixels;
   if (first >= pictures.plane) return;
   for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
-    const run_of_pixels<As> own(pictures, row, first);
-    store_of<As> made[3];
+    const run_of_pixels<As, pixels> own(pictures, row, first);
+    store_of<As, pixels> made[3];
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
 #pragma unroll
@@ -132,7 +131,7 @@ __global__ void __launch_bounds__(threads_per_block)
       const mix_row mix = pictures.mixed[row];
       const unsigned y = first / pictures.width;
       const unsigned x = first - y * pictures.width;
-      const run_of_pixels<As> other(pictures, pictures.partner(row), first);
+      const run_of_pixels<As, pixels> other(pictures, pictures.partner(row), first);
 #pragma unroll
       for (unsigned c = 0; c < 3; ++c) {
 #pragma unroll
@@ -143,7 +142,7 @@ __global__ void __launch_bounds__(threads_per_block)
     }
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      *reinterpret_cast<store_of<As>*>(to + (std::size_t{row} * 3 + c) * pictures.plane + first) = made[c];
+      *reinterpret_cast<store_of<As, pixels>*>(to + (std::size_t{row} * 3 + c) * pictures.plane + first) = made[c];
     }
   }
 }
@@ -156,9 +155,8 @@ __global__ void __launch_bounds__(threads_per_block)
 /// Elements side by side, as many as one store holds. A line is a multiple of that, and so of words. A thread that stored a
 /// whole run of pixels, as to_planes does, would leave 32 bytes between its stores, and each sector of memory would be
 /// written twice by half: here the stores of a warp lie side by side, mirrored or not.
-template <class As>
+template <class As, unsigned elements>
 struct run_of_elements {
-  static constexpr unsigned elements = elements_per_store<As>;
   static constexpr unsigned word_count = elements / 4;
   std::uint32_t words[word_count];
 
@@ -208,32 +206,31 @@ struct run_of_elements {
 };
 
 /// One thread: a run of elements.
-template <class As, bool mixed>
+template <class As, bool mixed, unsigned elements>
 __global__ void __launch_bounds__(threads_per_block)
     to_pixels(source pictures, typename As::element* to, channels how) {
-  constexpr unsigned elements = run_of_elements<As>::elements;
   const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * elements;
   if (first >= pictures.plane * 3) return;
   const unsigned first_pixel = first / 3;
   const unsigned first_channel = first - first_pixel * 3;
   const channels turned = how.beginning_with(first_channel);
   for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
-    const run_of_elements<As> own(pictures, row, first);
-    store_of<As> made;
+    const run_of_elements<As, elements> own(pictures, row, first);
+    store_of<As, elements> made;
 #pragma unroll
     for (unsigned i = 0; i < elements; ++i) made.values[i] = own.finished_at(i, turned);
     if constexpr (mixed) {
       const mix_row mix = pictures.mixed[row];
       const unsigned y = first_pixel / pictures.width;
       const unsigned x = first_pixel - y * pictures.width;
-      const run_of_elements<As> other(pictures, pictures.partner(row), first);
+      const run_of_elements<As, elements> other(pictures, pictures.partner(row), first);
 #pragma unroll
       for (unsigned i = 0; i < elements; ++i) {
         const bool replaced = in_box(mix, x + (first_channel + i) / 3, y);
         made.values[i] = mixed_of<As>(mix, replaced, made.values[i], other.finished_at(i, turned));
       }
     }
-    *reinterpret_cast<store_of<As>*>(to + std::size_t{row} * pictures.plane * 3 + first) = made;
+    *reinterpret_cast<store_of<As, elements>*>(to + std::size_t{row} * pictures.plane * 3 + first) = made;
   }
 }
 
@@ -276,6 +273,15 @@ int launch(void (*kernel)(Parameters...), const picture_batch& pictures, std::si
   return static_cast<int>(cudaLaunchKernelEx(&how, kernel, parameters...));
 }
 
+template <class As, bool mixed, unsigned elements>
+int launch_in_runs(const picture_batch& pictures, const source& from, typename As::element* to, const channels& how,
+                   stream in) {
+  if (pictures.order == layout::nchw) {
+    return launch(&to_planes<As, mixed, elements>, pictures, from.plane / elements, in, from, to, how);
+  }
+  return launch(&to_pixels<As, mixed, elements>, pictures, std::size_t{from.plane} * 3 / elements, in, from, to, how);
+}
+
 template <class As, bool mixed>
 int launch_as(const picture_batch& pictures, stream in) {
   const source from{pictures.from, pictures.flips, pictures.mixed, pictures.rows, pictures.height * pictures.width,
@@ -283,12 +289,11 @@ int launch_as(const picture_batch& pictures, stream in) {
   const channels how{{pictures.scale[0], pictures.scale[1], pictures.scale[2]},
                      {pictures.bias[0], pictures.bias[1], pictures.bias[2]}};
   auto* const to = static_cast<typename As::element*>(pictures.to);
-  constexpr unsigned elements = elements_per_store<As>;
-  if (pictures.order == layout::nchw && pictures.width % elements == 0) {
-    return launch(&to_planes<As, mixed>, pictures, from.plane / elements, in, from, to, how);
+  if (pictures.width % elements_per_store<As> == 0) {
+    return launch_in_runs<As, mixed, elements_per_store<As>>(pictures, from, to, how, in);
   }
-  if (pictures.order == layout::nhwc && pictures.width * 3 % elements == 0) {
-    return launch(&to_pixels<As, mixed>, pictures, std::size_t{from.plane} * 3 / elements, in, from, to, how);
+  if (pictures.width % elements_per_store_least == 0) {
+    return launch_in_runs<As, mixed, elements_per_store_least>(pictures, from, to, how, in);
   }
   return launch(&one_by_one<As, mixed>, pictures, from.plane, in, from, to, pictures.order == layout::nchw, how);
 }
@@ -304,11 +309,19 @@ cudaError_t load(void (*kernel)(Parameters...)) {
   return cudaFuncGetAttributes(&attributes, kernel);
 }
 
+template <class As, bool mixed, unsigned elements>
+cudaError_t load_in_runs() {
+  const cudaError_t status = load(&to_planes<As, mixed, elements>);
+  return status != cudaSuccess ? status : load(&to_pixels<As, mixed, elements>);
+}
+
 template <class As, bool mixed>
 cudaError_t load_as() {
-  if (const cudaError_t status = load(&to_planes<As, mixed>); status != cudaSuccess) return status;
-  if (const cudaError_t status = load(&to_pixels<As, mixed>); status != cudaSuccess) return status;
-  return load(&one_by_one<As, mixed>);
+  cudaError_t status = load_in_runs<As, mixed, elements_per_store<As>>();
+  if constexpr (elements_per_store<As> != elements_per_store_least) {
+    if (status == cudaSuccess) status = load_in_runs<As, mixed, elements_per_store_least>();
+  }
+  return status != cudaSuccess ? status : load(&one_by_one<As, mixed>);
 }
 
 template <class As>

@@ -188,11 +188,31 @@ TEST(finish_pictures, gives_the_bits_of_the_host_path_at_every_width_mirrored_or
   }
 }
 
+// Else a thread would read and write one pixel by 3 bytes and 3 elements.
+TEST(finish_pictures, takes_as_many_elements_a_thread_as_a_store_of_8_or_16_bytes_has) {
+  constexpr std::uint32_t height = 64;
+  constexpr std::size_t threads = 256;
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (const std::uint32_t width : {16U, 20U, 28U, 36U, 18U}) {
+        some_pictures pictures(width, 2, height, width, type, order, imagenet);
+        expect_all_agree(pictures);
+        const std::size_t widest = type == dtype::f32 ? 4 : 8;
+        const std::size_t run = width % widest == 0 ? widest : width % 4 == 0 ? 4 : 1;
+        // By planes and one by one a thread has pixels, by pixels it has elements.
+        const std::size_t all = std::size_t{height} * width * (order == layout::nhwc && run != 1 ? 3 : 1);
+        EXPECT_EQ(emulated_blocks, (all / run + threads - 1) / threads)
+            << name(type) << (order == layout::nchw ? " nchw " : " nhwc ") << width;
+      }
+    }
+  }
+}
+
 // Words are loaded where the pixels wanted begin and end within them: AddressSanitizer sees one that is not of the batch.
 TEST(finish_pictures, reads_nothing_before_the_first_picture_or_behind_the_last) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     for (const layout order : {layout::nchw, layout::nhwc}) {
-      for (const std::uint32_t width : {1U, 4U, 8U, 12U, 16U, 17U, 24U}) {
+      for (const std::uint32_t width : {1U, 4U, 8U, 12U, 16U, 17U, 20U, 24U, 28U}) {
         some_pictures pictures(width, 2, 1, width, type, order, imagenet);
         const std::size_t bytes = pictures.from.bytes;
         const auto free_aligned = [](std::uint8_t* memory) { ::operator delete[](memory, std::align_val_t{16}); };
@@ -235,7 +255,8 @@ TEST(finish_pictures, launches_nothing_for_no_rows) {
 
 TEST(finish_pictures, loads_all_its_kernels_before_the_first_launch) {
   EXPECT_EQ(load_finish_pictures(), 0);
-  EXPECT_EQ(emulated_loads, 3U * 3 * 2) << "for each type: planes, pixels, one by one; mixed and not";
+  EXPECT_EQ(emulated_loads, (3U + 5 + 5) * 2) << "for each type: planes, pixels, one by one; of 2 bytes planes and "
+                                                 "pixels by stores of 8 bytes too; mixed and not";
 }
 
 // Before any memory is looked at: where numbers of 32 bits would have begun anew, rows of pixels would stay unwritten.

@@ -22,12 +22,14 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream = nullptr;
 };
 
-/// Blocks and threads launched since the program began.
+/// Launches since the program began, and the blocks that the last one had for a row.
 inline thread_local std::size_t emulated_launches = 0;
+inline thread_local std::size_t emulated_blocks = 0;
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* how, void (*kernel)(Parameters...), Arguments&&... arguments) {
   ++emulated_launches;
+  emulated_blocks = how->gridDim.x;
   gridDim = how->gridDim;
   for (blockIdx.y = 0; blockIdx.y < how->gridDim.y; ++blockIdx.y) {
     for (blockIdx.x = 0; blockIdx.x < how->gridDim.x; ++blockIdx.x) {
