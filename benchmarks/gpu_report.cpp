@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <utility>
 
 namespace leat::benchmarks {
 namespace {
@@ -65,6 +66,26 @@ bool report_line::met() const {
   if (what.value.empty()) return false;
   return target->how == target::sense::at_most ? what.value.median() <= target->value
                                                : what.value.median() >= target->value;
+}
+
+void first_steps::add(const round& measured) {
+  const auto steps = static_cast<double>(measured.steps);
+  more_ms_.add(measured.took_ms - steps * measured.later_ms);
+  steps_.add(steps);
+  step_ms_.add(measured.took_ms / steps);
+  later_ms_.add(measured.later_ms);
+  pins_.add(static_cast<double>(measured.pins));
+  pinning_ms_.add(measured.pinning_ms);
+}
+
+report_line first_steps::report(std::string under) const {
+  return {.what = {"what the first steps take longer, while memory is pinned", more_ms_, "ms", 2},
+          .under = std::move(under),
+          .of = {{"first steps", steps_, "", 0},
+                 {"each of them", step_ms_, "ms", 3},
+                 {"a later one", later_ms_, "ms", 3},
+                 {"calls that pin", pins_, "", 0},
+                 {"all of those", pinning_ms_, "ms", 2}}};
 }
 
 std::string gpu_report::as_table() const {

@@ -3,6 +3,8 @@
 
 #include "benchmarks/measure.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +38,26 @@ struct report_line {
 
   /// Whether the median keeps to the target; true where there is none.
   [[nodiscard]] bool met() const;
+};
+
+/// The steps of a loader's first batches, which no figure of steps counts: host memory is pinned as a batch first leaves from it,
+/// and CUDA does not overlap that with other work. Each figure holds one value a round.
+class first_steps {
+ public:
+  struct round {
+    std::size_t steps = 0;
+    double took_ms = 0;     ///< all of them together
+    double later_ms = 0;    ///< a step after them
+    std::size_t pins = 0;   ///< calls of cudaHostRegister()
+    double pinning_ms = 0;  ///< all of those together
+  };
+  void add(const round& measured);
+
+  /// What they took longer than as many later ones, and what it was computed from.
+  [[nodiscard]] report_line report(std::string under) const;
+
+ private:
+  figure more_ms_, steps_, step_ms_, later_ms_, pins_, pinning_ms_;
 };
 
 /// All of a run.

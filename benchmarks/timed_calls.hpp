@@ -1,8 +1,9 @@
 // Stands between leat and a device, and has the device take the time of what the loader's own stream does: the copy of each
-// batch, and the kernels behind it.
+// batch, and the kernels behind it. Pinning, which the CPU does, is timed by its clock.
 #pragma once
 
 #include "async/mutex.hpp"
+#include "benchmarks/measure.hpp"
 #include "stages/device.hpp"
 
 #include <cuda_runtime_api.h>
@@ -56,6 +57,15 @@ class timed_calls final : public stages::device_calls {
     return all;
   }
 
+  struct pinning {
+    std::size_t calls = 0;
+    double ms = 0;  ///< of all of them
+  };
+  [[nodiscard]] pinning pinned() {
+    const async::mutex_lock lock(mutex_);
+    return pinning_;
+  }
+
   [[nodiscard]] device where() const noexcept override { return behind_->where(); }
   [[nodiscard]] std::string name() const override { return behind_->name(); }
   [[nodiscard]] stages::device_facts facts() const override { return behind_->facts(); }
@@ -66,7 +76,15 @@ class timed_calls final : public stages::device_calls {
     return behind_->take_memory(bytes, memory);
   }
   stages::device_status free_memory(std::byte* memory) noexcept override { return behind_->free_memory(memory); }
-  stages::device_status pin(std::span<std::byte> memory) noexcept override { return behind_->pin(memory); }
+  stages::device_status pin(std::span<std::byte> memory) noexcept override {
+    const double began_s = wall_s();
+    const stages::device_status status = behind_->pin(memory);
+    const double took_s = wall_s() - began_s;
+    const async::mutex_lock lock(mutex_);
+    ++pinning_.calls;
+    pinning_.ms += took_s * 1e3;
+    return status;
+  }
   stages::device_status unpin(std::span<std::byte> memory) noexcept override { return behind_->unpin(memory); }
   stages::device_status make_stream(stream& made) noexcept override { return behind_->make_stream(made); }
   stages::device_status free_stream(stream made) noexcept override { return behind_->free_stream(made); }
@@ -128,6 +146,7 @@ class timed_calls final : public stages::device_calls {
   std::vector<batch_events> timed_ ABSL_GUARDED_BY(mutex_);
   std::size_t copies_ ABSL_GUARDED_BY(mutex_) = 0;
   batch_events* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  pinning pinning_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat::benchmarks

@@ -65,6 +65,29 @@ TEST(gpu_report, json_has_what_the_table_has) {
   EXPECT_EQ(json["left_out"][0], "initcheck: not installed");
 }
 
+TEST(gpu_report, tells_what_the_first_steps_cost_that_no_figure_of_steps_counts) {
+  first_steps steps;
+  steps.add({.steps = 8, .took_ms = 50, .later_ms = 5, .pins = 6, .pinning_ms = 9.5});
+  steps.add({.steps = 8, .took_ms = 42, .later_ms = 5, .pins = 7, .pinning_ms = 8.5});
+  steps.add({.steps = 8, .took_ms = 44, .later_ms = 5, .pins = 6, .pinning_ms = 8});
+  gpu_report report;
+  report.lines = {steps.report("records, 5 ms, 64 rows")};
+  for (const std::string& text : {report.as_table(), report.as_markdown("On a device")}) {
+    EXPECT_THAT(text, HasSubstr("what the first steps take longer, while memory is pinned"));
+    EXPECT_THAT(text, HasSubstr("records, 5 ms, 64 rows"));
+    EXPECT_THAT(text, HasSubstr("4.00 (2.00..10.00) ms"));
+    EXPECT_THAT(text, HasSubstr("first steps 8 (8..8), each of them 5.500 (5.250..6.250) ms, a later one 5.000 "
+                                "(5.000..5.000) ms, calls that pin 6 (6..7), all of those 8.50 (8.00..9.50) ms"));
+  }
+  const auto json = nlohmann::json::parse(report.as_json());
+  const auto& line = json["figures"][0];
+  EXPECT_EQ(line["median"], 4);
+  EXPECT_EQ(line["unit"], "ms");
+  EXPECT_FALSE(line.contains("target")) << "it is a fact";
+  EXPECT_EQ(line["of"][3]["name"], "calls that pin");
+  EXPECT_EQ(line["of"][3]["median"], 6);
+}
+
 TEST(gpu_report, json_stays_json_whatever_was_measured) {
   gpu_report report;
   report.facts = {{"device", "\xFF"}};
