@@ -5,6 +5,7 @@
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 
 #include "io/text.hpp"
+#include "stages/driver_cuda.hpp"
 #include "stages/open_device.hpp"
 
 #include <leat/error.hpp>
@@ -12,6 +13,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <type_traits>
 #include <utility>
 
 namespace leat::stages {
@@ -29,31 +31,33 @@ struct driver_calls {
   decltype(&cuEventQuery) query = nullptr;
 };
 
-template <class Function>
-cudaError_t find(const char* name, Function& found) noexcept {
-  void* address = nullptr;
-#if CUDART_VERSION >= 12050
-  constexpr unsigned version =
-      11030;  // All of ours are as old as that, and any driver that the runtime takes is newer.
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &address, version, cudaEnableDefault, &result);
-#else
-  const cudaError_t status = cudaGetDriverEntryPoint(name, &address, cudaEnableDefault);
-#endif
-  found = reinterpret_cast<Function>(address);
-  return status == cudaSuccess && address == nullptr ? cudaErrorNotSupported : status;
+// By the names that the driver exports, where an older function may have the name without a version. All are as old as
+// CUDA 9.2, and none is one of those that a default stream of threads changes.
+struct driver_symbol {
+  const char* name;
+  void (*found_at)(driver_calls& all, void* address);
+};
+template <auto member>
+void found_at(driver_calls& all, void* address) {
+  all.*member = reinterpret_cast<std::remove_reference_t<decltype(all.*member)>>(address);
 }
+constexpr driver_symbol driver_symbols[] = {{"cuDeviceGet", found_at<&driver_calls::device_of>},
+                                            {"cuDevicePrimaryCtxRetain", found_at<&driver_calls::retain>},
+                                            {"cuCtxGetCurrent", found_at<&driver_calls::current>},
+                                            {"cuCtxPushCurrent_v2", found_at<&driver_calls::push>},
+                                            {"cuCtxPopCurrent_v2", found_at<&driver_calls::pop>},
+                                            {"cuCtxGetDevice", found_at<&driver_calls::current_device>},
+                                            {"cuStreamGetCtx", found_at<&driver_calls::context_of>},
+                                            {"cuEventQuery", found_at<&driver_calls::query>}};
 
-cudaError_t find(driver_calls& all) noexcept {
-  cudaError_t status = find("cuDeviceGet", all.device_of);
-  if (status == cudaSuccess) status = find("cuDevicePrimaryCtxRetain", all.retain);
-  if (status == cudaSuccess) status = find("cuCtxGetCurrent", all.current);
-  if (status == cudaSuccess) status = find("cuCtxPushCurrent", all.push);
-  if (status == cudaSuccess) status = find("cuCtxPopCurrent", all.pop);
-  if (status == cudaSuccess) status = find("cuCtxGetDevice", all.current_device);
-  if (status == cudaSuccess) status = find("cuStreamGetCtx", all.context_of);
-  if (status == cudaSuccess) status = find("cuEventQuery", all.query);
-  return status;
+/// The first that is not there; null where all are.
+const char* find(driver_calls& all) noexcept {
+  for (const driver_symbol& each : driver_symbols) {
+    void* const address = find_in_driver(each.name);
+    if (address == nullptr) return each.name;
+    each.found_at(all, address);
+  }
+  return nullptr;
 }
 
 // The driver's codes are the runtime's, by number.
@@ -115,6 +119,10 @@ std::string_view remedy(cudaError_t code) noexcept {
     case cudaErrorNoKernelImageForDevice:
       return "; this build has no code for this GPU: it knows compute capability 8.0 and newer (cmake/cuda.cmake lists "
              "them)";
+    case cudaErrorDevicesUnavailable:
+      return "; another process has the device to itself (`nvidia-smi -q -d COMPUTE` says its mode)";
+    case cudaErrorSharedObjectSymbolNotFound:
+      return "; its libcuda.so.1 is older than this build, or none of NVIDIA's";
     case cudaErrorInvalidResourceHandle:
       return "; does the stream belong to another GPU, or has it been destroyed?";
     case cudaErrorOperatingSystem:
@@ -316,8 +324,8 @@ opened_device open_device(device which) {
     return opened_device{.calls = nullptr, .why_not = io::str_cat(call, " cuda:", which.index, ": ", in_words(status))};
   };
   driver_calls driver;
-  if (const cudaError_t failed = find(driver); failed != cudaSuccess) {
-    return unusable("looking for the driver's functions for", failed);
+  if (const char* const missing = find(driver)) {
+    return unusable(io::str_cat("looking for ", missing, " in the driver for"), cudaErrorSharedObjectSymbolNotFound);
   }
   CUdevice number = 0;
   CUcontext context = nullptr;

@@ -290,6 +290,17 @@ TEST_F(cuda_table, of_a_device_that_cannot_be_used_says_why) {
   EXPECT_EQ(simulated::contexts(), std::set<int>{1});
 }
 
+TEST_F(cuda_table, of_a_driver_that_lacks_a_function_says_which) {
+  for (const char* symbol : {"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamGetCtx"}) {
+    simulated::reset();
+    simulated::hide(symbol);
+    const opened_device opened = open_device(cuda(1));
+    EXPECT_EQ(opened.calls, nullptr);
+    EXPECT_THAT(opened.why_not, HasSubstr(std::string("looking for ") + symbol + " in the driver for cuda:1"));
+    EXPECT_THAT(simulated::contexts(), IsEmpty());
+  }
+}
+
 TEST_F(cuda_table, lists_every_device_with_what_it_says_of_itself) {
   const device_list found = list_devices();
   ASSERT_EQ(found.devices.size(), 2U);

@@ -1,5 +1,6 @@
 // What the simulated device promises, on a real one. Needs a GPU; skips where there is none and says why.
 #include "stages/device_transfer.hpp"
+#include "stages/driver_cuda.hpp"
 #include "stages/finish_pictures.hpp"
 #include "stages/open_device.hpp"
 #include "stages/pixels/store.hpp"
@@ -51,16 +52,7 @@ const std::vector<testing::fake_sample>& samples() {
 
 /// The calling thread's context as CUDA's driver has it; null where it has none.
 CUcontext current_context() {
-  static const auto get = [] {
-    void* found = nullptr;
-#if CUDART_VERSION >= 12050
-    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
-    EXPECT_CUDA(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &found, 11030, cudaEnableDefault, &result));
-#else
-    EXPECT_CUDA(cudaGetDriverEntryPoint("cuCtxGetCurrent", &found, cudaEnableDefault));
-#endif
-    return reinterpret_cast<decltype(&cuCtxGetCurrent)>(found);
-  }();
+  static const auto get = reinterpret_cast<decltype(&cuCtxGetCurrent)>(stages::find_in_driver("cuCtxGetCurrent"));
   CUcontext current = nullptr;
   EXPECT_EQ(get(&current), CUDA_SUCCESS);
   return current;
@@ -306,7 +298,6 @@ TEST_F(loader_on_a_gpu, shares_it_with_another) {
 TEST_F(loader_on_a_gpu, leaves_a_thread_its_context_its_last_error_and_its_mode_of_captures) {
   const watchdog dog("gpu, contexts");
   loader train(fake_dataset(samples()), options_on_gpu(), testing::all_fields());
-  static_cast<void>(current_context());  // To look for the function may make a context itself: here, not there.
   const auto take_one = [&] {
     std::optional<batch> got = train.next_blocking();
     ASSERT_TRUE(got);

@@ -1,5 +1,6 @@
 #include "tests/device/simulated_cuda.hpp"
 
+#include "stages/driver_cuda.hpp"
 #include "stages/finish_pictures.hpp"
 
 #include <cuda.h>
@@ -37,6 +38,7 @@ struct process {
   CUctx_st contexts[device_count] = {{.device = 0}, {.device = 1}};  // primary ones
   CUctx_st other = {.device = 0};
   std::map<std::string, cudaError_t> failing;
+  std::set<std::string> hidden;  // of the driver
   std::vector<std::string> log;
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
@@ -173,6 +175,7 @@ void reset() {
   const std::lock_guard lock(one.mutex);
   for (CUctx_st& each : one.contexts) each.active = false;
   one.failing.clear();
+  one.hidden.clear();
   one.log.clear();
   for (cudaStream_t each : one.streams) delete each;
   for (cudaEvent_t each : one.events) delete each;
@@ -201,6 +204,11 @@ void fail_next(std::string call, cudaError_t code) {
   all().failing[std::move(call)] = code;
 }
 
+void hide(std::string symbol) {
+  const std::lock_guard lock(all().mutex);
+  all().hidden.insert(std::move(symbol));
+}
+
 std::vector<std::string> log() {
   const std::lock_guard lock(all().mutex);
   return all().log;
@@ -225,25 +233,30 @@ void end_capture(cudaStream_t of) {
 
 }  // namespace leat::testing::simulated_cuda
 
+// --- the driver's library -----------------------------------------------------------------------------------------------
+
+namespace leat::stages {
+
+void* find_in_driver(const char* symbol) noexcept {
+  using namespace testing::simulated_cuda;  // NOLINT: this function stands for a library of C
+  static const std::map<std::string, void*> known = {{"cuDeviceGet", reinterpret_cast<void*>(&device_get)},
+                                                     {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
+                                                     {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current)},
+                                                     {"cuCtxPushCurrent_v2", reinterpret_cast<void*>(&push_current)},
+                                                     {"cuCtxPopCurrent_v2", reinterpret_cast<void*>(&pop_current)},
+                                                     {"cuCtxGetDevice", reinterpret_cast<void*>(&current_device)},
+                                                     {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
+                                                     {"cuEventQuery", reinterpret_cast<void*>(&event_query)}};
+  const std::lock_guard lock(all().mutex);
+  const auto at = known.find(symbol);
+  return at == known.end() || all().hidden.contains(symbol) ? nullptr : at->second;
+}
+
+}  // namespace leat::stages
+
 // --- the runtime ------------------------------------------------------------------------------------------------------------
 
 using namespace leat::testing::simulated_cuda;  // NOLINT: this file stands for a library of C
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** found, unsigned, unsigned long long,
-                                             cudaDriverEntryPointQueryResult* result) {
-  const std::map<std::string, void*> known = {{"cuDeviceGet", reinterpret_cast<void*>(&device_get)},
-                                              {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
-                                              {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current)},
-                                              {"cuCtxPushCurrent", reinterpret_cast<void*>(&push_current)},
-                                              {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop_current)},
-                                              {"cuCtxGetDevice", reinterpret_cast<void*>(&current_device)},
-                                              {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
-                                              {"cuEventQuery", reinterpret_cast<void*>(&event_query)}};
-  const auto at = known.find(symbol);
-  *found = at == known.end() ? nullptr : at->second;
-  *result = at == known.end() ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
-  return cudaSuccess;
-}
 
 cudaError_t cudaGetLastError() { return std::exchange(here().last_error, cudaSuccess); }
 cudaError_t cudaPeekAtLastError() { return here().last_error; }

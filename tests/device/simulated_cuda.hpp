@@ -21,6 +21,8 @@ void reset();
 
 /// The next call of this name answers `code` and does nothing else.
 void fail_next(std::string call, cudaError_t code);
+/// As a driver that has no such function.
+void hide(std::string symbol);
 /// Of the calls since reset(): "cudaMalloc on 1, relaxed", in the order made.
 [[nodiscard]] std::vector<std::string> log();
 
