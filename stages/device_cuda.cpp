@@ -344,16 +344,17 @@ opened_device open_device(device which) {
 }
 
 device_list list_devices() {
-  device_list found{.devices = {}, .why_not = {}, .built_with_cuda = true};
+  device_list found{.devices = {}, .unusable = {}, .why_not = {}, .built_with_cuda = true};
   const int count = count_devices(found.why_not);
   for (int i = 0; i < count; ++i) {
     opened_device opened = open_device(cuda(i));
     if (opened.calls != nullptr) {
       found.devices.push_back(std::move(opened.calls));
     } else {
-      found.why_not = std::move(opened.why_not);
+      found.unusable.push_back({.which = cuda(i), .why = std::move(opened.why_not)});
     }
   }
+  if (found.devices.empty() && !found.unusable.empty()) found.why_not = found.unusable.front().why;
   return found;
 }
 

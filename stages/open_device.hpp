@@ -21,10 +21,16 @@ struct opened_device {
 /// Throws error{errc::not_found} where there are GPUs and `which` is none of them.
 [[nodiscard]] opened_device open_device(device which);
 
-/// Every device that there is, or why there is none.
+struct unusable_device {
+  device which = host;
+  std::string why;
+};
+
+/// Every device that there is: those that can be used, and those that cannot.
 struct device_list {
   std::vector<std::shared_ptr<device_calls>> devices;
-  std::string why_not;
+  std::vector<unusable_device> unusable = {};
+  std::string why_not;  ///< why there is none that can
   bool built_with_cuda = false;
 };
 [[nodiscard]] device_list list_devices();

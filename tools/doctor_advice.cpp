@@ -265,13 +265,24 @@ finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
   return made;
 }
 
+finding check_unusable_gpu(const machine_facts& facts, const gpu_failure& gpu) {
+  finding made{.concern = io::str_cat("cuda:", gpu.index), .how = grade::lower};
+  made.found = io::str_cat("it cannot be used, and batches for it stay on the host: ", one_line(gpu.why));
+  made.advice = "`nvidia-smi` says in which state it is and who has it";
+  if (!facts.gpus.empty()) {
+    io::str_append(made.advice, "; until then `--device cuda:", facts.gpus.front().index, "` is there");
+  }
+  return made;
+}
+
 std::vector<finding> examine(const machine_facts& facts) {
   std::vector<finding> all = {check_kernel(facts), check_io_uring(facts),   check_locked_memory(facts),
                               check_files(facts),  check_huge_pages(facts), check_memory(facts),
                               check_cores(facts),  check_numa(facts)};
   for (const path_facts& each : facts.paths) all.push_back(check_path(each));
-  if (facts.gpus.empty()) all.push_back(check_no_gpu(facts));
+  if (facts.gpus.empty() && facts.gpus_unusable.empty()) all.push_back(check_no_gpu(facts));
   for (const gpu_facts& each : facts.gpus) all.push_back(check_gpu(facts, each));
+  for (const gpu_failure& each : facts.gpus_unusable) all.push_back(check_unusable_gpu(facts, each));
   return all;
 }
 

@@ -35,6 +35,7 @@ struct finding {
 /// Where there is no GPU: why.
 [[nodiscard]] finding check_no_gpu(const machine_facts& facts);
 [[nodiscard]] finding check_gpu(const machine_facts& facts, const gpu_facts& gpu);
+[[nodiscard]] finding check_unusable_gpu(const machine_facts& facts, const gpu_failure& gpu);
 
 /// All of them.
 [[nodiscard]] std::vector<finding> examine(const machine_facts& facts);

@@ -48,6 +48,12 @@ struct gpu_facts {
   std::string why;              ///< why not pinned, or not measured
 };
 
+/// One that is there and that leat cannot use.
+struct gpu_failure {
+  int index = 0;
+  std::string why;
+};
+
 struct machine_facts {
   std::string kernel;  ///< "6.18.44"
   std::string architecture;
@@ -70,9 +76,10 @@ struct machine_facts {
   std::uint32_t numa_nodes = 1;
 
   bool built_with_cuda = false;
-  std::string why_no_gpu;             ///< where there is none
+  std::string why_no_gpu;             ///< where there is none to be used
   std::uint32_t gpus_on_the_bus = 0;  ///< NVIDIA's, whether or not a driver has them
   std::vector<gpu_facts> gpus;
+  std::vector<gpu_failure> gpus_unusable;
   std::vector<path_facts> paths;
 };
 

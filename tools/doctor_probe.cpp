@@ -101,6 +101,9 @@ void look_at_gpus(machine_facts& facts) {
   const stages::device_list found = stages::list_devices();
   facts.built_with_cuda = found.built_with_cuda;
   facts.why_no_gpu = found.why_not;
+  for (const stages::unusable_device& each : found.unusable) {
+    facts.gpus_unusable.push_back({.index = each.which.index, .why = each.why});
+  }
   for (const auto& calls : found.devices) {
     const stages::device_facts told = calls->facts();
     gpu_facts gpu;

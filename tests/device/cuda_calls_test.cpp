@@ -301,9 +301,30 @@ TEST_F(cuda_table, of_a_driver_that_lacks_a_function_says_which) {
   }
 }
 
+TEST_F(cuda_table, lists_what_cannot_be_used_beside_what_can) {
+  simulated::fail_next("cuDevicePrimaryCtxRetain", cudaErrorDevicesUnavailable);  // of the first that is tried
+  const device_list found = list_devices();
+  ASSERT_EQ(found.devices.size(), 1U);
+  EXPECT_EQ(found.devices[0]->where(), cuda(1));
+  ASSERT_EQ(found.unusable.size(), 1U);
+  EXPECT_EQ(found.unusable[0].which, cuda(0));
+  EXPECT_THAT(found.unusable[0].why, HasSubstr("making a context on cuda:0"));
+  EXPECT_THAT(found.unusable[0].why, HasSubstr("another process has the device to itself"));
+  EXPECT_EQ(found.why_not, "");
+}
+
+TEST_F(cuda_table, lists_why_none_can_be_used) {
+  simulated::hide("cuEventQuery");
+  const device_list found = list_devices();
+  EXPECT_THAT(found.devices, IsEmpty());
+  EXPECT_EQ(found.unusable.size(), 2U);
+  EXPECT_THAT(found.why_not, HasSubstr("cuEventQuery"));
+}
+
 TEST_F(cuda_table, lists_every_device_with_what_it_says_of_itself) {
   const device_list found = list_devices();
   ASSERT_EQ(found.devices.size(), 2U);
+  EXPECT_THAT(found.unusable, IsEmpty());
   EXPECT_EQ(found.devices[1]->name(), "second");
   const device_facts told = found.devices[1]->facts();
   EXPECT_EQ(told.capability, 90);

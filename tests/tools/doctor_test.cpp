@@ -6,6 +6,7 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 #include "tools/doctor_advice.hpp"
+#include "tools/doctor_json.hpp"
 #include "tools/doctor_probe.hpp"
 
 #include <gmock/gmock.h>
@@ -197,6 +198,30 @@ TEST(doctor_advice, tells_a_machine_without_gpus_from_one_that_hides_them) {
   EXPECT_EQ(tools::examine(facts).back().concern, "GPU");
 }
 
+TEST(doctor_advice, names_each_gpu_that_cannot_be_used_beside_one_that_can) {
+  machine_facts facts = good_machine();
+  facts.gpus_unusable = {{1, "making a context on cuda:1: out of memory"}, {3, "all CUDA-capable devices are busy"}};
+  const finding busy = tools::check_unusable_gpu(facts, facts.gpus_unusable[1]);
+  EXPECT_EQ(busy.concern, "cuda:3");
+  EXPECT_THAT(busy.found, HasSubstr("devices are busy"));
+  expect_advice(busy, grade::lower, "`--device cuda:0` is there");
+  const std::vector<finding> all = tools::examine(facts);
+  ASSERT_GE(all.size(), 3U);
+  EXPECT_EQ(all[all.size() - 3].concern, "cuda:0");
+  EXPECT_EQ(all[all.size() - 3].how, grade::best);
+  EXPECT_EQ(all[all.size() - 2].concern, "cuda:1");
+  EXPECT_EQ(all[all.size() - 1].concern, "cuda:3");
+  const auto told = tools::as_json(facts, all);
+  EXPECT_EQ(told.at("gpus").size(), 1U);
+  EXPECT_EQ(told.at("gpus_unusable").at(1).at("device"), "cuda:3");
+  EXPECT_EQ(told.at("gpus_unusable").at(1).at("why"), "all CUDA-capable devices are busy");
+  // None that can: what is said of each is all that there is to say.
+  facts.gpus.clear();
+  expect_advice(tools::check_unusable_gpu(facts, facts.gpus_unusable[0]), grade::lower, "nvidia-smi");
+  EXPECT_THAT(tools::check_unusable_gpu(facts, facts.gpus_unusable[0]).advice, Not(HasSubstr("--device")));
+  for (const finding& each : tools::examine(facts)) EXPECT_NE(each.concern, "GPU");
+}
+
 TEST(doctor_advice, holds_a_gpus_rate_against_its_link) {
   machine_facts facts = good_machine();
   gpu_facts& gpu = facts.gpus[0];
@@ -373,6 +398,7 @@ TEST(doctor, says_all_of_it_in_json) {
   if (files.rlim_cur != RLIM_INFINITY) EXPECT_EQ(found.at("open_files").at("soft"), files.rlim_cur);
   EXPECT_GE(found.at("cores_usable").get<int>(), 1);
   if (found.at("gpus").empty()) EXPECT_NE(found.at("why_no_gpu"), "");
+  for (const json& each : found.at("gpus_unusable")) EXPECT_NE(each.at("why"), "");
   std::vector<std::string> concerns;
   for (const json& each : found.at("findings")) {
     concerns.push_back(each.at("concern"));
