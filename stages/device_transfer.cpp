@@ -393,7 +393,7 @@ void device_transfer::add_flight() {
 }
 
 device_transfer::flight& device_transfer::take_flight() {
-  // More of them only while somebody waits in ready() for batches that have ended.
+  // There are enough where each lease is a batch's share, as the loader's are; of smaller ones more fly at a time.
   if (idle_flights_.empty()) add_flight();
   flight& taken = *idle_flights_.back();
   idle_flights_.pop_back();
