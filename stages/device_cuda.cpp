@@ -128,8 +128,10 @@ std::string_view remedy(cudaError_t code) noexcept {
     case cudaErrorOperatingSystem:
       return "; is memlock limited (`ulimit -l`)?";
     case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
     case cudaErrorLaunchFailure:
     case cudaErrorMisalignedAddress:
+    case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
       return "; a kernel of this process has failed and the GPU is lost to it: compute-sanitizer says which";
     default:

@@ -4,6 +4,7 @@
 #include "stages/finish_pictures.hpp"
 #include "stages/open_device.hpp"
 #include "stages/pixels/store.hpp"
+#include "tests/device/cuda_trap.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/batch_view.hpp"
@@ -23,11 +24,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -458,6 +462,78 @@ TEST_F(loader_on_a_gpu, makes_only_the_calls_of_the_loop_in_the_loop) {
   testing::expect_only_calls_of_the_loop(*watched, before);
 }
 
+// Where CUDA does not pin, as in containers with little memory to lock: the same batches, by copies that take their time on a
+// thread that is there for it.
+TEST_F(loader_on_a_gpu, delivers_the_digests_of_the_host_from_pageable_memory_too) {
+  const auto expected =
+      testing::run_all(fake_dataset(samples()), testing::small_options(), testing::all_fields()).batches;
+  for (const bool late : {false, true}) {
+    const watchdog dog("gpu, pageable");
+    const auto watched = std::make_shared<testing::watched_calls>(calls);
+    watched->refuse("pin", static_cast<stages::device_status>(cudaErrorOperatingSystem));
+    loader_options options = testing::small_options();
+    options.device_calls = watched;
+    consumer_stream consumer(late);
+    std::vector<std::string> stated;
+    {
+      loader train(fake_dataset(samples()), options, testing::all_fields());
+      for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+        while (std::optional<batch> got = train.next_blocking()) {
+          got->wait_on(consumer.get());
+          consumer.read(*got);
+          stated.push_back(got->content_digest()->hex());
+        }
+      }
+      const device_report told = train.stats().device;
+      EXPECT_EQ(told.use.use, "cuda:0");
+      EXPECT_EQ(told.pinned.use, "off");
+      EXPECT_NE(told.pinned.why.find("cudaErrorOperatingSystem"), std::string::npos) << told.pinned.why;
+      EXPECT_NE(told.pinned.why.find("ulimit -l"), std::string::npos) << told.pinned.why;
+    }
+    EXPECT_EQ(consumer.seen(), stated);
+    ASSERT_EQ(stated.size(), expected.size());
+    for (std::size_t i = 0; i < stated.size(); ++i) EXPECT_EQ(stated[i], expected[i].content);
+    EXPECT_EQ(watched->threads_of("copy"), std::set<std::string>{"leat-send"});
+  }
+}
+
+/// In a process of its own, to which the GPU is lost afterwards: a trainer's kernel traps while the loader goes on. Ends the
+/// process with 0 where all is as it should be.
+[[noreturn]] void lose_the_gpu() {
+  const watchdog dog("a lost gpu", std::chrono::seconds(30));
+  std::string message = "the run did not end";
+  bool again = false;
+  {
+    loader train(fake_dataset(samples()), options_on_gpu(), testing::all_fields());
+    std::optional<batch> kept = train.next_blocking();
+    cudaStream_t wrong = nullptr;
+    if (!kept || cudaStreamCreateWithFlags(&wrong, cudaStreamNonBlocking) != cudaSuccess) std::_Exit(2);
+    kept->wait_on(wrong);
+    if (testing::launch_trap(wrong) != cudaSuccess || cudaStreamSynchronize(wrong) == cudaSuccess) std::_Exit(3);
+    try {
+      // To the end of both epochs, which need more batches than are on their way.
+      for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+        while (train.next_blocking()) continue;
+      }
+    } catch (const error& lost) {
+      message = lost.code() == errc::device ? lost.what() : "another kind of error";
+    }
+    try {
+      static_cast<void>(train.next_blocking());
+    } catch (const error& lost) {
+      again = message == lost.what();
+    }
+    // The batch that is out, and the loader, end as ever.
+  }
+  std::fprintf(stderr, "%s\n", message.c_str());
+  std::_Exit(again ? 0 : 4);
+}
+
+TEST_F(loader_on_a_gpu, that_is_lost_ends_the_run_and_names_call_device_and_reason) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(lose_the_gpu(), ::testing::ExitedWithCode(0), "cuda.* on .* \\(cuda:0\\): .* \\(cudaError[A-Za-z]+\\)");
+}
+
 /// A row mixed in all of its elements, some by a box, one not at all.
 std::vector<stages::mix_row> some_mixing(std::uint32_t rows, std::uint32_t height, std::uint32_t width) {
   std::vector<stages::mix_row> all(rows);
@@ -540,6 +616,7 @@ TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
                                           {3, 12},
                                           {2, 16},
                                           {3, 20},
+                                          {7, 36},
                                           {33, 40},
                                           {224, 224}}) {
         for (const bool flipped : {false, true}) {

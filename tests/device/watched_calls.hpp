@@ -36,6 +36,12 @@ class watched_calls final : public stages::device_calls {
     failing_in_ = nth;
     code_ = code;
   }
+  /// From now on every call of this name answers `code` and is not made.
+  void refuse(std::string call, stages::device_status code) {
+    const async::mutex_lock lock(mutex_);
+    refused_ = std::move(call);
+    refusal_ = code;
+  }
   /// From now on a call of this name waits until let_go().
   void hold(std::string call) {
     const async::mutex_lock lock(mutex_);
@@ -137,6 +143,7 @@ class watched_calls final : public stages::device_calls {
       ::pthread_getname_np(::pthread_self(), thread, sizeof thread);
       threads_[name].insert(thread);
       log_.push_back(name + arguments);
+      if (name == refused_) return refusal_;
       if (name == failing_ && --failing_in_ == 0) {
         failing_.clear();
         return code_;
@@ -158,6 +165,8 @@ class watched_calls final : public stages::device_calls {
   std::map<std::string, std::set<std::string>> threads_ ABSL_GUARDED_BY(mutex_);
   std::string failing_ ABSL_GUARDED_BY(mutex_);
   std::size_t failing_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string refused_ ABSL_GUARDED_BY(mutex_);
+  stages::device_status refusal_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
   std::string held_ ABSL_GUARDED_BY(mutex_);
   std::size_t holding_ ABSL_GUARDED_BY(mutex_) = 0;
   async::condition_variable changed_;
