@@ -23,7 +23,7 @@ bool is_in_memory(std::string_view type) {
 }  // namespace
 
 direct_policy::direct_policy(choice asked) : asked_(asked), wanted_(asked != choice::off) {
-  why_ = asked != choice::automatic ? "asked for" : "what an epoch reads was not said";
+  why_ = asked != choice::automatic ? "asked for" : "wherever the file system has it";
 }
 
 void direct_policy::set_epoch_bytes(std::uint64_t bytes) {

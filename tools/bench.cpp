@@ -1,4 +1,5 @@
 // leat bench: what a part of the line does on this machine, by itself.
+#include "io/read_error.hpp"
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/bench_extents.hpp"
@@ -23,6 +24,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -112,11 +114,23 @@ std::vector<const read_row*> knees_of(const std::vector<read_row>& rows) {
   return found;
 }
 
-// A drive as a whole has no size that stat(2) tells, and a directory is a dataset.
+[[noreturn]] void refuse_missing(const std::string& path) {
+  const bool is_pattern = path.find_first_of("*?[{") != std::string::npos;
+  throw error(errc::not_found,
+              io::str_cat(path, ": no such file; ",
+                          is_pattern ? "name files one by one, or leave the pattern to the shell, unquoted: only "
+                                       "--pattern extents, which takes a dataset, finds files by a pattern"
+                                     : "check the path, or make a file there: --create 8GiB"));
+}
+
+// A drive as a whole has no size that stat(2) tells, a directory is a dataset, and the mere opening of a pipe would wait.
 void check_paths(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     struct stat found{};
-    if (::stat(path.c_str(), &found) != 0) continue;  // The reader will say why.
+    if (::stat(path.c_str(), &found) != 0) {
+      if (errno == ENOENT) refuse_missing(path);
+      throw io::explain_open(errno, path);
+    }
     if (S_ISBLK(found.st_mode)) {
       throw error(errc::usage, io::str_cat(path,
                                            " is a block device; give a file that lies on it, which --create makes: "
@@ -126,6 +140,13 @@ void check_paths(const std::vector<std::string>& paths) {
       throw error(errc::usage, io::str_cat(path,
                                            " is a directory; give files, or --pattern extents to replay the reads "
                                            "of an epoch of what is in it"));
+    }
+    if (!S_ISREG(found.st_mode)) {
+      const char* const what = S_ISFIFO(found.st_mode)   ? "pipe"
+                               : S_ISSOCK(found.st_mode) ? "socket"
+                                                         : "character device";
+      throw error(errc::usage, io::str_cat(path, " is a ", what,
+                                           "; give a regular file on the drive to be measured, which --create makes"));
     }
   }
 }
@@ -294,7 +315,8 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
   auto arguments = std::make_shared<bench_read_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *bench.add_subcommand("read", "how fast files can be read, through the reader that the loader uses");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
-  app.add_option("PATH", arguments->paths, "files on the drive to be measured; with --pattern extents, a dataset")
+  app.add_option("PATH", arguments->paths,
+                 "files on the drive to be measured; with --pattern extents a dataset, also as a quoted pattern")
       ->required()
       ->type_name("");
   CLI::Option* const block =

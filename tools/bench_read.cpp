@@ -58,7 +58,7 @@ double machine_cpu_s() {
 
 void drop_from_page_cache(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) continue;  // The reader will say why.
     ::fdatasync(file);
     ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);

@@ -15,6 +15,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <csignal>
@@ -395,12 +396,17 @@ TEST(bench_command, makes_a_file_and_measures_it) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("GiB/s"));
   EXPECT_THAT(text.out, HasSubstr("huge pages"));
+  const ended direct = run({"bench", "read", path, "--block", "4K", "--seconds", "0.05"});
+  EXPECT_EQ(direct.exit_code, 0) << direct.err;
+  EXPECT_THAT(direct.out, ::testing::Not(HasSubstr("an epoch"))) << "there is none";
 }
 
 TEST(bench_command, mistakes_are_one_line) {
   const temporary_directory directory;
   const std::string small = file_of(directory.path() / "small", 100);
   const std::string none = (directory.path() / "none").string();
+  const std::string pipe = (directory.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const std::vector<std::tuple<std::vector<std::string>, int, std::string>> mistakes = {
       {{"bench"}, 2, "leat bench: "},
       {{"bench", "write"}, 2, "leat bench: unknown command 'write'"},
@@ -408,10 +414,16 @@ TEST(bench_command, mistakes_are_one_line) {
       {{"bench", "read", small, "--depht", "3"}, 2, "leat bench read: unknown option '--depht'; did you mean --depth?"},
       {{"bench", "read", small, "--seconds", "0"}, 2, "leat bench read: --seconds '0'"},
       {{"bench", "read", small, "--block", "4K"}, 2, "leat bench read: " + small + " has 100 B"},
-      {{"bench", "read", "/dev/null"}, 2, "leat bench read: /dev/null has no bytes"},
+      {{"bench", "read", "/dev/null"}, 2, "leat bench read: /dev/null is a character device; give a regular file"},
+      {{"bench", "read", pipe}, 2, "leat bench read: " + pipe + " is a pipe; give a regular file"},
+      {{"bench", "read", small, pipe, "--direct", "off"}, 2, "leat bench read: " + pipe + " is a pipe"},
+      {{"bench", "read", none + "_*.npy"},
+       1,
+       "leat bench read: " + none + "_*.npy: no such file; name files one by one"},
+      {{"bench", "read", small + "/x"}, 1, "leat bench read: " + small + "/x: a part of the path is not a directory"},
       {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
       {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
-      {{"bench", "read", none}, 1, "leat bench read: "},
+      {{"bench", "read", none}, 1, "leat bench read: " + none + ": no such file; check the path, or make a file there"},
       {{"bench", "read", directory.path().string()},
        2,
        "leat bench read: " + directory.path().string() + " is a directory; give files, or --pattern extents"},
