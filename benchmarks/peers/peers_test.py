@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
 """Of benchmarks/peers/run, what can be tested without installing a peer."""
 
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tarfile
 import tempfile
+import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -161,6 +167,61 @@ class Processes(unittest.TestCase):
         child.communicate(b"\n")
         self.assertGreaterEqual(running, 0.3)
         self.assertGreaterEqual(protocol.tree_cpu_s() - before, running)
+
+
+class Environments(unittest.TestCase):
+    """Python without NumPy, whatever this machine has, and an environment that is made up."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+        (self.folder / "without").mkdir()
+        (self.folder / "without" / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\")\n")
+        self.environment = os.environ | {"PYTHONPATH": str(self.folder / "without"), "XDG_CACHE_HOME": str(self.folder)}
+
+    def write_python(self, script):
+        python = self.folder / "leat-peers" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/sh\n" + script)
+        python.chmod(0o755)
+        return python
+
+    def storage(self, *arguments):
+        return subprocess.run([sys.executable, contestants.here.parent / "storage.py", *arguments], env=self.environment,
+                              capture_output=True, text=True)
+
+    def test_storage_goes_on_in_the_environment(self):
+        self.write_python('[ "$1" = -c ] || echo "$@"')
+        done = self.storage("FOLDER", "--rounds", "5")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, "storage.py FOLDER --rounds 5")
+
+    def test_storage_says_in_a_line_what_cannot_be_installed(self):
+        python = self.write_python('echo "no network"; exit 1')
+        done = self.storage("FOLDER")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.splitlines()[-1],
+                         f"storage.py: torch and numpy cannot be installed: no network; {python} -m pip install torch numpy")
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_help_needs_nothing(self):
+        done = self.storage("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--accelerator", done.stdout)
+        self.assertFalse((self.folder / "leat-peers").exists())
+
+    def test_without_numpy_run_says_in_a_line_that_it_does_not_look(self):
+        loader = importlib.machinery.SourceFileLoader("peers_run", str(contestants.here.parent / "run"))
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader("peers_run", loader))
+        loader.exec_module(run)
+        python = self.write_python("exit 1")
+        leat = contestants.Leat(jobs=("f32",))
+        setting = types.SimpleNamespace(python=python, leat="leat", photos=self.folder)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertIsNone(run.Measurement(None, setting, {}).leat_look({"of": leat, "job": "f32"}))
+        self.assertEqual(said.getvalue().count("\n"), 1)
+        self.assertIn(f"{python} -m pip install numpy", said.getvalue())
 
 
 class Contestants(unittest.TestCase):

@@ -14,6 +14,9 @@ them on one core. Its readers: np.load() of the .npz, as MLPerf Storage's own re
 preadv() of a record into an array that torch.from_numpy() takes without a copy; batches by the default collate. Cold is
 the page cache emptied of the files, and then at most one epoch; leat reads by O_DIRECT.
 
+NumPy and PyTorch are taken from where this is started, or from the environment that `run` makes (~/.cache/leat-peers), where
+they are installed if need be.
+
 Utilisation is steps x compute time / time, from the end of the first step on, the mean over the accelerators; CPU that of
 all processes. A result is no MLPerf result.
 """
@@ -27,8 +30,17 @@ import subprocess
 import sys
 import time
 
-import numpy as np
-import torch
+sys.dont_write_bytecode = True  # Nothing of this is to lie about in the repository.
+import environments
+
+if {"-h", "--help"} & set(sys.argv):  # Nothing need be installed for it.
+    print(__doc__)
+    sys.exit()
+try:
+    import numpy as np
+    import torch
+except ModuleNotFoundError:
+    environments.start_again(environments.usual_place, ("torch", "numpy"), "import numpy, torch")
 
 KEPT = 2_097_152  # of an unet3d sample: record_length_bytes_resize
 
