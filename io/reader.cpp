@@ -95,7 +95,8 @@ class reader::machine {
     std::deque<operation> operations;
     std::vector<io::read_operation*> starting;
     std::size_t left = 0;
-    bool cancelled = false;
+    bool begun = false;
+    bool cancelled = false;  // perhaps before it was begun
     /// Tells one use from the next: a cancellation may come too late.
     std::atomic<std::uint64_t> use{0};
     completion<void(std::exception_ptr)> done;
@@ -346,7 +347,7 @@ void reader::machine::submit(batch& begun) {
 void reader::machine::begin(batch& begun) {
   line& at = *begun.home;
   at.reading.push_back(begun);
-  begun.cancelled = false;
+  begun.begun = true;
   // One more than there are reads: nothing completes before all have been started.
   begun.left = begun.requests.size() + 1;
   while (begun.operations.size() < begun.requests.size()) {
@@ -357,7 +358,7 @@ void reader::machine::begin(batch& begun) {
       self.owner->owner->told(self);
     };
   }
-  const bool too_late = at.ended || stopping_.load(std::memory_order_relaxed);
+  const bool too_late = begun.cancelled || at.ended || stopping_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < begun.requests.size(); ++i) {
     operation& next = begun.operations[i];
     request& asked = begun.requests[i];
@@ -392,6 +393,7 @@ void reader::machine::told(operation& ended) noexcept {
 
 void reader::machine::cancel(batch& asked) {
   asked.cancelled = true;
+  if (!asked.begun) return;  // begin() is still on its way to this thread.
   for (std::size_t i = 0; i < asked.requests.size(); ++i) {
     operation& one = asked.operations[i];
     if (one.state != nullptr) source_of(known(one.asked->file.number), *asked.home).cancel(one);
@@ -418,6 +420,7 @@ void reader::machine::complete(batch& ended) noexcept {
     ended.done.complete(std::move(failure));
   }
   ended.use.fetch_add(1);
+  ended.begun = ended.cancelled = false;
   line& at = *ended.home;
   give_back(ended);
   end_if_quiet(at);

@@ -174,7 +174,8 @@ class completion_block_of final : public completion_block<Args...> {
   void invoke(std::tuple<Args...>&& arguments) {
     // On the handler's executor: the one place besides the initiation where the slot may be touched.
     if (this->cancellable && this->slot.is_connected()) this->slot.clear();
-    const tracked_executor work(std::move(work_.executor));
+    // Of a system executor it is a type without a destructor, and would be an unused variable.
+    [[maybe_unused]] const tracked_executor work(std::move(work_.executor));
     Handler handler(std::move(handler_.value));
     abandon();
     std::apply(std::move(handler), std::move(arguments));

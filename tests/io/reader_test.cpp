@@ -13,6 +13,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -30,8 +31,10 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -219,6 +222,47 @@ TEST_P(reader_test, ends_every_read_once_under_random_cancellation_from_several_
     EXPECT_EQ(wrong.load(), 0);
     EXPECT_EQ(right.load() + aborted.load(), 450);
   });
+}
+
+// On the reader's own thread, to which the read is still on its way: it is cancelled, and nothing that it has not got yet is
+// looked at.
+TEST_P(reader_test, cancels_a_read_that_has_not_begun) {
+  reader disk(8_MiB, options());
+  const reader::file big = disk.open(path("big"), use_future).get();
+  leat::lease memory = disk.lease(64_KiB, use_future).get();
+  leat::lease other = disk.lease(64_KiB, use_future).get();
+  for (const bool batch : {false, true}) {
+    asio::cancellation_signal cancel;
+    std::atomic<bool> there{false};
+    std::atomic<bool> asked{false};
+    asio::post(disk.get_executor(), [&] {
+      there = true;
+      while (!asked) std::this_thread::yield();
+      cancel.emit(asio::cancellation_type::total);
+    });
+    while (!there) std::this_thread::yield();
+    std::promise<std::exception_ptr> ended;
+    std::vector<reader::request> requests = {{big, 0, 4096, &memory, {}, 0}, {big, 8192, 4096, &other, {}, 0}};
+    if (batch) {
+      disk.read(requests, asio::bind_cancellation_slot(
+                              cancel.slot(), [&](std::exception_ptr failure) { ended.set_value(std::move(failure)); }));
+    } else {
+      disk.read(big, 0, 4096, memory,
+                asio::bind_cancellation_slot(cancel.slot(),
+                                             [&](std::exception_ptr failure, std::span<const std::byte> /*data*/) {
+                                               ended.set_value(std::move(failure));
+                                             }));
+    }
+    asked = true;
+    const std::exception_ptr failure = ended.get_future().get();
+    ASSERT_NE(failure, nullptr);
+    try {
+      std::rethrow_exception(failure);
+    } catch (const boost::system::system_error& told) {
+      EXPECT_EQ(told.code(), asio::error::operation_aborted);
+    }
+    EXPECT_TRUE(is_right(disk.read(big, 0, 4096, memory, use_future).get(), 0, 4096)) << "and the next one is not";
+  }
 }
 
 TEST_P(reader_test, stop_returns_every_lease_while_reads_are_in_flight) {
