@@ -1,5 +1,7 @@
 #include "stages/pixels/store.hpp"
 
+#include "stages/pixels/half.hpp"
+
 #include <leat/error.hpp>
 
 #include <bit>
@@ -104,35 +106,6 @@ void store_line(const store& how, const std::uint8_t* line, int y, int height, i
       store_plane(from, width, how.half_bits[c].data(), reinterpret_cast<std::uint16_t*>(to));
     }
   }
-}
-
-std::uint16_t f16_bits(float value) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16) & 0x8000U;
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  if (magnitude > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U | ((magnitude >> 13) & 0x01FFU));
-  // 65520, halfway between the largest f16 and the next power of two, is the first to round to infinity.
-  if (magnitude >= 0x477FF000U) return static_cast<std::uint16_t>(sign | 0x7C00U);
-  if (magnitude < 0x33000000U) return static_cast<std::uint16_t>(sign);  // below 2^-25: nearer to zero than to 2^-24
-
-  const std::uint32_t exponent = magnitude >> 23;
-  // A subnormal f16 has exponent 2^-24: the significand with its leading one is shifted further down.
-  const std::uint32_t significand = (magnitude & 0x007FFFFFU) | 0x00800000U;
-  const std::uint32_t shift = exponent >= 113 ? 13 : 126 - exponent;
-  const std::uint32_t kept = exponent >= 113 ? (magnitude - (112U << 23)) >> 13 : significand >> shift;
-  const std::uint32_t lost = significand & ((1U << shift) - 1);
-  const std::uint32_t half = 1U << (shift - 1);
-  const std::uint32_t up = lost > half || (lost == half && (kept & 1U) != 0) ? 1 : 0;
-  return static_cast<std::uint16_t>(sign | (kept + up));  // A carry into the exponent is the right number.
-}
-
-std::uint16_t bf16_bits(float value) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x0040U);
-  const std::uint32_t kept = bits >> 16;
-  const std::uint32_t lost = bits & 0xFFFFU;
-  const std::uint32_t up = lost > 0x8000U || (lost == 0x8000U && (kept & 1U) != 0) ? 1 : 0;
-  return static_cast<std::uint16_t>(kept + up);
 }
 
 }  // namespace leat::pixels

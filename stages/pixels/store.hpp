@@ -40,8 +40,4 @@ struct store {
 ///   row      where the picture begins in the batch, aligned to the element's size
 void store_line(const store& how, const std::uint8_t* line, int y, int height, int width, std::byte* row) noexcept;
 
-/// IEEE 754 binary16 and bfloat16, rounded to nearest even; infinities and NaNs stay what they are.
-[[nodiscard]] std::uint16_t f16_bits(float value) noexcept;
-[[nodiscard]] std::uint16_t bf16_bits(float value) noexcept;
-
 }  // namespace leat::pixels

@@ -1,5 +1,6 @@
 #include "stages/pixels/picture_decoder.hpp"
 
+#include "stages/pixels/half.hpp"
 #include "tests/pixels/decode_one.hpp"
 #include "tests/support/reference_resample.hpp"
 #include "tests/support/seeds.hpp"

@@ -1,5 +1,7 @@
 #include "stages/pixels/store.hpp"
 
+#include "stages/pixels/half.hpp"
+
 #include <leat/error.hpp>
 
 #include <gtest/gtest.h>
@@ -44,6 +46,21 @@ TEST(store, rounds_to_f16_as_ieee_754_does) {
   EXPECT_EQ(pixels::f16_bits(-1e30F), 0xFC00);
   EXPECT_EQ(pixels::f16_bits(std::numeric_limits<float>::denorm_min()), 0);
   EXPECT_TRUE(std::isnan(f16_value(pixels::f16_bits(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(store, knows_what_every_f16_is_worth) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float got = pixels::f16_value(half);
+    if (std::isnan(f16_value(half))) {
+      ASSERT_TRUE(std::isnan(got)) << bits;
+      ASSERT_EQ(pixels::f16_bits(got), half | 0x0200);
+      continue;
+    }
+    ASSERT_EQ(static_cast<double>(got), f16_value(half)) << bits;
+    ASSERT_EQ(std::signbit(got), half >= 0x8000) << bits;
+    ASSERT_EQ(pixels::f16_bits(got), half);
+  }
 }
 
 TEST(store, rounds_to_bf16_as_ieee_754_does) {

@@ -1,5 +1,6 @@
 #include "stages/mix.hpp"
 
+#include "stages/pixels/half.hpp"
 #include "stages/pixels/store.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/seeded_random.hpp"
