@@ -2,8 +2,9 @@
 //
 // No drive and no decoder of this machine is in it. Two questions:
 //
-//   1. A disk that costs nothing, records of 4 KiB: samples per second, CPU per sample on each kind of thread, and what a
-//      sample does there besides: locks taken, memory asked for. The reciprocal of the I/O thread's CPU is where it is full.
+//   1. A disk that costs nothing, records of 4 KiB, made by a decode thread, by the I/O thread that has read them, or read
+//      straight to their rows: samples per second, CPU per sample on each kind of thread, and what a sample does there
+//      besides: locks taken, memory asked for. The reciprocal of the I/O thread's CPU is where it is full.
 //   2. A disk that answers as a fast NVMe drive does (100 us, 14 GB/s), and decoders that sleep instead of computing: 1
 //      to 64 of them on however few cores. Of their time, which share do they decode? aim: at least 0.95 until the I/O thread
 //      is full. A thread that sleeps too long for want of a core is decoding as far as this is concerned.
@@ -118,13 +119,18 @@ struct settings {
 /// Records of one size, one after the other in one file of some source.
 class records final : public datasets::dataset_model {
  public:
-  records(std::shared_ptr<const io::source_description> from, std::uint64_t count, std::uint64_t record_bytes)
+  ///   alignment   where they say of themselves that they lie
+  records(std::shared_ptr<const io::source_description> from, std::uint64_t count, std::uint64_t record_bytes,
+          std::uint32_t alignment = 1)
       : sources_{std::move(from)}, count_(count), record_bytes_(record_bytes) {
     field_info& info = fields_.emplace_back();
     info.name = "x";
     info.samples = count;
     info.bytes_max = record_bytes;
     info.bytes_total = count * record_bytes;
+    info.kind = field_kind::tensor;
+    info.shape = {static_cast<std::int64_t>(record_bytes)};
+    info.alignment = alignment;
   }
 
   std::uint64_t size() const noexcept override { return count_; }
@@ -220,37 +226,50 @@ void measure_null_disk(const settings& chosen) {
   constexpr std::uint64_t count = 1'000'000;
   const auto disk =
       std::make_shared<testing::null_disk>(testing::null_disk_options{.files = 1, .file_bytes = count * record_bytes});
-  const dataset samples(std::make_shared<records>(disk, count, record_bytes));
+  const dataset anywhere(std::make_shared<records>(disk, count, record_bytes));
+  const dataset on_pages(std::make_shared<records>(disk, count, record_bytes, io::alignment_max_bytes));
+  struct way {
+    const char* name;
+    const dataset& samples;
+    field what;
+    figure rate, io_us, decode_us, consumer_us;
+    stretch last;
+  };
+  way ways[] = {{"copied by a decode thread", anywhere, bytes("x"), {}, {}, {}, {}, {}},
+                {"copied by the I/O thread", anywhere, array("x"), {}, {}, {}, {}, {}},
+                {"read straight to their rows", on_pages, array("x"), {}, {}, {}, {}, {}}};
   loader_options options;
   options.batch_size = 256;
   options.decode_threads = 1;
-  figure rate, io_us, decode_us, consumer_us;
-  std::vector<stretch> rounds;
   for (int round = 0; round < chosen.rounds; ++round) {
-    const stretch took = run(samples, options, bytes("x"), chosen.seconds);
-    rounds.push_back(took);
-    rate.add(took.per_s());
-    io_us.add(took.io_us());
-    decode_us.add(took.decode_cpu_s * 1e6 / took.samples);
-    consumer_us.add(took.consumer_cpu_s * 1e6 / took.samples);
+    for (way& each : ways) {
+      each.last = run(each.samples, options, each.what, chosen.seconds);
+      each.rate.add(each.last.per_s());
+      each.io_us.add(each.last.io_us());
+      each.decode_us.add(each.last.decode_cpu_s * 1e6 / each.last.samples);
+      each.consumer_us.add(each.last.consumer_cpu_s * 1e6 / each.last.samples);
+    }
   }
-  std::printf("1. no disk, records of 4 KiB, batches of 256, 1 decode thread (a copy of 4 KiB)\n");
-  std::printf("  %.0f samples/s (%.0f - %.0f)\n", rate.median(), rate.low(), rate.high());
-  const auto line = [](const char* who, const figure& us) {
-    std::printf("  %-16s %6.2f us of CPU per sample (%.2f - %.2f)\n", who, us.median(), us.low(), us.high());
-  };
-  line("I/O thread", io_us);
-  line("decode thread", decode_us);
-  line("consumer", consumer_us);
-  std::printf("  one I/O thread is full at %.0f samples/s\n", 1e6 / io_us.median());
-  const stretch& last = rounds.back();
-  const auto per_sample = [&](const std::array<double, 3>& all, kind whose) {
-    return all[static_cast<std::size_t>(whose)] / last.samples;
-  };
-  std::printf(
-      "  per sample: %.3f locks on the I/O thread, %.3f on the decode thread; memory asked for %.4f and %.4f times\n",
-      per_sample(last.locks, kind::io), per_sample(last.locks, kind::decode), per_sample(last.allocations, kind::io),
-      per_sample(last.allocations, kind::decode));
+  std::printf("1. no disk, records of 4 KiB, batches of 256, 1 decode thread\n");
+  for (const way& each : ways) {
+    std::printf("  %s: %.0f samples/s (%.0f - %.0f)\n", each.name, each.rate.median(), each.rate.low(),
+                each.rate.high());
+    const auto line = [](const char* who, const figure& us) {
+      std::printf("    %-16s %6.2f us of CPU per sample (%.2f - %.2f)\n", who, us.median(), us.low(), us.high());
+    };
+    line("I/O thread", each.io_us);
+    line("decode thread", each.decode_us);
+    line("consumer", each.consumer_us);
+    std::printf("    one I/O thread is full at %.0f samples/s\n", 1e6 / each.io_us.median());
+    const auto per_sample = [&](const std::array<double, 3>& all, kind whose) {
+      return all[static_cast<std::size_t>(whose)] / each.last.samples;
+    };
+    std::printf(
+        "    per sample: %.3f locks on the I/O thread, %.3f on the decode thread; memory asked for %.4f and %.4f "
+        "times\n",
+        per_sample(each.last.locks, kind::io), per_sample(each.last.locks, kind::decode),
+        per_sample(each.last.allocations, kind::io), per_sample(each.last.allocations, kind::decode));
+  }
 }
 
 // --- 2. scaling --------------------------------------------------------------------------------------------------------
