@@ -157,6 +157,11 @@ inline std::vector<std::byte> row_of(const batch& from, std::string_view output,
     begin = static_cast<std::size_t>(bounds.at(row));
     end = static_cast<std::size_t>(bounds.at(row + 1));
   }
+  if (begin > end || end > all.size()) {
+    ADD_FAILURE() << "row " << row << " of '" << output << "' is from " << begin << " to " << end << " of "
+                  << all.size();
+    return {};
+  }
   return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
@@ -199,7 +204,8 @@ class step_that_looks {
   void take_from(const batch_view& there, const std::optional<tensor>& labels) {
     if (labels) {
       labels_.resize(labels->bytes() / sizeof labels_[0]);
-      std::memcpy(labels_.data(), labels->data, labels->bytes());
+      const auto* const first = static_cast<const std::byte*>(labels->data);
+      std::copy(first, first + labels->bytes(), reinterpret_cast<std::byte*>(labels_.data()));
     }
     if (stated_ && there.content() != *stated_) {
       ADD_FAILURE() << what_.str() << ": a step found bytes of another digest than the batch states";
