@@ -234,7 +234,7 @@ read_row run_lanes(std::deque<line>& lines, const read_places& places, const rea
   for (const std::future<void>& each : ends) each.wait();
   row.wall_s = static_cast<double>(async::now_ns() - began) * 1e-9;
   row.cpu_s = cpu_seconds() - cpu;
-  row.system_cpu_s = machine_cpu_s() - machine_cpu;
+  if (row.wall_s >= 1) row.system_cpu_s = machine_cpu_s() - machine_cpu;
   // Who told us of its end may not have left its lane yet.
   for (line& each : lines) asio::post(each.disk.get_executor(), asio::use_future).get();
   for (std::future<void>& each : ends) each.get();  // throws what a read threw
@@ -280,7 +280,7 @@ read_row measure_reads(const epoch_reads& epoch, const read_settings& asked) {
 }
 
 std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked) {
-  std::vector<std::pair<std::string, read_settings>> made(5, {"all rungs", asked});
+  std::vector<std::pair<std::string, read_settings>> made(5, {std::string(all_rungs), asked});
   made[1].first = "unregistered buffers";
   made[1].second.registered_buffers = choice::off;
   made[2].first = "4 KiB pages";
@@ -335,7 +335,8 @@ nlohmann::ordered_json as_json(const read_row& row) {
                                  {"p999_us", row.p999_us},
                                  {"max_us", row.max_us},
                                  {"cpu_s_per_gib", row.cpu_s_per_gib()},
-                                 {"system_cpu_s_per_gib", row.system_cpu_s_per_gib()}};
+                                 {"system_cpu_s_per_gib", nullptr}};
+  if (const auto machine = row.system_cpu_s_per_gib()) made["system_cpu_s_per_gib"] = *machine;
   if (row.samples_per_read > 0) made["samples_per_s"] = row.samples_per_s();
   if (!row.rung.empty()) made["rung"] = row.rung;
   if (row.fio) {
@@ -355,12 +356,13 @@ std::string as_table(const std::vector<read_row>& rows) {
                       "reader", "direct", "GiB/s", "IOPS", "p50", "p90", "p99", "p99.9", "max", "CPU s/GiB (machine)");
   const auto took = [](double us) { return seconds_text(us * 1e-6); };
   for (const read_row& row : rows) {
-    text +=
-        absl::StrFormat("  %8s %5u %7u  %-8s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%.4f)%s\n",
-                        bytes_text(row.asked.block_bytes), row.asked.depth, row.asked.threads, row.rungs.backend.use,
-                        row.rungs.direct.use, row.gib_per_s(), count_text(static_cast<std::uint64_t>(row.iops() + 0.5)),
-                        took(row.p50_us), took(row.p90_us), took(row.p99_us), took(row.p999_us), took(row.max_us),
-                        row.cpu_s_per_gib(), row.system_cpu_s_per_gib(), row.rung.empty() ? "" : "  " + row.rung);
+    const auto machine = row.system_cpu_s_per_gib();
+    text += absl::StrFormat(
+        "  %8s %5u %7u  %-8s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%s)%s\n", bytes_text(row.asked.block_bytes),
+        row.asked.depth, row.asked.threads, row.rungs.backend.use, row.rungs.direct.use, row.gib_per_s(),
+        count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us), took(row.p90_us), took(row.p99_us),
+        took(row.p999_us), took(row.max_us), row.cpu_s_per_gib(), machine ? absl::StrFormat("%.4f", *machine) : "-",
+        row.rung.empty() ? "" : "  " + row.rung);
     if (row.fio) {
       text += absl::StrFormat("  %8s %5s %7s  %-8s %-6s %8.3f %59s  %.4f; leat / fio: %.2f of its bytes/s", "", "", "",
                               "fio", "", row.fio->gib_per_s, "", row.fio->cpu_s_per_gib,

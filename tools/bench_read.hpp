@@ -82,14 +82,18 @@ struct read_row {
   std::optional<fio_figures> fio;
   double samples_per_read = 0;  ///< of extents: how many samples a read serves; else 0
   std::string rung;             ///< which one this row does without; empty: it is not about rungs
-  double system_cpu_s = 0;      ///< all CPUs of the machine, interrupts and other programs included
+  /// All CPUs of the machine, interrupts and other programs included; the kernel counts it in ticks of 10 ms, and of a run
+  /// shorter than a second that says nothing.
+  std::optional<double> system_cpu_s;
 
   [[nodiscard]] double gib() const noexcept { return static_cast<double>(bytes) / (1 << 30); }
   [[nodiscard]] double gib_per_s() const noexcept { return wall_s > 0 ? gib() / wall_s : 0; }
   [[nodiscard]] double iops() const noexcept { return wall_s > 0 ? static_cast<double>(reads) / wall_s : 0; }
   [[nodiscard]] double samples_per_s() const noexcept { return iops() * samples_per_read; }
   [[nodiscard]] double cpu_s_per_gib() const noexcept { return bytes > 0 ? cpu_s / gib() : 0; }
-  [[nodiscard]] double system_cpu_s_per_gib() const noexcept { return bytes > 0 ? system_cpu_s / gib() : 0; }
+  [[nodiscard]] std::optional<double> system_cpu_s_per_gib() const noexcept {
+    return bytes > 0 && system_cpu_s ? std::optional(*system_cpu_s / gib()) : std::nullopt;
+  }
 };
 
 /// Reads for `asked.seconds`: `threads` readers of one ring (or loop) each, `depth` reads in flight on each. What the
@@ -107,6 +111,7 @@ struct epoch_reads;
 [[nodiscard]] double busy_cpu_s(std::string_view stat_line, double ticks_per_s);
 
 /// The same settings, each rung of the ladder left out once, the first with all of them; with names.
+inline constexpr std::string_view all_rungs = "all rungs";
 [[nodiscard]] std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked);
 
 /// Block sizes and depths worth walking: those asked for, else 4 KiB to 8 MiB and 1 to 128, at most 256 MiB in flight.

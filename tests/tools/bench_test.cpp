@@ -22,7 +22,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <tuple>
@@ -159,6 +161,10 @@ TEST(bench_read, a_row_is_rates_over_the_wall_clock_and_cpu_over_gib) {
   EXPECT_EQ(made.at("block"), 1 << 20);
   EXPECT_EQ(made.at("pattern"), "random");
   EXPECT_THAT(tools::as_table({row}), HasSubstr("0.500"));
+  EXPECT_THAT(tools::as_table({row}), HasSubstr("0.2500 (0.5000)"));
+  row.system_cpu_s.reset();  // as of a run of less than a second
+  EXPECT_TRUE(tools::as_json(row).at("system_cpu_s_per_gib").is_null());
+  EXPECT_THAT(tools::as_table({row}), HasSubstr("0.2500 (-)"));
   row = {};
   EXPECT_DOUBLE_EQ(row.cpu_s_per_gib(), 0) << "nothing read is no division by zero";
 }
@@ -278,6 +284,19 @@ TEST(bench_fio, figures_are_bytes_by_wall_time_and_cpu_of_all_jobs) {
     EXPECT_THROW(static_cast<void>(tools::parse_fio(wrong)), error) << wrong;
 }
 
+// fio has registered buffers, huge pages and io_uring in any case.
+TEST(bench_command, of_the_rungs_fio_is_beside_that_with_all_of_them) {
+  if (std::system("fio --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "fio is not installed";
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const ended process =
+      run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--rungs", "--fio", "--json"});
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  for (const json& row : process.json().at("rows")) EXPECT_EQ(row.contains("fio"), row.at("rung") == "all rungs");
+  EXPECT_EQ(process.json().at("fio_commands").size(), 1U);
+}
+
 TEST(bench_command, without_fio_says_how_to_get_it) {
   const temporary_directory directory;
   const std::string path = (directory.path() / "f").string();
@@ -311,6 +330,17 @@ TEST(bench_command, a_plot_is_drawn_by_gnuplot_or_says_how_to_get_it) {
   EXPECT_THAT(svg, HasSubstr("</svg>"));
 }
 
+// Of the line of the table that ends so; the rate of samples, where each is a read.
+std::string iops_of(const std::string& table, const std::string& rung) {
+  for (const std::string& line : lines_of(table)) {
+    if (!line.ends_with("  " + rung)) continue;
+    std::istringstream words(line);
+    const std::vector<std::string> found{std::istream_iterator<std::string>(words), {}};
+    return found.at(7);  // Size and unit are two.
+  }
+  return "no line of " + rung;
+}
+
 TEST(bench_command, replays_the_reads_of_an_epoch) {
   const photo_folder folder;
   const std::string photos = folder.path().string();
@@ -328,6 +358,9 @@ TEST(bench_command, replays_the_reads_of_an_epoch) {
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("the reads of an epoch of 12 samples: 12 reads of 12 files"));
   EXPECT_THAT(text.out, HasSubstr("samples/s: an epoch in"));
+  const ended rungs = run({"bench", "read", photos, "--pattern", "extents", "--rungs", "--seconds", "0.05"});
+  ASSERT_EQ(rungs.exit_code, 0) << rungs.err;
+  EXPECT_THAT(rungs.out, HasSubstr("  the drive gives training " + iops_of(rungs.out, "all rungs") + " samples/s"));
   for (const char* option : {"--fio", "--block=4K", "--create=1MiB"}) {
     const ended refused = run({"bench", "read", photos, "--pattern", "extents", option});
     EXPECT_EQ(refused.exit_code, 2);
@@ -358,6 +391,12 @@ TEST(bench_command, rungs_are_side_by_side_and_a_sweep_ends_with_depths) {
   EXPECT_EQ(rows.at(4).at("reader"), "preadv");
   EXPECT_EQ(rows.at(4).at("rung"), "preadv");
 
+  const ended text = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--rungs"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  for (const char* rung : {"\n  backend ", "\n  registered buffers ", "\n  O_DIRECT ", "\n  huge pages "}) {
+    EXPECT_THAT(text.out, HasSubstr(rung)) << "what is in use and why";
+  }
+
   const ended sweep = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--sweep", "--json"});
   ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
   EXPECT_EQ(sweep.json().at("rows").size(), 8U);
@@ -387,6 +426,7 @@ TEST(bench_command, makes_a_file_and_measures_it) {
       EXPECT_LE(row.at("p50_us").get<double>(), row.at("p99_us").get<double>());
       EXPECT_LE(row.at("p999_us").get<double>(), row.at("max_us").get<double>());
       EXPECT_GT(row.at("cpu_s_per_gib").get<double>(), 0);
+      EXPECT_TRUE(row.at("system_cpu_s_per_gib").is_null()) << "ticks of 10 ms tell nothing of so short a run";
     }
   }
   const ended odd =
