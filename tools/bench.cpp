@@ -1,4 +1,5 @@
 // leat bench: what a part of the line does on this machine, by itself.
+#include "io/memory_available.hpp"
 #include "io/read_error.hpp"
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
@@ -194,6 +195,8 @@ std::vector<std::pair<std::string, read_settings>> wanted_of(const bench_read_ar
 
 void measure_all(const bench_read_arguments& arguments, std::atomic<int>& fio_process, bench_read_result& result) {
   const std::vector<std::pair<std::string, read_settings>> wanted = wanted_of(arguments);
+  const io::memory_available memory = io::find_memory_available();
+  for (const auto& [rung, how] : wanted) check_memory(how, result.epoch ? &*result.epoch : nullptr, memory);
   std::atomic<std::size_t> done = 0;
   const status_line shown([&](const terminal& screen, std::size_t) {
     return screen.dim(wanted.size() == 1 ? "  reading"

@@ -216,6 +216,23 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
   return lines;
 }
 
+/// With the depth that is used.
+read_settings settled(read_settings asked) {
+  if (asked.depth == 0) asked.depth = io::queue_depth::of(asked.block_bytes);
+  return asked;
+}
+read_settings settled(read_settings asked, const epoch_reads& epoch, std::size_t lane_bytes) {
+  constexpr std::size_t memory_bytes_max = 1_GiB;
+  asked.pattern = read_pattern::extents;
+  asked.block_bytes = epoch.read_bytes_mean();
+  if (asked.depth == 0) {
+    const auto fit =
+        static_cast<std::uint32_t>(std::clamp<std::size_t>(memory_bytes_max / asked.threads / lane_bytes, 1, 4096));
+    asked.depth = std::min(io::queue_depth::of(asked.block_bytes), fit);
+  }
+  return asked;
+}
+
 /// Keeps all lanes of all lines busy for asked.seconds.
 read_row run_lanes(std::deque<line>& lines, const read_places& places, const read_settings& asked) {
   for (line& each : lines) each.take_memory(asked.depth, places.lease_bytes());
@@ -255,28 +272,47 @@ read_row run_lanes(std::deque<line>& lines, const read_places& places, const rea
 }  // namespace
 
 read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked) {
-  read_settings used = asked;
-  if (used.depth == 0) used.depth = io::queue_depth::of(used.block_bytes);
+  const read_settings used = settled(asked);
   std::deque<line> lines = open_lines(paths, used, reader::lease_bytes(page_bytes - 1, used.block_bytes));
   const read_places places(used.pattern, lines.front().files, paths, used.block_bytes);
   return run_lanes(lines, places, used);
 }
 
 read_row measure_reads(const epoch_reads& epoch, const read_settings& asked) {
-  constexpr std::size_t memory_bytes_max = 1_GiB;
   const read_places places(epoch.reads);
-  read_settings used = asked;
-  used.pattern = read_pattern::extents;
-  used.block_bytes = epoch.read_bytes_mean();
-  if (used.depth == 0) {
-    const auto fit = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(memory_bytes_max / used.threads / places.lease_bytes(), 1, 4096));
-    used.depth = std::min(io::queue_depth::of(used.block_bytes), fit);
-  }
+  const read_settings used = settled(asked, epoch, places.lease_bytes());
   std::deque<line> lines = open_lines(epoch.files, used, places.lease_bytes());
   read_row row = run_lanes(lines, places, used);
   row.samples_per_read = static_cast<double>(epoch.samples) / static_cast<double>(epoch.reads.size());
   return row;
+}
+
+void check_memory(const read_settings& asked, const epoch_reads* epoch, const io::memory_available& available) {
+  if (available.bytes == 0) return;
+  const std::uint64_t half = available.bytes / 2;
+  const std::uint64_t block = epoch != nullptr ? epoch->read_bytes_max : asked.block_bytes;
+  std::uint64_t fits = 0;  // in flight, on all threads together
+  read_settings used = asked;
+  if (block < half) {  // And no sum below overflows.
+    const std::size_t lane_bytes =
+        epoch != nullptr ? read_places(epoch->reads).lease_bytes() : reader::lease_bytes(page_bytes - 1, block);
+    fits = half / lane_bytes;
+    used = epoch != nullptr ? settled(asked, *epoch, lane_bytes) : settled(asked);
+  }
+  const std::uint64_t lanes = std::uint64_t{used.threads} * std::max(used.depth, 1U);
+  if (lanes <= fits) return;
+  std::string text = io::str_cat(epoch != nullptr ? "reads of up to " : "a block of ", bytes_text(block), " x depth ",
+                                 std::max(used.depth, 1U), " x ", counted(used.threads, "thread", "threads"),
+                                 " takes more than half of the ", bytes_text(available.bytes), " of memory available (",
+                                 available.said_by, "); ");
+  if (fits >= used.threads) {
+    io::str_append(text, "give --depth ", fits / used.threads, " or less");
+  } else if (fits > 0) {
+    io::str_append(text, "give --depth 1 and --threads ", fits, " or fewer");
+  } else {
+    text += epoch != nullptr ? "it is too little for such samples" : "give a smaller --block";
+  }
+  throw error(errc::limit, text);
 }
 
 std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked) {

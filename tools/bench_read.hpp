@@ -1,6 +1,8 @@
 // leat bench read: how fast a drive is through leat::reader, and at what cost.
 #pragma once
 
+#include "io/memory_available.hpp"
+
 #include <leat/reader.hpp>
 
 #include <nlohmann/json.hpp>
@@ -105,6 +107,12 @@ struct epoch_reads;
 /// The same with the reads of an epoch; asked.block_bytes and asked.pattern do not matter. Where nothing is said of the
 /// depth and the largest read is large, fewer are in flight: together they have 1 GiB of memory.
 [[nodiscard]] read_row measure_reads(const epoch_reads& epoch, const read_settings& asked);
+
+/// Refuses what needs more than half of the memory that is available: a machine that swaps, or kills, measures nothing.
+///   epoch       whose reads are replayed, or null
+///   available   of 0 bytes: not known, and nothing is refused
+///   throws      error{errc::limit}: block x depth x threads, and the depth that fits
+void check_memory(const read_settings& asked, const epoch_reads* epoch, const io::memory_available& available);
 
 /// Seconds that the CPUs of the machine have been busy, from the first line of /proc/stat; 0 where it is none.
 ///   ticks_per_s   sysconf(_SC_CLK_TCK)

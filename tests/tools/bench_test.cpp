@@ -257,6 +257,39 @@ TEST(bench_plot, the_script_has_a_curve_for_each_block_and_a_mark_for_each_knee)
   EXPECT_THAT(script, HasSubstr("plot $curve1 with linespoints linewidth 2 title \"4.00 KiB\""));
 }
 
+std::string refused_memory(const tools::read_settings& asked, const tools::epoch_reads* epoch, std::uint64_t bytes) {
+  try {
+    tools::check_memory(asked, epoch, {bytes, "MemAvailable"});
+  } catch (const error& refused) {
+    return refused.code() == errc::limit ? refused.what() : "another kind of error";
+  }
+  return {};
+}
+
+TEST(bench_read, takes_half_of_the_memory_available_and_says_what_fits) {
+  constexpr std::uint64_t mib = 1 << 20;
+  const tools::read_settings large{.block_bytes = 8 * mib, .depth = 4096};
+  EXPECT_EQ(refused_memory(large, nullptr, 0), "") << "not known";
+  EXPECT_EQ(refused_memory(large, nullptr, (64 << 10) * mib + 4096 * 2 * 4096), "");
+  const std::string why = refused_memory(large, nullptr, (16 << 10) * mib);
+  EXPECT_THAT(why, HasSubstr("a block of 8.00 MiB x depth 4096 x 1 thread takes more than half of the 16.0 GiB"));
+  EXPECT_THAT(why, HasSubstr("(MemAvailable); give --depth 1023 or less"));
+  EXPECT_EQ(refused_memory({.block_bytes = 8 * mib, .depth = 1023}, nullptr, (16 << 10) * mib), "");
+  EXPECT_THAT(refused_memory({.block_bytes = 8 * mib, .depth = 64, .threads = 64}, nullptr, 1024 * mib),
+              HasSubstr("x 64 threads takes more than half of the 1.00 GiB of memory available (MemAvailable); "
+                        "give --depth 1 and --threads 63 or fewer"));
+  for (const std::uint64_t block : {1024 * mib, ~std::uint64_t{0}}) {
+    EXPECT_THAT(refused_memory({.block_bytes = block}, nullptr, 1024 * mib), HasSubstr("give a smaller --block"));
+  }
+  tools::epoch_reads epoch;
+  epoch.reads = {{0, 0, 4096}, {0, 4096, 512 * mib}};
+  epoch.read_bytes_max = 512 * mib;
+  epoch.bytes = 512 * mib + 4096;
+  EXPECT_EQ(refused_memory({}, &epoch, 2048 * mib), "") << "of its own accord no deeper than that";
+  EXPECT_THAT(refused_memory({.depth = 3}, &epoch, 2048 * mib), HasSubstr("reads of up to 512 MiB x depth 3"));
+  EXPECT_THAT(refused_memory({}, &epoch, 512 * mib), HasSubstr("it is too little for such samples"));
+}
+
 TEST(bench_fio, is_given_the_settings_of_the_row) {
   read_row like = measured(112 << 10, 32, 1);
   like.rungs.direct.use = "on";
@@ -462,6 +495,9 @@ TEST(bench_command, mistakes_are_one_line) {
        "leat bench read: " + none + "_*.npy: no such file; name files one by one"},
       {{"bench", "read", small + "/x"}, 1, "leat bench read: " + small + "/x: a part of the path is not a directory"},
       {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
+      {{"bench", "read", small, "--block", "1024GiB", "--depth", "4096", "--threads", "64"},
+       1,
+       "leat bench read: a block of 1.00 TiB x depth 4096 x 64 threads takes more than half of the "},
       {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
       {{"bench", "read", none}, 1, "leat bench read: " + none + ": no such file; check the path, or make a file there"},
       {{"bench", "read", directory.path().string()},
