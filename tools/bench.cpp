@@ -305,17 +305,21 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
     complain("bench read", io::str_cat("stopped by ", stop.name()));
     std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
   });
-  if (!arguments.plot.empty()) check_gnuplot(child_process);
+  if (!arguments.plot.empty()) {
+    check_gnuplot(child_process);
+    output_file::check(arguments.plot);
+  }
   measure_all(arguments, child_process, result);
+  print(arguments.json ? as_json(result) : as_text(arguments, result));  // First: what was measured is not lost.
   if (!arguments.plot.empty()) {
     const std::string title =
         io::str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().rungs.backend.use, ", O_DIRECT ",
                     result.rows.front().rungs.direct.use);
+    const std::string drawn = draw_plot(plot_script(result.rows, result.knees, title), child_process);
     output_file picture(arguments.plot, output_file::appears::when_closed);
-    picture.write(draw_plot(plot_script(result.rows, result.knees, title), child_process));
+    picture.write(drawn);
     picture.close();
   }
-  print(arguments.json ? as_json(result) : as_text(arguments, result));
   return exit_done;
 }
 

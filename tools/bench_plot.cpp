@@ -69,7 +69,7 @@ std::string draw_plot(const std::string& script, std::atomic<int>& running) {
   try {
     return run_program({"gnuplot", "-"}, script, running);
   } catch (const error& wrong) {
-    throw error(errc::io, io::str_cat("--plot: ", wrong.what(), "; the figures are in what is printed without it"));
+    throw error(errc::io, io::str_cat("--plot: ", wrong.what(), "; the figures are in what was printed"));
   }
 }
 

@@ -22,6 +22,14 @@
 namespace leat::tools {
 namespace {
 
+/// Where a file is written that appears when it is closed; empty: in its place.
+std::string partial_of(const std::string& path) {
+  struct stat there{};
+  // A directory is refused by open(2), which a rename onto it would not name; a device would be replaced by a rename.
+  const bool in_place = ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode);
+  return in_place ? std::string() : path + ".partial";
+}
+
 std::string words(int failure) { return std::generic_category().message(failure); }
 
 }  // namespace
@@ -54,11 +62,18 @@ void complain(std::string_view command, std::string_view message) noexcept {
 
 output_file::output_file(std::string path, appears when)
     : path_(std::move(path)),
-      partial_(when == appears::when_closed ? path_ + ".partial" : ""),
+      partial_(when == appears::when_closed ? partial_of(path_) : ""),
       fd_(::open(written_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (fd_ < 0) fail(errno);
   struct stat status{};
   is_regular_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+void output_file::check(const std::string& path) {
+  struct stat there{};
+  // Opening a pipe would wait for its reader, and closing it would end him.
+  if (::stat(path.c_str(), &there) == 0 && S_ISFIFO(there.st_mode)) return;
+  const output_file tried(path, appears::when_closed);
 }
 
 output_file output_file::standard_output() {
@@ -132,7 +147,7 @@ void output_file::fail(int failure) const {
       break;
     case EISDIR:
       code = errc::usage;
-      remedy = "it is a directory; name a file";
+      remedy = "name a file";
       break;
     case EACCES:
     case EPERM:

@@ -25,9 +25,12 @@ void complain(std::string_view command, std::string_view message) noexcept;
 ///   throws   error: permission, not_found (its directory), limit (a full disk), io; with path and what to do
 class output_file {
  public:
-  /// when_closed: written beside its place, as PATH.partial.
+  /// when_closed: written beside its place, as PATH.partial; at once where a pipe or a device has that place.
   enum class appears : bool { at_once, when_closed };
   explicit output_file(std::string path, appears when = appears::at_once);
+  /// Whether such a file could be made, for who has long to work before it is; leaves nothing behind.
+  ///   throws   as the constructor
+  static void check(const std::string& path);
   /// Standard output, which stays open.
   [[nodiscard]] static output_file standard_output();
   output_file(output_file&& other) noexcept;

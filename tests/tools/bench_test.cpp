@@ -374,6 +374,44 @@ std::string iops_of(const std::string& table, const std::string& rung) {
   return "no line of " + rung;
 }
 
+TEST(bench_command, a_plot_that_cannot_be_written_is_said_before_anything_is_measured) {
+  if (std::system("gnuplot --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const auto sweep_to = [&](const std::string& plot, const std::string& seconds) {
+    return run({"bench", "read", path, "--block", "4K", "--sweep", "--seconds", seconds, "--plot", plot});
+  };
+  const std::string nowhere = (directory.path() / "none" / "x.svg").string();
+  const ended refused = sweep_to(nowhere, "600");
+  EXPECT_EQ(refused.exit_code, 1);
+  expect_one_line(refused, "leat bench read: cannot write " + nowhere + ": No such file or directory; make its");
+  const ended is_directory = sweep_to(directory.path().string(), "600");
+  EXPECT_EQ(is_directory.exit_code, 2);
+  expect_one_line(is_directory,
+                  "leat bench read: cannot write " + directory.path().string() + ": Is a directory; name a file");
+  EXPECT_FALSE(fs::exists(directory.path().string() + ".partial"));
+}
+
+TEST(bench_command, what_was_measured_is_printed_where_the_plot_fails) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const fs::path gnuplot = directory.path() / "gnuplot";  // that is installed, and cannot draw
+  std::ofstream(gnuplot) << "#!/bin/sh\n[ \"$1\" = --version ]\n";
+  fs::permissions(gnuplot, fs::perms::owner_all);
+  const std::string plot = (directory.path() / "curve.svg").string();
+  command process({"bench", "read", path, "--block", "4K", "--sweep", "--seconds", "0.02", "--plot", plot},
+                  command::streams::pipes, {"PATH=" + directory.path().string()});
+  const ended failed = process.wait();
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_THAT(failed.out, HasSubstr("is the smallest with 95 % of the best rate"));
+  EXPECT_THAT(failed.err,
+              HasSubstr("leat bench read: --plot: gnuplot ended with 1; the figures are in what was printed"));
+  EXPECT_FALSE(fs::exists(plot));
+  EXPECT_FALSE(fs::exists(plot + ".partial"));
+}
+
 TEST(bench_command, replays_the_reads_of_an_epoch) {
   const photo_folder folder;
   const std::string photos = folder.path().string();
