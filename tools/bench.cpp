@@ -86,12 +86,13 @@ json rungs_json(const reader_report& rungs) {
 }
 
 /// leat and fio in turn; of each the round whose rate is the median. What fio was called with is added to `lines`.
-read_row measure_beside_fio(const std::vector<std::string>& paths, const read_settings& how,
+read_row measure_beside_fio(const std::vector<std::string>& paths, const read_settings& how, std::uint32_t rings_before,
                             std::vector<std::string>& lines, std::atomic<int>& fio_process) {
   std::vector<read_row> ours;
   std::vector<fio_figures> theirs;
   for (int round = 0; round < fio_rounds; ++round) {
-    ours.push_back(measure_reads(paths, how));
+    ours.push_back(measure_reads(paths, how, rings_before));
+    rings_before = std::max(rings_before, ours.back().rings);
     const bool huge = free_huge_pages() >= fio_huge_pages(ours.front());
     const std::vector<std::string> fio = fio_arguments(paths, ours.front(), huge);
     theirs.push_back(run_fio(fio, fio_process));
@@ -109,8 +110,8 @@ std::vector<const read_row*> knees_of(const std::vector<read_row>& rows) {
   std::vector<const read_row*> found;
   for (const read_row& row : rows) {
     const std::uint64_t block = row.asked.block_bytes;
-    if (found.empty() || found.back()->asked.block_bytes != block)
-      found.push_back(smallest_depth(rows, block, good_share));
+    if (!found.empty() && found.back()->asked.block_bytes == block) continue;
+    if (const read_row* const knee = smallest_depth(rows, block, good_share)) found.push_back(knee);
   }
   return found;
 }
@@ -202,15 +203,18 @@ void measure_all(const bench_read_arguments& arguments, std::atomic<int>& fio_pr
     return screen.dim(wanted.size() == 1 ? "  reading"
                                          : io::str_cat("  reading: ", done.load() + 1, " of ", wanted.size()));
   });
+  std::uint32_t rings = 1;  // that could be had: the most of any row, and of the first it is not known
   for (const auto& [rung, how] : wanted) {
     // fio has all rungs: beside one that lacks some it would say what the rung is worth, and call it ours.
     const bool fio = arguments.fio && (!arguments.rungs || rung == all_rungs);
-    result.rows.push_back(result.epoch ? measure_reads(*result.epoch, how)
-                          : fio        ? measure_beside_fio(arguments.paths, how, result.fio_lines, fio_process)
-                                       : measure_reads(arguments.paths, how));
+    result.rows.push_back(result.epoch ? measure_reads(*result.epoch, how, rings)
+                          : fio        ? measure_beside_fio(arguments.paths, how, rings, result.fio_lines, fio_process)
+                                       : measure_reads(arguments.paths, how, rings));
     result.rows.back().rung = rung;
+    rings = std::max(result.rows.size() == 1 ? 0U : rings, result.rows.back().rings);
     done.store(std::min(result.rows.size(), wanted.size() - 1));
   }
+  if (arguments.sweep || arguments.rungs) mark_off_label(result.rows);
   if (arguments.sweep) result.knees = knees_of(result.rows);
 }
 
@@ -248,7 +252,8 @@ std::string epoch_text(const epoch_reads& epoch) {
 std::string training_text(const epoch_reads& epoch, const std::vector<read_row>& rows) {
   double best = 0;
   for (const read_row& row : rows) {
-    if (row.rung.empty() || row.rung == all_rungs) best = std::max(best, row.samples_per_s());
+    if (row.off_label.empty() && (row.rung.empty() || row.rung == all_rungs))
+      best = std::max(best, row.samples_per_s());
   }
   if (best <= 0) return {};
   return io::str_cat("  the drive gives training ", count_text(static_cast<std::uint64_t>(best + 0.5)),

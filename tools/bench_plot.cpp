@@ -38,15 +38,17 @@ std::string plot_script(const std::vector<read_row>& rows, const std::vector<con
   io::str_append(text, "set title ", quoted(title), "\n");
   std::string plots;
   std::size_t curves = 0;
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const std::uint64_t block = rows[k].asked.block_bytes;
-    if (k == 0 || rows[k - 1].asked.block_bytes != block) {
-      if (k != 0) text += "EOD\n";
+  std::uint64_t block = 0;  // of the curve begun
+  for (const read_row& row : rows) {
+    if (!row.off_label.empty()) continue;  // another backend's
+    if (row.asked.block_bytes != block) {
+      if (curves != 0) text += "EOD\n";
+      block = row.asked.block_bytes;
       io::str_append(text, "$curve", ++curves, " << EOD\n");
       io::str_append(plots, curves == 1 ? "plot " : ", \\\n     ", "$curve", curves,
                      " with linespoints linewidth 2 title ", quoted(bytes_text(block)));
     }
-    text += point(rows[k]);
+    text += point(row);
   }
   text += "EOD\n$good << EOD\n";
   for (const read_row* each : knees) text += point(*each);

@@ -26,12 +26,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <fstream>
 #include <future>
 #include <memory>
 #include <span>
+#include <thread>
 #include <utility>
 
 namespace leat::tools {
@@ -201,8 +204,33 @@ std::uint32_t ring_depth(std::uint32_t lanes, std::size_t lane_bytes) {
   return static_cast<std::uint32_t>(std::min<std::size_t>(lanes * parts, 4096));
 }
 
+constexpr std::uint64_t ring_patience_ns = 1'000'000'000;
+constexpr std::chrono::milliseconds ring_try_again{20};
+
+bool has_ring(const line& one) { return one.disk.report().backend.use == "io_uring"; }
+
+/// Whether locked memory is what a ring is refused for: a reader says so by the name of the errno.
+bool wants_memory(std::string_view why) { return why.find("(ENOMEM)") != std::string_view::npos; }
+
+/// Makes a line. The kernel gives the locked memory of rings back when it gets to it, and tells nobody: all there is to do
+/// is to ask again until `until_ns`.
+void add_line(std::deque<line>& lines, const std::vector<std::string>& paths, std::size_t memory_bytes,
+              const reader_options& options, std::uint64_t until_ns) {
+  for (;; std::this_thread::sleep_for(ring_try_again)) {
+    const bool last = options.backend == read_backend::preadv || async::now_ns() >= until_ns;
+    try {
+      const line& made = lines.emplace_back(paths, memory_bytes, options);
+      if (last || has_ring(made) || !wants_memory(made.disk.report().backend.why)) return;
+      lines.pop_back();
+    } catch (const error& refused) {  // io_uring was asked for
+      if (last || !wants_memory(refused.what())) throw;
+    }
+  }
+}
+
 /// Readers with the files open, one for each thread.
-std::deque<line> open_lines(const std::vector<std::string>& paths, const read_settings& asked, std::size_t lane_bytes) {
+std::deque<line> open_lines(const std::vector<std::string>& paths, const read_settings& asked, std::size_t lane_bytes,
+                            std::uint32_t rings_before) {
   const reader_options options{.backend = asked.backend,
                                .registered_buffers = asked.registered_buffers,
                                .huge_pages = asked.huge_pages,
@@ -210,8 +238,10 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
                                .queue_depth = ring_depth(asked.depth, lane_bytes)};
   drop_from_page_cache(paths);
   std::deque<line> lines;
+  const std::size_t memory_bytes = std::size_t{asked.depth} * (2 * lane_bytes + page_bytes) + 8_MiB;
+  const std::uint64_t until_ns = async::now_ns() + ring_patience_ns;
   for (std::uint32_t k = 0; k < asked.threads; ++k) {
-    lines.emplace_back(paths, std::size_t{asked.depth} * (2 * lane_bytes + page_bytes) + 8_MiB, options);
+    add_line(lines, paths, memory_bytes, options, k < rings_before ? until_ns : 0);
   }
   return lines;
 }
@@ -265,23 +295,62 @@ read_row run_lanes(std::deque<line>& lines, const read_places& places, const rea
   row.p99_us = us(latency.p99_ns);
   row.p999_us = us(latency.p999_ns);
   row.max_us = us(latency.max_ns);
-  row.rungs = lines.front().disk.report();
+  std::vector<reader_report> reports;
+  for (const line& each : lines) {
+    reports.push_back(each.disk.report());
+    if (has_ring(each)) ++row.rings;
+  }
+  row.rungs = together(reports);
   return row;
 }
 
 }  // namespace
 
-read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked) {
+reader_report together(std::span<const reader_report> each) {
+  reader_report sum = each.front();
+  const auto add = [](rung& all, const rung& other) {
+    if (other.use != all.use) all = {"partly", other.use == "on" ? all.why : other.why};
+  };
+  for (const reader_report& other : each.subspan(1)) {
+    if (sum.backend.use.find(other.backend.use) == std::string::npos) {
+      sum.backend = {io::str_cat(sum.backend.use, " and ", other.backend.use),
+                     other.backend.use == "preadv" ? other.backend.why : sum.backend.why};
+    }
+    add(sum.registered_buffers, other.registered_buffers);
+    add(sum.direct, other.direct);
+    add(sum.huge_pages, other.huge_pages);
+  }
+  return sum;
+}
+
+void mark_off_label(std::vector<read_row>& rows) {
+  const auto rank = [](const std::string& use) {
+    return use == "preadv" ? 0 : use == "io_uring" ? 2 : 1;  // between them: some threads have a ring
+  };
+  std::string best = "preadv";
+  for (const read_row& row : rows) {
+    if (rank(row.rungs.backend.use) > rank(best)) best = row.rungs.backend.use;
+  }
+  for (read_row& row : rows) {
+    const rung& backend = row.rungs.backend;
+    const std::string meant = row.asked.backend == read_backend::preadv ? "preadv"
+                              : row.rung.empty()                        ? best
+                                                                        : "io_uring";
+    row.off_label = backend.use == meant ? "" : io::str_cat(backend.use, ", not ", meant, ": ", backend.why);
+  }
+}
+
+read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked, std::uint32_t rings_before) {
   const read_settings used = settled(asked);
-  std::deque<line> lines = open_lines(paths, used, reader::lease_bytes(page_bytes - 1, used.block_bytes));
+  std::deque<line> lines = open_lines(paths, used, reader::lease_bytes(page_bytes - 1, used.block_bytes), rings_before);
   const read_places places(used.pattern, lines.front().files, paths, used.block_bytes);
   return run_lanes(lines, places, used);
 }
 
-read_row measure_reads(const epoch_reads& epoch, const read_settings& asked) {
+read_row measure_reads(const epoch_reads& epoch, const read_settings& asked, std::uint32_t rings_before) {
   const read_places places(epoch.reads);
   const read_settings used = settled(asked, epoch, places.lease_bytes());
-  std::deque<line> lines = open_lines(epoch.files, used, places.lease_bytes());
+  std::deque<line> lines = open_lines(epoch.files, used, places.lease_bytes(), rings_before);
   read_row row = run_lanes(lines, places, used);
   row.samples_per_read = static_cast<double>(epoch.samples) / static_cast<double>(epoch.reads.size());
   return row;
@@ -346,11 +415,11 @@ std::vector<read_settings> sweep_of(const read_settings& asked, bool block_is_as
 const read_row* smallest_depth(const std::vector<read_row>& rows, std::uint64_t block_bytes, double share) {
   double best = 0;
   for (const read_row& row : rows) {
-    if (row.asked.block_bytes == block_bytes) best = std::max(best, row.gib_per_s());
+    if (row.asked.block_bytes == block_bytes && row.off_label.empty()) best = std::max(best, row.gib_per_s());
   }
   const read_row* found = nullptr;
   for (const read_row& row : rows) {
-    if (row.asked.block_bytes != block_bytes || row.gib_per_s() < share * best) continue;
+    if (row.asked.block_bytes != block_bytes || !row.off_label.empty() || row.gib_per_s() < share * best) continue;
     if (found == nullptr || row.asked.depth < found->asked.depth) found = &row;
   }
   return found;
@@ -363,6 +432,8 @@ nlohmann::ordered_json as_json(const read_row& row) {
                                  {"pattern", name(row.asked.pattern)},
                                  {"reader", row.rungs.backend.use},
                                  {"direct", row.rungs.direct.use},
+                                 {"registered_buffers", row.rungs.registered_buffers.use},
+                                 {"huge_pages", row.rungs.huge_pages.use},
                                  {"gib_per_s", row.gib_per_s()},
                                  {"iops", row.iops()},
                                  {"p50_us", row.p50_us},
@@ -375,6 +446,7 @@ nlohmann::ordered_json as_json(const read_row& row) {
   if (const auto machine = row.system_cpu_s_per_gib()) made["system_cpu_s_per_gib"] = *machine;
   if (row.samples_per_read > 0) made["samples_per_s"] = row.samples_per_s();
   if (!row.rung.empty()) made["rung"] = row.rung;
+  if (!row.off_label.empty()) made["off_label"] = row.off_label;
   if (row.fio) {
     made["fio"] = {
         {"gib_per_s", row.fio->gib_per_s},
@@ -387,21 +459,31 @@ nlohmann::ordered_json as_json(const read_row& row) {
 }
 
 std::string as_table(const std::vector<read_row>& rows) {
-  std::string text =
-      absl::StrFormat("  %8s %5s %7s  %-8s %-6s %8s %9s %9s %9s %9s %9s %9s  %s\n", "block", "depth", "threads",
-                      "reader", "direct", "GiB/s", "IOPS", "p50", "p90", "p99", "p99.9", "max", "CPU s/GiB (machine)");
+  std::size_t widest = std::strlen("reader");
+  for (const read_row& row : rows) widest = std::max(widest, row.rungs.backend.use.size());
+  const int reader = static_cast<int>(widest);
+  std::string text = absl::StrFormat("  %8s %5s %7s  %-*s %-6s %-7s %-6s %8s %9s %9s %9s %9s %9s %9s  %s\n", "block",
+                                     "depth", "threads", reader, "reader", "direct", "buffers", "huge", "GiB/s", "IOPS",
+                                     "p50", "p90", "p99", "p99.9", "max", "CPU s/GiB (machine)");
   const auto took = [](double us) { return seconds_text(us * 1e-6); };
+  std::vector<std::string> notes;
   for (const read_row& row : rows) {
     const auto machine = row.system_cpu_s_per_gib();
-    text += absl::StrFormat(
-        "  %8s %5u %7u  %-8s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%s)%s\n", bytes_text(row.asked.block_bytes),
-        row.asked.depth, row.asked.threads, row.rungs.backend.use, row.rungs.direct.use, row.gib_per_s(),
-        count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us), took(row.p90_us), took(row.p99_us),
-        took(row.p999_us), took(row.max_us), row.cpu_s_per_gib(), machine ? absl::StrFormat("%.4f", *machine) : "-",
-        row.rung.empty() ? "" : "  " + row.rung);
+    const reader_report& rungs = row.rungs;
+    std::string note = row.rung.empty() ? "" : "  " + row.rung;
+    if (!row.off_label.empty()) {
+      note += "  (not what it is called, see below)";
+      if (std::find(notes.begin(), notes.end(), row.off_label) == notes.end()) notes.push_back(row.off_label);
+    }
+    text += absl::StrFormat("  %8s %5u %7u  %-*s %-6s %-7s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%s)%s\n",
+                            bytes_text(row.asked.block_bytes), row.asked.depth, row.asked.threads, reader,
+                            rungs.backend.use, rungs.direct.use, rungs.registered_buffers.use, rungs.huge_pages.use,
+                            row.gib_per_s(), count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us),
+                            took(row.p90_us), took(row.p99_us), took(row.p999_us), took(row.max_us),
+                            row.cpu_s_per_gib(), machine ? absl::StrFormat("%.4f", *machine) : "-", note);
     if (row.fio) {
-      text += absl::StrFormat("  %8s %5s %7s  %-8s %-6s %8.3f %59s  %.4f; leat / fio: %.2f of its bytes/s", "", "", "",
-                              "fio", "", row.fio->gib_per_s, "", row.fio->cpu_s_per_gib,
+      text += absl::StrFormat("  %8s %5s %7s  %-*s %-6s %-7s %-6s %8.3f %59s  %.4f; leat / fio: %.2f of its bytes/s",
+                              "", "", "", reader, "fio", "", "", "", row.fio->gib_per_s, "", row.fio->cpu_s_per_gib,
                               row.gib_per_s() / row.fio->gib_per_s);
       if (row.fio->cpu_s_per_gib > 0) {
         text += absl::StrFormat(" at %.2f of its CPU", row.cpu_s_per_gib() / row.fio->cpu_s_per_gib);
@@ -409,6 +491,7 @@ std::string as_table(const std::vector<read_row>& rows) {
       text += "\n";
     }
   }
+  for (const std::string& each : notes) io::str_append(text, "  not what it is called: ", one_line(each), "\n");
   return text;
 }
 

@@ -84,6 +84,8 @@ struct read_row {
   std::optional<fio_figures> fio;
   double samples_per_read = 0;  ///< of extents: how many samples a read serves; else 0
   std::string rung;             ///< which one this row does without; empty: it is not about rungs
+  std::uint32_t rings = 0;      ///< of the readers, one for each thread: how many have io_uring
+  std::string off_label;        ///< another backend than the row is meant for, and why; empty: the one
   /// All CPUs of the machine, interrupts and other programs included; the kernel counts it in ticks of 10 ms, and of a run
   /// shorter than a second that says nothing.
   std::optional<double> system_cpu_s;
@@ -101,12 +103,23 @@ struct read_row {
 /// Reads for `asked.seconds`: `threads` readers of one ring (or loop) each, `depth` reads in flight on each. What the
 /// page cache has of the files is dropped first, as far as that can be done.
 ///   throws   error: what leat::reader throws; usage where a file is smaller than a block
-[[nodiscard]] read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked);
+///   rings_before   of the rows before; where less can be had because the kernel has not yet given their locked memory back
+///                  (about 300 ms), it is waited for, at most a second
+[[nodiscard]] read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked,
+                                     std::uint32_t rings_before = 1);
 
 struct epoch_reads;
 /// The same with the reads of an epoch; asked.block_bytes and asked.pattern do not matter. Where nothing is said of the
 /// depth and the largest read is large, fewer are in flight: together they have 1 GiB of memory.
-[[nodiscard]] read_row measure_reads(const epoch_reads& epoch, const read_settings& asked);
+[[nodiscard]] read_row measure_reads(const epoch_reads& epoch, const read_settings& asked,
+                                     std::uint32_t rings_before = 1);
+
+/// What several readers stand on, as one: "io_uring and preadv", "partly".
+[[nodiscard]] reader_report together(std::span<const reader_report> each);
+
+/// Tells rows that are not what they are called, or not to be compared with the others: io_uring was to be had for some of
+/// them and not for these. Rows of --rungs say which backend they are meant for; rows of a sweep are to be on the best of theirs.
+void mark_off_label(std::vector<read_row>& rows);
 
 /// Refuses what needs more than half of the memory that is available: a machine that swaps, or kills, measures nothing.
 ///   epoch       whose reads are replayed, or null
@@ -125,7 +138,8 @@ inline constexpr std::string_view all_rungs = "all rungs";
 /// Block sizes and depths worth walking: those asked for, else 4 KiB to 8 MiB and 1 to 128, at most 256 MiB in flight.
 [[nodiscard]] std::vector<read_settings> sweep_of(const read_settings& asked, bool block_is_asked);
 
-/// Of a sweep's rows with this block: the one of the smallest depth that reaches `share` of the best rate.
+/// Of a sweep's rows with this block: the one of the smallest depth that reaches `share` of the best rate. Rows that are off
+/// their label do not count; null where there is no other.
 [[nodiscard]] const read_row* smallest_depth(const std::vector<read_row>& rows, std::uint64_t block_bytes,
                                              double share);
 

@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -236,6 +238,48 @@ TEST(bench_sweep, the_smallest_depth_is_that_with_enough_of_the_best_of_its_bloc
   EXPECT_EQ(tools::smallest_depth(rows, 512, 0.95), nullptr);
 }
 
+reader_report report_of(const std::string& backend, const std::string& why) {
+  return {.backend = {backend, why}, .registered_buffers = {"off", ""}, .direct = {"on", ""}, .huge_pages = {"on", ""}};
+}
+
+TEST(bench_rungs, of_several_readers_each_backend_is_named_once) {
+  std::vector<reader_report> each = {report_of("io_uring", "fine"), report_of("preadv", "no memory"),
+                                     report_of("preadv", "no memory"), report_of("io_uring", "fine")};
+  each[2].huge_pages = {"off", "none left"};
+  const reader_report all = tools::together(each);
+  EXPECT_EQ(all.backend.use, "io_uring and preadv");
+  EXPECT_EQ(all.backend.why, "no memory");
+  EXPECT_EQ(all.huge_pages.use, "partly");
+  EXPECT_EQ(all.huge_pages.why, "none left");
+  EXPECT_EQ(all.registered_buffers.use, "off");
+}
+
+TEST(bench_rungs, a_row_on_another_backend_than_it_is_called_says_so_and_is_no_best_depth) {
+  std::vector<read_row> rows = {measured(4096, 1, 1.0), measured(4096, 2, 2.0), measured(4096, 4, 8.0),
+                                measured(1024, 1, 1.0)};
+  for (read_row& row : rows) row.rungs = report_of("io_uring", "");
+  rows[2].rungs = rows[3].rungs = report_of("preadv", "ENOMEM");
+  tools::mark_off_label(rows);
+  EXPECT_EQ(rows[1].off_label, "");
+  EXPECT_EQ(rows[2].off_label, "preadv, not io_uring: ENOMEM");
+  EXPECT_EQ(tools::smallest_depth(rows, 4096, 0.95)->asked.depth, 2U);
+  EXPECT_EQ(tools::smallest_depth(rows, 1024, 0.95), nullptr);
+  EXPECT_EQ(tools::as_json(rows[2]).at("off_label"), "preadv, not io_uring: ENOMEM");
+  EXPECT_FALSE(tools::as_json(rows[1]).contains("off_label"));
+  EXPECT_THAT(tools::as_table(rows), HasSubstr("  not what it is called: preadv, not io_uring: ENOMEM\n"));
+  EXPECT_THAT(tools::plot_script(rows, {&rows[1]}, ""), ::testing::Not(HasSubstr("4 8.000000")));
+
+  for (read_row& row : rows) row.rungs = report_of("preadv", "seccomp");
+  tools::mark_off_label(rows);
+  EXPECT_EQ(rows[0].off_label, "") << "where there is no ring at all a sweep is one of preadv";
+  rows[0].rung = "all rungs";
+  rows[1].rung = "preadv";
+  rows[1].asked.backend = read_backend::preadv;
+  tools::mark_off_label(rows);
+  EXPECT_EQ(rows[0].off_label, "preadv, not io_uring: seccomp");
+  EXPECT_EQ(rows[1].off_label, "");
+}
+
 TEST(bench_sweep, walks_the_blocks_and_depths_within_256_mib_in_flight) {
   std::set<std::uint64_t> blocks;
   for (const tools::read_settings& each : tools::sweep_of({}, false)) {
@@ -317,6 +361,36 @@ TEST(bench_fio, figures_are_bytes_by_wall_time_and_cpu_of_all_jobs) {
     EXPECT_THROW(static_cast<void>(tools::parse_fio(wrong)), error) << wrong;
 }
 
+// The kernel gives a ring's locked memory back late: without patience every second row is one of preadv.
+TEST(bench_rungs, each_row_waits_for_the_locked_memory_of_the_row_before) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const temporary_directory directory;
+  fs::permissions(directory.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const std::string limited =
+      "exec setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --memlock=65536:65536 "
+      "\"$LEAT_COMMAND\" bench read \"$0\" --block 4K --seconds 0.02 --json ";
+  std::atomic<int> running{0};
+  const auto rows_of = [&](const std::string& options) {
+    return json::parse(tools::run_program({"sh", "-c", limited + options, path}, {}, running)).at("rows");
+  };
+  json rungs;
+  try {
+    rungs = rows_of("--rungs");
+  } catch (const error& failed) {
+    GTEST_SKIP() << "cannot run as another user: " << failed.what();
+  }
+  if (rungs.at(0).at("reader") != "io_uring") GTEST_SKIP() << "no ring within 64 KiB of locked memory";
+  for (std::size_t k = 0; k < 4; ++k) {
+    EXPECT_EQ(rungs.at(k).at("reader"), "io_uring") << rungs.at(k);
+    EXPECT_EQ(rungs.at(k).at("registered_buffers"), "off");
+    EXPECT_FALSE(rungs.at(k).contains("off_label"));
+  }
+  const json threads = rows_of("--threads 16").at(0).at("reader");
+  EXPECT_TRUE(threads == "io_uring and preadv" || threads == "io_uring") << threads;
+}
+
 // fio has registered buffers, huge pages and io_uring in any case.
 TEST(bench_command, of_the_rungs_fio_is_beside_that_with_all_of_them) {
   if (std::system("fio --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "fio is not installed";
@@ -369,7 +443,7 @@ std::string iops_of(const std::string& table, const std::string& rung) {
     if (!line.ends_with("  " + rung)) continue;
     std::istringstream words(line);
     const std::vector<std::string> found{std::istream_iterator<std::string>(words), {}};
-    return found.at(7);  // Size and unit are two.
+    return found.at(9);  // Size and unit are two.
   }
   return "no line of " + rung;
 }
