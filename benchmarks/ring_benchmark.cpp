@@ -6,6 +6,8 @@
 // where the machine has some reserved (`sysctl vm.nr_hugepages=64`); ours are transparent and need no reservation.
 // What was read is checked: every method reads the same extents once, and the digests must be equal.
 //
+// Without --file it writes one of --mebibytes to --directory (the temporary one), which is gone however this ends.
+//
 //     ring_benchmark [--file FILE] [--directory DIR] [--mebibytes 4096] [--rounds 9] [--seconds 1] [--toy]
 #include "async/clock.hpp"
 #include "benchmarks/measure.hpp"
@@ -315,32 +317,39 @@ class fio final : public method {
   const bool huge_;
 };
 
-/// A file of random bytes, written past the page cache. Removed at the end.
+/// A file of random bytes, written past the page cache. It has no name, so that nothing is left of it however we end; others,
+/// fio too, open it as /proc/<pid>/fd/<n>.
 class scratch_file {
  public:
   scratch_file(const std::string& directory, std::uint64_t bytes) {
-    path_ = directory + "/leat-ring-benchmark-" + std::to_string(::getpid());
-    const int file = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    if (file < 0) throw error(errc::io, path_ + ": " + std::strerror(errno));
+    const std::string name = directory + "/leat-ring-benchmark-" + std::to_string(::getpid());
+    std::fprintf(
+        stderr,
+        "ring_benchmark: writing %llu MiB of random bytes to %s, gone when this ends; --directory DIR puts them "
+        "elsewhere, --mebibytes N makes them fewer, --file FILE reads a file that is there\n",
+        static_cast<unsigned long long>(bytes >> 20), directory.c_str());
+    file_ = ::open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (file_ < 0) throw error(errc::io, name + ": " + std::strerror(errno) + "; give --directory another one");
+    ::unlink(name.c_str());
+    path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
     std::vector<std::uint64_t> block(1_MiB / sizeof(std::uint64_t));
     for (std::uint64_t at = 0; at < bytes; at += 1_MiB) {
       for (std::size_t i = 0; i < block.size(); ++i) block[i] = mix(at + i);
-      if (::write(file, block.data(), 1_MiB) != static_cast<ssize_t>(1_MiB)) {
+      if (::write(file_, block.data(), 1_MiB) != static_cast<ssize_t>(1_MiB)) {
         const int failure = errno;
-        ::close(file);
-        ::unlink(path_.c_str());
-        throw error(errc::io, path_ + ": " + std::strerror(failure) + "; give --directory one with more room");
+        ::close(file_);
+        throw error(errc::io, directory + ": " + std::strerror(failure) + "; give --directory one with more room");
       }
     }
-    ::fsync(file);
-    ::close(file);
+    ::fsync(file_);
   }
-  ~scratch_file() { ::unlink(path_.c_str()); }
+  ~scratch_file() { ::close(file_); }
   scratch_file(const scratch_file&) = delete;
   scratch_file& operator=(const scratch_file&) = delete;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
+  int file_ = -1;
   std::string path_;
 };
 
