@@ -90,11 +90,8 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
         return;
       }
     }
-    if (program.verbatim() && input.present) {
-      std::byte* const row = own.rows[first_output].bytes.data();
-      if (input.encoded.data() == row) continue;  // read into it
-      own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + input.encoded.size(),
-                             std::memory_order_relaxed);
+    if (program.verbatim() && input.present && input.encoded.data() == own.rows[first_output].bytes.data()) {
+      continue;  // read into it
     }
     const outcome<void> result =
         program.decode(*own.scratch[p], input, {own.rows.data() + first_output, output - first_output});
@@ -103,6 +100,9 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
       slot.field_at_fault = batch.chosen[index];
       slot.reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
       return;
+    }
+    if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
+      own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
     }
     for (std::size_t o = first_output; o < output; ++o) {
       const batch_layout::slot& place = layout_.slots()[o];

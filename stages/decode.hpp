@@ -46,7 +46,7 @@ class decoder {
 
   /// CPU spent on digests so far.
   [[nodiscard]] std::uint64_t digest_ns() const noexcept { return digest_ns_.load(std::memory_order_relaxed); }
-  /// Of rows that are stored bytes as they are, and were not read straight to their place.
+  /// Of rows that are stored bytes as they are, and were not read straight to their place (loader_stats::bytes_copied).
   [[nodiscard]] std::uint64_t bytes_copied() const noexcept;
 
  private:

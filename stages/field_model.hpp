@@ -111,6 +111,10 @@ class field_program {
   /// Whether each row is its sample's stored bytes as they are, so that a read could put them there: one output, of fixed
   /// size, as many bytes as the part that is read for it.
   [[nodiscard]] virtual bool verbatim() const { return false; }
+  /// Of a row made of so many encoded bytes, those that decode() copies as they are.
+  [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
+    return verbatim() ? encoded_bytes : 0;
+  }
   /// Whether a row is made in about the time that it takes to hand it to another thread, whatever its sample holds: the
   /// thread that has read it then makes it (light_row_bytes).
   [[nodiscard]] virtual bool light() const { return false; }

@@ -757,6 +757,7 @@ loader_stats loader::machine::stats() const {
   const async::thread_pool::counters decoding = decoders_.count();
   const double elapsed_s = static_cast<double>(async::now_ns() - started_ns_) * ns;
   now.bytes_read = read.bytes;
+  now.bytes_from_files = io_.count().bytes_read;
   now.read = {.count = read.reads,
               .bytes = read.bytes,
               .busy_s = static_cast<double>(read.flight_ns) * ns,

@@ -16,6 +16,9 @@ namespace {
 using json = nlohmann::ordered_json;
 
 double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+double ratio(std::uint64_t of, std::uint64_t to) {
+  return to > 0 ? static_cast<double>(of) / static_cast<double>(to) : 0;
+}
 
 struct named_stage {
   const char* name;
@@ -109,6 +112,7 @@ json epoch_report::as_json() const {
   object["open_seconds"] = open_seconds;
   object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);
   object["bytes_read"] = stats.bytes_read;
+  object["bytes_from_files"] = stats.bytes_from_files;
   object["bytes_copied"] = stats.bytes_copied;
   object["bytes_delivered"] = stats.bytes_delivered;
   object["cpu_s"] = cpu_s;
@@ -154,6 +158,11 @@ std::string epoch_report::as_text(const terminal& screen) const {
       io::str_cat(screen.bold(io::str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),
                                           " samples/s")),
                   ", ", rate_text(per_second(static_cast<double>(stats.bytes_read), seconds)), " read"));
+  if (const double share = ratio(stats.bytes_from_files, stats.bytes_read); share > 1.05) {
+    row(text, screen, "from files",
+        io::str_cat(bytes_text(stats.bytes_from_files), absl::StrFormat(", %.2f times the ", share),
+                    bytes_text(stats.bytes_read), " of the samples: O_DIRECT reads whole blocks"));
+  }
   row(text, screen, "bottleneck", screen.bold(name(stats.slowest)));
   if (first_batch_ms) {
     row(text, screen, "waiting",

@@ -58,9 +58,15 @@ struct loader_stats {
   std::uint64_t batches = 0;
   std::uint32_t epochs_finished = 0;
 
-  std::uint64_t bytes_read = 0;  ///< from the source, without what O_DIRECT's alignment adds
+  /// That samples were read by: their stored bytes, and the gaps (16 KiB at most) between those that one read serves.
+  std::uint64_t bytes_read = 0;
+  /// What the kernel gave for them: bytes_read, and with O_DIRECT what lies around a read up to multiples of the file's
+  /// alignment; a page cache adds nothing here. Over bytes_delivered it is what the drive did for a byte of a batch. What is
+  /// tried again counts again; sources that are no files count nothing.
+  std::uint64_t bytes_from_files = 0;
   std::uint64_t bytes_delivered = 0;
-  /// Of rows that are stored bytes as they are: those that could not be read straight to their place in the batch.
+  /// Of rows that are stored bytes as they are: those that were copied to their place in the batch and not read there.
+  /// Arrays, bytes, texts, and x and y of tokens in the file's own dtype; not what is decoded or widened.
   std::uint64_t bytes_copied = 0;
   std::uint64_t arena_bytes = 0;  ///< mapped in so far
   std::uint64_t scratch_bytes_peak = 0;

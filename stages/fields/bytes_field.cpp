@@ -24,6 +24,7 @@ class bytes_program final : public field_program {
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
+  std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }

@@ -40,6 +40,11 @@ class tokens_program final : public field_program {
     for (const output_spec& output : outputs_) bytes += output.row_bytes();
     return bytes <= light_row_bytes;
   }
+  // Both x and y, each a token less than the window.
+  std::size_t bytes_copied(std::size_t encoded_bytes) const override {
+    const std::size_t width = size_bytes(stored_);
+    return type_ == stored_ && encoded_bytes > width ? 2 * (encoded_bytes - width) : 0;
+  }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }

@@ -2,6 +2,7 @@
 // rows that are less work than handing them over are made by the thread that has read them.
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -9,7 +10,9 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
+#include <leat/reader.hpp>
 
+#include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +24,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -189,6 +194,104 @@ TEST(straight, records_of_a_file_are_the_same_from_every_rung) {
       }
     }
   }
+}
+
+/// Records of 8192 bytes after a header, and what lies in their file.
+dataset records_in(const testing::temporary_directory& root, const std::vector<fake_sample>& samples,
+                   std::size_t header_bytes) {
+  std::string content(header_bytes, 'h');
+  for (const fake_sample& each : samples) {
+    const std::vector<std::byte>& bytes = each.members[0].bytes;
+    content.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  const std::string name = "r" + std::to_string(header_bytes);
+  testing::write_file(root.path() / (name + ".json"),
+                      R"({"fields": [{"name": "bin", "dtype": "u8", "shape": [8192]}], "header_bytes": )" +
+                          std::to_string(header_bytes) + "}");
+  return open_records(testing::write_file(root.path() / (name + ".bin"), content));
+}
+
+/// What O_DIRECT reads of this file come in multiples of; 0 where there is none.
+std::uint64_t block_of(const std::filesystem::path& path) {
+  try {
+    reader disk(1_MiB, {.direct = choice::on});
+    return disk.open(path.string(), boost::asio::use_future).get().alignment;
+  } catch (const error&) {
+    return 0;
+  }
+}
+
+// bytes_from_files is the smallest aligned piece around each read, and not a byte more.
+TEST(straight, files_give_the_blocks_that_a_read_touches_and_no_others) {
+  const testing::watchdog dog("bytes from files");
+  const testing::temporary_directory root;
+  const std::vector<fake_sample> samples = samples_of(8192, false);
+  constexpr std::uint64_t content = sample_count * 8192;
+  for (const std::size_t header_bytes : {std::size_t{0}, std::size_t{7}}) {
+    const dataset set = records_in(root, samples, header_bytes);
+    const std::uint64_t block = block_of(root.path() / ("r" + std::to_string(header_bytes) + ".bin"));
+    for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+      for (const choice direct : {choice::on, choice::off}) {
+        for (const bool shuffle : {true, false}) {
+          loader_options options = testing::small_options();
+          options.epochs = 1;
+          options.shuffle = shuffle;
+          options.reader.backend = backend;
+          options.reader.direct = direct;
+          const testing::seen_run run = testing::run_all(set, options, {array("bin")});
+          if (run.failed == errc::unsupported) continue;  // no O_DIRECT here
+          EXPECT_FALSE(run.failed) << run.message;
+          EXPECT_EQ(run.stats.bytes_read, content);
+          // In their order the eight of a batch are one read; shuffled, two that lie in their places by chance. The file
+          // ends where its last record does.
+          const std::uint64_t reads = run.stats.read.count;
+          if (header_bytes != 0 || !shuffle) EXPECT_EQ(reads, shuffle ? sample_count : 10U);
+          const bool widened = header_bytes != 0 && direct == choice::on;
+          EXPECT_EQ(run.stats.bytes_from_files, content + (widened ? (reads - 1) * block + header_bytes : 0));
+          EXPECT_EQ(run.stats.bytes_copied, header_bytes == 0 ? 0 : content);
+          EXPECT_EQ(run.stats.bytes_delivered, content);
+        }
+      }
+    }
+  }
+}
+
+TEST(straight, gaps_between_the_fields_of_a_read_are_read) {
+  const testing::watchdog dog("gaps");
+  const testing::temporary_directory root;
+  testing::write_file(root.path() / "r.json", R"({"fields": [{"name": "x", "dtype": "u8", "shape": [100]},
+      {"name": "between", "dtype": "u8", "shape": [50]}, {"name": "y", "dtype": "i64"}]})");
+  const dataset set = open_records(testing::write_file(root.path() / "r.bin", std::string(158 * sample_count, 'r')));
+  loader_options options = testing::small_options();
+  options.epochs = 1;
+  options.reader.direct = choice::off;
+  const testing::seen_run run = testing::run_all(set, options, {array("x"), array("y")});
+  EXPECT_EQ(run.stats.bytes_read, sample_count * 158);
+  EXPECT_EQ(run.stats.bytes_from_files, sample_count * 158);
+  EXPECT_EQ(run.stats.bytes_copied, sample_count * 108);
+}
+
+TEST(straight, what_is_copied_as_it_is_counts_and_what_is_made_does_not) {
+  const testing::watchdog dog("bytes copied");
+  const testing::temporary_directory root;
+  const dataset runs =
+      open_tokens(testing::write_file(root.path() / "t.bin", testing::bytes_of(testing::counting<std::uint16_t>(161))));
+  const auto copied = [](const dataset& set, field wanted) {
+    loader_options options = testing::small_options();
+    options.epochs = 1;
+    return testing::run_all(set, options, {std::move(wanted)}).stats.bytes_copied;
+  };
+  const tokens windows{.length = 16, .type = std::nullopt, .windows = window_order::tiled};
+  EXPECT_EQ(copied(runs, windows), 10U * 2 * 16 * 2) << "x and y";
+  tokens widened = windows;
+  widened.type = dtype::i32;
+  EXPECT_EQ(copied(runs, widened), 0U);
+  const fake_dataset members(samples_of(1000, false), {.layout = fake_layout::shards, .disk = {}});
+  EXPECT_EQ(copied(members, bytes("bin")), sample_count * 1000);
+  auto values = std::make_shared<std::vector<float>>(60);
+  const dataset memory =
+      from_tensors({{"x", {dtype::f32, {20, 3}, dense_strides({20, 3}), values->data(), host}}}, values);
+  EXPECT_EQ(copied(memory, array("x")), 20U * 12);
 }
 
 // --- rows that are light ----------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ TEST(epoch, gives_one_json_object_with_all_that_was_promised) {
   const photo_folder photos;
   const json object = run_json(photos);
   for (const char* name : {"planned", "samples", "batches", "quarantined", "substituted", "epochs", "bytes_read",
-                           "bytes_copied", "rss_bytes_max", "host_bytes_max", "arena_bytes"}) {
+                           "bytes_from_files", "bytes_copied", "rss_bytes_max", "host_bytes_max", "arena_bytes"}) {
     ASSERT_TRUE(object.contains(name)) << name;
     EXPECT_TRUE(object[name].is_number_unsigned()) << name << " is " << object[name];
   }
