@@ -28,21 +28,49 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// The *.tar files directly in a folder, sorted by byte. Unreadable folders are left to who opens them, with its message.
-std::vector<std::string> shards_in(const std::string& folder) {
+// The files directly in a folder whose names end so, sorted by byte. Unreadable folders are left to who opens them, with its
+// message.
+std::vector<std::string> files_in(const std::string& folder, std::string_view ending) {
   struct closer {
     void operator()(DIR* stream) const noexcept { ::closedir(stream); }
   };
   const std::unique_ptr<DIR, closer> stream(::opendir(folder.c_str()));
-  std::vector<std::string> shards;
+  std::vector<std::string> files;
   while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
     const std::string_view name = entry->d_name;
-    if (!name.ends_with(".tar") || name.starts_with('.')) continue;
+    if (!name.ends_with(ending) || name.starts_with('.')) continue;
     std::string path = folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
-    if (!is_folder(path)) shards.push_back(std::move(path));
+    if (!is_folder(path)) files.push_back(std::move(path));
   }
-  std::sort(shards.begin(), shards.end());
-  return shards;
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// A folder of what is opened file by file is told how.
+dataset open_pictures(const std::string& folder) {
+  try {
+    return open_folder(folder);
+  } catch (const error& none) {
+    if (none.code() != errc::not_found) throw;
+    for (const std::string_view ending : {".npy", ".npz", ".bin"}) {
+      const std::size_t files = files_in(folder, ending).size();
+      if (files == 0) continue;
+      throw error(errc::not_found, str_cat(none.what(), "; it has ", files, files == 1 ? " file *" : " files *", ending,
+                                           ": give '", folder, folder.ends_with('/') ? "*" : "/*", ending, "'"));
+    }
+    throw;
+  }
+}
+
+// What lies beside records is no shard.
+[[noreturn]] void refuse_description(const std::string& path) {
+  const std::string data = datasets::with_extension(path, ".bin");
+  throw error(errc::usage, datasets::file_exists(data)
+                               ? str_cat(path, " says what the records in ", data, " are; give that one")
+                               : str_cat(path,
+                                         ": no source; a .json says what the records in the .bin beside it are, "
+                                         "and there is no ",
+                                         data));
 }
 
 [[noreturn]] void refuse_address(const std::string& source) {
@@ -114,16 +142,17 @@ dataset open(std::span<const std::string> sources) {
     for (std::string& path : paths_of(source)) {
       if (!is_folder(path)) {
         const file_kind found = datasets::kind_of_file(path);
+        if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
         add_file(std::move(path), found);
         continue;
       }
-      std::vector<std::string> inside = shards_in(path);
+      std::vector<std::string> inside = files_in(path, ".tar");
       if (!inside.empty()) {
         for (std::string& shard : inside) add_file(std::move(shard), file_kind::other);
         continue;
       }
       open_files();
-      parts.push_back(open_folder(path));
+      parts.push_back(open_pictures(path));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {
         throw error(errc::usage,

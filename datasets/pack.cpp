@@ -107,7 +107,7 @@ std::optional<number_pattern> parse_number_pattern(std::string_view out) {
 class shard_plan {
  public:
   shard_plan(std::string_view out, std::uint64_t samples, const pack_options& options) : samples_(samples) {
-    if (out.empty()) throw error(errc::usage, "pack: no output was named; for example shards/train-%06d.tar");
+    if (out.empty()) throw error(errc::usage, "no output was named; for example shards/train-%06d.tar");
     if (has_braces(out)) {
       names_ = expand_braces(out);
     } else if ((pattern_ = parse_number_pattern(out))) {
@@ -222,7 +222,7 @@ class sample_reader {
     name_members(sample, fields, result);
     add_columns(sample, result);
     if (result.members.empty()) {
-      throw error(errc::corrupt, io::str_cat("pack: ", model_.name(sample), " has neither fields nor columns"));
+      throw error(errc::corrupt, io::str_cat(model_.name(sample), " has neither fields nor columns"));
     }
     for (const member& each : result.members) {
       result.content_bytes += each.size_bytes;
@@ -343,7 +343,7 @@ class packing {
     begin_shard();
     for (std::uint64_t i = 0; i < samples; ++i) {
       if (options_.stop.stop_requested()) {
-        throw error(errc::cancelled, io::str_cat("pack: stopped after ", result_.samples, " of ", samples,
+        throw error(errc::cancelled, io::str_cat("stopped after ", result_.samples, " of ", samples,
                                                  " samples; shards that are finished stay"));
       }
       const std::uint64_t sample = options_.shuffle ? order[i] : i;
@@ -366,13 +366,13 @@ class packing {
   void check_fields() const {
     for (const field_info& field : from_.model()->fields()) {
       if (field.kind == field_kind::tensor) {
-        throw error(errc::unsupported, io::str_cat("pack: the field '", field.name, "' has rows of ", name(field.type),
-                                                   ", and a member of a shard has no dtype and shape; `leat pack --to "
-                                                   "records` and `--to npy` keep them"));
+        throw error(errc::usage, io::str_cat("the field '", field.name, "' has rows of ", name(field.type),
+                                             ", and a member of a shard has no dtype and shape; `leat pack --to "
+                                             "records` and `--to npy` keep them"));
       }
       if (field.kind == field_kind::tokens) {
-        throw error(errc::unsupported, io::str_cat("pack: the field '", field.name,
-                                                   "' is tokens; their files need no packing: copy them"));
+        throw error(errc::usage,
+                    io::str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
       }
     }
   }

@@ -66,7 +66,28 @@ file_kind kind_of_file(const std::string& path) {
   return file_kind::other;
 }
 
+std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes) {
+  constexpr std::uint32_t version_max = 255;
+  if (start.size() < llmc_header_bytes) return std::nullopt;
+  const auto magic = number_at<std::uint32_t>(start, 0);
+  const auto version = number_at<std::uint32_t>(start, 4);
+  const auto tokens = number_at<std::uint32_t>(start, 8);
+  const auto rest = start.subspan(12, llmc_header_bytes - 12);
+  if (magic < 20'200'000 || magic > 20'991'231 || version > version_max ||
+      tokens > (file_bytes - llmc_header_bytes) / sizeof(std::uint16_t) ||
+      std::any_of(rest.begin(), rest.end(), [](std::byte each) { return each != std::byte{0}; })) {
+    return std::nullopt;
+  }
+  return io::str_cat("magic number ", magic, ", version ", version);
+}
+
 std::string looks_like(const std::string& path) {
+  return looks_like(path, [](dtype type) {
+    return io::str_cat("leat::open_tokens() opens it", type == dtype::u32 ? " with {.type = leat::dtype::u32}" : "");
+  });
+}
+
+std::string looks_like(const std::string& path, token_advice advice) {
   std::vector<std::byte> start;
   std::uint64_t size = 0;
   try {
@@ -77,19 +98,22 @@ std::string looks_like(const std::string& path) {
     return "it cannot be read";
   }
   const std::string records = io::str_cat("records are told about in ", with_extension(path, ".json"));
-  const std::string as_tokens = "tokens are loaded with --tokens LENGTH (leat::open_tokens)";
   if (size == 0) return "it is empty";
+  if (const auto header = almost_llmc(start, size)) {
+    return io::str_cat("it begins as llm.c's files of tokens do, with ", *header, ", which leat does not know; ",
+                       records);
+  }
   // GPT-2 has 50,257 tokens and common ones have small numbers: the high bytes of u16 vary less than the low ones, and
   // those of u32 are nearly all 0 in the upper half.
   std::size_t zero_halves = 0;
   const std::size_t words = start.size() / 4;
   for (std::size_t i = 0; i < words; ++i) zero_halves += number_at<std::uint16_t>(start, i * 4 + 2) < 4 ? 1 : 0;
   if (words > 0 && size % 4 == 0 && zero_halves > words * 9 / 10) {
-    return io::str_cat("it looks like numbers of 4 bytes, as tokens of u32 (", size / 4, " of them): ", as_tokens,
-                       " and --token-type u32; ", records);
+    return io::str_cat("it looks like numbers of 4 bytes, as tokens of u32 (", size / 4,
+                       " of them): ", advice(dtype::u32), "; ", records);
   }
   if (size % 2 == 0) {
-    return io::str_cat("it could be tokens of u16 (", size / 2, " of them), as nanoGPT has: ", as_tokens, "; ",
+    return io::str_cat("it could be tokens of u16 (", size / 2, " of them), as nanoGPT has: ", advice(dtype::u16), "; ",
                        records);
   }
   return io::str_cat("its ", size, " bytes are an odd number, so no tokens of u16; ", records);

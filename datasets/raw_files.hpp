@@ -1,7 +1,12 @@
 // Files without a format of their own: what their first bytes and the files beside them say.
 #pragma once
 
+#include <leat/tensor.hpp>
+
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,8 +28,18 @@ enum class file_kind : std::uint8_t {
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);
 
+/// What to do about a file that could be tokens of this type, in words.
+using token_advice = std::string (*)(dtype type);
+
 /// For the error about a .bin that nothing tells about: what it might be, and what to do.
+[[nodiscard]] std::string looks_like(const std::string& path, token_advice advice);
+/// The same for a program: leat::open_tokens().
 [[nodiscard]] std::string looks_like(const std::string& path);
+
+/// "magic number 20240521, version 1", of a file that begins as llm.c's do with numbers that are not llm.c's: a date, a small
+/// number, as many tokens as the file has room for, and zeros. Nothing where it does not.
+///   start   its first llmc_header_bytes
+[[nodiscard]] std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes);
 
 // Of a file of tokens that llm.c wrote: 256 numbers of 32 bits, and the tokens.
 inline constexpr std::uint32_t llmc_magic_u16 = 20240520;

@@ -55,6 +55,7 @@ class tokens_model final : public dataset_model {
       const std::uint32_t number = names->add(file.path, file.size);
       documents_ = documents_ || file.documents;
       for (const token_run& run : file.runs) {
+        if (run.bytes == 0) continue;  // A file without a token has no sample.
         if (!extent_table::fits(run.offset, run.bytes, number)) {
           throw error(errc::limit, io::str_cat(file.path,
                                                ": beyond what leat indexes: 1 TiB of tokens in one piece, "
@@ -277,7 +278,15 @@ token_file tokens_in(const std::string& path, const token_options& options) {
     const auto magic = number_at<std::uint32_t>(start, 0);
     if (magic == llmc_magic_u16 || magic == llmc_magic_u32 || magic == llmc_magic_eval) return llmc_tokens(file, magic);
   }
-  return plain_tokens(file, options.type);
+  if (!options.type) {
+    if (const auto header = almost_llmc(file.read(0, llmc_header_bytes), file.size())) {
+      throw error(errc::unsupported, io::str_cat(path, ": begins as llm.c's files do, with ", *header, "; leat knows ",
+                                                 llmc_magic_u16, ", version 1, and ", llmc_magic_u32,
+                                                 ", version 7. If it has no header, give the type of "
+                                                 "its tokens (--token-type, token_options::type)"));
+    }
+  }
+  return plain_tokens(file, options.type.value_or(dtype::u16));
 }
 
 }  // namespace
@@ -286,8 +295,8 @@ token_file tokens_in(const std::string& path, const token_options& options) {
 dataset open_tokens(std::span<const std::string> files, const token_options& options) {
   using namespace datasets;
   if (files.empty()) throw error(errc::usage, "open_tokens: no file was given");
-  if (!is_integer(options.type) || options.type == dtype::boolean) {
-    throw error(errc::usage, io::str_cat("open_tokens: tokens of ", name(options.type), "; give a type of integers"));
+  if (options.type && (!is_integer(*options.type) || *options.type == dtype::boolean)) {
+    throw error(errc::usage, io::str_cat("open_tokens: tokens of ", name(*options.type), "; give a type of integers"));
   }
   std::vector<token_file> found;
   for (const std::string& pattern : files) {

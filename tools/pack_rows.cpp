@@ -31,9 +31,9 @@ struct row_layout {
 };
 
 [[noreturn]] void refuse(const field_info& field, const char* why) {
-  throw error(errc::unsupported, io::str_cat("pack: the field '", field.name, "' ", why,
-                                             ", and --to npy and --to records write rows of one dtype and shape; leave "
-                                             "out --to for tar shards"));
+  throw error(errc::usage, io::str_cat("the field '", field.name, "' ", why,
+                                       ", and --to npy and --to records write rows of one dtype and shape; leave "
+                                       "out --to for tar shards"));
 }
 
 row_layout layout_of(const dataset& from) {
@@ -43,8 +43,8 @@ row_layout layout_of(const dataset& from) {
       field.type = dtype::i64;
       field.bytes_max = sizeof(std::int64_t);
     } else if (field.kind == field_kind::tokens) {
-      throw error(errc::unsupported,
-                  io::str_cat("pack: the field '", field.name, "' is tokens; their files need no packing: copy them"));
+      throw error(errc::usage,
+                  io::str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
     } else if (field.kind != field_kind::tensor) {
       refuse(field, "has samples of any size");
     }
@@ -53,7 +53,7 @@ row_layout layout_of(const dataset& from) {
     layout.bytes += field.bytes_max;
     layout.fields.push_back(std::move(field));
   }
-  if (layout.fields.empty()) throw error(errc::unsupported, "pack: the source has no field");
+  if (layout.fields.empty()) throw error(errc::usage, "the source has no field");
   return layout;
 }
 
@@ -122,9 +122,9 @@ void check_name(const std::string& path, bool overwrite) {
 
 std::string header_of(const row_layout& layout, std::uint64_t samples) {
   if (layout.fields.size() > 1) {
-    throw error(errc::unsupported,
-                io::str_cat("pack: a .npy holds one array, and the source has the fields '", layout.fields[0].name,
-                            "' and '", layout.fields[1].name, "'; --to records holds both"));
+    throw error(errc::usage,
+                io::str_cat("a .npy holds one array, and the source has the fields '", layout.fields[0].name, "' and '",
+                            layout.fields[1].name, "'; --to records holds both"));
   }
   dimensions shape;
   shape.push_back(static_cast<std::int64_t>(samples));

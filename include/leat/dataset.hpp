@@ -213,9 +213,10 @@ struct npy_options {
 [[nodiscard]] dataset open_records(std::span<const std::string> files);
 [[nodiscard]] dataset open_records(const std::string& files);
 
-///   type   of files that have no header to say it (nanoGPT's): u16 or u32, or any other integer
+///   type   of files that have no header to say it (nanoGPT's): u16 or u32, or any other integer; u16 where it is not given.
+///          Where it is, a file that begins almost as llm.c's do is one without a header
 struct token_options {
-  dtype type = dtype::u16;
+  std::optional<dtype> type = std::nullopt;
 };
 
 /// Tokens: the field "tokens" of field_kind::tokens. A sample is a document where an index names documents, else a file; a
@@ -228,7 +229,7 @@ struct token_options {
 ///
 ///   files    paths, brace lists and globs
 ///   throws   error{errc::not_found}; error{errc::format} sizes that do not fit together, with both; error{errc::unsupported}
-///            versions and dtypes that hold no tokens
+///            versions and dtypes that hold no tokens; a header like llm.c's with another magic number
 ///   source   karpathy/nanoGPT data/*/prepare.py; karpathy/llm.c dev/data/data_common.py; NVIDIA/Megatron-LM
 ///            megatron/core/datasets/indexed_dataset.py
 [[nodiscard]] dataset open_tokens(std::span<const std::string> files, const token_options& options = {});

@@ -141,8 +141,8 @@ TEST(record_files, without_a_json_say_what_they_look_like) {
     EXPECT_THAT(opened, HasSubstr("r.json"));
     return message_of(errc::usage, [&] { static_cast<void>(open(path)); });
   };
-  EXPECT_THAT(refusal(records(3)), AllOf(HasSubstr("r.json"), HasSubstr("u16"), HasSubstr("--tokens LENGTH")));
-  EXPECT_THAT(refusal(wide), HasSubstr("--token-type u32"));
+  EXPECT_THAT(refusal(records(3)), AllOf(HasSubstr("r.json"), HasSubstr("u16"), HasSubstr("leat::open_tokens()")));
+  EXPECT_THAT(refusal(wide), HasSubstr("leat::dtype::u32"));
   EXPECT_THAT(refusal("odd"), HasSubstr("odd number"));
   EXPECT_THAT(refusal(""), HasSubstr("empty"));
 }

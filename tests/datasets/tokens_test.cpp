@@ -78,6 +78,38 @@ TEST(token_files, of_llm_c_have_a_header_that_is_checked) {
               HasSubstr("16 bytes"));
 }
 
+TEST(token_files, that_begin_almost_as_those_of_llm_c_are_refused_unless_their_type_is_given) {
+  const temporary_directory root;
+  const auto with = [&](std::int32_t magic, std::int32_t version, std::int32_t count, std::int32_t other = 0) {
+    std::string text = llmc_text(counting<std::uint16_t>(9));
+    text.replace(0, 16, bytes_of(std::vector<std::int32_t>{magic, version, count, other}));
+    return write_file(root.path() / "f.bin", text);
+  };
+  for (const auto& [magic, version] : {std::pair(20240521, 1), std::pair(20991231, 255), std::pair(20200101, 0)}) {
+    const std::string path = with(magic, version, 9);
+    const std::string found = std::to_string(magic) + ", version " + std::to_string(version);
+    EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open_tokens(path)); }),
+                AllOf(HasSubstr(found), HasSubstr("20240520"), HasSubstr("--token-type")));
+    EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open(path)); }), HasSubstr(found));
+    const dataset insisted = open_tokens(path, {.type = dtype::u16});
+    EXPECT_EQ(insisted.fields()[0].bytes_total, 1024U + 18);
+  }
+  // Tokens: no date, no small number, more than there is room for, something where zeros would be.
+  EXPECT_EQ(open_tokens(with(20191231, 1, 9)).size(), 1U);
+  EXPECT_EQ(open_tokens(with(21000101, 1, 9)).size(), 1U);
+  EXPECT_EQ(open_tokens(with(20240521, 256, 9)).size(), 1U);
+  EXPECT_EQ(open_tokens(with(20240521, 1, 10)).size(), 1U);
+  EXPECT_EQ(open_tokens(with(20240521, 1, 9, 1)).size(), 1U);
+}
+
+TEST(token_files, without_a_token_have_no_sample) {
+  const temporary_directory root;
+  EXPECT_EQ(open_tokens(write_file(root.path() / "a.bin", "")).size(), 0U);
+  EXPECT_EQ(open_tokens(write_file(root.path() / "b.bin", llmc_text(std::vector<std::uint16_t>()))).size(), 0U);
+  write_file(root.path() / "c.bin", "abcd");
+  EXPECT_EQ(open_tokens((root.path() / "?.bin").string()).size(), 1U);
+}
+
 TEST(token_files, of_numpy_are_one_dimensional) {
   const temporary_directory root;
   const std::string path =
