@@ -6,6 +6,7 @@
 #include "stages/outcome.hpp"
 
 #include <leat/dataset.hpp>
+#include <leat/field.hpp>
 #include <leat/tensor.hpp>
 
 #include <atomic>
@@ -147,5 +148,9 @@ class field_model {
   [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,
                                                             finished_by finished) const = 0;
 };
+
+/// The samples that a loader of these fields takes: the dataset's, or those that a field makes of them.
+///   throws   as field_model::samples_of()
+[[nodiscard]] dataset samples_for(const dataset& samples, std::span<const field> fields);
 
 }  // namespace leat::stages

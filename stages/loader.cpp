@@ -67,15 +67,6 @@ loader_options checked(loader_options options) {
   return options;
 }
 
-// The dataset, or what one of the fields makes of it.
-dataset samples_for(dataset samples, const std::vector<field>& fields) {
-  for (const field& each : fields) {
-    std::shared_ptr<const datasets::dataset_model> others = each.model().samples_of(samples.model());
-    if (others != nullptr) return dataset(std::move(others));
-  }
-  return samples;
-}
-
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
                                                      const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
@@ -130,8 +121,8 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options) {
 
 class loader::machine final : public line_events {
  public:
-  machine(dataset samples, loader_options options, std::vector<field> fields)
-      : samples_(samples_for(std::move(samples), fields)),
+  machine(const dataset& samples, loader_options options, const std::vector<field>& fields)
+      : samples_(samples_for(samples, fields)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
         transfer_(make_transfer(options_)),
@@ -817,7 +808,7 @@ void mix_job::run(async::worker_context& worker) noexcept {
 // --- the public face ------------------------------------------------------------------------------------------------
 
 loader::loader(dataset samples, loader_options options, std::vector<field> fields)
-    : machine_(std::make_unique<machine>(std::move(samples), std::move(options), std::move(fields))) {}
+    : machine_(std::make_unique<machine>(samples, std::move(options), fields)) {}
 
 loader::~loader() {
   // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with

@@ -43,6 +43,8 @@ struct bench_read_arguments {
   read_settings how;
   std::uint64_t create_bytes = 0;
   std::string plot;
+  window_options windows;
+  bool no_shuffle = false;
   bool block_is_asked = false;
   bool fio = false;
   bool rungs = false;
@@ -174,11 +176,11 @@ bool create(const bench_read_arguments& arguments, interruption& stop) {
 
 epoch_reads open_epoch(const bench_read_arguments& arguments, interruption& stop) {
   const auto leave = [&stop] { complain("bench read", io::str_cat("stopped by ", stop.name())); };
-  const dataset opened = open_sources(arguments.paths, stop, leave);
+  const dataset opened = open_sources(arguments.paths, stop, leave, advise_loading, arguments.windows.files());
   const leaving_at_once leaving(stop, leave);
-  const chosen_fields fields = fields_of(opened, {});
+  const chosen_fields fields = fields_of(opened, {}, arguments.windows);
   for (const std::string& each : fields.warnings) complain("bench read", each);
-  return plan_epoch(fields.samples, fields.all, {});
+  return plan_epoch(fields.samples, fields.all, {.shuffle = !arguments.no_shuffle});
 }
 
 /// What is measured, each with the rung that it does without.
@@ -299,6 +301,9 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
                   "--create and --fio away");
     }
     result.epoch = open_epoch(arguments, stop);
+  } else if (arguments.windows.length != 0 || arguments.no_shuffle) {
+    throw error(errc::usage,
+                "--tokens and --no-shuffle say what an epoch reads; give --pattern extents as well, which replays it");
   } else if (arguments.create_bytes > 0) {
     if (!create(arguments, stop)) return stop.exit_code();
   } else {
@@ -355,6 +360,8 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
          },
          "of measuring (5)")
       ->type_name("N");
+  add_window_options(app, arguments->windows);
+  app.add_flag("--no-shuffle", arguments->no_shuffle, "extents in the dataset's order");
   add_choice(app, "--direct", arguments->how.direct, {{"on", choice::on}, {"off", choice::off}},
              "O_DIRECT, or through the page cache, emptied of these files (on, where it can be had)");
   add_choice(
@@ -379,6 +386,7 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
   app.footer(
       "  leat bench read /data/leat.bench --create 8GiB\n"
       "  leat bench read 'shards/photos-{000000..000127}.tar' --pattern extents\n"
+      "  leat bench read train.bin --pattern extents --tokens 1024 --windows random\n"
       "  leat bench read /data/leat.bench --sweep --plot curve.svg\n"
       "  leat bench read /data/leat.bench --block 4K --depth 128 --threads 2 --json");
   app.callback([arguments, block, &chosen] {

@@ -40,8 +40,9 @@ class file_numbers {
 
 }  // namespace
 
-epoch_reads plan_epoch(const dataset& samples, const std::vector<field>& fields, const sampler_options& order,
+epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, const sampler_options& order,
                        std::size_t reads_max) {
+  const dataset samples = stages::samples_for(whole, fields);
   const datasets::dataset_model& model = *samples.model();
   std::vector<std::unique_ptr<stages::field_program>> programs;
   std::vector<stages::output_spec> outputs;

@@ -348,9 +348,8 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
-  const std::optional<token_options> tokens =
-      arguments.windows.length == 0 ? std::nullopt : std::optional(token_options{.type = arguments.windows.stored});
-  const dataset opened = open_sources(arguments.sources, stop, leave, tokens, arguments.arrays);
+  const dataset opened =
+      open_sources(arguments.sources, stop, leave, advise_loading, arguments.windows.files(), arguments.arrays);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
     return fields_of(opened, arguments.pictures, arguments.windows);
@@ -361,7 +360,13 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
 
   report.open_seconds = seconds_since(opening);
   const clock::time_point began = clock::now();
-  running.emplace(samples, arguments, fields, stop);
+  try {
+    running.emplace(samples, arguments, fields, stop);
+  } catch (const error& refused) {
+    // More than the budget or the machine's limits hold: it says what would do.
+    if (refused.code() == errc::limit) throw error(errc::usage, refused.what());
+    throw;
+  }
   loader& train = running->train;
   report.planned_in_all =
       std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, train.samples()) * arguments.epochs;
@@ -455,7 +460,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
       ->excludes(mixup);
 
   app.option_defaults()->group("Tokens and arrays");
-  add_window_options(app, arguments.windows);
+  add_token_output_option(app, arguments.windows, add_window_options(app, arguments.windows));
   add_choice(
       app, "--arrays", arguments.arrays,
       {{"rows", std::optional(npy_options{.samples = npy_options::sample::row})},

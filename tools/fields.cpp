@@ -253,20 +253,31 @@ void add_order_options(CLI::App& app, order_options& order) {
   app.add_flag("--no-shuffle", order.no_shuffle, "in the source's order (with eval)")->excludes(shuffle);
 }
 
-void add_window_options(CLI::App& app, window_options& windows) {
-  add_number(app, "--tokens", windows.length, 1, "the sources are files of tokens: windows of so many are the samples",
-             std::uint64_t{1} << 30);
-  add_choice(app, "--token-type", windows.stored, {{"u16", dtype::u16}, {"u32", dtype::u32}, {"i32", dtype::i32}},
-             "of token files that have no header to say it (u16)");
-  add_choice(app, "--tokens-as", windows.type,
-             {{"i32", std::optional(dtype::i32)}, {"i64", std::optional(dtype::i64)}, {"stored", std::nullopt}},
-             "the dtype of x and y; stored: the file's own (i64)");
+CLI::Option* add_window_options(CLI::App& app, window_options& windows) {
+  CLI::Option* const tokens =
+      add_number(app, "--tokens", windows.length, 1,
+                 "the sources are files of tokens: windows of so many are the samples", std::uint64_t{1} << 30);
+  add_choice(
+      app, "--token-type", windows.stored,
+      {{"u16", std::optional(dtype::u16)}, {"u32", std::optional(dtype::u32)}, {"i32", std::optional(dtype::i32)}},
+      "of token files that have no header to say it (u16)")
+      ->needs(tokens);
   add_choice(app, "--windows", windows.order,
              {{"shifted", window_order::shifted}, {"tiled", window_order::tiled}, {"random", window_order::random}},
-             "side by side from an offset drawn for each epoch, from the first token on, or each anywhere (shifted)");
+             "side by side from an offset drawn for each epoch, from the first token on, or each anywhere (shifted)")
+      ->needs(tokens);
   add_choice(app, "--documents", windows.documents,
              {{"ignore", document_rule::ignore}, {"mark", document_rule::mark}, {"within", document_rule::within}},
-             "windows cross their borders, with outputs that say where, or never (ignore)");
+             "windows cross their borders, with outputs that say where, or never (ignore)")
+      ->needs(tokens);
+  return tokens;
+}
+
+void add_token_output_option(CLI::App& app, window_options& windows, CLI::Option* tokens) {
+  add_choice(app, "--tokens-as", windows.type,
+             {{"i32", std::optional(dtype::i32)}, {"i64", std::optional(dtype::i64)}, {"stored", std::nullopt}},
+             "the dtype of x and y; stored: the file's own (i64)")
+      ->needs(tokens);
 }
 
 chosen_fields fields_of(const dataset& samples, const picture_options& pictures, const window_options& windows) {

@@ -25,13 +25,18 @@ struct picture_options {
 
 /// How tokens become samples.
 ///   length   of a window; 0: the sources are no tokens
-///   stored   of files that do not say it
+///   stored   of files that do not say it, where it was given
 struct window_options {
   std::uint64_t length = 0;
-  dtype stored = dtype::u16;
+  std::optional<dtype> stored = std::nullopt;
   std::optional<dtype> type = dtype::i64;
   window_order order = window_order::shifted;
   document_rule documents = document_rule::ignore;
+
+  /// How the sources are opened: none where they are no tokens.
+  [[nodiscard]] std::optional<token_options> files() const {
+    return length == 0 ? std::nullopt : std::optional(token_options{.type = stored});
+  }
 };
 
 /// Which samples make up a batch.
@@ -49,7 +54,9 @@ struct order_options {
 
 void add_picture_options(CLI::App& app, picture_options& pictures);
 void add_order_options(CLI::App& app, order_options& order);
-void add_window_options(CLI::App& app, window_options& windows);
+/// All but `type`; returns --tokens, which what is said of tokens needs.
+CLI::Option* add_window_options(CLI::App& app, window_options& windows);
+void add_token_output_option(CLI::App& app, window_options& windows, CLI::Option* tokens);
 
 /// A source's fields: what more than half of the samples have, or all but one, counted among those that have the commonest
 /// field (a picture, where there are several such). A sample that lacks one of them is corrupt; one that has none of them is

@@ -413,11 +413,13 @@ std::string as_text(const findings& found) {
   return text + "\n";
 }
 
+std::string advise_looking(dtype type) { return io::str_cat("--token-type ", name(type), " looks at it as tokens"); }
+
 int inspect(const inspect_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("inspect", io::str_cat("stopped by ", stop.name())); };
   const dataset samples =
-      open_sources(arguments.sources, stop, leave,
-                   arguments.tokens ? std::optional(token_options{.type = *arguments.tokens}) : std::nullopt);
+      open_sources(arguments.sources, stop, leave, advise_looking,
+                   arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt);
   const findings found = [&] {
     const std::stop_callback leaving(stop.token(), [&] {
       leave();

@@ -1,6 +1,7 @@
 // leat pack: any source as WebDataset shards, or rows as one file.
 #include "datasets/pack.hpp"
 
+#include "datasets/patterns.hpp"
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
@@ -105,6 +106,14 @@ nlohmann::ordered_json as_json(const transcoding& done) {
           {"left_members", done.left()}};
 }
 
+// Names that stand for several.
+void check_one_file(const std::string& out) {
+  if (!datasets::has_braces(out) && out.find('%') == std::string::npos) return;
+  throw error(errc::usage, io::str_cat("OUT '", out,
+                                       "' names several files, and --to npy and --to records write one; name it, as "
+                                       "rows.npy or rows.bin"));
+}
+
 int pack_sources(pack_arguments& arguments, interruption& stop) {
   if (arguments.paths.size() < 2) {
     throw error(errc::usage, "SOURCE and OUT are both needed; as in `leat pack photos 'photos-{000000..000003}.tar'`");
@@ -122,9 +131,12 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
         "--transcode, which are for shards");
   }
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
-  const dataset from = open_sources(sources, stop, [&] {
+  if (arguments.rows) check_one_file(out);
+  const auto leave = [&] {
     complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
-  });
+  };
+  const dataset from = open_sources(sources, stop, leave,
+                                    [](dtype) { return std::string("files of tokens need no packing: copy them"); });
 
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [began] {

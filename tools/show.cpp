@@ -335,6 +335,10 @@ bool ends_with(std::string_view path, std::string_view end) {
   return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
 }
 
+std::string advise_inspecting(dtype type) {
+  return io::str_cat("`leat inspect --token-type ", name(type), "` looks at it as tokens");
+}
+
 int show(const show_arguments& arguments, interruption& stop) {
   const bool png = ends_with(arguments.out, ".png");
   if (!png && !ends_with(arguments.out, ".html") && !ends_with(arguments.out, ".htm")) {
@@ -342,7 +346,7 @@ int show(const show_arguments& arguments, interruption& stop) {
                 io::str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
   }
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
-  const dataset opened = open_sources(arguments.sources, stop, leave);
+  const dataset opened = open_sources(arguments.sources, stop, leave, advise_inspecting);
   for (const field_info& field : opened.fields()) {
     if (field.kind != field_kind::tokens) continue;
     throw error(errc::usage,

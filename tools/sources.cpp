@@ -1,14 +1,61 @@
 #include "tools/sources.hpp"
 
+#include "datasets/patterns.hpp"
 #include "io/text.hpp"
 #include "tools/human.hpp"
 #include "tools/status_line.hpp"
+
+#include <leat/error.hpp>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
 namespace leat::tools {
+namespace {
+
+// Said here, since what can be done with such a file is the command's own.
+void refuse_unknown(const std::vector<std::string>& sources, datasets::token_advice advice) {
+  for (const std::string& source : sources) {
+    if (!source.ends_with(".bin")) continue;
+    for (const std::string& path : datasets::expand_paths(source)) {
+      if (datasets::kind_of_file(path) != datasets::file_kind::raw) continue;
+      throw error(errc::usage,
+                  io::str_cat(path, ": nothing tells what is in it: ", datasets::looks_like(path, advice)));
+    }
+  }
+}
+
+// Files that say of themselves that they hold something else; a --token-type insists.
+void refuse_other_kinds(const std::vector<std::string>& sources) {
+  for (const std::string& source : sources) {
+    for (const std::string& path : datasets::expand_paths(source)) {
+      const bool is_records = path.ends_with(".bin") && datasets::kind_of_file(path) == datasets::file_kind::records;
+      if (!is_records && !path.ends_with(".tar") && !path.ends_with(".npz")) continue;
+      throw error(
+          errc::usage,
+          io::str_cat("--tokens: ", path,
+                      is_records ? io::str_cat(" holds records, as ", datasets::with_extension(path, ".json"),
+                                               " says; leave --tokens out, or give --token-type as well")
+                                 : std::string(" is no file of tokens; leave --tokens out, or give --token-type "
+                                               "as well")));
+    }
+  }
+}
+
+void check_type(const dataset& opened, const token_options& asked) {
+  const std::vector<field_info> fields = opened.fields();
+  if (!asked.type || fields.front().type == *asked.type) return;
+  throw error(errc::usage, io::str_cat("--token-type ", name(*asked.type), ": the files say themselves that they hold ",
+                                       name(fields.front().type), "; leave it out"));
+}
+
+}  // namespace
+
+std::string advise_loading(dtype type) {
+  return io::str_cat("tokens are loaded with --tokens LENGTH, as --tokens 1024",
+                     type == dtype::u32 ? " --token-type u32" : "");
+}
 
 leaving_at_once::leaving_at_once(interruption& stop, const std::function<void()>& leave)
     : leaving_(stop.token(), [&stop, leave] {
@@ -18,7 +65,8 @@ leaving_at_once::leaving_at_once(interruption& stop, const std::function<void()>
       }) {}
 
 dataset open_sources(const std::vector<std::string>& sources, interruption& stop, const std::function<void()>& leave,
-                     const std::optional<token_options>& tokens, const std::optional<npy_options>& arrays) {
+                     datasets::token_advice advice, const std::optional<token_options>& tokens,
+                     const std::optional<npy_options>& arrays) {
   const auto began = std::chrono::steady_clock::now();
   const leaving_at_once leaving(stop, leave);
   const std::string what =
@@ -30,8 +78,12 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     const std::string shown_line = line.size() + clock.size() <= columns ? line : "  opening";
     return screen.dim(shown_line + clock);
   });
-  if (tokens) return open_tokens(sources, *tokens);
-  return arrays ? open_npy(sources, *arrays) : open(sources);
+  if (!tokens && !arrays) refuse_unknown(sources, advice);
+  if (tokens && !tokens->type) refuse_other_kinds(sources);
+  dataset opened = tokens ? open_tokens(sources, *tokens) : arrays ? open_npy(sources, *arrays) : open(sources);
+  if (opened.size() == 0) throw error(errc::not_found, io::str_cat(what, ": there is no sample in it"));
+  if (tokens) check_type(opened, *tokens);
+  return opened;
 }
 
 }  // namespace leat::tools

@@ -1,6 +1,7 @@
 // The SOURCE... of a subcommand as a dataset.
 #pragma once
 
+#include "datasets/raw_files.hpp"
 #include "tools/interruption.hpp"
 
 #include <leat/dataset.hpp>
@@ -23,10 +24,16 @@ class leaving_at_once {
   std::stop_callback<std::function<void()>> leaving_;
 };
 
+/// What a command that loads says of a file that could be tokens.
+[[nodiscard]] std::string advise_loading(dtype type);
+
 /// leat::open(), or leat::open_tokens() where `tokens` is given, or leat::open_npy() where `arrays` is, saying on a terminal
 /// that it is at it. Opening is left at once.
+///   advice   what this command can do with a file that could be tokens
+///   throws   as those, and error{errc::not_found} where there is no sample; error{errc::usage} where `tokens` has another
+///            type than the files say that they have
 [[nodiscard]] dataset open_sources(const std::vector<std::string>& sources, interruption& stop,
-                                   const std::function<void()>& leave,
+                                   const std::function<void()>& leave, datasets::token_advice advice,
                                    const std::optional<token_options>& tokens = std::nullopt,
                                    const std::optional<npy_options>& arrays = std::nullopt);
 

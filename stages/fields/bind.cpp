@@ -13,6 +13,14 @@ const std::string& field::name() const noexcept { return model_->name(); }
 
 namespace stages {
 
+dataset samples_for(const dataset& samples, std::span<const field> fields) {
+  for (const field& each : fields) {
+    std::shared_ptr<const datasets::dataset_model> others = each.model().samples_of(samples.model());
+    if (others != nullptr) return dataset(std::move(others));
+  }
+  return samples;
+}
+
 std::vector<std::uint16_t> find_fields(const datasets::dataset_model& dataset,
                                        std::span<const std::string_view> names) {
   std::vector<std::uint16_t> found;

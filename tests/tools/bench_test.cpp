@@ -112,6 +112,22 @@ TEST(bench_extents, an_epochs_reads_are_those_of_the_loader) {
   EXPECT_EQ(train.stats().read.count, epoch.reads.size());
 }
 
+TEST(bench_extents, windows_of_tokens_are_those_of_the_loader) {
+  const temporary_directory directory;
+  const dataset runs = open_tokens(file_of(directory.path() / "t.bin", 20'002));
+  for (const window_order order : {window_order::shifted, window_order::random}) {
+    const tools::chosen_fields fields = tools::fields_of(runs, {}, {.length = 100, .order = order});
+    const tools::epoch_reads epoch = tools::plan_epoch(fields.samples, fields.all, {.batch_size = 8});
+    loader train(runs, {.batch_size = 8, .shuffle = true, .epochs = 1}, fields.all);
+    while (train.next_blocking()) {
+    }
+    EXPECT_EQ(epoch.samples, train.samples());
+    EXPECT_EQ(epoch.bytes, train.stats().bytes_read);
+    EXPECT_EQ(epoch.reads.size(), train.stats().read.count);
+    EXPECT_EQ(epoch.bytes, epoch.samples * 202);
+  }
+}
+
 TEST(bench_extents, of_a_long_epoch_a_part_is_planned) {
   const photo_folder photos;
   const dataset samples = open(photos.path().string());
@@ -499,6 +515,12 @@ TEST(bench_command, replays_the_reads_of_an_epoch) {
   EXPECT_EQ(row.at("block"), process.json().at("epoch").at("read_bytes_mean"));
   EXPECT_GT(row.at("gib_per_s").get<double>(), 0);
   EXPECT_DOUBLE_EQ(row.at("samples_per_s").get<double>(), row.at("iops").get<double>()) << "a picture is a read";
+  const std::string tokens = file_of(folder.path() / "t.bin", 20'000);
+  const ended windows = run({"bench", "read", tokens, "--pattern", "extents", "--tokens", "100", "--windows", "tiled",
+                             "--token-type", "u32", "--no-shuffle", "--seconds", "0.02", "--json"});
+  ASSERT_EQ(windows.exit_code, 0) << windows.err;
+  EXPECT_EQ(windows.json().at("epoch").at("samples"), 49);
+  EXPECT_EQ(windows.json().at("epoch").at("reads"), 1) << "in their order they are one";
   const ended text = run({"bench", "read", photos, "--pattern", "extents", "--sweep", "--seconds", "0.02"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("the reads of an epoch of 12 samples: 12 reads of 12 files"));

@@ -146,7 +146,7 @@ TEST(damage, a_source_that_is_no_regular_file_is_refused_by_name_at_once) {
 TEST(damage, a_budget_too_small_is_told_in_units_that_fit_and_by_the_option_s_name) {
   const photo_folder photos;
   const ended process = run({"epoch", photos.path().string(), "--host-bytes-max", "4KiB"});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   expect_one_line(process, "leat epoch: host_bytes_max (--host-bytes-max) of 4.00 KiB is too small");
   // What it says would do does.
   const std::string wanted = "give at least ";

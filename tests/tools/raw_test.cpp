@@ -56,6 +56,138 @@ TEST(raw_sources, of_tokens_without_a_length_say_what_to_give) {
   EXPECT_THAT(known.err, HasSubstr("--tokens LENGTH"));
 }
 
+TEST(raw_sources, of_tokens_are_told_what_the_command_at_hand_can_do) {
+  const temporary_directory root;
+  const std::string narrow = write_file(root.path() / "train.bin", token_bytes(1001));
+  const std::string wide = write_file(root.path() / "wide.bin", bytes_of(std::vector<std::uint32_t>(1000, 7)));
+  const std::string out = (root.path() / "x.tar").string();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> hints = {
+      {{"inspect", narrow}, "--token-type u16"},
+      {{"inspect", wide}, "--token-type u32"},
+      {{"bench", "read", narrow, "--pattern", "extents"}, "--tokens LENGTH"},
+      {{"epoch", wide}, "--tokens 1024 --token-type u32"},
+      {{"pack", narrow, out}, "copy them"},
+      {{"show", narrow, "-o", "s.html"}, "`leat inspect --token-type u16`"}};
+  for (const auto& [arguments, hint] : hints) {
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 2);
+    EXPECT_THAT(process.err, HasSubstr(hint));
+    if (arguments.front() == "inspect") EXPECT_THAT(process.err, ::testing::Not(HasSubstr("--tokens")));
+  }
+  EXPECT_EQ(run({"inspect", narrow, "--token-type", "u16"}).exit_code, 0);
+}
+
+TEST(raw_sources, options_that_would_do_nothing_are_mistakes) {
+  const temporary_directory root;
+  const std::string rows = write_file(root.path() / "rows.npy", npy_text(npy_dict("<f4", "3, 2"), std::string(24, 0)));
+  write_file(root.path() / "r.json", R"({"fields": [{"name": "x", "dtype": "u8", "shape": [100]}]})");
+  const std::string records = write_file(root.path() / "r.bin", std::string(1000, 'r'));
+  write_file(root.path() / "m.bin", token_bytes(100));
+  write_file(root.path() / "m.idx", megatron_index(8, 2, {60, 40}, {0, 1, 2}));
+  const std::string mega = (root.path() / "m").string();
+  const std::string several = (root.path() / "x-{0..3}.npy").string();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{"epoch", rows, "--windows", "random"}, "--windows requires --tokens"},
+      {{"epoch", rows, "--documents", "mark"}, "--documents requires --tokens"},
+      {{"epoch", records, "--tokens-as", "i32"}, "--tokens-as requires --tokens"},
+      {{"epoch", records, "--token-type", "u16"}, "--token-type requires --tokens"},
+      {{"epoch", records, "--tokens", "8"}, "r.json says; leave --tokens out"},
+      {{"epoch", mega, "--tokens", "8", "--token-type", "u32"}, "--token-type u32: the files say themselves"},
+      {{"inspect", mega, "--token-type", "i32"}, "hold u16; leave it out"},
+      {{"pack", rows, several, "--to", "npy"}, "names several files"},
+      {{"pack", rows, (root.path() / "x-%06d.bin").string(), "--to", "records"}, "names several files"},
+      {{"bench", "read", records, "--tokens", "8"}, "--pattern extents"},
+      {{"bench", "read", records, "--no-shuffle"}, "--pattern extents"}};
+  for (const auto& [arguments, part] : mistakes) {
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 2) << part;
+    EXPECT_THAT(process.err, HasSubstr(part));
+    expect_one_line(process, "leat ");
+  }
+  EXPECT_FALSE(std::filesystem::exists(several));
+  EXPECT_EQ(run({"epoch", mega, "--tokens", "8", "--token-type", "u16"}).exit_code, 0) << "it says the same";
+  EXPECT_EQ(run({"epoch", records, "--tokens", "8", "--token-type", "u16"}).exit_code, 0) << "insisted";
+}
+
+// One rule for all of them.
+TEST(raw_sources, without_a_sample_are_an_error) {
+  const temporary_directory root;
+  std::filesystem::create_directories(root.path() / "folder");
+  write_file(root.path() / "r.json", R"({"fields": [{"name": "x", "dtype": "u8"}], "records": 0})");
+  const std::string rows = npy_text(npy_dict("<f4", "0, 4"), "");
+  const std::vector<std::vector<std::string>> sources = {
+      {(root.path() / "folder").string()},
+      {write_file(root.path() / "e.tar", std::string(10240, '\0'))},
+      {write_file(root.path() / "e.npy", rows)},
+      {write_file(root.path() / "c.npy", npy_text(npy_dict("<i8", "0,"), ""))},
+      {write_file(root.path() / "e.npz", zip_text({{"x.npy", rows}}))},
+      {write_file(root.path() / "r.bin", std::string(100, 'r'))},
+      {write_file(root.path() / "t.bin", ""), "--tokens", "4"}};
+  for (const std::vector<std::string>& source : sources) {
+    std::vector<std::string> arguments = {"epoch"};
+    arguments.insert(arguments.end(), source.begin(), source.end());
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 1) << source.front();
+    EXPECT_THAT(process.err, AllOf(HasSubstr(source.front()), ::testing::ContainsRegex("no (sample|picture) in it")));
+    EXPECT_EQ(process.out, "");
+  }
+}
+
+TEST(raw_sources, that_are_named_by_what_lies_beside_or_around_them_say_what_to_give) {
+  const temporary_directory root;
+  const std::string description =
+      write_file(root.path() / "r.json", R"({"fields": [{"name": "x", "dtype": "u8", "shape": [100]}]})");
+  ended process = run({"epoch", description});
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err, HasSubstr("there is no "));
+  const std::string data = write_file(root.path() / "r.bin", std::string(1000, 'r'));
+  process = run({"epoch", description});
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err, HasSubstr("what the records in " + data + " are; give that one"));
+  const std::string folder = (root.path() / "arrays").string();
+  for (const char* name : {"arrays/a.npy", "arrays/b.npy"}) {
+    write_file(root.path() / name, npy_text(npy_dict("<f4", "3, 2"), std::string(24, 0)));
+  }
+  process = run({"epoch", folder});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.err, HasSubstr("it has 2 files *.npy: give '" + folder + "/*.npy'"));
+}
+
+TEST(raw_sources, what_cannot_be_is_a_usage_error_and_said_once) {
+  const temporary_directory root;
+  const std::string rows = write_file(root.path() / "rows.npy", npy_text(npy_dict("<f4", "3, 2"), std::string(24, 0)));
+  const std::string both =
+      write_file(root.path() / "a.npz", zip_text({{"x.npy", npy_text(npy_dict("|u1", "3, 2"), "abcdef")},
+                                                  {"y.npy", npy_text(npy_dict("|u1", "3, 2"), "abcdef")}}));
+  const std::string folder = (root.path() / "photos").string();
+  write_file(root.path() / "photos" / "a.jpg", "no picture");
+  const std::string out = (root.path() / "x.npy").string();
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"epoch", rows, "--host-bytes-max", "1K"},
+                                                    {"pack", folder, out, "--to", "npy"},
+                                                    {"pack", both, out, "--to", "npy"},
+                                                    {"pack", rows, (root.path() / "x.tar").string()}}) {
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    EXPECT_THAT(process.err, ::testing::Not(HasSubstr("pack: pack")));
+    expect_one_line(process, "leat " + arguments.front() + ": ");
+  }
+}
+
+TEST(raw_sources, of_which_files_give_more_than_samples_hold_say_so) {
+  const temporary_directory root;
+  const std::string path = write_file(root.path() / "train.bin", token_bytes(60000));
+  const std::vector<std::string> arguments = {"epoch",       path,     "--tokens", "100",
+                                              "--tokens-as", "stored", "--direct", "on"};
+  const ended process = run(arguments);
+  if (process.exit_code == 1) GTEST_SKIP() << "no O_DIRECT here: " << process.err;
+  const nlohmann::json told = run_json(arguments);
+  EXPECT_GT(told.at("bytes_from_files"), told.at("bytes_read"));
+  EXPECT_EQ(told.at("bytes_copied"), told.at("samples").get<std::uint64_t>() * 2 * 200) << "x and y";
+  EXPECT_THAT(process.out, HasSubstr("times the"));
+  const ended buffered = run({"epoch", path, "--tokens", "100", "--direct", "off"});
+  EXPECT_THAT(buffered.out, ::testing::Not(HasSubstr("from files")));
+}
+
 TEST(raw_sources, of_arrays_are_loaded_each_or_by_rows) {
   const temporary_directory root;
   for (int k = 0; k < 5; ++k) {
