@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What share of the drive's own rate does a whole epoch of raw samples get, cold, and for how much CPU?
 
-The drive's own rate is `leat bench read`: for records the reads that an epoch makes (--pattern extents), for tokens random
-pages. Each is run in turn with `leat epoch`, all with O_DIRECT, and an epoch's figures are those of long runs less those of
+The drive's own rate is `leat bench read --pattern extents`: the reads that an epoch makes, of records and of windows of tokens.
+Each is run in turn with `leat epoch`, all with O_DIRECT, and an epoch's figures are those of long runs less those of
 short ones: starting and faulting in memory is in both. Makes its files once, in --folder. A round takes half a minute: both
 sides read for about as long, since a rented disk is faster for some seconds than for many.
 
@@ -83,11 +83,11 @@ def main():
         rate = read / seconds / (1 << 30)
         row = {"records_of_drive": rate / own["gib_per_s"], "records_gib_per_s": rate,
                "records_cpu_s_per_gib": cpu / read * (1 << 30), "drive_cpu_s_per_gib": own["cpu_s_per_gib"]}
-        drive, _ = run([given.leat, "bench", "read", tokens, "--block", "4K", "--seconds", "3", "--direct", "on", "--json"])
-        _, samples, seconds, cpu = epoch(
-            given.leat, [tokens, "--tokens", WINDOW_TOKENS, "--windows", "random", "--batch-size", "12"],
-            ["--limit", "1000"], ["--limit", "16000"])
-        row |= {"windows_of_drive_reads": samples / seconds / drive["rows"][0]["iops"],
+        windows = [tokens, "--tokens", WINDOW_TOKENS, "--windows", "random"]
+        drive, _ = run([given.leat, "bench", "read", *windows, "--pattern", "extents", "--seconds", "3", "--direct", "on",
+                        "--json"])
+        _, samples, seconds, cpu = epoch(given.leat, [*windows, "--batch-size", "12"], ["--limit", "1000"], ["--limit", "16000"])
+        row |= {"windows_of_drive": samples / seconds / drive["rows"][0]["samples_per_s"],
                 "windows_per_s": samples / seconds, "window_cpu_us": cpu / samples * 1e6}
         rows.append(row)
     medians = {name: statistics.median(row[name] for row in rows) for name in rows[0]}
