@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stages/pixels/store.hpp"
+#include "stages/pixels/half.hpp"
 
 #include <cmath>
 #include <cstdint>
