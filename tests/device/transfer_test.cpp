@@ -59,6 +59,12 @@ class device_transfers : public ::testing::Test {
     std::atomic<bool> over = false;
   };
 
+  // Its threads tell what stands below, and end with it.
+  ~device_transfers() override {
+    operations.clear();
+    out.reset();
+  }
+
   void start(device_transfer_options options = {.batches = 2}, execution when = execution::late, bool can_pin = true) {
     device = std::make_shared<simulated_device>(
         simulated_device_options{.loader = when, .consumer = execution::late, .can_pin = can_pin});
@@ -115,7 +121,7 @@ class device_transfers : public ::testing::Test {
                           io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off}),
                       {.bytes_max = host_batches * batch_bytes, .name = "batches"}};
   const watchdog watch{"a transfer"};
-  std::deque<sent> operations;  // before `out`, whose batches lie in them, has gone
+  std::deque<sent> operations;
 };
 
 TEST_F(device_transfers, take_all_memory_and_events_at_the_start_and_none_in_the_loop) {
