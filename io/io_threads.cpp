@@ -199,19 +199,23 @@ void io_threads::on_overdue(std::function<void(const error&)> told) {
 
 std::vector<std::string> io_threads::overdue() const { return implementation_->context_.overdue.list(); }
 
+void join_backends(rung& all, const rung& other) {
+  if (all.use.find(other.use) != std::string::npos) return;
+  all = {str_cat(all.use, " and ", other.use), other.use == "preadv" ? other.why : all.why};
+}
+
+void join_rungs(rung& all, const rung& other) {
+  if (other.use != all.use) all = {"partly", other.use == "on" ? all.why : other.why};
+}
+
 reader_report io_threads::report() const {
   const auto& loops = implementation_->loops_;
   reader_report made;
   made.backend = loops.front()->backend();
   made.registered_buffers = loops.front()->registered_buffers();
   for (const auto& loop : loops) {
-    if (const rung other = loop->backend(); other.use != made.backend.use) {
-      made.backend = {str_cat(made.backend.use, " and ", other.use),
-                      other.use == "preadv" ? other.why : made.backend.why};
-    }
-    if (const rung other = loop->registered_buffers(); other.use != made.registered_buffers.use) {
-      made.registered_buffers = {"partly", other.use == "on" ? made.registered_buffers.why : other.why};
-    }
+    join_backends(made.backend, loop->backend());
+    join_rungs(made.registered_buffers, loop->registered_buffers());
   }
   made.direct = implementation_->context_.direct.report();
   made.huge_pages = implementation_->huge_pages();

@@ -28,6 +28,11 @@ struct io_counters {
   std::uint64_t in_flight = 0;  ///< operations taken and not done, now
 };
 
+/// Several loops' or readers' rungs as one: backends that differ are named once each, anything else is in use "partly", with
+/// the reason of one where it is not.
+void join_backends(rung& all, const rung& other);
+void join_rungs(rung& all, const rung& other);
+
 /// The threads that read. Built first, destroyed last: sources are connected to its loops, coordination coroutines
 /// run on their executors.
 ///

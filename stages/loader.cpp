@@ -142,7 +142,7 @@ class loader::machine final : public line_events {
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
-        // Faulted in by the decoders, row by row: the I/O thread, which leases a whole batch, has reads to look after.
+        // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
         batch_pool_(arena_,
                     {.bytes_max = memory_.batch_bytes, .name = "batches", .first_touch = true, .in_pieces = true}),
         io_(options_.reader, arena_),

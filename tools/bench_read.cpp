@@ -3,6 +3,7 @@
 #include "async/clock.hpp"
 #include "async/histogram.hpp"
 #include "io/arena.hpp"
+#include "io/io_threads.hpp"
 #include "io/queue_depth.hpp"
 #include "io/text.hpp"
 #include "tools/bench_extents.hpp"
@@ -308,17 +309,11 @@ read_row run_lanes(std::deque<line>& lines, const read_places& places, const rea
 
 reader_report together(std::span<const reader_report> each) {
   reader_report sum = each.front();
-  const auto add = [](rung& all, const rung& other) {
-    if (other.use != all.use) all = {"partly", other.use == "on" ? all.why : other.why};
-  };
   for (const reader_report& other : each.subspan(1)) {
-    if (sum.backend.use.find(other.backend.use) == std::string::npos) {
-      sum.backend = {io::str_cat(sum.backend.use, " and ", other.backend.use),
-                     other.backend.use == "preadv" ? other.backend.why : sum.backend.why};
-    }
-    add(sum.registered_buffers, other.registered_buffers);
-    add(sum.direct, other.direct);
-    add(sum.huge_pages, other.huge_pages);
+    io::join_backends(sum.backend, other.backend);
+    io::join_rungs(sum.registered_buffers, other.registered_buffers);
+    io::join_rungs(sum.direct, other.direct);
+    io::join_rungs(sum.huge_pages, other.huge_pages);
   }
   return sum;
 }
