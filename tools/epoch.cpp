@@ -360,13 +360,7 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
 
   report.open_seconds = seconds_since(opening);
   const clock::time_point began = clock::now();
-  try {
-    running.emplace(samples, arguments, fields, stop);
-  } catch (const error& refused) {
-    // More than the budget or the machine's limits hold: it says what would do.
-    if (refused.code() == errc::limit) throw error(errc::usage, refused.what());
-    throw;
-  }
+  set_up([&] { running.emplace(samples, arguments, fields, stop); });
   loader& train = running->train;
   report.planned_in_all =
       std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, train.samples()) * arguments.epochs;

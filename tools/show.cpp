@@ -115,7 +115,7 @@ first_batch load_first(const dataset& samples, const show_arguments& arguments, 
   options.host_bytes_max = arguments.host_bytes_max;
   options.on_corrupt = corrupt_policy::skip;
   options.journal = journal.path();
-  loader train(samples, options, fields.all);
+  loader train = set_up([&] { return loader(samples, options, fields.all); });
   const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
   first.delivered = train.next_blocking();
   first.reasons = journal.reasons();

@@ -3,6 +3,8 @@
 
 #include "tools/interruption.hpp"
 
+#include <leat/error.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <functional>
@@ -13,8 +15,22 @@ namespace leat::tools {
 enum exit_code : int {
   exit_done = 0,
   exit_failed = 1,  ///< the data or the environment
-  exit_usage = 2
+  exit_usage = 2    ///< the command line; also where it asks for more than a budget or the machine's limits hold
 };
+
+/// Makes what the command line asks for, and runs nothing yet: a limit that is met here says what else to ask for, and is a
+/// mistake of the command line. One that is met while it runs is not.
+///   returns   what `make` does
+///   throws    what `make` does; error{errc::usage} for its error{errc::limit}
+template <class Make>
+decltype(auto) set_up(Make&& make) {
+  try {
+    return make();
+  } catch (const error& refused) {
+    if (refused.code() == errc::limit) throw error(errc::usage, refused.what());
+    throw;
+  }
+}
 
 /// What the command line asked for; empty until the parser has found a subcommand. Returns the exit code; throws what
 /// went wrong.

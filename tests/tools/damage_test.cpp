@@ -154,6 +154,11 @@ TEST(damage, a_budget_too_small_is_told_in_units_that_fit_and_by_the_option_s_na
   ASSERT_NE(at, std::string::npos) << process.err;
   std::string least = process.err.substr(at + wanted.size(), process.err.find(" (", at) - at - wanted.size());
   EXPECT_EQ(run({"epoch", photos.path().string(), "--host-bytes-max", least}).exit_code, 0) << least;
+
+  const std::string sheet = (photos.path() / "sheet.html").string();
+  const ended shown = run({"show", photos.path().string(), "-o", sheet, "--host-bytes-max", "4KiB"});
+  EXPECT_EQ(shown.exit_code, 2) << "the same mistake of the command line";
+  expect_one_line(shown, "leat show: host_bytes_max (--host-bytes-max) of 4.00 KiB is too small");
 }
 
 }  // namespace
