@@ -183,10 +183,12 @@ epoch_reads open_epoch(const bench_read_arguments& arguments, interruption& stop
   return plan_epoch(fields.samples, fields.all, {.shuffle = !arguments.no_shuffle});
 }
 
-/// What is measured, each with the rung that it does without.
-std::vector<std::pair<std::string, read_settings>> wanted_of(const bench_read_arguments& arguments) {
+/// Settings to measure with, each beside the name of the rung that it does without.
+using wanted_reads = std::vector<std::pair<std::string, read_settings>>;
+
+wanted_reads wanted_of(const bench_read_arguments& arguments) {
   if (arguments.rungs) return without_each_rung(arguments.how);
-  std::vector<std::pair<std::string, read_settings>> wanted;
+  wanted_reads wanted;
   if (arguments.sweep) {
     const bool one_block = arguments.block_is_asked || arguments.how.pattern == read_pattern::extents;
     for (const read_settings& each : sweep_of(arguments.how, one_block)) wanted.emplace_back("", each);
@@ -196,10 +198,19 @@ std::vector<std::pair<std::string, read_settings>> wanted_of(const bench_read_ar
   return wanted;
 }
 
-void measure_all(const bench_read_arguments& arguments, std::atomic<int>& fio_process, bench_read_result& result) {
-  const std::vector<std::pair<std::string, read_settings>> wanted = wanted_of(arguments);
+/// Refuses what cannot be measured; before a file is laid out for it.
+void check(const bench_read_arguments& arguments, const wanted_reads& wanted, const std::optional<epoch_reads>& epoch) {
   const io::memory_available memory = io::find_memory_available();
-  for (const auto& [rung, how] : wanted) check_memory(how, result.epoch ? &*result.epoch : nullptr, memory);
+  for (const auto& [rung, how] : wanted) {
+    set_up([&] { check_memory(how, epoch ? &*epoch : nullptr, memory); });
+    if (arguments.create_bytes == 0 || arguments.create_bytes >= how.block_bytes) continue;
+    throw error(errc::usage, io::str_cat("--create ", bytes_text(arguments.create_bytes), " is less than a block of ",
+                                         bytes_text(how.block_bytes), "; give a larger one, or a smaller --block"));
+  }
+}
+
+void measure_all(const bench_read_arguments& arguments, const wanted_reads& wanted, std::atomic<int>& fio_process,
+                 bench_read_result& result) {
   std::atomic<std::size_t> done = 0;
   const status_line shown([&](const terminal& screen, std::size_t) {
     return screen.dim(wanted.size() == 1 ? "  reading"
@@ -304,22 +315,25 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   } else if (arguments.windows.length != 0 || arguments.no_shuffle) {
     throw error(errc::usage,
                 "--tokens and --no-shuffle say what an epoch reads; give --pattern extents as well, which replays it");
-  } else if (arguments.create_bytes > 0) {
-    if (!create(arguments, stop)) return stop.exit_code();
-  } else {
+  } else if (arguments.create_bytes == 0) {
     check_paths(arguments.paths);
   }
+  const wanted_reads wanted = wanted_of(arguments);
+  check(arguments, wanted, result.epoch);
   std::atomic<int> child_process{0};
-  const std::stop_callback leaving(stop.token(), [&] {
+  const auto leave = [&] {
     if (const int running = child_process.load(); running > 0) ::kill(-running, SIGKILL);
     complain("bench read", io::str_cat("stopped by ", stop.name()));
     std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
-  });
+  };
   if (!arguments.plot.empty()) {
+    const std::stop_callback leaving(stop.token(), leave);
     check_gnuplot(child_process);
     output_file::check(arguments.plot);
   }
-  measure_all(arguments, child_process, result);
+  if (arguments.create_bytes > 0 && !create(arguments, stop)) return stop.exit_code();
+  const std::stop_callback leaving(stop.token(), leave);
+  measure_all(arguments, wanted, child_process, result);
   print(arguments.json ? as_json(result) : as_text(arguments, result));  // First: what was measured is not lost.
   if (!arguments.plot.empty()) {
     const std::string title =

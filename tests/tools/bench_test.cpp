@@ -431,6 +431,26 @@ TEST(bench_command, without_fio_says_how_to_get_it) {
   expect_one_line(result, "leat bench read: --fio: fio is not installed; `apt install fio`");
 }
 
+TEST(bench_command, lays_no_file_out_for_what_cannot_be_measured) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  const auto refused = [&](const std::vector<std::string>& more, int code, const std::string& why) {
+    std::vector<std::string> arguments{"bench", "read", path, "--create", "1MiB", "--seconds", "0.02"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    command process(arguments, command::streams::pipes, {"PATH=" + directory.path().string()});
+    const ended result = process.wait();
+    EXPECT_EQ(result.exit_code, code);
+    EXPECT_EQ(result.out, "");
+    expect_one_line(result, "leat bench read: " + why);
+    EXPECT_FALSE(fs::exists(path)) << why;
+  };
+  refused({"--block", "1GiB", "--depth", "4096", "--threads", "64"}, 2,
+          "a block of 1.00 GiB x depth 4096 x 64 threads takes more than half of the ");
+  refused({"--block", "2MiB"}, 2, "--create 1.00 MiB is less than a block of 2.00 MiB; give a larger one");
+  refused({"--sweep"}, 2, "--create 1.00 MiB is less than a block of 8.00 MiB; give a larger one");
+  refused({"--block", "4K", "--sweep", "--plot", path + ".svg"}, 1, "--plot: gnuplot is not installed");
+}
+
 TEST(bench_command, a_plot_is_drawn_by_gnuplot_or_says_how_to_get_it) {
   const temporary_directory directory;
   const std::string path = (directory.path() / "f").string();
@@ -631,7 +651,7 @@ TEST(bench_command, mistakes_are_one_line) {
       {{"bench", "read", small + "/x"}, 1, "leat bench read: " + small + "/x: a part of the path is not a directory"},
       {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
       {{"bench", "read", small, "--block", "1024GiB", "--depth", "4096", "--threads", "64"},
-       1,
+       2,
        "leat bench read: a block of 1.00 TiB x depth 4096 x 64 threads takes more than half of the "},
       {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
       {{"bench", "read", none}, 1, "leat bench read: " + none + ": no such file; check the path, or make a file there"},
