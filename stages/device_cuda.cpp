@@ -23,6 +23,7 @@ namespace {
 struct driver_calls {
   decltype(&cuDeviceGet) device_of = nullptr;
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
+  decltype(&cuDevicePrimaryCtxRelease) release = nullptr;
   decltype(&cuCtxGetCurrent) current = nullptr;
   decltype(&cuCtxPushCurrent) push = nullptr;
   decltype(&cuCtxPopCurrent) pop = nullptr;
@@ -32,7 +33,7 @@ struct driver_calls {
 };
 
 // By the names that the driver exports, where an older function may have the name without a version. All are as old as
-// CUDA 9.2, and none is one of those that a default stream of threads changes.
+// CUDA 11.0, and none is one of those that a default stream of threads changes.
 struct driver_symbol {
   const char* name;
   void (*found_at)(driver_calls& all, void* address);
@@ -43,6 +44,7 @@ void found_at(driver_calls& all, void* address) {
 }
 constexpr driver_symbol driver_symbols[] = {{"cuDeviceGet", found_at<&driver_calls::device_of>},
                                             {"cuDevicePrimaryCtxRetain", found_at<&driver_calls::retain>},
+                                            {"cuDevicePrimaryCtxRelease_v2", found_at<&driver_calls::release>},
                                             {"cuCtxGetCurrent", found_at<&driver_calls::current>},
                                             {"cuCtxPushCurrent_v2", found_at<&driver_calls::push>},
                                             {"cuCtxPopCurrent_v2", found_at<&driver_calls::pop>},
@@ -62,6 +64,33 @@ const char* find(driver_calls& all) noexcept {
 
 // The driver's codes are the runtime's, by number.
 cudaError_t as_runtime(CUresult code) noexcept { return static_cast<cudaError_t>(code); }
+
+/// The primary context of a device, which the driver makes for the first who retains it, and takes down with the last who
+/// releases it. Released when this ends, unless kept: by then it is on no stack of ours.
+class primary_context {
+ public:
+  primary_context(const driver_calls& driver, int index) noexcept : driver_(driver) {
+    status_ = as_runtime(driver.device_of(&device_, index));
+    if (status_ == cudaSuccess) status_ = as_runtime(driver.retain(&context_, device_));
+  }
+  primary_context(const primary_context&) = delete;
+  primary_context& operator=(const primary_context&) = delete;
+  ~primary_context() {
+    if (status_ == cudaSuccess && !kept_) static_cast<void>(driver_.release(device_));
+  }
+
+  [[nodiscard]] cudaError_t status() const noexcept { return status_; }
+  [[nodiscard]] CUcontext get() const noexcept { return context_; }
+  /// For as long as the process lives, as the runtime keeps its own.
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  const driver_calls& driver_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  cudaError_t status_ = cudaSuccess;
+  bool kept_ = false;
+};
 
 /// A context as the calling thread's for a while. Not by cudaSetDevice(): to go back to "the device before" would make a
 /// context on the first GPU where the thread had none at all, which cudaGetDevice() does not tell, and takes some hundred MB
@@ -296,7 +325,7 @@ class cuda_calls final : public device_calls {
   const int index_;
   const std::string name_;
   const driver_calls driver_;
-  const CUcontext context_;  // the device's primary one, which stays as long as the process, as the runtime's
+  const CUcontext context_;  // the device's primary one, which is kept
 };
 
 /// How many GPUs there are; where none, `why` there is none.
@@ -329,12 +358,9 @@ opened_device open_device(device which) {
   if (const char* const missing = find(driver)) {
     return unusable(io::str_cat("looking for ", missing, " in the driver for"), cudaErrorSharedObjectSymbolNotFound);
   }
-  CUdevice number = 0;
-  CUcontext context = nullptr;
-  cudaError_t failed = as_runtime(driver.device_of(&number, which.index));
-  if (failed == cudaSuccess) failed = as_runtime(driver.retain(&context, number));
-  if (failed != cudaSuccess) return unusable("making a context on", failed);
-  const in_context here(driver, context);
+  primary_context context(driver, which.index);
+  if (context.status() != cudaSuccess) return unusable("making a context on", context.status());
+  const in_context here(driver, context.get());
   cudaDeviceProp properties{};
   device_status status = here.run([&] { return cudaGetDeviceProperties(&properties, which.index); });
   if (status != device_ok) return unusable("cudaGetDeviceProperties of", static_cast<cudaError_t>(status));
@@ -342,7 +368,9 @@ opened_device open_device(device which) {
   if (status != device_ok) {
     return unusable(io::str_cat("loading the kernels onto ", properties.name, ","), static_cast<cudaError_t>(status));
   }
-  return {.calls = std::make_shared<cuda_calls>(which.index, properties.name, driver, context), .why_not = {}};
+  auto calls = std::make_shared<cuda_calls>(which.index, properties.name, driver, context.get());
+  context.keep();
+  return {.calls = std::move(calls), .why_not = {}};
 }
 
 device_list list_devices() {

@@ -27,6 +27,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+/// What open_device() calls one after another, in a context of the device or to get there.
+constexpr const char* ways_to_fail[] = {"cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",
+                                        "cuCtxPushCurrent",         "cudaThreadExchangeStreamCaptureMode",
+                                        "cudaGetDeviceProperties",  "load_finish_pictures"};
+
 class cuda_table : public ::testing::Test {
  protected:
   void TearDown() override { simulated::reset(); }
@@ -278,7 +283,7 @@ TEST_F(cuda_table, knows_the_default_stream_of_each_thread) {
 }
 
 TEST_F(cuda_table, of_a_device_that_cannot_be_used_says_why) {
-  for (const char* call : {"cuDevicePrimaryCtxRetain", "cudaGetDeviceProperties", "load_finish_pictures"}) {
+  for (const char* call : ways_to_fail) {
     simulated::fail_next(call, cudaErrorMemoryAllocation);
     const opened_device opened = open_device(cuda(1));
     EXPECT_EQ(opened.calls, nullptr) << call;
@@ -287,7 +292,34 @@ TEST_F(cuda_table, of_a_device_that_cannot_be_used_says_why) {
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   }
   EXPECT_THROW(static_cast<void>(open_device(cuda(2))), error);
-  EXPECT_EQ(simulated::contexts(), std::set<int>{1});
+}
+
+// A context takes its memory of the GPU as long as anybody retains it. It is taken down after it has left the thread's stack: a
+// call in one that is gone would fail, and leave the thread's mode of captures as ours.
+TEST_F(cuda_table, of_a_device_that_cannot_be_used_keeps_no_context) {
+  for (const char* call : ways_to_fail) {
+    simulated::fail_next(call, cudaErrorMemoryAllocation);
+    EXPECT_EQ(open_device(cuda(1)).calls, nullptr);
+    EXPECT_EQ(simulated::retained(1), 0) << call;
+    EXPECT_THAT(simulated::contexts(), IsEmpty()) << call;
+    EXPECT_THAT(simulated::of_this_thread(), IsEmpty()) << call;
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << call;
+  }
+  // Nor does it take the context from who has it: a loader's, which is kept, or the trainer's.
+  const std::shared_ptr<device_calls> calls = open(1);
+  EXPECT_EQ(simulated::retained(1), 1);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  for (const int device : {0, 1}) {
+    simulated::fail_next("load_finish_pictures", cudaErrorMemoryAllocation);
+    EXPECT_EQ(open_device(cuda(device)).calls, nullptr);
+    EXPECT_EQ(simulated::retained(device), device);
+    EXPECT_THAT(simulated::of_this_thread(), ElementsAre(0));
+  }
+  EXPECT_EQ(simulated::contexts(), (std::set<int>{0, 1}));
+  make_every_call(*calls);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
 }
 
 TEST_F(cuda_table, of_a_driver_that_lacks_a_function_says_which) {

@@ -16,7 +16,9 @@
 // What the headers declare and we define.
 struct CUctx_st {
   int device = 0;
-  bool active = false;
+  int retained = 0;         // by who calls the driver
+  bool of_runtime = false;  // which keeps what it has made
+  [[nodiscard]] bool active() const { return retained > 0 || of_runtime; }
 };
 struct CUstream_st {
   int device = 0;
@@ -75,8 +77,10 @@ cudaError_t answer(cudaError_t code) {
 /// then the primary context for a device will be selected, made current to the calling thread, and initialized."
 CUctx_st& need_context() {
   thread_state& thread = here();
-  if (thread.stack.empty()) thread.stack.push_back(&all().contexts[thread.chosen]);
-  thread.stack.back()->active = true;
+  if (thread.stack.empty()) {
+    thread.stack.push_back(&all().contexts[thread.chosen]);
+    thread.stack.back()->of_runtime = true;
+  }
   return *thread.stack.back();
 }
 
@@ -86,6 +90,7 @@ class call {
   explicit call(const std::string& name) : lock_(all().mutex), context_(need_context()) {
     all().log.push_back(name + " on " + std::to_string(context_.device) +
                         (here().mode == cudaStreamCaptureModeRelaxed ? ", relaxed" : ", strict"));
+    if (!context_.active()) failure_ = cudaErrorContextIsDestroyed;
     if (const auto found = all().failing.find(name); found != all().failing.end()) {
       failure_ = found->second;
       all().failing.erase(found);
@@ -131,11 +136,21 @@ CUresult retain(CUcontext* context, CUdevice device) {
   if (const CUresult failed = next_failure("cuDevicePrimaryCtxRetain"); failed != CUDA_SUCCESS) return failed;
   const std::lock_guard lock(all().mutex);
   *context = &all().contexts[device];
-  (*context)->active = true;
+  ++(*context)->retained;
   return CUDA_SUCCESS;
 }
+// "Releasing a primary context that has not been previously retained will fail with CUDA_ERROR_INVALID_CONTEXT." It pops it from
+// no stack.
+CUresult release(CUdevice device) {
+  const std::lock_guard lock(all().mutex);
+  if (all().contexts[device].retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  --all().contexts[device].retained;
+  return CUDA_SUCCESS;
+}
+CUcontext current() { return here().stack.empty() ? nullptr : here().stack.back(); }
 CUresult get_current(CUcontext* context) {
-  *context = here().stack.empty() ? nullptr : here().stack.back();
+  if (const CUresult failed = next_failure("cuCtxGetCurrent"); failed != CUDA_SUCCESS) return failed;
+  *context = current();
   return CUDA_SUCCESS;
 }
 CUresult push_current(CUcontext context) {
@@ -159,8 +174,9 @@ CUresult context_of(CUstream stream, CUcontext* context) {
   if (const CUresult failed = next_failure("cuStreamGetCtx"); failed != CUDA_SUCCESS) return failed;
   const std::lock_guard lock(all().mutex);
   if (!is_known(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  if (is_default(stream)) return get_current(context);
-  *context = stream->context != nullptr ? stream->context : &all().contexts[stream->device];
+  *context = is_default(stream)           ? current()
+             : stream->context != nullptr ? stream->context
+                                          : &all().contexts[stream->device];
   return CUDA_SUCCESS;
 }
 CUresult event_query(CUevent) {
@@ -173,7 +189,7 @@ CUresult event_query(CUevent) {
 void reset() {
   process& one = all();
   const std::lock_guard lock(one.mutex);
-  for (CUctx_st& each : one.contexts) each.active = false;
+  for (CUctx_st& each : one.contexts) each = {.device = each.device};
   one.failing.clear();
   one.hidden.clear();
   one.log.clear();
@@ -188,9 +204,14 @@ std::set<int> contexts() {
   const std::lock_guard lock(all().mutex);
   std::set<int> active;
   for (const CUctx_st& each : all().contexts) {
-    if (each.active) active.insert(each.device);
+    if (each.active()) active.insert(each.device);
   }
   return active;
+}
+
+int retained(int device) {
+  const std::lock_guard lock(all().mutex);
+  return all().contexts[device].retained;
 }
 
 std::vector<int> of_this_thread() {
@@ -239,14 +260,16 @@ namespace leat::stages {
 
 void* find_in_driver(const char* symbol) noexcept {
   using namespace testing::simulated_cuda;  // NOLINT: this function stands for a library of C
-  static const std::map<std::string, void*> known = {{"cuDeviceGet", reinterpret_cast<void*>(&device_get)},
-                                                     {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
-                                                     {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current)},
-                                                     {"cuCtxPushCurrent_v2", reinterpret_cast<void*>(&push_current)},
-                                                     {"cuCtxPopCurrent_v2", reinterpret_cast<void*>(&pop_current)},
-                                                     {"cuCtxGetDevice", reinterpret_cast<void*>(&current_device)},
-                                                     {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
-                                                     {"cuEventQuery", reinterpret_cast<void*>(&event_query)}};
+  static const std::map<std::string, void*> known = {
+      {"cuDeviceGet", reinterpret_cast<void*>(&device_get)},
+      {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
+      {"cuDevicePrimaryCtxRelease_v2", reinterpret_cast<void*>(&release)},
+      {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current)},
+      {"cuCtxPushCurrent_v2", reinterpret_cast<void*>(&push_current)},
+      {"cuCtxPopCurrent_v2", reinterpret_cast<void*>(&pop_current)},
+      {"cuCtxGetDevice", reinterpret_cast<void*>(&current_device)},
+      {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
+      {"cuEventQuery", reinterpret_cast<void*>(&event_query)}};
   const std::lock_guard lock(all().mutex);
   const auto at = known.find(symbol);
   return at == known.end() || all().hidden.contains(symbol) ? nullptr : at->second;
@@ -290,7 +313,7 @@ cudaError_t cudaSetDevice(int device) {
   thread.chosen = device;
   if (thread.stack.empty()) thread.stack.push_back(nullptr);
   thread.stack.back() = &all().contexts[device];
-  thread.stack.back()->active = true;
+  thread.stack.back()->of_runtime = true;
   return cudaSuccess;
 }
 

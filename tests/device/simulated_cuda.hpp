@@ -16,6 +16,8 @@ void reset();
 
 /// The devices that have a primary context: what nvidia-smi shows of a process.
 [[nodiscard]] std::set<int> contexts();
+/// How often the device's primary context has been retained and not released, the runtime's own left out.
+[[nodiscard]] int retained(int device);
 /// The devices whose contexts the calling thread has, the current one last; empty where it has none.
 [[nodiscard]] std::vector<int> of_this_thread();
 
