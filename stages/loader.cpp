@@ -225,6 +225,7 @@ class loader::machine final : public line_events {
     return options_.batches_max != 0 ? std::min(all, options_.batches_max) : all;
   }
   [[nodiscard]] memory_needs needs() const;
+  [[nodiscard]] std::uint64_t epoch_bytes() const;
   [[nodiscard]] io::arena_options arena_settings() const;
   [[nodiscard]] std::vector<io::connector*> connectors();
 
@@ -338,7 +339,16 @@ memory_needs loader::machine::needs() const {
   }
   const std::uint32_t depth =
       options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(needs.read_bytes_mean);
-  needs.queue_depth = depth * std::max(options_.reader.io_threads, 1U);
+  const std::uint32_t io_threads = std::max(options_.reader.io_threads, 1U);
+  needs.queue_depth = depth * io_threads;
+  // In order, a batch's neighbours are few reads; at random each row is one.
+  const std::uint64_t batch_read_bytes = epoch_bytes() / std::max<std::uint64_t>(dataset_.size(), 1) * rows_max();
+  const std::uint64_t reads =
+      options_.shuffle ? rows_max()
+                       : 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max());
+  const std::uint64_t reads_in_flight =
+      options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
+  needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
   if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
   return needs;
 }
@@ -350,11 +360,15 @@ io::arena_options loader::machine::arena_settings() const {
   return {.bytes_max = memory_.read_bytes + memory_.batch_bytes, .pages = pages};
 }
 
+std::uint64_t loader::machine::epoch_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const std::uint16_t field : planner_.wanted()) bytes += dataset_.fields()[field].bytes_total;
+  return bytes;
+}
+
 // The sources are connected once the I/O threads know what an epoch reads.
 std::vector<io::connector*> loader::machine::connectors() {
-  std::uint64_t epoch_bytes = 0;
-  for (const std::uint16_t field : planner_.wanted()) epoch_bytes += dataset_.fields()[field].bytes_total;
-  io_.set_epoch_bytes(epoch_bytes);
+  io_.set_epoch_bytes(epoch_bytes());
   io_.on_overdue([this](const error& overdue) { broken(std::make_exception_ptr(overdue)); });
   std::vector<io::connector*> loops;
   for (std::uint32_t k = 0; k < io_.size(); ++k) loops.push_back(&io_.loop(k));

@@ -1,5 +1,6 @@
 #include "stages/memory_plan.hpp"
 
+#include "io/source.hpp"
 #include "io/text.hpp"
 #include "stages/pixels/scratch.hpp"
 
@@ -8,6 +9,7 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace leat {
 
@@ -49,7 +51,7 @@ struct least_parts {
 least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
   least_parts least;
   least.read = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
-  least.batch = whole_pages(needs.batch_bytes);
+  least.batch = batch_share(needs.batch_bytes);
   // Decoders: what usual samples take on every thread; or the largest sample that is let in on one, and hardly anything
   // on the others.
   least.usual_scratch = needs.scratch_bytes_per_thread * threads;
@@ -64,6 +66,15 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
 
 // Batches that keep a trainer fed: one with it, one being filled and one ready.
 constexpr std::size_t batches_usual = 3;
+
+// Where nobody says how many. Small batches are few reads, and what keeps a drive busy is reads: half as many batches again as it
+// is given at a time, since those that are whole wait for the oldest. More than prefetch_default only in little memory: what
+// is written to batches and read from them shall find them in a cache.
+std::uint64_t batches_ahead(const memory_needs& needs, std::size_t share) {
+  if (needs.prefetch_batches != 0) return needs.prefetch_batches;
+  const std::uint64_t affordable = needs.host_bytes_max / prefetch_budget_share / share;
+  return std::max<std::uint64_t>(prefetch_default, std::min(needs.batches_in_flight * 3 / 2, affordable));
+}
 
 // As many threads as there are cores, but no more than whose scratch is half of the budget, nor takes what the usual
 // batches need; the quarter that is there for one large picture is theirs in any case.
@@ -88,6 +99,11 @@ std::size_t budget_for_all_threads(const memory_needs& needs) {
 
 }  // namespace
 
+std::size_t batch_share(std::size_t batch_bytes) {
+  return batch_bytes > page_bytes / 2 ? whole_pages(batch_bytes)
+                                      : std::bit_ceil(std::max(batch_bytes, io::alignment_max_bytes));
+}
+
 memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
   const auto [read_least, batch_least, usual_scratch, scratch_least, least] = least_of(needs, threads);
@@ -110,8 +126,7 @@ memory_plan divide_memory(const memory_needs& needs) {
   const std::size_t scratch_wanted = std::max(2 * usual_scratch, scratch_least);
 
   // The usual batches first; then reads and scratch; then more batches.
-  const std::uint64_t ahead = needs.prefetch_batches != 0 ? needs.prefetch_batches : prefetch_default;
-  std::uint64_t batches_wanted = ahead + 1;
+  std::uint64_t batches_wanted = batches_ahead(needs, batch_least) + 1;
   if (needs.batches_to_come != 0) batches_wanted = std::min(batches_wanted, needs.batches_to_come);
   batches_wanted = std::max<std::uint64_t>(batches_wanted, 1);
   std::uint64_t batches = 1;

@@ -18,8 +18,9 @@ struct memory_needs {
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;
   std::size_t scratch_bytes_per_thread = 0;  ///< what a usual sample takes
-  std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default
-  std::uint32_t queue_depth = 0;             ///< reads in flight, of all I/O threads
+  std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default or what a drive wants
+  std::uint32_t queue_depth = 0;             ///< reads to leases in flight, of all I/O threads
+  std::uint64_t batches_in_flight = 0;       ///< whose reads are as many as the drive is given at a time
   std::uint64_t batches_to_come = 0;         ///< of the whole run; 0: endless
 };
 
@@ -34,6 +35,12 @@ struct memory_plan {
 };
 
 inline constexpr std::uint32_t prefetch_default = 8;
+/// More batches than those, where they are small, take no more than this part of the budget: 4 MiB of 512.
+inline constexpr std::uint32_t prefetch_budget_share = 128;
+
+/// A batch's part of the batch memory: what batches take that are smaller than half a huge page divides a piece of the arena, so
+/// that none lies across two; larger ones are whole huge pages.
+[[nodiscard]] std::size_t batch_share(std::size_t batch_bytes);
 
 /// Throws error{errc::limit} naming the least that would do.
 [[nodiscard]] memory_plan divide_memory(const memory_needs& needs);

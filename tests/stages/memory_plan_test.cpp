@@ -1,5 +1,7 @@
 #include "stages/memory_plan.hpp"
 
+#include "io/arena.hpp"
+#include "io/source.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -40,6 +42,7 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
     needs.scratch_bytes_per_thread = random() % (4 * mib);
     needs.prefetch_batches = static_cast<std::uint32_t>(random() % 10);
     needs.queue_depth = 1 + static_cast<std::uint32_t>(random() % 128);
+    needs.batches_in_flight = random() % 130;
     needs.batches_to_come = random() % 20;
     try {
       const memory_plan plan = divide_memory(needs);
@@ -53,7 +56,12 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
       EXPECT_GE(plan.read_bytes, needs.read_bytes_max);
       EXPECT_GE(plan.scratch_bytes, needs.scratch_bytes_per_thread * needs.decode_threads);
       EXPECT_GE(plan.batches, 1U);
-      EXPECT_LE(plan.batches, (needs.prefetch_batches != 0 ? needs.prefetch_batches : prefetch_default) + 1);
+      if (needs.prefetch_batches != 0) {
+        EXPECT_LE(plan.batches, needs.prefetch_batches + 1);
+      } else if (plan.batches > prefetch_default + 1) {
+        EXPECT_LE(plan.batches, needs.batches_in_flight * 3 / 2 + 1);
+        EXPECT_LE((plan.batches - 1) * batch_share(needs.batch_bytes), needs.host_bytes_max / prefetch_budget_share);
+      }
       if (needs.batches_to_come != 0) EXPECT_LE(plan.batches, needs.batches_to_come);
       EXPECT_EQ(plan.batches, plan.shown.batches);
     } catch (const error& refused) {
@@ -166,6 +174,30 @@ TEST(memory_plan, finds_automatic_threads_wherever_one_thread_fits) {
       EXPECT_THROW(static_cast<void>(divide_memory(one)), error) << "one thread would have done";
     }
   });
+}
+
+TEST(memory_plan, runs_further_ahead_where_small_batches_are_too_few_reads_to_keep_a_drive_busy) {
+  memory_needs needs = usual();
+  needs.batch_bytes = 190'000;
+  needs.batches_in_flight = 8;
+  EXPECT_EQ(divide_memory(needs).batches, 1U + 12U) << "half as many again";
+  needs.batches_in_flight = 128;
+  EXPECT_EQ(divide_memory(needs).batches, 1U + 16U) << "4 MiB of 512";
+  needs.prefetch_batches = 3;
+  EXPECT_EQ(divide_memory(needs).batches, 1U + 3U) << "as many as were asked for";
+  needs = usual();
+  needs.batches_in_flight = 128;
+  EXPECT_LE(divide_memory(needs).batches, 1U + prefetch_default) << "large ones are not many";
+}
+
+TEST(memory_plan, a_batch_lies_across_two_pieces_only_where_it_is_larger_than_one) {
+  for (std::size_t bytes = 0; bytes < 3 * mib; bytes += 1000) {
+    const std::size_t share = batch_share(bytes);
+    EXPECT_GE(share, bytes);
+    EXPECT_EQ(share % io::alignment_max_bytes, 0U);
+    EXPECT_TRUE(io::arena::piece_bytes % share == 0 || share > 2 * mib) << bytes;
+  }
+  EXPECT_EQ(batch_share(5 * mib), 6 * mib);
 }
 
 TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
