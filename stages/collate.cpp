@@ -86,4 +86,18 @@ std::size_t bytes_used(const batch::state& batch) {
   return end;
 }
 
+std::size_t output_bytes(const batch::state& batch) {
+  std::size_t sum = 0;
+  for (const batch_layout::slot& place : batch.layout->slots()) {
+    if (place.spec.internal) continue;
+    if (place.spec.ragged) {
+      sum += (std::size_t{batch.rows} + 1) * sizeof(std::int64_t);
+    } else {
+      sum += batch.rows * place.spec.row_bytes();
+    }
+  }
+  for (const batch::state::ragged& buffer : batch.raggeds) sum += buffer.bytes;
+  return sum;
+}
+
 }  // namespace leat::stages

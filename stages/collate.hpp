@@ -19,4 +19,7 @@ namespace leat::stages {
 /// Bytes from the start of the block that hold rows of `batch`: what a copy to a device has to move.
 [[nodiscard]] std::size_t bytes_used(const batch::state& batch);
 
+/// Bytes of its outputs as the trainer sees them: of ragged ones the offsets too, and nothing of what lies between them.
+[[nodiscard]] std::size_t output_bytes(const batch::state& batch);
+
 }  // namespace leat::stages

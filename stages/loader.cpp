@@ -304,7 +304,7 @@ class loader::machine final : public line_events {
   std::atomic<std::uint64_t> collate_ns_{0};
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> transferred_{0};
-  std::atomic<std::uint64_t> transfer_bytes_{0};
+  std::atomic<std::uint64_t> collated_bytes_{0};  // of blocks, as they are copied
 };
 
 memory_needs loader::machine::needs() const {
@@ -518,7 +518,7 @@ void loader::machine::hand_over(work& batch) {
   item.finished->way_home = transfer_;
   item.planned = batch.rows;
   item.samples = batch.rows - item.quarantined;
-  item.bytes = bytes_used(*item.finished);
+  item.bytes = output_bytes(*item.finished);
   collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
   if (!mixer_.on()) return send(batch);
   async::job_list jobs;
@@ -545,14 +545,14 @@ void loader::machine::mix(work& batch, std::size_t thread) noexcept {
 void loader::machine::send(work& batch) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   delivery_item& item = batch.outgoing;
-  collated_.fetch_add(1, std::memory_order_relaxed);
   batch.sending.memory = &item.finished->memory;
-  batch.sending.bytes = item.bytes;
+  batch.sending.bytes = bytes_used(*item.finished);
   batch.sending.rows = item.finished->rows;
   batch.sending.finish = layout_->finish();
   batch.sending.failure = nullptr;
   batch.sending.handed_over = &machine::sent;
-  transfer_bytes_.fetch_add(item.bytes, std::memory_order_relaxed);
+  collated_.fetch_add(1, std::memory_order_relaxed);
+  collated_bytes_.fetch_add(batch.sending.bytes, std::memory_order_relaxed);
   transfer_->send(batch.sending);
 }
 
@@ -767,16 +767,17 @@ loader_stats loader::machine::stats() const {
               .bytes = read.bytes,
               .busy_s = static_cast<double>(read.flight_ns) * ns,
               .wait_s = static_cast<double>(read_pool_.count().wait_ns) * ns};
+  const std::uint64_t collated_bytes = collated_bytes_.load(std::memory_order_relaxed);
   now.decode = {.count = decoded_.load(std::memory_order_relaxed),
-                .bytes = handed.bytes,
+                .bytes = collated_bytes,
                 .busy_s = static_cast<double>(decoding.busy_ns + made_here_ns_.load(std::memory_order_relaxed)) * ns,
                 .wait_s = static_cast<double>(decoding.idle_ns) * ns};
   now.collate = {.count = collated_.load(std::memory_order_relaxed),
-                 .bytes = handed.bytes,
+                 .bytes = collated_bytes,
                  .busy_s = static_cast<double>(collate_ns_.load(std::memory_order_relaxed)) * ns,
                  .wait_s = 0};
   now.transfer = {.count = transferred_.load(std::memory_order_relaxed),
-                  .bytes = transfer_bytes_.load(std::memory_order_relaxed),
+                  .bytes = collated_bytes,
                   .busy_s = 0,
                   .wait_s = static_cast<double>(batch_pool_.count().wait_ns) * ns};
   now.next = {.count = handed.next_count,

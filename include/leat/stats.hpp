@@ -9,6 +9,8 @@ namespace leat {
 
 /// One stage of the line, summed over its threads.
 ///   count     what it handles: reads, samples, batches, next() calls
+///   bytes     of read and next what bytes_read and bytes_delivered are; of the others those of whole batches as they are made
+///             on the host and copied to a device, with what lies between their tensors
 ///   busy_s    seconds of work
 ///   wait_s    seconds somebody stood waiting at this stage
 struct stage_stats {
@@ -64,6 +66,7 @@ struct loader_stats {
   /// alignment; a page cache adds nothing here. Over bytes_delivered it is what the drive did for a byte of a batch. What is
   /// tried again counts again; sources that are no files count nothing.
   std::uint64_t bytes_from_files = 0;
+  /// Of the tensors of the batches handed out, as the trainer sees them.
   std::uint64_t bytes_delivered = 0;
   /// Of rows that are stored bytes as they are: those that were copied to their place in the batch and not read there.
   /// Arrays, bytes, texts, and x and y of tokens in the file's own dtype; not what is decoded or widened.

@@ -196,6 +196,7 @@ void expect_finished_as_on_the_host(const std::vector<testing::fake_sample>& fro
   const testing::seen_run got = testing::run_all(fake_dataset(from), options, fields);
   EXPECT_FALSE(got.failed) << got.message;
   EXPECT_EQ(got.batches, wanted.batches);
+  EXPECT_EQ(got.stats.bytes_delivered, wanted.stats.bytes_delivered) << "of what the trainer sees";
   std::size_t with_rows = 0;
   for (const auto& each : got.batches) with_rows += each.ids.empty() ? 0 : 1;
   EXPECT_EQ(device->count().kernels, with_rows * kernels_per_batch);

@@ -45,11 +45,13 @@ TEST(stats, count_what_was_handed_out_and_what_it_took) {
   loader train(set, small_options(), testing::all_fields());
   std::uint64_t rows = 0;
   std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
   const auto check = [&] {
     const loader_stats now = train.stats();
     EXPECT_EQ(now.samples + now.quarantined, now.planned);
     EXPECT_EQ(now.samples, rows);
     EXPECT_EQ(now.batches, batches);
+    EXPECT_EQ(now.bytes_delivered, bytes);
     EXPECT_EQ(now.next.count, batches + now.epochs_finished);
     EXPECT_GE(now.decode.count, rows);
     EXPECT_GE(now.collate.count, batches);
@@ -62,6 +64,7 @@ TEST(stats, count_what_was_handed_out_and_what_it_took) {
     while (auto got = train.next_blocking()) {
       rows += got->valid_rows();
       ++batches;
+      for (const std::string& output : got->outputs()) bytes += (*got)[output].bytes();
       EXPECT_EQ(check().batches_out, 1U);
     }
     EXPECT_EQ(check().epochs_finished, static_cast<std::uint32_t>(epoch + 1));
@@ -76,6 +79,7 @@ TEST(stats, count_what_was_handed_out_and_what_it_took) {
   EXPECT_EQ(last.read.count, set.count().reads);
   EXPECT_GT(last.bytes_read, 0U);
   EXPECT_GT(last.bytes_delivered, 90U * 12 * 12 * 3 * sizeof(float));
+  EXPECT_GT(last.transfer.bytes, last.bytes_delivered) << "what a copy moves has the padding between the tensors in it";
   EXPECT_GT(last.digest_cpu_s, 0.0);
   EXPECT_GT(last.decode.busy_s, 0.0);
   EXPECT_LE(last.next_wait_p50_s, last.next_wait_p99_s);
