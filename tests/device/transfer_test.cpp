@@ -65,7 +65,8 @@ class device_transfers : public ::testing::Test {
     out.reset();
   }
 
-  void start(device_transfer_options options = {.batches = 2}, execution when = execution::late, bool can_pin = true) {
+  /// A transfer that has yet to be told what a batch takes.
+  void make(device_transfer_options options = {.batches = 2}, execution when = execution::late, bool can_pin = true) {
     device = std::make_shared<simulated_device>(
         simulated_device_options{.loader = when, .consumer = execution::late, .can_pin = can_pin});
     calls = std::make_shared<watched_calls>(device);
@@ -82,6 +83,19 @@ class device_transfers : public ::testing::Test {
                       },
                   .wake = [this] { ++wakes; }});
     static_cast<void>(calls->take_log());
+  }
+  /// Another device and its transfer, ready to send.
+  void start(device_transfer_options options = {.batches = 2}, execution when = execution::late, bool can_pin = true) {
+    operations.clear();
+    make(options, when, can_pin);
+    prepare();
+  }
+  /// As the loader ends, and whoever has its batches. What is left on the device is counted.
+  std::size_t end() {
+    operations.clear();
+    out.reset();
+    const simulated_device::counts left = device->count();
+    return left.memory + left.pinned + left.events;
   }
 
   /// Fills a block of host memory with `value` and sends it.
@@ -108,6 +122,20 @@ class device_transfers : public ::testing::Test {
     return operation;
   }
 
+  /// A step in `consumer` that reads a byte of the batch when its turn comes.
+  void launch_step(stream consumer, const sent& of, std::byte& seen) {
+    device->launch(consumer, [&seen, from = of.landed->data()] { seen = from[17]; });
+  }
+  /// What ready() completes with.
+  static std::string answer_of(sent& one) {
+    asio::io_context here;
+    std::string answer = "no answer";
+    one.landed->ready(completion<void(std::exception_ptr)>(
+        asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
+    here.run();
+    return answer;
+  }
+
   [[nodiscard]] std::size_t leases_out() const { return pool.count().leases_out; }
 
   std::shared_ptr<simulated_device> device;
@@ -126,7 +154,6 @@ class device_transfers : public ::testing::Test {
 
 TEST_F(device_transfers, take_all_memory_and_events_at_the_start_and_none_in_the_loop) {
   start();
-  prepare();
   const auto before = calls->counts();
   EXPECT_EQ(before.at("take_memory"), 2U);
   const stream consumer = device->make_consumer();
@@ -153,7 +180,6 @@ TEST_F(device_transfers, take_all_memory_and_events_at_the_start_and_none_in_the
 // The sequence of calls of a batch, exactly.
 TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
   start({.batches = 1});
-  prepare();
   const stream consumer = device->make_consumer();
   const stream other = device->make_consumer();
   const std::string c = watched_calls::number(consumer);
@@ -196,7 +222,6 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
 // Between the copy and the event, so that who waits for the batch waits for its pictures.
 TEST_F(device_transfers, finish_pictures_between_the_copy_and_the_event) {
   start({.batches = 1});
-  prepare();
   const stream consumer = device->make_consumer();
   sent& pictures = deliver(0, 7, batch_bytes, two_outputs);
   auto log = calls->take_log();
@@ -219,7 +244,6 @@ TEST_F(device_transfers, finish_pictures_between_the_copy_and_the_event) {
 
 TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_has_passed) {
   start();
-  prepare();
   const stream consumer = device->make_consumer();
   sent& one = deliver(0, 1);
   EXPECT_TRUE(one.over);
@@ -229,7 +253,7 @@ TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_h
   EXPECT_EQ(leases_out(), 1U) << "a late device has not copied yet";
   one.landed->wait_on(consumer);
   std::byte seen{0};
-  device->launch(consumer, [&seen, from = one.landed->data()] { seen = from[17]; });
+  launch_step(consumer, one, seen);
   device->finish_all(consumer);
   EXPECT_EQ(seen, std::byte{1});
   out->collect();
@@ -238,7 +262,6 @@ TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_h
 
 TEST_F(device_transfers, copy_in_the_order_of_turns_whatever_comes_first) {
   start();
-  prepare();
   sent& third = send(2, 3);
   sent& second = send(1, 2);
   EXPECT_FALSE(second.over || third.over);
@@ -256,7 +279,6 @@ TEST_F(device_transfers, copy_in_the_order_of_turns_whatever_comes_first) {
 // Pinning takes milliseconds, and whoever calls meanwhile is not to feel it.
 TEST_F(device_transfers, pin_beside_the_io_thread_and_with_nothing_locked) {
   start();
-  prepare();
   const stream consumer = device->make_consumer();
   sent& first = deliver(0, 1);
   calls->hold("pin");
@@ -277,13 +299,12 @@ TEST_F(device_transfers, pin_beside_the_io_thread_and_with_nothing_locked) {
 // A copy from pageable memory waits, on the thread that asks for it, for what its stream holds: here for a trainer's step.
 TEST_F(device_transfers, copy_from_pageable_memory_without_the_io_thread_waiting) {
   start({.batches = 1});
-  prepare();
   const stream consumer = device->make_consumer();
   calls->fail("pin", 1, 2);
   sent& first = deliver(0, 1);
   first.landed->wait_on(consumer);
   std::byte seen{0};
-  device->launch(consumer, [&seen, from = first.landed->data()] { seen = from[17]; });
+  launch_step(consumer, first, seen);
   first.landed.reset();
   calls->fail("pin", 1, 2);
   sent& second = deliver(1, 2);
@@ -291,14 +312,13 @@ TEST_F(device_transfers, copy_from_pageable_memory_without_the_io_thread_waiting
   EXPECT_EQ(device->count().copies_pageable, 2U);
   EXPECT_THAT(device->waiting_threads(), ElementsAre("leat-send"));
   second.landed->wait_on(consumer);
-  device->launch(consumer, [&seen, from = second.landed->data()] { seen = from[17]; });
+  launch_step(consumer, second, seen);
   device->finish_all(consumer);
   EXPECT_EQ(seen, std::byte{2});
 }
 
 TEST_F(device_transfers, starving_wakes_a_thread_that_brings_memory_home) {
   start();
-  prepare();
   deliver(0, 1);
   EXPECT_EQ(leases_out(), 1U);
   out->starve(true);
@@ -311,7 +331,6 @@ TEST_F(device_transfers, starving_wakes_a_thread_that_brings_memory_home) {
 
 TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
   start();
-  prepare();
   sent& one = deliver(0, 7);
   asio::io_context here;
   std::optional<std::byte> seen;
@@ -332,7 +351,6 @@ TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
 
 TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
   start();
-  prepare();
   asio::io_context here;
   int completed = 0;
   for (std::uint64_t turn = 0; turn < 2; ++turn) {
@@ -351,7 +369,6 @@ TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
 
 TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
   start();
-  prepare();
   sent& one = deliver(0, 7);
   asio::io_context here;
   int aborted = 0;
@@ -373,7 +390,7 @@ TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
 // --- what fails ---------------------------------------------------------------------------------------------------------
 
 TEST_F(device_transfers, say_what_would_do_where_no_batch_fits) {
-  start({.batches = 3, .bytes_max = block_bytes - 1});
+  make({.batches = 3, .bytes_max = block_bytes - 1});
   try {
     prepare();
     FAIL();
@@ -386,7 +403,6 @@ TEST_F(device_transfers, say_what_would_do_where_no_batch_fits) {
 
 TEST_F(device_transfers, take_fewer_batches_where_more_do_not_fit) {
   start({.batches = 3, .bytes_max = 2 * block_bytes + 1});
-  prepare();
   EXPECT_EQ(out->report().batches, 2U);
   EXPECT_EQ(out->report().bytes, 2 * block_bytes);
 }
@@ -395,7 +411,7 @@ TEST_F(device_transfers, give_back_what_they_took_when_any_call_of_the_start_fai
   for (const auto& [call, times] :
        {std::pair{"make_stream", 1}, std::pair{"take_memory", 2}, std::pair{"make_event", 8}}) {
     for (int nth = 1; nth <= times; ++nth) {
-      start();
+      make();
       calls->fail(call, static_cast<std::size_t>(nth), 2);
       try {
         prepare();
@@ -414,7 +430,6 @@ TEST_F(device_transfers, give_back_what_they_took_when_any_call_of_the_start_fai
 
 TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
   start();
-  prepare();
   calls->fail("pin", 1, 2);
   sent& one = deliver(0, 5);
   EXPECT_TRUE(one.over);
@@ -431,9 +446,7 @@ TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
 TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_loop_fails) {
   for (const char* const call : {"wait", "copy", "finish_pictures", "record"}) {
     SCOPED_TRACE(call);
-    operations.clear();
     start({.batches = 1});
-    prepare();
     const stream consumer = device->make_consumer();
     sent& good = deliver(0, 1);
     good.landed->wait_on(consumer);
@@ -448,15 +461,13 @@ TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_l
     out->drain();
     operations.clear();
     EXPECT_EQ(leases_out(), 0U);
-    out.reset();
-    EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
+    EXPECT_EQ(end(), 0U);
   }
 }
 
 // A call that is refused says nothing of the copy, which may be reading: its memory is not given out before the stream ended.
 TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
   start({.batches = 2});
-  prepare();
   sent& flying = deliver(0, 1);
   EXPECT_EQ(leases_out(), 1U);
   calls->fail("query", 1, 999);
@@ -475,7 +486,6 @@ TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_ask_about) {
 // As above, asked on the thread that waits for who starves.
 TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_wait_for) {
   start({.batches = 2});
-  prepare();
   sent& flying = deliver(0, 1);
   calls->fail("synchronize", 1, 999);
   out->starve(true);
@@ -491,34 +501,25 @@ TEST_F(device_transfers, keep_host_memory_whose_copy_nobody_can_wait_for) {
   EXPECT_EQ(device->count().pinned, 1U);
   out->drain();
   EXPECT_EQ(leases_out(), 0U);
-  operations.clear();
-  out.reset();
-  EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
+  EXPECT_EQ(end(), 0U);
 }
 
 TEST_F(device_transfers, complete_ready_with_the_reason_where_nobody_can_wait_for_its_copy) {
   start();
-  prepare();
   sent& one = deliver(0, 7);
   calls->fail("synchronize", 1, 999);
-  asio::io_context here;
-  std::string answer = "no answer";
-  one.landed->ready(completion<void(std::exception_ptr)>(
-      asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
-  here.run();
-  EXPECT_EQ(answer, "cudaEventSynchronize on simulated device (cuda:0): error 999");
+  EXPECT_EQ(answer_of(one), "cudaEventSynchronize on simulated device (cuda:0): error 999");
   EXPECT_EQ(leases_out(), 1U);
 }
 
 // A pageable copy waits on the CPU for the consumer of what it overwrites. Where that fails it is not made.
 TEST_F(device_transfers, overwrite_nothing_whose_consumer_nobody_can_wait_for) {
   start({.batches = 1}, execution::early, false);
-  prepare();
   const stream consumer = device->make_consumer();
   sent& first = deliver(0, 1);
   first.landed->wait_on(consumer);
   std::byte seen{0};
-  device->launch(consumer, [&seen, from = first.landed->data()] { seen = from[17]; });
+  launch_step(consumer, first, seen);
   first.landed.reset();
   calls->fail("synchronize", 1, 999);
   sent& second = deliver(1, 2);
@@ -528,15 +529,12 @@ TEST_F(device_transfers, overwrite_nothing_whose_consumer_nobody_can_wait_for) {
   EXPECT_EQ(device->count().copies, 1U);
   device->finish_all(consumer);
   EXPECT_EQ(seen, std::byte{1});
-  operations.clear();
-  out.reset();
-  EXPECT_EQ(device->count().memory + device->count().events, 0U);
+  EXPECT_EQ(end(), 0U);
 }
 
 // The stream may be the consumer's own mistake: the batch is held as before, and the loader goes on.
 TEST_F(device_transfers, leave_a_batch_as_it_is_where_its_consumers_stream_cannot_be_looked_at) {
   start();
-  prepare();
   const stream consumer = device->make_consumer();
   sent& one = deliver(0, 1);
   for (const bool release : {false, true}) {
@@ -555,9 +553,7 @@ TEST_F(device_transfers, leave_a_batch_as_it_is_where_its_consumers_stream_canno
 // At its end there is nobody to hold it any more.
 TEST_F(device_transfers, never_use_a_block_again_whose_end_could_not_be_told) {
   const auto end_with = [&](const char* call, std::size_t nth) {
-    operations.clear();
     start({.batches = 2});
-    prepare();
     sent& one = deliver(0, 1);
     one.landed->wait_on(device->make_consumer());
     one.landed->wait_on(device->make_consumer());  // for whom there is no event yet
@@ -581,9 +577,7 @@ TEST_F(device_transfers, never_use_a_block_again_whose_end_could_not_be_told) {
 TEST_F(device_transfers, make_an_event_for_one_copy_more_or_say_that_it_cannot_be_made) {
   for (const bool fails : {false, true}) {
     SCOPED_TRACE(fails);
-    operations.clear();
     start({.batches = 1});
-    prepare();
     lease_bytes = batch_bytes / 2;
     const std::size_t copies = 1 + host_batches;
     for (std::uint64_t turn = 0; turn < copies; ++turn) deliver(turn, 1, 64).landed.reset();
@@ -593,42 +587,27 @@ TEST_F(device_transfers, make_an_event_for_one_copy_more_or_say_that_it_cannot_b
               fails ? "cudaEventCreateWithFlags on simulated device (cuda:0): out of memory (cudaErrorMemoryAllocation)"
                     : "");
     EXPECT_EQ(static_cast<bool>(more.block), fails) << "not taken: nothing reads it";
-    operations.clear();
-    out.reset();
+    EXPECT_EQ(end(), 0U);
     EXPECT_EQ(leases_out(), 0U);
-    EXPECT_EQ(device->count().memory + device->count().pinned + device->count().events, 0U);
   }
 }
 
 // Its bytes may never have come: ready() must not say that they have, to whoever asks later.
 TEST_F(device_transfers, ready_fails_for_a_copy_of_which_nobody_knows_whether_it_arrived) {
-  const auto answer_of = [](sent& one) {
-    asio::io_context here;
-    std::string answer = "no answer";
-    one.landed->ready(completion<void(std::exception_ptr)>(
-        asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
-    here.run();
-    return answer;
-  };
   start();
-  prepare();
   sent& asked_about = deliver(0, 1);
   calls->fail("query", 1, 999);
   out->collect();
   EXPECT_THAT(answer_of(asked_about), HasSubstr("cudaEventQuery"));
 
-  operations.clear();
   start();
-  prepare();
   sent& drained = deliver(0, 1);
   calls->fail("finish", 1, 999);
   out->drain();
   EXPECT_THAT(answer_of(drained), HasSubstr("cudaStreamSynchronize"));
   device->finish_everything();  // it did go on
 
-  operations.clear();
   start();
-  prepare();
   sent& lost = deliver(0, 1);
   device->lose(719);
   out->collect();
@@ -637,7 +616,6 @@ TEST_F(device_transfers, ready_fails_for_a_copy_of_which_nobody_knows_whether_it
 
 TEST_F(device_transfers, leave_host_memory_to_copies_whose_end_nobody_can_wait_for) {
   start({.batches = 1});
-  prepare();
   deliver(0, 1);
   calls->fail("finish", 1, 999);
   out->drain();
@@ -649,7 +627,6 @@ TEST_F(device_transfers, leave_host_memory_to_copies_whose_end_nobody_can_wait_f
 // Their memory stays pinned and mapped; what is not being copied is unpinned before its pages go.
 TEST_F(device_transfers, unpin_all_but_what_copies_may_still_read) {
   start({.batches = 2});
-  prepare();
   sent& passed = deliver(0, 1);
   deliver(1, 2);
   ASSERT_EQ(device->count().pinned, 2U);
@@ -668,7 +645,6 @@ TEST_F(device_transfers, unpin_all_but_what_copies_may_still_read) {
 
 TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_recorded) {
   start({.batches = 2});
-  prepare();
   const stream consumer = device->make_consumer();
   sent& one = deliver(0, 1);
   one.landed->wait_on(consumer);
@@ -682,7 +658,6 @@ TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_rec
 TEST_F(device_transfers, free_no_block_that_may_be_in_use) {
   const auto blocks_left_when = [&](const std::function<void()>& happens) {
     start({.batches = 2});
-    prepare();
     happens();
     operations.clear();
     out->drain();
@@ -724,7 +699,6 @@ TEST_F(device_transfers, free_no_block_that_may_be_in_use) {
 // CUDA lets it wait, and refuses to record it when the batch ends.
 TEST_F(device_transfers, refuse_a_stream_of_another_device_before_anything_waits) {
   start();
-  prepare();
   simulated_device another({.index = 3});
   const stream foreign = another.make_consumer();
   sent& one = deliver(0, 1);
@@ -746,7 +720,6 @@ TEST_F(device_transfers, refuse_a_stream_of_another_device_before_anything_waits
 // Which has begun before the batch came, or ends after it has gone.
 TEST_F(device_transfers, refuse_a_stream_that_is_being_captured_and_leave_capture_and_batch_as_they_are) {
   start();
-  prepare();
   const stream captured = device->make_consumer();
   const stream other = device->make_consumer();
   sent& one = deliver(0, 1);
@@ -773,7 +746,6 @@ TEST_F(device_transfers, refuse_a_stream_that_is_being_captured_and_leave_captur
 
 TEST_F(device_transfers, fail_in_words_when_a_batch_ends_inside_a_capture) {
   start({.batches = 1});
-  prepare();
   const stream captured = device->make_consumer();
   sent& one = deliver(0, 1);
   one.landed->wait_on(captured);
@@ -785,7 +757,6 @@ TEST_F(device_transfers, fail_in_words_when_a_batch_ends_inside_a_capture) {
 
 TEST_F(device_transfers, refuse_a_stream_of_another_context) {
   start();
-  prepare();
   sent& one = deliver(0, 1);
   const stream foreign = device->make_consumer();
   device->make_foreign(foreign);
@@ -797,12 +768,11 @@ TEST_F(device_transfers, refuse_a_stream_of_another_context) {
 // A thread's id is given to the next one. What the first put into its stream is not in the second's.
 TEST_F(device_transfers, wait_for_the_default_stream_of_a_thread_that_has_ended) {
   start({.batches = 1}, execution::early);
-  prepare();
   sent& one = deliver(0, 1);
   std::byte seen{0};
   std::thread([&] {
     one.landed->wait_on(simulated_device::per_thread());
-    device->launch(simulated_device::per_thread(), [&seen, from = one.landed->data()] { seen = from[17]; });
+    launch_step(simulated_device::per_thread(), one, seen);
   }).join();
   std::thread([&] { one.landed.reset(); }).join();
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
@@ -814,9 +784,7 @@ TEST_F(device_transfers, wait_for_the_default_stream_of_a_thread_that_has_ended)
 TEST_F(device_transfers, keep_the_io_thread_from_waiting_with_who_waits_for_room_in_a_stream) {
   for (const bool ends : {false, true}) {
     SCOPED_TRACE(ends);
-    operations.clear();
     start();
-    prepare();
     const stream consumer = device->make_consumer();
     sent& one = deliver(0, 1);
     if (ends) one.landed->wait_on(consumer);
@@ -834,12 +802,11 @@ TEST_F(device_transfers, keep_the_io_thread_from_waiting_with_who_waits_for_room
 // Each thread means another stream by it. What the one put there before is waited for all the same.
 TEST_F(device_transfers, wait_for_a_threads_default_stream_wherever_the_batch_ends) {
   start({.batches = 1}, execution::early);
-  prepare();
   sent& one = deliver(0, 1);
   std::byte seen{0};
   std::thread([&] {
     one.landed->wait_on(simulated_device::per_thread());
-    device->launch(simulated_device::per_thread(), [&seen, from = one.landed->data()] { seen = from[17]; });
+    launch_step(simulated_device::per_thread(), one, seen);
   }).join();
   one.landed->wait_on(simulated_device::per_thread());  // Another one.
   one.landed.reset();
@@ -850,7 +817,6 @@ TEST_F(device_transfers, wait_for_a_threads_default_stream_wherever_the_batch_en
 
 TEST_F(device_transfers, leave_the_loader_alone_when_a_consumers_own_stream_is_wrong) {
   start();
-  prepare();
   sent& one = deliver(0, 1);
   calls->fail("wait", 1, 400);
   EXPECT_THROW(one.landed->wait_on(device->make_consumer()), error);
@@ -860,9 +826,7 @@ TEST_F(device_transfers, leave_the_loader_alone_when_a_consumers_own_stream_is_w
 TEST_F(device_transfers, bring_all_host_memory_home_when_the_device_is_lost) {
   for (const bool starving : {false, true}) {
     SCOPED_TRACE(starving);
-    operations.clear();
     start();
-    prepare();
     const stream consumer = device->make_consumer();
     sent& one = deliver(0, 1);
     one.landed->wait_on(consumer);
@@ -880,7 +844,6 @@ TEST_F(device_transfers, bring_all_host_memory_home_when_the_device_is_lost) {
 
 TEST_F(device_transfers, forget_what_waits_for_its_turn_when_drained) {
   start({.batches = 1});
-  prepare();
   sent& first = deliver(0, 1);
   sent& waiting = send(1, 2);
   out->drain();
