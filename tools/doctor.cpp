@@ -30,20 +30,23 @@ std::string as_text(const terminal& screen, const std::vector<finding>& findings
   const std::string indent(columns + 4, ' ');
   std::string text = "\n";
   std::size_t advised = 0;
+  std::size_t failing = 0;
   for (const finding& each : findings) {
     const std::size_t taken = columns_of(each.concern);
     io::str_append(text, "  ", screen.bold(each.concern));
     // A long path has its line to itself.
     text += taken > columns ? "\n" + indent : std::string(columns - taken + 2, ' ');
     io::str_append(text, one_line(each.found), "\n");
+    if (each.how == finding::grade::failing) ++failing;
     if (each.advice.empty()) continue;
     ++advised;
     io::str_append(text, indent, screen.warning(each.how == finding::grade::failing ? "! " : "> "),
                    one_line(each.advice), "\n");
   }
   io::str_append(text, "\n  ",
-                 advised == 0 ? std::string("nothing to be had that leat does not have")
-                              : counted(advised, "piece of advice", "pieces of advice"),
+                 advised > 0    ? counted(advised, "piece of advice", "pieces of advice")
+                 : failing == 0 ? "nothing to be had that leat does not have"
+                                : "nothing to be done about what fails but to use another place",
                  "\n\n");
   return text;
 }

@@ -1,6 +1,7 @@
 // What `leat doctor` found on a machine. Plain values: the advice is made from these alone, and its tests make them up.
 #pragma once
 
+#include <leat/error.hpp>
 #include <leat/stats.hpp>
 
 #include <cstdint>
@@ -20,6 +21,7 @@ struct resource_limit {
 struct path_facts {
   std::string path;
   std::string failure = {};  ///< why nothing is known of it; empty where it is
+  errc failure_kind = errc::io;
   std::string file_system = {};
   bool alignment_told = false;                ///< the kernel says how O_DIRECT has to be aligned (Linux 6.1)
   std::uint32_t direct_memory_alignment = 0;  ///< bytes; 0: no O_DIRECT

@@ -7,6 +7,7 @@
 #include "io/text.hpp"
 #include "io/usable_cores.hpp"
 #include "stages/open_device.hpp"
+#include "tools/doctor_advice.hpp"
 
 #include <leat/error.hpp>
 #include <leat/reader.hpp>
@@ -201,15 +202,19 @@ void look_at_link(gpu_facts& gpu, const std::string& root) {
 
 path_facts look_at_path(const std::string& path) {
   path_facts found{.path = path};
+  const auto failed = [&found](const error& problem) {
+    found.failure = problem.what();
+    found.failure_kind = problem.code();
+    return found;
+  };
   io::file_status status{};
-  if (const int failure = io::look_at(path.c_str(), status); failure != 0) {
-    found.failure = io::explain_open(failure, path).what();
-    return found;
-  }
+  if (const int failure = io::look_at(path.c_str(), status); failure != 0)
+    return failed(io::explain_open(failure, path));
   found.file_system = io::file_system_of(status.device_major, status.device_minor);
+  // What reading does there nobody knows.
+  if (is_made_up(found.file_system)) return found;
   if (::access(path.c_str(), status.is_directory() ? R_OK | X_OK : R_OK) != 0) {
-    found.failure = io::explain_open(errno, path).what();
-    return found;
+    return failed(io::explain_open(errno, path));
   }
   found.tried_on = some_file(path);
   if (found.tried_on.empty()) return found;
@@ -222,7 +227,7 @@ path_facts look_at_path(const std::string& path) {
   try {
     found.direct = read_some(found.tried_on).direct;
   } catch (const error& problem) {
-    found.failure = problem.what();
+    return failed(problem);
   }
   return found;
 }

@@ -178,10 +178,32 @@ TEST(doctor_advice, knows_what_a_path_can_do) {
   EXPECT_EQ(tools::check_path(path).advice, "") << "nothing is faster than memory";
   path.tried_on = "";
   EXPECT_THAT(tools::check_path(path).found, HasSubstr("no file to try"));
-  path.failure = "no such file";
+  path.failure = "Permission denied";
+  path.failure_kind = errc::permission;
   expect_advice(tools::check_path(path), grade::failing, "may read");
+  path.failure = "no such file";
+  path.failure_kind = errc::not_found;
+  expect_advice(tools::check_path(path), grade::failing, "check the path");
+  path.failure = "EIO";
+  path.failure_kind = errc::io;
+  EXPECT_EQ(tools::check_path(path).how, grade::failing);
+  EXPECT_EQ(tools::check_path(path).advice, "") << "no other user would read it either";
   path.path = "bad\nname";
   EXPECT_THAT(tools::check_path(path).concern, HasSubstr("bad\\nname"));
+}
+
+TEST(doctor_advice, sends_nobody_to_a_file_system_that_the_kernel_makes_up) {
+  path_facts path = good_machine().paths[0];
+  for (const char* type : {"proc", "sysfs", "devtmpfs", "cgroup2"}) {
+    path.file_system = type;
+    const finding found = tools::check_path(path);
+    EXPECT_EQ(found.how, grade::failing) << type;
+    EXPECT_THAT(found.found, AllOf(StartsWith(type), HasSubstr("no place for data")));
+    EXPECT_EQ(found.advice, "") << "there is no permission that would help";
+  }
+  for (const char* type : {"ext4", "xfs", "tmpfs", "overlay", "nfs4", "fuse.sshfs", "9p", ""}) {
+    EXPECT_FALSE(tools::is_made_up(type)) << type;
+  }
 }
 
 TEST(doctor_advice, tells_a_machine_without_gpus_from_one_that_hides_them) {
@@ -335,7 +357,19 @@ TEST(doctor_probe, looks_at_paths_as_a_reader_would) {
   const temporary_directory empty;
   write(empty.path() / "sub/nothing", "");
   EXPECT_EQ(tools::look_at_path(empty.path().string()).tried_on, "");
-  EXPECT_THAT(tools::look_at_path((empty.path() / "missing").string()).failure, HasSubstr("no such file"));
+  const path_facts missing = tools::look_at_path((empty.path() / "missing").string());
+  EXPECT_THAT(missing.failure, HasSubstr("no such file"));
+  EXPECT_EQ(missing.failure_kind, errc::not_found);
+}
+
+// Reading may do anything there: it answers, waits or switches.
+TEST(doctor_probe, reads_nothing_of_a_file_system_that_the_kernel_makes_up) {
+  for (const char* path : {"/proc", "/proc/self", "/proc/cpuinfo"}) {
+    const path_facts found = tools::look_at_path(path);
+    EXPECT_EQ(found.file_system, "proc") << path;
+    EXPECT_EQ(found.failure, "") << path;
+    EXPECT_EQ(found.tried_on, "") << path;
+  }
 }
 
 TEST(doctor_probe, measures_copies_and_leaves_the_device_as_it_was) {
@@ -415,6 +449,13 @@ TEST(doctor, says_what_it_found_and_what_would_help_to_a_person) {
   EXPECT_EQ(process.exit_code, 0) << process.err;
   EXPECT_THAT(process.out, AllOf(HasSubstr("io_uring"), HasSubstr("huge pages"), HasSubstr("there is no file to try"),
                                  Not(HasSubstr("\x1b["))));
+}
+
+TEST(doctor, says_of_proc_that_it_is_no_place_for_data_and_nothing_of_permission) {
+  const ended process = run({"doctor", "/proc"});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.out, AllOf(HasSubstr("proc, which the kernel makes up: no place for data"),
+                                 Not(HasSubstr("may read")), Not(HasSubstr("nothing to be had"))));
 }
 
 TEST(doctor, fails_where_leat_would) {
