@@ -5,9 +5,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 
 namespace leat::io {
 
@@ -47,6 +49,15 @@ std::string file_system_of(std::uint32_t device_major, std::uint32_t device_mino
     break;
   }
   return found;
+}
+
+bool is_made_up(std::string_view file_system) noexcept {
+  // filesystems(5) marks these "nodev", and with them tmpfs, overlay, NFS and FUSE, where data may well be.
+  constexpr std::string_view made_up[] = {"binfmt_misc", "bpf",       "cgroup",   "cgroup2",  "configfs",
+                                          "debugfs",     "devpts",    "devtmpfs", "efivarfs", "fusectl",
+                                          "mqueue",      "nsfs",      "proc",     "pstore",   "rpc_pipefs",
+                                          "securityfs",  "selinuxfs", "sysfs",    "tracefs"};
+  return std::find(std::begin(made_up), std::end(made_up), file_system) != std::end(made_up);
 }
 
 }  // namespace leat::io

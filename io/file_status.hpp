@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace leat::io {
 
@@ -49,5 +50,8 @@ static_assert(sizeof(file_status) == 256);
 
 /// The type of the file system mounted as this device ("ext4", "tmpfs"), from /proc/self/mountinfo; empty if unknown.
 [[nodiscard]] std::string file_system_of(std::uint32_t device_major, std::uint32_t device_minor);
+
+/// Whether a file system of this type ("proc", "sysfs") is made up by the kernel, and its files are switches and answers.
+[[nodiscard]] bool is_made_up(std::string_view file_system) noexcept;
 
 }  // namespace leat::io

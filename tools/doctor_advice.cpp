@@ -1,5 +1,6 @@
 #include "tools/doctor_advice.hpp"
 
+#include "io/file_status.hpp"
 #include "io/text.hpp"
 #include "tools/human.hpp"
 
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <set>
 
 namespace leat::tools {
@@ -187,7 +187,7 @@ finding check_path(const path_facts& path) {
       made.advice = "check the path; for data to come give a directory that is there";
     return made;
   }
-  if (is_made_up(path.file_system)) {
+  if (io::is_made_up(path.file_system)) {
     made.how = grade::failing;
     made.found = io::str_cat(path.file_system, ", which the kernel makes up: no place for data");
     return made;
@@ -226,15 +226,6 @@ finding check_no_gpu(const machine_facts& facts) {
           ? "install NVIDIA's driver, or let the container have the GPU (docker's `--gpus all`); nvidia-smi tells"
           : "build leat where nvcc is, with -DLEAT_CUDA=ON";
   return made;
-}
-
-bool is_made_up(std::string_view file_system) noexcept {
-  // filesystems(5) marks these "nodev", and with them tmpfs, overlay, NFS and FUSE, where data may well be.
-  constexpr std::string_view made_up[] = {"binfmt_misc", "bpf",       "cgroup",   "cgroup2",  "configfs",
-                                          "debugfs",     "devpts",    "devtmpfs", "efivarfs", "fusectl",
-                                          "mqueue",      "nsfs",      "proc",     "pstore",   "rpc_pipefs",
-                                          "securityfs",  "selinuxfs", "sysfs",    "tracefs"};
-  return std::find(std::begin(made_up), std::end(made_up), file_system) != std::end(made_up);
 }
 
 double link_bytes_per_s(double gt_s, int lanes) noexcept {

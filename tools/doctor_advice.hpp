@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat::tools {
@@ -40,9 +39,6 @@ struct finding {
 
 /// All of them.
 [[nodiscard]] std::vector<finding> examine(const machine_facts& facts);
-
-/// Whether a file system of this type ("proc", "sysfs") is made up by the kernel, and its files are switches and answers.
-[[nodiscard]] bool is_made_up(std::string_view file_system) noexcept;
 
 /// PCIe's payload rate in one direction, bytes/s; 0 where the link is not known.
 [[nodiscard]] double link_bytes_per_s(double gt_s, int lanes) noexcept;

@@ -7,7 +7,6 @@
 #include "io/text.hpp"
 #include "io/usable_cores.hpp"
 #include "stages/open_device.hpp"
-#include "tools/doctor_advice.hpp"
 
 #include <leat/error.hpp>
 #include <leat/reader.hpp>
@@ -212,7 +211,7 @@ path_facts look_at_path(const std::string& path) {
     return failed(io::explain_open(failure, path));
   found.file_system = io::file_system_of(status.device_major, status.device_minor);
   // What reading does there nobody knows.
-  if (is_made_up(found.file_system)) return found;
+  if (io::is_made_up(found.file_system)) return found;
   if (::access(path.c_str(), status.is_directory() ? R_OK | X_OK : R_OK) != 0) {
     return failed(io::explain_open(errno, path));
   }

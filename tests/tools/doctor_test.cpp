@@ -1,4 +1,5 @@
 // leat doctor: its advice from machines that are made up, its probes on files that are, and the command on this one.
+#include "io/file_status.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/photos.hpp"
@@ -202,7 +203,7 @@ TEST(doctor_advice, sends_nobody_to_a_file_system_that_the_kernel_makes_up) {
     EXPECT_EQ(found.advice, "") << "there is no permission that would help";
   }
   for (const char* type : {"ext4", "xfs", "tmpfs", "overlay", "nfs4", "fuse.sshfs", "9p", ""}) {
-    EXPECT_FALSE(tools::is_made_up(type)) << type;
+    EXPECT_FALSE(io::is_made_up(type)) << type;
   }
 }
 
