@@ -2,6 +2,7 @@
 
 #include "io/file_status.hpp"
 #include "io/text.hpp"
+#include "tools/doctor_probe.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loader.hpp>
