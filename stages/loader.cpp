@@ -10,6 +10,7 @@
 #include "async/turn.hpp"
 #include "datasets/model.hpp"
 #include "io/arena.hpp"
+#include "io/direct_policy.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/queue_depth.hpp"
@@ -349,6 +350,9 @@ memory_needs loader::machine::needs() const {
   const std::uint64_t reads_in_flight =
       options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
   needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
+  io::direct_policy direct(options_.reader.direct);
+  direct.set_epoch_bytes(epoch_bytes());
+  needs.direct = direct.wants_direct();
   if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
   return needs;
 }

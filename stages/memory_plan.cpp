@@ -68,11 +68,12 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
 constexpr std::size_t batches_usual = 3;
 
 // Where nobody says how many. Small batches are few reads, and what keeps a drive busy is reads: half as many batches again as it
-// is given at a time, since those that are whole wait for the oldest. More than prefetch_default only in little memory: what
-// is written to batches and read from them shall find them in a cache.
+// is given at a time, since those that are whole wait for the oldest. More than prefetch_default only in some part of the budget,
+// a little one where the page cache answers at once: then what is written to batches shall still be in the processor's.
 std::uint64_t batches_ahead(const memory_needs& needs, std::size_t share) {
   if (needs.prefetch_batches != 0) return needs.prefetch_batches;
-  const std::uint64_t affordable = needs.host_bytes_max / prefetch_budget_share / share;
+  const std::uint64_t part = needs.direct ? prefetch_budget_share_direct : prefetch_budget_share_buffered;
+  const std::uint64_t affordable = needs.host_bytes_max / part / share;
   return std::max<std::uint64_t>(prefetch_default, std::min(needs.batches_in_flight * 3 / 2, affordable));
 }
 

@@ -21,6 +21,7 @@ struct memory_needs {
   std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default or what a drive wants
   std::uint32_t queue_depth = 0;             ///< reads to leases in flight, of all I/O threads
   std::uint64_t batches_in_flight = 0;       ///< whose reads are as many as the drive is given at a time
+  bool direct = false;                       ///< every read is the drive's: none comes from the page cache
   std::uint64_t batches_to_come = 0;         ///< of the whole run; 0: endless
 };
 
@@ -35,8 +36,10 @@ struct memory_plan {
 };
 
 inline constexpr std::uint32_t prefetch_default = 8;
-/// More batches than those, where they are small, take no more than this part of the budget: 4 MiB of 512.
-inline constexpr std::uint32_t prefetch_budget_share = 128;
+/// More batches than those, where they are small, take no more than this part of the budget: 64 MiB of 512 where reads wait
+/// for the drive, and 4 MiB where they may come from the page cache.
+inline constexpr std::uint32_t prefetch_budget_share_direct = 8;
+inline constexpr std::uint32_t prefetch_budget_share_buffered = 128;
 
 /// A batch's part of the batch memory: what batches take that are smaller than half a huge page divides a piece of the arena, so
 /// that none lies across two; larger ones are whole huge pages.

@@ -59,7 +59,7 @@ struct loader_options {
   /// Bounds arena and scratch. What is in it: loader::plan().
   std::size_t host_bytes_max = std::size_t{512} << 20;
   /// How many batches may be under way or ready besides the one in the consumer's hands; 0 is what the budget
-  /// allows, at most 8; or more where 8 are too few reads to keep a drive busy, in at most a 128th of the budget.
+  /// allows, at most 8; or more where 8 are too few reads to keep a drive busy, in a part of the budget.
   std::uint32_t prefetch_batches = 0;
 
   /// Ring or threads, depth, O_DIRECT and the other rungs of the ladder.

@@ -43,6 +43,7 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
     needs.prefetch_batches = static_cast<std::uint32_t>(random() % 10);
     needs.queue_depth = 1 + static_cast<std::uint32_t>(random() % 128);
     needs.batches_in_flight = random() % 130;
+    needs.direct = random() % 2 == 0;
     needs.batches_to_come = random() % 20;
     try {
       const memory_plan plan = divide_memory(needs);
@@ -60,7 +61,9 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
         EXPECT_LE(plan.batches, needs.prefetch_batches + 1);
       } else if (plan.batches > prefetch_default + 1) {
         EXPECT_LE(plan.batches, needs.batches_in_flight * 3 / 2 + 1);
-        EXPECT_LE((plan.batches - 1) * batch_share(needs.batch_bytes), needs.host_bytes_max / prefetch_budget_share);
+        EXPECT_LE(
+            (plan.batches - 1) * batch_share(needs.batch_bytes),
+            needs.host_bytes_max / (needs.direct ? prefetch_budget_share_direct : prefetch_budget_share_buffered));
       }
       if (needs.batches_to_come != 0) EXPECT_LE(plan.batches, needs.batches_to_come);
       EXPECT_EQ(plan.batches, plan.shown.batches);
@@ -183,10 +186,13 @@ TEST(memory_plan, runs_further_ahead_where_small_batches_are_too_few_reads_to_ke
   EXPECT_EQ(divide_memory(needs).batches, 1U + 12U) << "half as many again";
   needs.batches_in_flight = 128;
   EXPECT_EQ(divide_memory(needs).batches, 1U + 16U) << "4 MiB of 512";
+  needs.direct = true;
+  EXPECT_EQ(divide_memory(needs).batches, 1U + 192U) << "64 MiB would be 256";
   needs.prefetch_batches = 3;
   EXPECT_EQ(divide_memory(needs).batches, 1U + 3U) << "as many as were asked for";
   needs = usual();
   needs.batches_in_flight = 128;
+  needs.direct = true;
   EXPECT_LE(divide_memory(needs).batches, 1U + prefetch_default) << "large ones are not many";
 }
 
