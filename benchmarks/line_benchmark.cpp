@@ -15,9 +15,8 @@
 //     line_benchmark [--seconds 2] [--rounds 3] [--threads 1,2,4,...] [--sleep-us 1000] [--only 1|2] [--toy]
 #include "async/clock.hpp"
 #include "benchmarks/measure.hpp"
+#include "benchmarks/raw_records.hpp"
 #include "benchmarks/timed_disk.hpp"
-#include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "tests/support/null_disk.hpp"
 
 #include <leat/error.hpp>
@@ -116,43 +115,6 @@ struct settings {
   int only = 0;  // 0: both questions
 };
 
-/// Records of one size, one after the other in one file of some source.
-class records final : public datasets::dataset_model {
- public:
-  ///   alignment   where they say of themselves that they lie
-  records(std::shared_ptr<const io::source_description> from, std::uint64_t count, std::uint64_t record_bytes,
-          std::uint32_t alignment = 1)
-      : sources_{std::move(from)}, count_(count), record_bytes_(record_bytes) {
-    field_info& info = fields_.emplace_back();
-    info.name = "x";
-    info.samples = count;
-    info.bytes_max = record_bytes;
-    info.bytes_total = count * record_bytes;
-    info.kind = field_kind::tensor;
-    info.shape = {static_cast<std::int64_t>(record_bytes)};
-    info.alignment = alignment;
-  }
-
-  std::uint64_t size() const noexcept override { return count_; }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
-    if (!needs.empty()) parts(sample, out);
-  }
-  void parts(std::uint64_t sample, datasets::part_list& out) const override {
-    out.push_back(
-        {0, {.offset = sample * record_bytes_, .stored_bytes = record_bytes_, .decoded_bytes = record_bytes_}});
-  }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::string name(std::uint64_t sample) const override { return io::str_cat("record ", sample); }
-  dataset_memory memory() const override { return {}; }
-
- private:
-  const std::vector<std::shared_ptr<const io::source_description>> sources_;
-  const std::uint64_t count_;
-  const std::uint64_t record_bytes_;
-  std::vector<field_info> fields_;
-};
-
 /// What a stretch of a run took.
 struct stretch {
   double wall_s = 0;
@@ -226,8 +188,8 @@ void measure_null_disk(const settings& chosen) {
   constexpr std::uint64_t count = 1'000'000;
   const auto disk =
       std::make_shared<testing::null_disk>(testing::null_disk_options{.files = 1, .file_bytes = count * record_bytes});
-  const dataset anywhere(std::make_shared<records>(disk, count, record_bytes));
-  const dataset on_pages(std::make_shared<records>(disk, count, record_bytes, io::alignment_max_bytes));
+  const dataset anywhere(std::make_shared<raw_records>(disk, count, record_bytes));
+  const dataset on_pages(std::make_shared<raw_records>(disk, count, record_bytes, io::alignment_max_bytes));
   struct way {
     const char* name;
     const dataset& samples;
@@ -301,7 +263,7 @@ void measure_scaling(const settings& chosen) {
     for (std::size_t k = 0; k < rows.size(); ++k) {
       const auto disk = std::make_shared<timed_disk>(
           timed_disk_options{.file_bytes = count * record_bytes, .latency_ns = 100'000, .bytes_per_s = 14e9});
-      const dataset samples(std::make_shared<records>(disk, count, record_bytes));
+      const dataset samples(std::make_shared<raw_records>(disk, count, record_bytes));
       loader_options options;
       options.batch_size = 64;
       options.decode_threads = chosen.threads[k];
