@@ -2,7 +2,6 @@
 
 #include "io/file_status.hpp"
 #include "io/text.hpp"
-#include "tools/doctor_probe.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loader.hpp>

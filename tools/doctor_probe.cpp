@@ -25,7 +25,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -198,15 +197,6 @@ void look_at_link(gpu_facts& gpu, const std::string& root) {
   gpu.link_lanes_max = static_cast<int>(first_number(device + "/max_link_width"));
   const std::string node = first_line(device + "/numa_node");
   gpu.numa_node = node.empty() ? -1 : std::atoi(node.c_str());
-}
-
-bool is_made_up(std::string_view file_system) noexcept {
-  // filesystems(5) marks these "nodev", and with them tmpfs, overlay, NFS and FUSE, where data may well be.
-  constexpr std::string_view made_up[] = {"binfmt_misc", "bpf",       "cgroup",   "cgroup2",  "configfs",
-                                          "debugfs",     "devpts",    "devtmpfs", "efivarfs", "fusectl",
-                                          "mqueue",      "nsfs",      "proc",     "pstore",   "rpc_pipefs",
-                                          "securityfs",  "selinuxfs", "sysfs",    "tracefs"};
-  return std::find(std::begin(made_up), std::end(made_up), file_system) != std::end(made_up);
 }
 
 path_facts look_at_path(const std::string& path) {

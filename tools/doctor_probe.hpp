@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat::stages {
@@ -31,9 +30,6 @@ namespace leat::tools {
 [[nodiscard]] std::string find_driver_version(const std::string& root = "");
 /// Link and NUMA node of the device at gpu.pci_address.
 void look_at_link(gpu_facts& gpu, const std::string& root = "");
-
-/// Whether a file system of this type ("proc", "sysfs") is made up by the kernel, and its files are switches and answers.
-[[nodiscard]] bool is_made_up(std::string_view file_system) noexcept;
 
 /// What a reader says after it has read from `path`: a file, or a directory in which one is looked for.
 [[nodiscard]] path_facts look_at_path(const std::string& path);
