@@ -116,6 +116,7 @@ class watched_transfer final : public stages::transfer {
   }
 
   [[nodiscard]] bool finishes() const noexcept override { return behind_->finishes(); }
+  [[nodiscard]] bool pins() const noexcept override { return behind_->pins(); }
   void prepare(stages::transfer_needs needs) override {
     wake_ = needs.wake;
     behind_->prepare(std::move(needs));

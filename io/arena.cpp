@@ -87,7 +87,7 @@ arena::~arena() {
   for (const mapping& mapped : mappings_) ::munmap(mapped.begin, mapped.bytes);
 }
 
-arena::region arena::reserve(std::size_t bytes) {
+arena::region arena::reserve(std::size_t bytes, bool pinned_first) {
   bytes = round_up(std::max<std::size_t>(bytes, 1), page_bytes);
   const std::uint32_t pieces = count_pieces(bytes);
   const async::mutex_lock lock(mutex_);
@@ -121,8 +121,11 @@ arena::region arena::reserve(std::size_t bytes) {
   const region reserved{{begin, bytes}, pieces_reserved_};
   for (std::uint32_t i = 0; i < pieces; ++i) {
     const std::size_t offset = std::size_t{i} * piece_bytes;
-    pieces_[pieces_reserved_ + i].memory = reserved.bytes.subspan(offset, std::min(piece_bytes, bytes - offset));
+    piece_entry& entry = pieces_[pieces_reserved_ + i];
+    entry.memory = reserved.bytes.subspan(offset, std::min(piece_bytes, bytes - offset));
+    if (pinned_first) entry.bytes_to_pin.store(static_cast<std::uint32_t>(entry.memory.size()));
   }
+  if (pinned_first) pins_first_.store(true, std::memory_order_relaxed);
   reserved_ += bytes;
   pieces_reserved_ += pieces;
   return reserved;
@@ -161,6 +164,17 @@ bool arena::populate_next(const region& whole, std::span<const std::byte> part, 
     }
   }
   return false;
+}
+
+void arena::pinning_done(const region& whole, std::span<const std::byte> part) noexcept {
+  while (!part.empty()) {
+    const std::size_t bytes = std::min(part.size(), bytes_to_piece_end(part.data()));
+    piece_entry& entry = pieces_[piece_at(part.data(), whole.bytes.data(), whole.first_piece)];
+    [[maybe_unused]] const std::uint32_t before =
+        entry.bytes_to_pin.fetch_sub(static_cast<std::uint32_t>(bytes), std::memory_order_release);
+    assert(before >= bytes);
+    part = part.subspan(bytes);
+  }
 }
 
 void arena::fault_in(std::span<std::byte> memory, bool first_touch) {

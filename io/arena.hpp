@@ -54,7 +54,8 @@ class arena {
   };
 
   /// Address space for `bytes` (rounded up to 4096). Throws error{errc::limit}: over bytes_max, or out of address space.
-  [[nodiscard]] region reserve(std::size_t bytes);
+  ///   pinned_first   a device pins this memory before io_uring may: see pinning_done()
+  [[nodiscard]] region reserve(std::size_t bytes, bool pinned_first = false);
 
   /// Makes sure that the pieces under `part` of a region are there: faulted in. Waits if another thread is doing it.
   /// Thread: any. Throws error{errc::limit} when the system has no memory.
@@ -62,6 +63,15 @@ class arena {
   void populate(const region& whole, std::span<const std::byte> part, bool first_touch = false);
   /// The first of these pieces that is not there. False if all are.
   bool populate_next(const region& whole, std::span<const std::byte> part, bool first_touch = false);
+
+  /// A device has pinned this part of a region that is pinned first, or never will. Each byte once. Thread: any.
+  void pinning_done(const region& whole, std::span<const std::byte> part) noexcept;
+  /// Whether a piece, or a part of it, is still to be pinned: then it is not to be registered with io_uring. Thread: any.
+  [[nodiscard]] bool awaits_pinning(std::uint32_t number) const noexcept {
+    return number < pieces_max_ && pieces_[number].bytes_to_pin.load(std::memory_order_acquire) != 0;
+  }
+  /// Whether there is a region that is pinned first.
+  [[nodiscard]] bool pins_first() const noexcept { return pins_first_.load(std::memory_order_relaxed); }
 
   /// The number of the piece that `address`, in the region whose piece `some_piece` is, lies in.
   ///   known    an address in piece `some_piece`
@@ -98,6 +108,7 @@ class arena {
   struct piece_entry {
     std::span<std::byte> memory;  // written before the state says ready
     std::atomic<state> now{state::untouched};
+    std::atomic<std::uint32_t> bytes_to_pin{0};
   };
   struct mapping {
     std::byte* begin;
@@ -111,6 +122,7 @@ class arena {
   const std::uint32_t pieces_max_;
   const std::unique_ptr<piece_entry[]> pieces_;
   std::atomic<std::size_t> populated_{0};
+  std::atomic<bool> pins_first_{false};
 
   mutable async::mutex mutex_;
   std::vector<mapping> mappings_ ABSL_GUARDED_BY(mutex_);

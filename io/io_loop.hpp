@@ -96,6 +96,8 @@ class io_loop : public connector {
 
   /// Turns until stop(). No operation is left then.
   virtual void run() = 0;
+  /// When this returns the kernel has let go of them. No operation is under way, nor comes. Thread: the loop's.
+  virtual void unregister_buffers() noexcept {}
   /// Thread: any.
   virtual void stop() noexcept = 0;
 

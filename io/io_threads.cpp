@@ -197,6 +197,24 @@ void io_threads::on_overdue(std::function<void(const error&)> told) {
   implementation_->context_.overdue.on_overdue(std::move(told));
 }
 
+void io_threads::unregister_buffers() noexcept {
+  struct request {
+    io_loop& loop;
+    std::promise<void> done;
+  };
+  for (const auto& loop : implementation_->loops_) {
+    request asked{*loop, {}};
+    loop->post(
+        [](void* argument) noexcept {
+          auto& made = *static_cast<request*>(argument);
+          made.loop.unregister_buffers();
+          made.done.set_value();
+        },
+        &asked);
+    asked.done.get_future().wait();
+  }
+}
+
 std::vector<std::string> io_threads::overdue() const { return implementation_->context_.overdue.list(); }
 
 void join_backends(rung& all, const rung& other) {

@@ -40,7 +40,8 @@ void join_rungs(rung& all, const rung& other);
 class io_threads {
  public:
   /// Starts options.io_threads threads and waits until each has its ring, or has fallen back.
-  ///   memory   what reads go into; its pieces are registered by each ring when it first reads into them
+  ///   memory   what reads go into; its pieces are registered by each ring when it first reads into them, and they do not await
+  ///            pinning
   ///   throws   error: unsupported (io_uring asked for and not there, with a remedy), limit (threads, descriptors,
   ///            memory)
   io_threads(const reader_options& options, std::shared_ptr<arena> memory);
@@ -63,6 +64,9 @@ class io_threads {
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.
   void on_overdue(std::function<void(const error&)> told);
+  /// Has each ring let go of its registered buffers, and returns when the kernel has. Nothing is read any more, nor will be.
+  /// Thread: any but theirs.
+  void unregister_buffers() noexcept;
   /// The reads that outlived their timeout and that the kernel still holds: file and offset, for who waits in stop().
   [[nodiscard]] std::vector<std::string> overdue() const;
 

@@ -122,7 +122,7 @@ class lease_pool::state final : public leat::detail::lease_home,
  public:
   state(std::shared_ptr<arena> memory, lease_pool_options options)
       : arena_(std::move(memory)),
-        region_(arena_->reserve(options.bytes_max)),
+        region_(arena_->reserve(options.bytes_max, options.pinned_first)),
         bytes_max_(region_.bytes.size()),
         name_(std::move(options.name)),
         first_touch_(options.first_touch),
@@ -190,6 +190,10 @@ class lease_pool::state final : public leat::detail::lease_home,
 
   [[nodiscard]] bool populate_next(const lease& memory) {
     return arena_->populate_next(region_, memory.bytes(), first_touch_);
+  }
+
+  void pinning_done(const lease& memory) noexcept {
+    arena_->pinning_done(region_, {memory.data(), whole_units(memory.size())});
   }
 
   void close() noexcept {
@@ -324,6 +328,7 @@ lease_pool::~lease_pool() { state_->close(); }
 std::optional<lease> lease_pool::try_lease(std::size_t bytes) { return state_->try_lease(bytes); }
 void lease_pool::start(std::size_t bytes, lease_completion done) { state_->start(bytes, std::move(done)); }
 bool lease_pool::populate_next(const lease& memory) { return state_->populate_next(memory); }
+void lease_pool::pinning_done(const lease& memory) noexcept { state_->pinning_done(memory); }
 void lease_pool::close() noexcept { state_->close(); }
 lease_pool::counters lease_pool::count() const { return state_->count(); }
 std::size_t lease_pool::bytes_max() const noexcept { return state_->bytes_max(); }

@@ -33,6 +33,8 @@ struct lease_pool_options {
   /// A lease comes without its memory, which the owner sees to before anything is read into it, with populate_next(): a
   /// thread that has other things to do puts them between two pieces.
   bool in_pieces = false;
+  /// A device pins each lease before io_uring may: see pinning_done().
+  bool pinned_first = false;
 };
 
 /// Divides one region of an arena.
@@ -88,6 +90,9 @@ class lease_pool {
   ///   returns  false if all of it is there: it can be read into
   ///   throws   as arena::populate()
   [[nodiscard]] bool populate_next(const lease& memory);
+
+  /// A device has pinned what this lease of ours lies on, or never will. Once for each such place. Thread: any.
+  void pinning_done(const lease& memory) noexcept;
 
   /// Fails those who wait and all who come, with error{errc::cancelled}. Leases stay good.
   void close() noexcept;

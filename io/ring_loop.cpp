@@ -73,7 +73,9 @@ void ring_loop::set_up(const ring_limits& limits) {
     }
     buffers_report_ = {"off", ring_->why_no_buffers()};
   } else {
-    buffers_report_ = {"on", "each 4 MiB when first read into"};
+    buffers_report_ = {"on", context_.memory->pins_first()
+                                 ? "each 4 MiB when first read into, of batches after it was pinned"
+                                 : "each 4 MiB when first read into"};
   }
   registered_.resize(ring_->buffers());
 

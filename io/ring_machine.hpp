@@ -45,6 +45,10 @@ class ring_loop final : public async::loop, public io_loop {
   // io_loop
   [[nodiscard]] async::loop& run_loop() noexcept override { return *this; }
   void run() override;
+  void unregister_buffers() noexcept override {
+    registered_.clear();
+    ring_->unregister_buffers();
+  }
   void stop() noexcept override {
     const auto inside = visit();
     stopping_.store(true);
@@ -121,7 +125,7 @@ class ring_loop final : public async::loop, public io_loop {
   void make_ready(job& ready);
   void pump();
   [[nodiscard]] bool admits(std::uint64_t bytes) const noexcept;
-  [[nodiscard]] bool is_registered(const job& asking);
+  [[nodiscard]] bool may_issue(const job& asking);
   void issue(job& from, std::uint64_t bytes);
   void ask(chunk& part);
   [[nodiscard]] bool use_registered(std::uint32_t piece);
@@ -170,7 +174,7 @@ class ring_loop final : public async::loop, public io_loop {
   std::deque<open_operation*> looks_done_;  // to be told
   std::uint64_t bytes_in_kernel_ = 0;
 
-  std::vector<bool> registered_;  // of the arena's pieces
+  std::vector<bool> registered_;  // of the arena's pieces; empty where there is no table
   unsigned register_refusals_ = 0;
   std::uint64_t register_again_at_ns_ = 0;
   std::uint32_t pieces_registered_ = 0;

@@ -81,7 +81,7 @@ void ring_loop::pump() {
       bytes = std::min<std::uint64_t>(bytes, arena::bytes_to_piece_end(at));
     }
     if (!admits(bytes)) return;
-    if (insists_on_buffers_ && !is_registered(next)) {
+    if (insists_on_buffers_ && !may_issue(next)) {
       next.failure = ENOMEM;
       dequeue(next);
       if (next.chunks == 0) finish(next);
@@ -91,12 +91,14 @@ void ring_loop::pump() {
   }
 }
 
-/// Whether the next bytes of a read go to a registered buffer.
-bool ring_loop::is_registered(const job& asking) {
+/// Where registered buffers are insisted on: whether the next bytes of a read go to one, or to what will be one once a device
+/// has pinned it.
+bool ring_loop::may_issue(const job& asking) {
   const space& into = asking.operation->into;
   if (into.piece == space::no_piece) return false;
   const std::byte* const at = into.bytes.data() + (asking.issued - asking.begin);
-  return use_registered(arena::piece_at(at, into.bytes.data(), into.piece));
+  const std::uint32_t piece = arena::piece_at(at, into.bytes.data(), into.piece);
+  return context_.memory->awaits_pinning(piece) || use_registered(piece);
 }
 
 void ring_loop::issue(job& from, std::uint64_t bytes) {
@@ -142,6 +144,7 @@ bool ring_loop::use_registered(std::uint32_t piece) {
   if (register_refusals_ > register_tries_max || now_ < register_again_at_ns_) return false;
   const std::span<std::byte> memory = context_.memory->piece(piece);
   if (memory.empty()) return false;  // not from this arena
+  if (context_.memory->awaits_pinning(piece)) return false;
   const int failure = ring_->register_buffer(piece, memory);
   const async::mutex_lock lock(report_mutex_);
   if (failure == 0) {

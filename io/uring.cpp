@@ -177,6 +177,13 @@ int uring::register_buffer(unsigned index, std::span<std::byte> memory) noexcept
   return result < 0 ? -result : ENOMEM;
 }
 
+void uring::unregister_buffers() noexcept {
+  if (buffers_ == 0) return;
+  while (io_uring_unregister_buffers(&ring_) == -EINTR) {
+  }
+  buffers_ = 0;
+}
+
 io_uring_sqe* uring::next_sqe() {
   for (;;) {
     if (io_uring_sqe* const sqe = io_uring_get_sqe(&ring_)) {

@@ -44,6 +44,10 @@ class uring {
   /// Registers `memory` as buffer `index`. Returns 0 or an errno: ENOMEM is RLIMIT_MEMLOCK.
   [[nodiscard]] int register_buffer(unsigned index, std::span<std::byte> memory) noexcept;
 
+  /// All of them, and their table. When this returns the kernel has let go of the memory, which after the ring's own end it does
+  /// some time later. No read to any of them is under way.
+  void unregister_buffers() noexcept;
+
   /// A cleared entry of the submission queue; submits what is there when it is full.
   [[nodiscard]] io_uring_sqe* next_sqe();
 

@@ -149,6 +149,7 @@ void device_transfer::prepare(transfer_needs needs) {
   prepared_ = true;
   wake_ = std::move(needs.wake);
   failed_ = std::move(needs.failed);
+  pinning_done_ = std::move(needs.pinning_done);
   finished_bytes_ = align_tensor(needs.finished_bytes_max);
   take_memory(finished_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1)));
   // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
@@ -290,6 +291,7 @@ void device_transfer::ship(shipment& next) noexcept {
   if (!next.pinned && !next.pageable) {
     next.pinning = calls_->pin(next.operation->memory->bytes());
     next.pinned = *next.pinning == device_ok;
+    if (pinning_done_) pinning_done_(*next.operation->memory);
   }
   if (!next.pinned) {
     for (std::size_t i = 0; i < next.to->recorded && next.failed.status == device_ok; ++i) {

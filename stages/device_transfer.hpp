@@ -62,6 +62,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   ~device_transfer() override;
 
   [[nodiscard]] bool finishes() const noexcept override { return true; }
+  [[nodiscard]] bool pins() const noexcept override { return true; }
   /// Throws error{errc::limit}: bytes_max or the device has no room for one batch; error{errc::device}.
   void prepare(transfer_needs needs) override;
   void send(transfer_operation& operation) noexcept override;
@@ -183,7 +184,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   mutable async::mutex mutex_;
   std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
-  std::function<void(std::exception_ptr)> failed_;  // by prepare(), for good
+  std::function<void(std::exception_ptr)> failed_;      // by prepare(), for good
+  std::function<void(const io::lease&)> pinning_done_;  // likewise
   stream side_ ABSL_GUARDED_BY(mutex_);
   bool prepared_ ABSL_GUARDED_BY(mutex_) = false;
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;

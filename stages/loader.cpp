@@ -144,8 +144,11 @@ class loader::machine final : public line_events {
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
-        batch_pool_(arena_,
-                    {.bytes_max = memory_.batch_bytes, .name = "batches", .first_touch = true, .in_pieces = true}),
+        batch_pool_(arena_, {.bytes_max = memory_.batch_bytes,
+                             .name = "batches",
+                             .first_touch = true,
+                             .in_pieces = true,
+                             .pinned_first = transfer_->pins()}),
         io_(options_.reader, arena_),
         scratch_(memory_.scratch_bytes, options_.host_bytes_max),
         looked_at_(options_.digests || options_.names),
@@ -169,7 +172,8 @@ class loader::machine final : public line_events {
                         .finished_bytes_max = layout_->finished_bytes(),
                         .host_batches = memory_.batches,
                         .failed = [this](std::exception_ptr why) { broken(std::move(why)); },
-                        .wake = [this] { io_.loop(0).post(&machine::go_on_sending, transfer_.get()); }});
+                        .wake = [this] { io_.loop(0).post(&machine::go_on_sending, transfer_.get()); },
+                        .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); }});
     plan_ = memory_.shown;
     if (const device_report device = transfer_->report(); device.batches != 0) {
       plan_.device = {device.use.use, device.bytes,
@@ -734,6 +738,8 @@ void loader::machine::stop() noexcept {
     reads_.drain();
     wait_until_quiet();
     decoders_.stop(async::thread_pool::stop_mode::drop);
+    // What was pinned first and then registered is undone the other way round: drain() unpins.
+    if (transfer_->pins()) io_.unregister_buffers();
     transfer_->drain();
     wait_until_quiet();
     const async::mutex_lock lock(works_mutex_);

@@ -82,6 +82,8 @@ struct transfer_needs {
   std::function<void(std::exception_ptr)> failed;
   /// Has go_on() called soon on the I/O thread. Thread: any; not after drain().
   std::function<void()> wake;
+  /// What this lease lies on has been pinned, or never will be. Once for each such place. Thread: any; not after drain().
+  std::function<void(const io::lease&)> pinning_done = {};
 };
 
 /// Shared by the loader and the batches it handed out, since a batch may outlive its loader.
@@ -94,6 +96,10 @@ class transfer {
 
   /// Whether batches get to a device, which can do the last stage of a row.
   [[nodiscard]] virtual bool finishes() const noexcept { return false; }
+
+  /// Whether it pins the memory that batches leave from, when one first does. Who pins it as well does so after pinning_done, and
+  /// undoes it before drain(), which unpins.
+  [[nodiscard]] virtual bool pins() const noexcept { return false; }
 
   /// Once, before anything else. Throws error.
   virtual void prepare(transfer_needs needs) { static_cast<void>(needs); }

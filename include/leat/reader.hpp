@@ -38,7 +38,8 @@ enum class choice : std::uint8_t {
 /// How to read. Every combination gives the same bytes.
 struct reader_options {
   read_backend backend = read_backend::automatic;
-  /// Buffers that io_uring has pinned once (RLIMIT_MEMLOCK, unless CAP_IPC_LOCK).
+  /// Buffers that io_uring has pinned once (RLIMIT_MEMLOCK, unless CAP_IPC_LOCK). A loader's batches that go to a device: when
+  /// that has pinned them, and until then they are read into as they are.
   choice registered_buffers = choice::automatic;
   choice huge_pages = choice::automatic;
   /// O_DIRECT. Automatic: buffered when what an epoch reads fits in half of the memory available, else O_DIRECT where

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +71,9 @@ class watched_calls final : public stages::device_calls {
     return threads_[call];
   }
 
+  /// Called when pin() has been answered, whatever the answer, and before unpin() is made. Set before the first call.
+  std::function<void(std::span<std::byte>)> on_pin, on_unpin;
+
   [[nodiscard]] device where() const noexcept override { return behind_->where(); }
   [[nodiscard]] std::string name() const override { return behind_->name(); }
   [[nodiscard]] std::string describe(stages::device_status code) const override { return behind_->describe(code); }
@@ -81,9 +86,12 @@ class watched_calls final : public stages::device_calls {
     return call("free_memory", "", [&] { return behind_->free_memory(memory); });
   }
   stages::device_status pin(std::span<std::byte> memory) noexcept override {
-    return call("pin", "", [&] { return behind_->pin(memory); });
+    const stages::device_status status = call("pin", "", [&] { return behind_->pin(memory); });
+    if (on_pin) on_pin(memory);
+    return status;
   }
   stages::device_status unpin(std::span<std::byte> memory) noexcept override {
+    if (on_unpin) on_unpin(memory);
     return call("unpin", "", [&] { return behind_->unpin(memory); });
   }
   stages::device_status make_stream(stream& made) noexcept override {

@@ -21,6 +21,7 @@ namespace leat::io {
 namespace {
 
 using namespace leat::literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(arena, maps_in_only_the_pieces_that_are_used) {
@@ -103,6 +104,31 @@ TEST(arena, leaves_pages_to_who_touches_them_first_where_it_may) {
   const std::size_t touched = memory.report().bytes_resident;
   EXPECT_GT(touched, 0U);
   EXPECT_LE(touched, 2_MiB);
+}
+
+// The parts of a piece that leases divide it into, one after the other.
+TEST(arena, has_a_piece_await_pinning_until_all_of_it_is_done_with) {
+  arena memory({.bytes_max = 64_MiB});
+  static_cast<void>(memory.reserve(8_MiB));
+  EXPECT_FALSE(memory.pins_first());
+  const arena::region region = memory.reserve(14_MiB, true);
+  EXPECT_TRUE(memory.pins_first());
+  const auto awaiting = [&] {
+    std::vector<std::uint32_t> pieces;
+    for (std::uint32_t piece = 0; piece < memory.pieces_max(); ++piece) {
+      if (memory.awaits_pinning(piece)) pieces.push_back(piece);
+    }
+    return pieces;
+  };
+  const std::uint32_t first = region.first_piece;
+  EXPECT_THAT(awaiting(), ElementsAre(first, first + 1, first + 2, first + 3));
+  memory.pinning_done(region, region.bytes.first(6_MiB));
+  EXPECT_THAT(awaiting(), ElementsAre(first + 1, first + 2, first + 3));
+  memory.pinning_done(region, region.bytes.subspan(12_MiB, 2_MiB));
+  EXPECT_THAT(awaiting(), ElementsAre(first + 1, first + 2)) << "the last is short";
+  memory.pinning_done(region, region.bytes.subspan(6_MiB, 4096));
+  memory.pinning_done(region, region.bytes.subspan(6_MiB + 4096, 6_MiB - 4096));
+  EXPECT_THAT(awaiting(), ::testing::IsEmpty());
 }
 
 TEST(arena, takes_small_pages_when_told_to) {
