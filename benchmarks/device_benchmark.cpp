@@ -17,17 +17,19 @@
 //   7. u8 and kernel against f32 over the bus             aim: at least 3 times as many pictures a second
 //
 // The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
-// loops goes first changes from round to round, and the loader has ended before the other begins.
+// loops goes first changes from round to round, and the loader has ended before the other begins. What needs least is measured
+// first (6, the bus alone, 4), and both files are written anew after each part: one that hangs costs nothing of what came before.
 //
 //     device_benchmark [PHOTOS] [--rounds N] [--seconds N] [--json FILE] [--markdown FILE] [--title TEXT]
 //                      [--fact NAME=VALUE]... [--left-out TEXT]... [--toy]
 //
-// PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept. --seconds
-// begins no further round after so many. Where there is no GPU it says so, measures nothing and ends with 0.
+// PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept. After
+// --seconds nothing is begun but what is left of the first round. Where there is no GPU it says so, measures nothing and ends with 0.
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/device_step.hpp"
 #include "benchmarks/gpu_report.hpp"
 #include "benchmarks/measure.hpp"
+#include "benchmarks/rounds.hpp"
 #include "benchmarks/timed_calls.hpp"
 #include "io/text.hpp"
 #include "stages/finish_pictures.hpp"
@@ -468,8 +470,7 @@ class step_comparison {
                    .of = {{"data on the device", resident_cpu_us_, "us", 0}}});
   }
   [[nodiscard]] std::string why_not() const {
-    return absl::StrFormat("%s, steps of %.0f ms: the host makes %.0f rows a second, less than one a step", from_.name,
-                           step_ms_, from_.rows_per_s);
+    return absl::StrFormat("the host makes %.0f rows a second, less than one a step", from_.rows_per_s);
   }
 
  private:
@@ -607,6 +608,7 @@ class ready_batch {
     }
   }
 
+  [[nodiscard]] bool begun() const noexcept { return !median_us_.empty(); }
   [[nodiscard]] report_line report() const {
     return {.what = {"next() and wait_on() of a ready batch", median_us_, "us", 2},
             .under = "one number a batch",
@@ -623,6 +625,42 @@ class ready_batch {
 
 // --- 5: the bus --------------------------------------------------------------------------------------------------------------
 
+/// From memory that CUDA has pinned itself, with nothing beside it.
+class best_copy {
+ public:
+  explicit best_copy(bool toy) : bytes_((toy ? 16 : 256) * record_bytes), from_(bytes_), to_(bytes_) {}
+
+  /// The fastest of some.
+  [[nodiscard]] double ms() const {
+    const trainer_stream in;
+    time_event began;
+    time_event ended;
+    double least_ms = 0;
+    for (int i = 0; i < 20; ++i) {
+      began.record(in);
+      check(cudaMemcpyAsync(to_.data(), from_.data(), bytes_, cudaMemcpyHostToDevice, in.get()), "cudaMemcpyAsync");
+      ended.record(in);
+      in.finish();
+      const double took_ms = ended.ms_since(began);
+      if (i == 0 || took_ms < least_ms) least_ms = took_ms;
+    }
+    return least_ms;
+  }
+
+  void round() { rate_.add(static_cast<double>(bytes_) / ms() * 1e-6); }
+
+  [[nodiscard]] report_line report() const {
+    return {.what = {"H2D rate, best pinned copy alone", rate_, "GB/s", 1},
+            .under = absl::StrFormat("copies of %.1f MB", static_cast<double>(bytes_) * 1e-6)};
+  }
+
+ private:
+  const std::size_t bytes_;
+  const pinned_memory from_;
+  const device_memory to_;
+  figure rate_;
+};
+
 class bus_rate {
  public:
   bus_rate(const source& records, device_step& step, const std::shared_ptr<stages::device_calls>& calls, bool toy)
@@ -634,11 +672,10 @@ class bus_rate {
         counted_(toy ? 5U : 40U),
         // As long as the host takes for a batch, and 5 ms at least: the GPU computes while it copies.
         products_(step.products_for(std::max(5.0, rows_ / (0.7 * records.rows_per_s) * 1e3))),
-        from_(bytes_),
-        to_(bytes_) {}
+        best_(toy) {}
 
   void round() {
-    const double alone = alone_ms();
+    const double alone = best_.ms();
     const auto timed = std::make_shared<timed_calls>(calls_, 256);
     loader_options options = options_for(rows_, cuda(0));
     options.device_calls = timed;
@@ -674,23 +711,6 @@ class bus_rate {
   }
 
  private:
-  /// The fastest of some, from memory that CUDA has pinned itself.
-  [[nodiscard]] double alone_ms() const {
-    const trainer_stream in;
-    time_event began;
-    time_event ended;
-    double least_ms = 0;
-    for (int i = 0; i < 20; ++i) {
-      began.record(in);
-      check(cudaMemcpyAsync(to_.data(), from_.data(), bytes_, cudaMemcpyHostToDevice, in.get()), "cudaMemcpyAsync");
-      ended.record(in);
-      in.finish();
-      const double took_ms = ended.ms_since(began);
-      if (i == 0 || took_ms < least_ms) least_ms = took_ms;
-    }
-    return least_ms;
-  }
-
   const source& records_;
   device_step& step_;
   const std::shared_ptr<stages::device_calls> calls_;
@@ -698,8 +718,7 @@ class bus_rate {
   const std::size_t bytes_;
   const std::uint32_t counted_;
   const unsigned products_;
-  const pinned_memory from_;
-  const device_memory to_;
+  const best_copy best_;
   std::optional<std::uint64_t> expected_;
   figure ratio_, under_load_, alone_;
 };
@@ -762,15 +781,15 @@ class kernel_rate {
     kernel_us_.add(1e3 * kernel_ms);
   }
 
-  [[nodiscard]] std::string title() const {
+  [[nodiscard]] static std::string title(dtype type, layout order, besides what) {
     // A mixed row reads its partner's picture too, which another row has read: each picture is counted once.
     constexpr std::string_view words[] = {"", ", all mirrored", ", mixup", ", cutmix"};
-    return io::str_cat("u8 to ", name(type_), order_ == layout::nchw ? " nchw" : " nhwc",
-                       words[static_cast<std::size_t>(besides_)]);
+    return io::str_cat("u8 to ", name(type), order == layout::nchw ? " nchw" : " nhwc",
+                       words[static_cast<std::size_t>(what)]);
   }
   [[nodiscard]] report_line report() const {
     return {.what = {"kernel / device-to-device copy of as many bytes", ratio_, "", 3},
-            .under = io::str_cat(title(), ", ", rows_, " rows"),
+            .under = io::str_cat(title(type_, order_, besides_), ", ", rows_, " rows"),
             .target = target{target::sense::at_least, 0.85},
             .of = {{"kernel", kernel_, "GB/s", 0}, {"copy", copy_, "GB/s", 0}, {"a launch", kernel_us_, "us", 1}}};
   }
@@ -876,7 +895,7 @@ std::string make_photos_for(bool toy) {
   return place.string();
 }
 
-/// What the device is and how it is linked, as doctor tells it. After the copies: an idle link is slowed down.
+/// What the device is and how it is linked, as doctor tells it. Asked after each part: an idle link is slowed down.
 void add_device_facts(std::vector<gpu_report::fact>& facts, const stages::device_calls& calls) {
   const stages::device_facts told = calls.facts();
   tools::gpu_facts gpu;
@@ -894,138 +913,130 @@ void add_device_facts(std::vector<gpu_report::fact>& facts, const stages::device
   facts.emplace_back("machine", machine());
 }
 
-/// Each part by itself: where one fails the others are still measured, and its failure is told.
-class parts {
+/// The parts in the order in which they are measured, which is not that in which they are told: those first that need least of
+/// leat, so that what hangs takes as little along as may be. What a part needs is made in its first round.
+class measurements {
  public:
-  explicit parts(gpu_report& into) : into_(into) {}
+  measurements(const settings& given, std::shared_ptr<stages::device_calls> calls)
+      : given_(given), calls_(std::move(calls)), ready_(given.toy) {}
+  measurements(const measurements&) = delete;
+  measurements& operator=(const measurements&) = delete;
 
-  /// Has `round` be called once a round.
-  void add(std::string name, std::function<void()> round) {
-    all_.push_back({std::move(name), std::move(round), false});
-  }
-
-  void run(unsigned rounds, double seconds) {
-    const double until_s = wall_s() + seconds;
-    for (unsigned i = 0; i < rounds; ++i) {
-      if (i != 0 && wall_s() > until_s) {
-        into_.left_out.push_back(io::str_cat("rounds ", i + 1, " to ", rounds, ": the time was up"));
-        return;
+  void add_to(rounds& all) {
+    for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+      for (const layout order : {layout::nchw, layout::nhwc}) {
+        add_kernel(all, type, order, besides::mirrors_half);
+        add_kernel(all, type, order, besides::mirrors_all);
       }
-      for (part& each : all_) {
-        if (each.failed) continue;
-        attempt(each.name, [&] { each.round(); }) || (each.failed = true);
-      }
+      add_kernel(all, type, layout::nchw, besides::mixup);
+      add_kernel(all, type, layout::nchw, besides::cutmix);
     }
+    all.add("copies alone", [this] {
+      if (!copies_) copies_.emplace(given_.toy);
+      copies_->round();
+    });
+    all.add("ready batches", [this] { ready_.round(); });
+    all.add_once("the step", [this] { step_.emplace(); });
+
+    all.add_once("what steps read of raw records, and how fast the host is with them", [this] {
+      records_.emplace(make_records(given_.toy));
+      prepare(*records_);
+    });
+    all.add("CPU of the hand-over", [this] {
+      if (!cpu_) cpu_.emplace(ready(records_), given_.toy);
+      cpu_->round();
+    });
+    all.add("copies under load", [this] {
+      if (!bus_) bus_.emplace(ready(records_), *step_, calls_, given_.toy);
+      bus_->round();
+    });
+    add_steps(all, records_, "raw records");
+
+    all.add_once("what steps read of photographs, and how fast the host is with them", [this] {
+      photographs_.emplace(
+          make_photographs(given_.photos.empty() ? make_photos_for(given_.toy) : given_.photos, given_.toy));
+      prepare(*photographs_);
+    });
+    all.add("u8 and f32 over the bus", [this] {
+      if (!pictures_) pictures_.emplace(ready(photographs_), calls_, given_.toy);
+      pictures_->round();
+    });
+    add_steps(all, photographs_, "photographs");
   }
 
-  /// Whether it went well.
-  bool attempt(const std::string& name, const std::function<void()>& work) {
-    try {
-      const double began_s = wall_s();
-      work();
-      std::fprintf(stderr, "  %6.2f s  %s\n", wall_s() - began_s, name.c_str());
-      return true;
-    } catch (const std::exception& problem) {
-      std::fprintf(stderr, "  failed    %s: %s\n", name.c_str(), problem.what());
-      into_.left_out.push_back(io::str_cat("FAILED: ", name, ": ", problem.what()));
-      any_failed_ = true;
-      return false;
+  /// What is measured so far.
+  [[nodiscard]] gpu_report report() const {
+    gpu_report made;
+    std::vector<report_line> ratios, idle, firsts, cpus;
+    for (const auto& each : steps_) each->report(ratios, idle, firsts, cpus);
+    for (std::vector<report_line>* each : {&ratios, &idle, &firsts}) {
+      for (report_line& line : *each) made.lines.push_back(std::move(line));
     }
+    if (cpu_) made.lines.push_back(cpu_->report());
+    for (report_line& line : cpus) made.lines.push_back(std::move(line));
+    if (ready_.begun()) made.lines.push_back(ready_.report());
+    if (bus_) made.lines.push_back(bus_->report());
+    if (copies_) made.lines.push_back(copies_->report());
+    for (const auto& each : kernels_) made.lines.push_back(each->report());
+    if (pictures_) made.lines.push_back(pictures_->report());
+
+    add_device_facts(made.facts, *calls_);
+    if (step_) made.facts.emplace_back("step", step_->name());
+    for (const std::optional<source>* each : {&photographs_, &records_}) {
+      if (!*each || (*each)->rows_per_s == 0) continue;
+      made.facts.emplace_back((*each)->name, absl::StrFormat("%.0f rows a second at most", (*each)->rows_per_s));
+    }
+    return made;
   }
-  [[nodiscard]] bool any_failed() const noexcept { return any_failed_; }
 
  private:
-  struct part {
-    std::string name;
-    std::function<void()> round;
-    bool failed;
-  };
-  gpu_report& into_;
-  std::vector<part> all_;
-  bool any_failed_ = false;
-};
-
-bool measure(const settings& given, const std::shared_ptr<stages::device_calls>& calls, gpu_report& report) {
-  parts all(report);
-  device_step step;
-  source records = make_records(given.toy);
-  std::optional<source> photographs;
-  all.attempt("the photographs", [&] {
-    photographs.emplace(make_photographs(given.photos.empty() ? make_photos_for(given.toy) : given.photos, given.toy));
-  });
-
-  std::vector<source*> sources;
-  for (source* each : {photographs ? &*photographs : nullptr, &records}) {
-    if (each == nullptr) continue;
-    const bool right = all.attempt("what steps read of " + each->name, [&] { check_what_steps_read(*each, step, 3); });
-    const bool fast = right && all.attempt("how fast the host is with " + each->name,
-                                           [&] { each->rows_per_s = measure_rows_per_s(*each, given.toy); });
-    if (fast) sources.push_back(each);
+  void add_kernel(rounds& all, dtype type, layout order, besides what) {
+    all.add("the kernel, " + kernel_rate::title(type, order, what),
+            [this, type, order, what, of = static_cast<kernel_rate*>(nullptr)]() mutable {
+              if (of == nullptr) {
+                of = kernels_.emplace_back(std::make_unique<kernel_rate>(type, order, what, given_.toy)).get();
+              }
+              of->round();
+            });
   }
-
-  std::vector<std::unique_ptr<step_comparison>> steps;
-  std::optional<hand_over_cpu> cpu;
-  std::optional<bus_rate> bus;
-  std::optional<bus_pictures> pictures;
-  std::vector<std::unique_ptr<kernel_rate>> kernels;
-  ready_batch ready(given.toy);
-
-  for (const source* each : sources) {
+  void add_steps(rounds& all, const std::optional<source>& from, const std::string& name) {
     for (const double ms : {5.0, 20.0, 50.0}) {
-      auto made = std::make_unique<step_comparison>(*each, step, calls, ms, given.toy);
-      if (!made->keeps_up()) {
-        report.left_out.push_back(made->why_not());
-        continue;
-      }
-      all.add(absl::StrFormat("steps of %.0f ms, %s", ms, each->name), [of = made.get()] { of->round(); });
-      steps.push_back(std::move(made));
-    }
-    if (each == &records) {
-      cpu.emplace(records, given.toy);
-      all.add("CPU of the hand-over", [&] { cpu->round(); });
-      bus.emplace(records, step, calls, given.toy);
-      all.add("copies under load", [&] { bus->round(); });
-    } else {
-      pictures.emplace(*each, calls, given.toy);
-      all.add("u8 and f32 over the bus", [&] { pictures->round(); });
+      all.add(absl::StrFormat("steps of %.0f ms, %s", ms, name),
+              [this, &from, ms, of = static_cast<step_comparison*>(nullptr)]() mutable {
+                if (of == nullptr) {
+                  auto made = std::make_unique<step_comparison>(ready(from), *step_, calls_, ms, given_.toy);
+                  if (!made->keeps_up()) throw nothing_to_measure(made->why_not());
+                  of = steps_.emplace_back(std::move(made)).get();
+                }
+                of->round();
+              });
     }
   }
-  all.add("ready batches", [&] { ready.round(); });
-  const auto add_kernel = [&](dtype type, layout order, besides what) {
-    all.attempt("memory for the kernel", [&] {
-      const auto& made = kernels.emplace_back(std::make_unique<kernel_rate>(type, order, what, given.toy));
-      all.add("the kernel, " + made->title(), [of = made.get()] { of->round(); });
-    });
-  };
-  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
-    for (const layout order : {layout::nchw, layout::nhwc}) {
-      add_kernel(type, order, besides::mirrors_half);
-      add_kernel(type, order, besides::mirrors_all);
-    }
-    add_kernel(type, layout::nchw, besides::mixup);
-    add_kernel(type, layout::nchw, besides::cutmix);
-  }
-  all.run(given.rounds, given.seconds);
 
-  std::vector<report_line> ratios, idle, firsts, cpus;
-  for (const auto& each : steps) each->report(ratios, idle, firsts, cpus);
-  for (std::vector<report_line>* each : {&ratios, &idle, &firsts}) {
-    for (report_line& line : *each) report.lines.push_back(std::move(line));
+  void prepare(source& made) {
+    if (!step_) throw nothing_to_measure("there is no step");
+    check_what_steps_read(made, *step_, 3);
+    made.rows_per_s = measure_rows_per_s(made, given_.toy);
   }
-  if (cpu) report.lines.push_back(cpu->report());
-  for (report_line& line : cpus) report.lines.push_back(std::move(line));
-  report.lines.push_back(ready.report());
-  if (bus) report.lines.push_back(bus->report());
-  for (const auto& each : kernels) report.lines.push_back(each->report());
-  if (pictures) report.lines.push_back(pictures->report());
+  /// What prepare() has gone well with.
+  static const source& ready(const std::optional<source>& from) {
+    if (!from || from->rows_per_s == 0) throw nothing_to_measure("what it needs could not be prepared");
+    return *from;
+  }
 
-  add_device_facts(report.facts, *calls);
-  report.facts.emplace_back("step", step.name());
-  for (const source* each : sources) {
-    report.facts.emplace_back(each->name, absl::StrFormat("%.0f rows a second at most", each->rows_per_s));
-  }
-  return !all.any_failed();
-}
+  const settings& given_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  std::optional<device_step> step_;
+  std::optional<source> records_;
+  std::optional<source> photographs_;
+  std::vector<std::unique_ptr<step_comparison>> steps_;
+  std::optional<hand_over_cpu> cpu_;
+  std::optional<best_copy> copies_;
+  std::optional<bus_rate> bus_;
+  std::optional<bus_pictures> pictures_;
+  std::vector<std::unique_ptr<kernel_rate>> kernels_;
+  ready_batch ready_;
+};
 
 // --- the command ---------------------------------------------------------------------------------------------------------------
 
@@ -1070,12 +1081,15 @@ settings parse(std::span<char*> arguments) {
   return given;
 }
 
+/// Whole or not at all: whoever kills us leaves the one before.
 void write(const std::string& path, const std::string& text) {
   if (path.empty()) return;
-  std::ofstream file(path, std::ios::binary);
+  const std::string unfinished = path + ".part";
+  std::ofstream file(unfinished, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw error(errc::io, io::str_cat("cannot write ", path));
+  if (!file) throw error(errc::io, io::str_cat("cannot write ", unfinished));
+  std::filesystem::rename(unfinished, path);
 }
 
 int main_of(std::span<char*> arguments) {
@@ -1086,21 +1100,28 @@ int main_of(std::span<char*> arguments) {
       std::printf("device_benchmark: skipped: %s\n", opened.why_not.c_str());
       return 0;
     }
-    gpu_report report;
-    report.left_out = given.left_out;
+    std::vector<std::string> left_out = given.left_out;
     // Waiting for the GPU is not to look like work of the CPU's.
     if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
-      report.left_out.emplace_back(
+      left_out.emplace_back(
           "cudaSetDeviceFlags failed: the CPU spins while it waits for the GPU, and its times hold that");
     }
-    const bool well = measure(given, opened.calls, report);
-    report.facts.insert(report.facts.end(), given.facts.begin(), given.facts.end());
+    measurements measured(given, opened.calls);
+    gpu_report report;
+    rounds all([&](const std::vector<std::string>& not_measured) {
+      report = measured.report();
+      report.facts.insert(report.facts.end(), given.facts.begin(), given.facts.end());
+      report.left_out = left_out;
+      report.left_out.insert(report.left_out.end(), not_measured.begin(), not_measured.end());
+      write(given.json, report.as_json());
+      write(given.markdown, report.as_markdown(given.title));
+    });
+    measured.add_to(all);
+    all.run(given.rounds, given.seconds);
     std::printf("Does a step on a GPU take as long with leat as with the data already there?\n\n%s",
                 report.as_table().c_str());
-    write(given.json, report.as_json());
-    write(given.markdown, report.as_markdown(given.title));
-    return well ? 0 : 1;
+    return all.any_failed() ? 1 : 0;
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "device_benchmark: %s\n", problem.what());
     return 1;

@@ -1,20 +1,26 @@
 // The page that scripts/gpu leaves behind, written from numbers made up here: no GPU is needed to see that it says them.
 #include "benchmarks/gpu_report.hpp"
 
+#include "benchmarks/rounds.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <limits>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace leat::benchmarks {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
-figure rounds(std::initializer_list<double> values) {
+figure values_of(std::initializer_list<double> values) {
   figure made;
   for (const double value : values) made.add(value);
   return made;
@@ -23,14 +29,15 @@ figure rounds(std::initializer_list<double> values) {
 gpu_report made_up() {
   gpu_report report;
   report.facts = {{"device", "a device | of no make"}, {"commit", "0000000"}};
-  report.lines = {
-      {.what = {"step with / without", rounds({1.25, 1.0, 1.125}), "", 3},
-       .under = "records, 5 ms",
-       .target = target{target::sense::at_most, 1.01},
-       .of = {{"with", rounds({5.5, 5, 6}), "ms", 1}}},
-      {.what = {"bytes", rounds({0.96875}), "", 2}, .under = "38 MB", .target = target{target::sense::at_least, 0.95}},
-      {.what = {"told", rounds({3}), "us", 0}, .under = "no target"},
-      {.what = {"nothing", {}, "us", 0}, .under = "", .target = target{target::sense::at_most, 5}}};
+  report.lines = {{.what = {"step with / without", values_of({1.25, 1.0, 1.125}), "", 3},
+                   .under = "records, 5 ms",
+                   .target = target{target::sense::at_most, 1.01},
+                   .of = {{"with", values_of({5.5, 5, 6}), "ms", 1}}},
+                  {.what = {"bytes", values_of({0.96875}), "", 2},
+                   .under = "38 MB",
+                   .target = target{target::sense::at_least, 0.95}},
+                  {.what = {"told", values_of({3}), "us", 0}, .under = "no target"},
+                  {.what = {"nothing", {}, "us", 0}, .under = "", .target = target{target::sense::at_most, 5}}};
   report.left_out = {"initcheck: not installed"};
   return report;
 }
@@ -91,7 +98,7 @@ TEST(gpu_report, tells_what_the_first_steps_cost_that_no_figure_of_steps_counts)
 TEST(gpu_report, json_stays_json_whatever_was_measured) {
   gpu_report report;
   report.facts = {{"device", "\xFF"}};
-  report.lines = {{.what = {"a", rounds({std::numeric_limits<double>::infinity()}), "", 2}, .under = ""}};
+  report.lines = {{.what = {"a", values_of({std::numeric_limits<double>::infinity()}), "", 2}, .under = ""}};
   EXPECT_TRUE(nlohmann::json::parse(report.as_json())["figures"][0]["median"].is_null());
 }
 
@@ -103,8 +110,53 @@ TEST(gpu_report, a_page_is_one_table_whose_cells_stay_cells) {
               HasSubstr("| step with / without | records, 5 ms | 1.125 (1.000..1.250) | at most 1.010 | MISSED |"));
   EXPECT_THAT(page, HasSubstr("- initcheck: not installed\n"));
   gpu_report barred;
-  barred.lines = {{.what = {"a|b", rounds({1}), "", 0}, .under = "c\nd"}};
+  barred.lines = {{.what = {"a|b", values_of({1}), "", 0}, .under = "c\nd"}};
   EXPECT_THAT(barred.as_markdown(""), HasSubstr("| a\\|b | c d | 1 (1..1) |"));
+}
+
+TEST(rounds, what_is_written_before_a_part_names_it_and_all_that_is_not_done) {
+  std::vector<std::string> written;
+  std::vector<std::string> seen_by_second;
+  rounds all([&](const std::vector<std::string>& left_out) { written = left_out; });
+  all.add("first", [] {});
+  all.add("second", [&] { seen_by_second = written; });
+  all.add("third", [] {});
+  all.run(1, 0);
+  EXPECT_THAT(seen_by_second, ElementsAre(HasSubstr("ended in round 1 of 1, during \"second\""), "second: not done",
+                                          "third: not done"));
+  EXPECT_THAT(written, IsEmpty());
+}
+
+TEST(rounds, a_part_that_fails_is_named_and_the_others_go_on) {
+  std::vector<std::string> written;
+  std::string calls;
+  rounds all([&](const std::vector<std::string>& left_out) { written = left_out; });
+  all.add_once("once", [&] { calls += "o"; });
+  all.add("bad", [&] {
+    calls += "b";
+    throw std::runtime_error("broken");
+  });
+  all.add("idle", [&] {
+    calls += "i";
+    throw nothing_to_measure("too slow");
+  });
+  all.add("good", [&] { calls += "g"; });
+  all.run(3, 60);
+  EXPECT_EQ(calls, "obiggg");
+  EXPECT_THAT(written, ElementsAre("FAILED: bad: broken", "idle: too slow"));
+  EXPECT_TRUE(all.any_failed());
+}
+
+TEST(rounds, the_first_round_is_whole_and_after_it_nothing_begins_when_the_time_is_up) {
+  std::vector<std::string> written;
+  std::string calls;
+  rounds all([&](const std::vector<std::string>& left_out) { written = left_out; });
+  all.add("a", [&] { calls += "a"; });
+  all.add("b", [&] { calls += "b"; });
+  all.run(5, -1);
+  EXPECT_EQ(calls, "ab");
+  EXPECT_THAT(written, ElementsAre(HasSubstr("round 2 of 5 from \"a\" on")));
+  EXPECT_FALSE(all.any_failed());
 }
 
 }  // namespace
