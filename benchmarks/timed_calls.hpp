@@ -70,6 +70,9 @@ class timed_calls final : public stages::device_calls {
   [[nodiscard]] std::string name() const override { return behind_->name(); }
   [[nodiscard]] stages::device_facts facts() const override { return behind_->facts(); }
   [[nodiscard]] std::string describe(stages::device_status code) const override { return behind_->describe(code); }
+  [[nodiscard]] std::string describe_pinning(stages::device_status code) const override {
+    return behind_->describe_pinning(code);
+  }
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override { return behind_->is_lost(code); }
 
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {

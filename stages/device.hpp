@@ -57,6 +57,8 @@ class device_calls {
   [[nodiscard]] virtual device_facts facts() const { return {}; }
   /// A code in words, with what to do where that is known.
   [[nodiscard]] virtual std::string describe(device_status code) const = 0;
+  /// The same of what pin() answered, which is about the host's memory.
+  [[nodiscard]] virtual std::string describe_pinning(device_status code) const { return describe(code); }
   /// Whether after this code nothing of this process runs on the device any more. Any other code says that a call was
   /// refused, and nothing about what was asked for before.
   [[nodiscard]] virtual bool is_lost(device_status code) const noexcept = 0;

@@ -136,41 +136,112 @@ class in_context {
 
 cudaEvent_t native(device_event event) noexcept { return reinterpret_cast<cudaEvent_t>(event); }
 
+// Codes that the headers of CUDA 12 do not have.
+constexpr int error_contained = 226;           // cudaErrorContained
+constexpr int error_tensor_memory_leak = 721;  // cudaErrorTensorMemoryLeak
+
 /// What a person can do about it; empty where that is not known.
 std::string_view remedy(cudaError_t code) noexcept {
-  switch (code) {
+  switch (static_cast<int>(code)) {
     case cudaErrorMemoryAllocation:
       return "; the device is full: lower device_batches or batch_size, or see with nvidia-smi who has its memory";
     case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
       return "; this build needs a newer NVIDIA driver, or is there none?";
+    case cudaErrorStubLibrary:
+      return "; its libcuda.so.1 is the CUDA toolkit's stub: take its `stubs` folder off LD_LIBRARY_PATH";
+    case cudaErrorInitializationError:
+      return "; was CUDA in use before fork()? A child can use it only after exec, as a process that is spawned";
     case cudaErrorNoDevice:
       return "; is the driver loaded, and CUDA_VISIBLE_DEVICES not empty?";
+    case cudaErrorDeviceNotLicensed:
+      return "; this virtual GPU has no licence: `nvidia-smi -q` and the log of nvidia-gridd say why";
     case cudaErrorNoKernelImageForDevice:
-      return "; this build has no code for this GPU: it knows compute capability 8.0 and newer (cmake/cuda.cmake lists "
-             "them)";
+      return "; this build has no code for this GPU: it was built for certain ones (LEAT_CUDA_ARCHITECTURES, native "
+             "say), or this one is older than compute capability 8.0";
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled:
+      return "; this build has no machine code for this GPU, and the driver cannot make it: install a newer driver, "
+             "or build with -DLEAT_CUDA_ARCHITECTURES=native";
     case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceAlreadyInUse:
       return "; another process has the device to itself (`nvidia-smi -q -d COMPUTE` says its mode)";
     case cudaErrorSharedObjectSymbolNotFound:
       return "; its libcuda.so.1 is older than this build, or none of NVIDIA's";
     case cudaErrorInvalidResourceHandle:
       return "; does the stream belong to another GPU, or has it been destroyed?";
     case cudaErrorOperatingSystem:
-      return "; is memlock limited (`ulimit -l`)?";
+      return "; the kernel refused the driver something: are /dev/nvidia* and /dev/nvidia-uvm here, in a container "
+             "too? dmesg may say more";
+    case cudaErrorSystemNotReady:
+      return "; GPUs joined by NVSwitch wait for the fabric manager: `systemctl status nvidia-fabricmanager`, which "
+             "has to be of the driver's version";
+    case cudaErrorSystemDriverMismatch:
+      return "; the driver in the kernel (/proc/driver/nvidia/version) and libcuda.so.1 are of different versions: "
+             "after an update restart the machine; in a container take the host's library";
+    case cudaErrorCompatNotSupportedOnDevice:
+      return "; this GPU cannot use the forward compatibility package: take its `compat` folder off LD_LIBRARY_PATH, "
+             "or install a newer driver";
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+      return "; the MPS server does not answer: is nvidia-cuda-mps-control running, by the same user, and "
+             "CUDA_MPS_PIPE_DIRECTORY the same?";
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
+      return "; the MPS server has as many clients as it takes: end some, or use fewer processes";
+    case cudaErrorMpsClientTerminated:
+      return "; the MPS server has ended this process, as it does when another of its clients fails: its server.log "
+             "says why; start the process again";
+    case cudaErrorContextIsDestroyed:
+      return "; somebody has called cudaDeviceReset() or destroyed the context: end all loaders and batches before "
+             "that";
+    case cudaErrorLaunchTimeout:
+      return "; a kernel of this process ran for longer than a GPU with a display lets it, and the GPU is lost to "
+             "it: make it shorter, or use another GPU";
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case error_contained:
+    case cudaErrorExternalDevice:
+      return "; the hardware has failed and the GPU is lost to this process: `dmesg | grep Xid` says how; start it "
+             "again, and if it fails again have the GPU reset or replaced";
     case cudaErrorIllegalAddress:
     case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
     case cudaErrorLaunchFailure:
     case cudaErrorMisalignedAddress:
     case cudaErrorAssert:
-    case cudaErrorECCUncorrectable:
+    case error_tensor_memory_leak:
       return "; a kernel of this process has failed and the GPU is lost to it: compute-sanitizer says which";
     default:
       return "";
   }
 }
 
-std::string in_words(cudaError_t code) {
-  return io::str_cat(cudaGetErrorString(code), " (", cudaGetErrorName(code), ")", remedy(code));
+/// The same for cudaHostRegister, where it is the host that has too little.
+std::string_view remedy_of_pinning(cudaError_t code) noexcept {
+  switch (code) {
+    case cudaErrorMemoryAllocation:
+    case cudaErrorOperatingSystem:
+      return "; the host's memory could not be locked: `ulimit -l` and the limit of the container say how much may "
+             "be, and a smaller batch_size or prefetch_batches needs less";
+    case cudaErrorHostMemoryAlreadyRegistered:
+      return "; something else in this process has registered memory of the loader's with CUDA, and should not";
+    case cudaErrorNotSupported:
+    case cudaErrorNotPermitted:
+      return "; this machine does not let a process pin memory of its own";
+    default:
+      return remedy(code);
+  }
 }
+
+std::string in_words(cudaError_t code, std::string_view what_to_do) {
+  return io::str_cat(cudaGetErrorString(code), " (", cudaGetErrorName(code), ")", what_to_do);
+}
+std::string in_words(cudaError_t code) { return in_words(code, remedy(code)); }
 
 /// Thread: any, as CUDA's runtime.
 class cuda_calls final : public device_calls {
@@ -183,11 +254,12 @@ class cuda_calls final : public device_calls {
   [[nodiscard]] std::string describe(device_status code) const override {
     return in_words(static_cast<cudaError_t>(code));
   }
+  [[nodiscard]] std::string describe_pinning(device_status code) const override {
+    return in_words(static_cast<cudaError_t>(code), remedy_of_pinning(static_cast<cudaError_t>(code)));
+  }
   // "The only way to continue using CUDA is to terminate and relaunch the process", say the runtime's pages of these.
   [[nodiscard]] bool is_lost(device_status code) const noexcept override {
-    // cudaErrorContained and cudaErrorTensorMemoryLeak, which the headers of CUDA 12 do not have.
-    if (code == 226 || code == 721) return true;
-    switch (static_cast<cudaError_t>(code)) {
+    switch (code) {
       case cudaErrorIllegalAddress:
       case cudaErrorIllegalInstruction:
       case cudaErrorInvalidAddressSpace:
@@ -202,6 +274,8 @@ class cuda_calls final : public device_calls {
       case cudaErrorContextIsDestroyed:  // cudaDeviceReset() by the trainer, with all that we had there
       case cudaErrorMpsClientTerminated:
       case cudaErrorExternalDevice:
+      case error_contained:
+      case error_tensor_memory_leak:
         return true;
       default:  // cudaErrorUnknown, too, which promises nothing
         return false;

@@ -376,7 +376,8 @@ void device_transfer::note_pinning(shipment& next) noexcept {
   if (next.pinned) return;
   if (!why_pageable_.empty()) return;
   try {
-    why_pageable_ = io::str_cat("cudaHostRegister of ", memory.size(), " bytes: ", calls_->describe(*next.pinning));
+    why_pageable_ =
+        io::str_cat("cudaHostRegister of ", memory.size(), " bytes: ", calls_->describe_pinning(*next.pinning));
   } catch (const std::bad_alloc&) {
     return;  // The next one says why.
   }

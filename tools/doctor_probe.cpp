@@ -249,7 +249,9 @@ void measure_copies(stages::device_calls& device, gpu_facts& gpu, double seconds
     if (status != stages::device_ok) gpu.why = io::str_cat(call, ": ", device.describe(status));
     return status == stages::device_ok;
   };
-  gpu.pinned = good(device.pin(region.bytes), "cudaHostRegister");
+  const stages::device_status pinning = device.pin(region.bytes);
+  gpu.pinned = pinning == stages::device_ok;
+  if (!gpu.pinned) gpu.why = io::str_cat("cudaHostRegister: ", device.describe_pinning(pinning));
   if (good(device.take_memory(bytes, block), "cudaMalloc") &&
       good(device.make_stream(side), "cudaStreamCreateWithFlags") &&
       good(device.make_event(passed), "cudaEventCreateWithFlags")) {

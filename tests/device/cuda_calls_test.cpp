@@ -333,6 +333,57 @@ TEST_F(cuda_table, of_a_driver_that_lacks_a_function_says_which) {
   }
 }
 
+TEST_F(cuda_table, says_what_to_do_about_what_a_user_meets) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  struct {
+    cudaError_t code;
+    const char* what;
+  } const remedies[] = {{cudaErrorMemoryAllocation, "the device is full: lower device_batches"},
+                        {cudaErrorInitializationError, "was CUDA in use before fork()?"},
+                        {cudaErrorStubLibrary, "take its `stubs` folder off LD_LIBRARY_PATH"},
+                        {cudaErrorUnsupportedPtxVersion, "install a newer driver"},
+                        {cudaErrorOperatingSystem, "/dev/nvidia-uvm"},
+                        {cudaErrorSystemNotReady, "systemctl status nvidia-fabricmanager"},
+                        {cudaErrorSystemDriverMismatch, "after an update restart the machine"},
+                        {cudaErrorCompatNotSupportedOnDevice, "take its `compat` folder off LD_LIBRARY_PATH"},
+                        {cudaErrorMpsConnectionFailed, "is nvidia-cuda-mps-control running"},
+                        {cudaErrorMpsClientTerminated, "its server.log says why"},
+                        {cudaErrorContextIsDestroyed, "end all loaders and batches before that"},
+                        {cudaErrorLaunchTimeout, "a GPU with a display"},
+                        {cudaErrorIllegalAddress, "compute-sanitizer says which"},
+                        {cudaErrorHardwareStackError, "compute-sanitizer says which"},
+                        {cudaErrorECCUncorrectable, "dmesg | grep Xid"},
+                        {cudaErrorNvlinkUncorrectable, "dmesg | grep Xid"}};
+  for (const auto& [code, what] : remedies) {
+    EXPECT_THAT(calls->describe(static_cast<device_status>(code)), HasSubstr(what)) << static_cast<int>(code);
+  }
+}
+
+// After any of these codes the process has to be started again: none is without a sentence.
+TEST_F(cuda_table, says_what_to_do_about_every_loss) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  int lost = 0;
+  for (device_status code = 1; code < 1000; ++code) {
+    if (!calls->is_lost(code)) continue;
+    ++lost;
+    EXPECT_THAT(calls->describe(code), HasSubstr("; ")) << code;
+  }
+  EXPECT_EQ(lost, 16);
+}
+
+// What is pinned is the host's, where the same codes mean something else.
+TEST_F(cuda_table, says_what_to_do_about_memory_that_cannot_be_pinned) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  for (const cudaError_t code : {cudaErrorMemoryAllocation, cudaErrorOperatingSystem}) {
+    const std::string said = calls->describe_pinning(static_cast<device_status>(code));
+    EXPECT_THAT(said, HasSubstr("the host's memory could not be locked: `ulimit -l`"));
+    EXPECT_THAT(said, ::testing::Not(HasSubstr("device")));
+  }
+  EXPECT_THAT(calls->describe_pinning(cudaErrorHostMemoryAlreadyRegistered),
+              HasSubstr("something else in this process"));
+  EXPECT_THAT(calls->describe_pinning(cudaErrorIllegalAddress), HasSubstr("compute-sanitizer says which"));
+}
+
 TEST_F(cuda_table, lists_what_cannot_be_used_beside_what_can) {
   simulated::fail_next("cuDevicePrimaryCtxRetain", cudaErrorDevicesUnavailable);  // of the first that is tried
   const device_list found = list_devices();

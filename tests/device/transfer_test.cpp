@@ -435,7 +435,7 @@ TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
   EXPECT_TRUE(one.over);
   EXPECT_EQ(one.failure, nullptr);
   EXPECT_EQ(out->report().pinned.use, "off");
-  EXPECT_THAT(out->report().pinned.why, HasSubstr("cudaHostRegister of 8192 bytes: out of memory"));
+  EXPECT_THAT(out->report().pinned.why, HasSubstr("cudaHostRegister of 8192 bytes: no host memory"));
   EXPECT_EQ(device->count().copies_pageable, 1U);
   deliver(1, 6);
   EXPECT_EQ(out->report().pinned.use, "partly");

@@ -77,6 +77,9 @@ class watched_calls final : public stages::device_calls {
   [[nodiscard]] device where() const noexcept override { return behind_->where(); }
   [[nodiscard]] std::string name() const override { return behind_->name(); }
   [[nodiscard]] std::string describe(stages::device_status code) const override { return behind_->describe(code); }
+  [[nodiscard]] std::string describe_pinning(stages::device_status code) const override {
+    return behind_->describe_pinning(code);
+  }
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override { return behind_->is_lost(code); }
 
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {

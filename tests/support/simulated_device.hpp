@@ -107,6 +107,7 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] device where() const noexcept override { return cuda(options_.index); }
   [[nodiscard]] std::string name() const override { return "simulated device"; }
   [[nodiscard]] std::string describe(stages::device_status code) const override;
+  [[nodiscard]] std::string describe_pinning(stages::device_status code) const override;
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override;
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
   stages::device_status free_memory(std::byte* memory) noexcept override;

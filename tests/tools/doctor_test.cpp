@@ -404,6 +404,13 @@ TEST(doctor_probe, says_which_call_failed_and_still_leaves_the_device_as_it_was)
   }
 }
 
+TEST(doctor_probe, says_that_it_is_the_hosts_memory_which_cannot_be_pinned) {
+  simulated_device device({.can_pin = false});
+  gpu_facts gpu;
+  tools::measure_copies(device, gpu, 0.01);
+  EXPECT_EQ(gpu.why, "cudaHostRegister: no host memory to be had (cudaErrorMemoryAllocation)");
+}
+
 TEST(doctor_probe, says_that_io_uring_is_forbidden_where_it_is) {
   const auto in_a_container = [] {
     if (!deny_io_uring(EPERM)) std::_Exit(0);
