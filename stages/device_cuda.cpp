@@ -365,13 +365,14 @@ class cuda_calls final : public device_calls {
       CUcontext its = nullptr;
       status = as_runtime(driver_.context_of(which.handle(), &its));
       if (status != cudaSuccess || its == context_) return status;
+      told.foreign_context = true;
       status = as_runtime(driver_.push(its));
-      if (status != cudaSuccess) return status;
+      // A green context is one thread's at a time, and may be another's now. It is not ours, which is enough to know.
+      if (status != cudaSuccess) return is_lost(status) ? status : cudaSuccess;
       CUdevice device = 0;
       status = as_runtime(driver_.current_device(&device));
       static_cast<void>(driver_.pop(&its));
       told.device = device;
-      told.foreign_context = true;
       return status;
     });
   }

@@ -520,7 +520,8 @@ void device_transfer::check_consumer(stream consumer, std::string_view call) con
   }
   if (told.foreign_context) {
     throw error(errc::usage, io::str_cat(call, ": the stream is of another CUDA context of cuda:", told.device,
-                                         " than the primary one, in which the batch's events are; give one that "
+                                         " than the primary one (a green one, or what cuCtxCreate made), in which "
+                                         "the batch's events are; give one that "
                                          "cudaStreamCreate made, and have the other one wait for it"));
   }
   if (told.capturing) {

@@ -203,6 +203,18 @@ TEST_F(cuda_table, tells_a_stream_of_another_context_of_its_gpu) {
   EXPECT_TRUE(told.foreign_context);
 }
 
+// A green context can be current to one thread only: while it is another's nobody else can ask whose it is.
+TEST_F(cuda_table, tells_a_stream_of_a_green_context_that_another_thread_has) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  stream_facts told;
+  ASSERT_EQ(calls->look_at(stream(simulated::stream_of_a_green_context()), told), device_ok);
+  EXPECT_EQ(told.device, 0);
+  EXPECT_TRUE(told.foreign_context);
+  EXPECT_THAT(simulated::of_this_thread(), ElementsAre(1));
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
 TEST_F(cuda_table, tells_a_stream_of_another_gpu) {
   const std::shared_ptr<device_calls> first = open(0);
   const std::shared_ptr<device_calls> second = open(1);

@@ -18,6 +18,7 @@ struct CUctx_st {
   int device = 0;
   int retained = 0;         // by who calls the driver
   bool of_runtime = false;  // which keeps what it has made
+  bool elsewhere = false;   // a green one, current to another thread
   [[nodiscard]] bool active() const { return retained > 0 || of_runtime; }
 };
 struct CUstream_st {
@@ -39,6 +40,7 @@ struct process {
   std::mutex mutex;
   CUctx_st contexts[device_count] = {{.device = 0}, {.device = 1}};  // primary ones
   CUctx_st other = {.device = 0};
+  CUctx_st green = {.device = 0, .elsewhere = true};
   std::map<std::string, cudaError_t> failing;
   std::set<std::string> hidden;  // of the driver
   std::vector<std::string> log;
@@ -155,6 +157,7 @@ CUresult get_current(CUcontext* context) {
 }
 CUresult push_current(CUcontext context) {
   if (const CUresult failed = next_failure("cuCtxPushCurrent"); failed != CUDA_SUCCESS) return failed;
+  if (context->elsewhere) return CUDA_ERROR_INVALID_CONTEXT;
   here().stack.push_back(context);
   return CUDA_SUCCESS;
 }
@@ -235,12 +238,17 @@ std::vector<std::string> log() {
   return all().log;
 }
 
-cudaStream_t stream_of_another_context() {
+namespace {
+cudaStream_t stream_of(CUctx_st& context) {
   const std::lock_guard lock(all().mutex);
-  auto* const made = new CUstream_st{.device = 0, .context = &all().other};
+  auto* const made = new CUstream_st{.device = context.device, .context = &context};
   all().streams.insert(made);
   return made;
 }
+}  // namespace
+
+cudaStream_t stream_of_another_context() { return stream_of(all().other); }
+cudaStream_t stream_of_a_green_context() { return stream_of(all().green); }
 
 void begin_capture(cudaStream_t of, bool blocking) {
   const std::lock_guard lock(all().mutex);

@@ -30,6 +30,8 @@ void hide(std::string symbol);
 
 /// On the first GPU, as who made a context with cuCtxCreate() may have.
 [[nodiscard]] cudaStream_t stream_of_another_context();
+/// On the first GPU, of a green context that is current to some other thread, and can be to one only.
+[[nodiscard]] cudaStream_t stream_of_a_green_context();
 
 /// From here on `of` is being captured, and a blocking one makes the default stream of its device unusable.
 void begin_capture(cudaStream_t of, bool blocking = false);
