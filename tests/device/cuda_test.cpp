@@ -319,7 +319,7 @@ TEST_F(loader_on_a_gpu, leaves_a_thread_its_context_its_last_error_and_its_mode_
     EXPECT_CUDA(cudaSetDevice(0));
     const CUcontext before = current_context();
     void* nothing = nullptr;
-    EXPECT_STREQ(cudaGetErrorName(cudaMalloc(&nothing, ~std::size_t{0})), "cudaErrorMemoryAllocation");
+    EXPECT_STREQ(cudaGetErrorName(cudaMalloc(&nothing, std::size_t{1} << 60)), "cudaErrorMemoryAllocation");
     take_one();
     EXPECT_EQ(current_context(), before);
     EXPECT_STREQ(cudaGetErrorName(cudaGetLastError()), "cudaErrorMemoryAllocation") << "the thread's own";
