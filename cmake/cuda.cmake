@@ -55,19 +55,23 @@ set(LEAT_HAVE_CUDA ON)
 add_library(leat_cudart INTERFACE)
 target_include_directories(leat_cudart SYSTEM INTERFACE ${LEAT_CUDART_INCLUDE_DIR})
 
-# What nvcc has of the architectures that we know, and the newest of them as PTX for what comes. Not CMAKE_CUDA_ARCHITECTURES,
-# which CMake fills in by itself with what is too old for us.
+# What nvcc has of the architectures that we know; the newest of them as PTX for what comes, and the oldest for what is newer than
+# that and not among them (11.0): PTX for one runs on all later ones. Not CMAKE_CUDA_ARCHITECTURES, which CMake fills in by itself
+# with what is too old for us.
 set(LEAT_CUDA_ARCHITECTURES "" CACHE STRING
   "What kernels are compiled for, as CMake's CUDA_ARCHITECTURES (90-real, native); empty is every one that leat runs on")
 if(LEAT_CUDA_ARCHITECTURES STREQUAL "")
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE leat_nvcc_architectures)
+  set(leat_known "")
   foreach(architecture IN ITEMS 80 86 89 90 100 120)
     if(leat_nvcc_architectures MATCHES "compute_${architecture}[\r\n]")
-      list(APPEND LEAT_CUDA_ARCHITECTURES ${architecture}-real)
-      set(leat_newest ${architecture})
+      list(APPEND leat_known ${architecture})
     endif()
   endforeach()
-  list(APPEND LEAT_CUDA_ARCHITECTURES ${leat_newest}-virtual)
+  list(GET leat_known 0 leat_oldest)
+  list(GET leat_known -1 leat_newest)
+  list(TRANSFORM leat_known APPEND -real OUTPUT_VARIABLE LEAT_CUDA_ARCHITECTURES)
+  list(APPEND LEAT_CUDA_ARCHITECTURES ${leat_oldest}-virtual ${leat_newest}-virtual)
 endif()
 message(STATUS "leat: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for ${LEAT_CUDA_ARCHITECTURES}")
 
