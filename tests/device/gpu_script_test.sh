@@ -29,7 +29,7 @@ esac
 END
 # Builds a target by making its file; one that is in "slow" takes for ever, one in "broken" fails and leaves the others be.
 fake cmake <<'END'
-[[ $1 == --build ]] || exit 0
+if [[ $1 != --build ]]; then exit "$(cat "$FAKE/configure" 2>/dev/null || echo 0)"; fi
 build=$2 result=0
 shift 5
 while (($#)) && [[ $1 != -- ]]; do
@@ -40,7 +40,7 @@ while (($#)) && [[ $1 != -- ]]; do
   else
     mkdir -p "$build/built" "$build/tests/device" "$build/benchmarks"
     : >"$build/built/$1"
-    printf '#!/bin/sh\nexit 0\n' >"$build/tests/device/$1"
+    printf '#!/bin/sh\nprintf "%%s\\n" "%s, seeds ${LEAT_SEEDS-}" >>"$FAKE/log"\nexit 0\n' "$1" >"$build/tests/device/$1"
     chmod +x "$build/tests/device/$1"
   fi
   shift
@@ -48,8 +48,10 @@ done
 cat >"$build/benchmarks/device_benchmark" <<'BENCHMARK'
 #!/usr/bin/env bash
 printf '%s\n' "device_benchmark $*" >>"$FAKE/log"
+word=measured
+[[ ! -e $FAKE/benchmark-hangs ]] || word="NOT FINISHED: measured"
 while (($#)); do
-  if [[ $1 == --json || $1 == --markdown ]]; then echo measured >"$2"; fi
+  if [[ $1 == --json || $1 == --markdown ]]; then echo "$word" >"$2"; fi
   shift
 done
 BENCHMARK
@@ -69,6 +71,29 @@ fake compute-sanitizer <<'END'
 [[ ! -e $FAKE/hangs || $2 != memcheck ]] || sleep 600
 exit 0
 END
+
+# Time is made up too where FAKE_CLOCK is set, since `timeout` is: a command that is one of "hangs" takes its whole limit, has to be
+# killed, and does nothing; "benchmark-hangs" has the benchmark write first.
+cat >"$where/clock" <<'END'
+if [[ ${FAKE_CLOCK-} ]]; then
+  timeout() {
+    local limit
+    [[ $1 != --kill-after=* ]] || shift
+    limit=$1
+    shift
+    printf '%s\n' "timeout $limit $*" >>"$FAKE/log"
+    if [[ -e $FAKE/benchmark-hangs && $* == benchmarks/device_benchmark* ]]; then
+      "$@"
+    elif ! grep -qsE -f "$FAKE/hangs-for-ever" <<<"$*"; then
+      "$@"
+      return
+    fi
+    SECONDS=$((SECONDS + limit + 5))
+    return 137
+  }
+fi
+END
+export BASH_ENV=$where/clock
 
 # run <name>: one run of the script from nothing; $result, $where/out and $where/log are what became of it.
 run() {
@@ -96,7 +121,9 @@ echo 9.0 >"$where/capabilities"
 run "a GPU, and all is well"
 expect "ends with 0" [ "$result" -eq 0 ]
 expect "is compiled for that GPU" called '^cmake --preset .*-DLEAT_CUDA_ARCHITECTURES=90-real( |$)'
-expect "runs all the tests" not called '^ctest .* -E '
+expect "runs all the tests but those of the loader" called '^ctest .* -E \^\(loader_on_cuda\)\('
+expect "runs those in one process" called '^loader_on_cuda_tests, seeds 0\.2$'
+expect "says how they went" says "loader_on_cuda_tests: 0 passed, 0 failed"
 for tool in memcheck initcheck; do
   for program in cuda_tests loader_on_cuda_tests; do
     expect "looks at it" called "^compute-sanitizer --tool $tool .*tests/device/$program "
@@ -105,6 +132,45 @@ done
 expect "races" called '^compute-sanitizer --tool racecheck .*kernels'
 expect "writes the result" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*.json)" ]
 expect "names the driver and the commit" called 'device_benchmark .*driver=580.1 .*commit=abc'
+
+# in_all <seconds>: the run has taken no more.
+in_all() { local took; took=$(grep -oE '[0-9]+ s in all' "$where/out") && ((${took%% *} <= $1)); }
+# limit_of <command>: what it was given, or nothing where it did not run
+limit_of() { sed -nE "s|^timeout ([0-9]+) [^ ]*$1.*|\\1|p" "$where/log" | head -n 1; }
+
+export FAKE_CLOCK=1
+: >"$where/hangs-for-ever"
+run "nothing hangs, by a clock that is made up"
+expect "ends with 0" [ "$result" -eq 0 ]
+expect "has time for the tests" [ "$(limit_of ctest)" -ge 140 ]
+expect "has time for the loader's tests" [ "$(limit_of in_one_process)" -eq 150 ]
+expect "has time for the checks" [ "$(limit_of compute-sanitizer)" -eq 45 ]
+expect "leaves to the benchmark what nobody took" [ "$(limit_of benchmarks/device_benchmark)" -ge 400 ]
+
+printf '%s\n' '^cmake --build .* kernels_tests ' '^ctest' 'in_one_process' 'compute-sanitizer' >"$where/hangs-for-ever"
+touch "$where/benchmark-hangs"
+run "half of the build hangs, and all that is run, the benchmark at its end"
+rm "$where/benchmark-hangs"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "ends within 8 minutes" in_all 480
+expect "names it" says "benchmark (not done after"
+expect "leaves the benchmark its time" [ "$(limit_of benchmarks/device_benchmark)" -ge 105 ]
+expect "ends the benchmark by itself before" called "device_benchmark .*--seconds $(($(limit_of benchmarks/device_benchmark) - 30)) "
+expect "leaves time for the loader's tests" [ "$(limit_of in_one_process)" -ge 50 ]
+expect "leaves time for a check" [ "$(limit_of compute-sanitizer)" -gt 0 ]
+expect "keeps what the benchmark wrote" grep -q "NOT FINISHED: measured" "$where"/results/gpu-nvidia-fake-1-*.md
+expect "says what it is" says "(what was measured before it ended)"
+
+printf '%s\n' '^cmake --preset' >"$where/hangs-for-ever"
+run "configuring hangs"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "says so" says "configuring was not done in 90 s"
+: >"$where/hangs-for-ever"
+echo 1 >"$where/configure"
+run "configuring fails"
+rm "$where/configure"
+expect "says so" says "configuring failed; the reason is above"
+unset FAKE_CLOCK
 
 printf '9.0\n8.6\n' >"$where/capabilities"
 run "two kinds of GPUs"
@@ -121,7 +187,7 @@ rm "$where/slow"
 expect "does not end with 0" [ "$result" -ne 0 ]
 expect "names what is not built" says "building the tests without one: not done in the 2 s"
 expect "names what comes behind it" says "trainer_cuda"
-expect "leaves its tests out" called '^ctest .* -E \^\(loader_on_device\|.*\)\(\\\.\|_tests_NOT_BUILT\)'
+expect "leaves its tests out" called '^ctest .* -E \^\(loader_on_device\|.*loader_on_cuda\)\(\\\.\|_tests_NOT_BUILT\)'
 expect "leaves the examples out" not called '^ctest .*examples'
 expect "runs what is built" called '^compute-sanitizer --tool memcheck .*cuda_tests'
 expect "measures" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*.md)" ]
@@ -148,6 +214,35 @@ expect "is compiled for all that leat knows" called '-DLEAT_CUDA_ARCHITECTURES=(
 expect "says what is left out" says "everything on a GPU: nvidia-smi finds none"
 expect "does not look at anything" not called '^compute-sanitizer'
 expect "writes nothing" [ ! -e "$where/results" ]
+
+# A program of five tests, of which the second fails, the third ends the process, and the fourth hangs.
+name="tests in one process"
+cat >"$where/five" <<'END'
+#!/usr/bin/env bash
+echo "a process" >>"$FAKE/log"
+for arg; do [[ $arg != --gtest_filter=* ]] || filter=:${arg##*-}:; done
+for test in s.one s.two s.three s.four s.five; do
+  [[ $filter != *:$test:* ]] || continue
+  echo "[ RUN      ] $test"
+  case $test in
+    s.two) printf '[  FAILED  ] %s (1 ms)\n[ RUN      ] s.five\n[  SKIPPED ] s.five (0 ms)\n' "$test" && exit 1 ;;
+    s.three) exit 9 ;;
+    s.four) exec sleep 600 ;;
+  esac
+  echo "[       OK ] $test (1 ms)"
+done
+END
+chmod +x "$where/five"
+: >"$where/log"
+result=0
+"$(dirname -- "$script")/in_one_process" 1 "$where/tests.log" "$where/five" >"$where/out" 2>&1 || result=$?
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "names what failed" says "[  FAILED  ] s.two (1 ms)"
+expect "names what ended the process" says "[  FAILED  ] s.three (the process ended with 9)"
+expect "names what hung" says "[  FAILED  ] s.four (said nothing for 1 s)"
+expect "runs each test once" says "five: 2 passed, 3 failed, 0 skipped"
+expect "has a process for those behind each of them" [ "$(grep -c 'a process' "$where/log")" -eq 4 ]
+expect "keeps what each said" grep -q '       OK \] s.five' "$where/tests.log"
 
 ((failures == 0)) || exit 1
 echo "as it should be"
