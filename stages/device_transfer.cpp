@@ -373,8 +373,8 @@ void device_transfer::settle(shipment& next, released& home) noexcept {
 void device_transfer::note_pinning(shipment& next) noexcept {
   const std::span<std::byte> memory = next.operation->memory->bytes();
   (next.pinned ? pinned_ : pageable_).push_back(memory);  // take_next() made room
-  if (next.pinned) return;
-  if (!why_pageable_.empty()) return;
+  has_pinned_ = has_pinned_ || next.pinned;
+  if (next.pinned || !why_pageable_.empty()) return;
   try {
     why_pageable_ =
         io::str_cat("cudaHostRegister of ", memory.size(), " bytes: ", calls_->describe_pinning(*next.pinning));
@@ -752,11 +752,12 @@ void device_transfer::check(device_status status, const char* call, std::optiona
 
 device_report device_transfer::report() const {
   const async::mutex_lock lock(mutex_);
-  device_report made{.use = {io::str_cat("cuda:", calls_->where().index), calls_->name()},
-                     .pinned = {"on", "by cudaHostRegister, as batches leave for the first time"},
-                     .batches = static_cast<std::uint32_t>(blocks_.size()),
-                     .bytes = blocks_.size() * block_bytes_};
-  if (!pageable_.empty()) made.pinned = {pinned_.empty() ? "off" : "partly", why_pageable_};
+  device_report made{
+      .use = {io::str_cat("cuda:", calls_->where().index), calls_->name()},
+      .pinned = {has_pinned_ ? "on" : "not yet", "by cudaHostRegister, as batches leave for the first time"},
+      .batches = static_cast<std::uint32_t>(blocks_.size()),
+      .bytes = blocks_.size() * block_bytes_};
+  if (!pageable_.empty()) made.pinned = {has_pinned_ ? "partly" : "off", why_pageable_};
   return made;
 }
 

@@ -210,6 +210,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   std::vector<std::span<std::byte>> pinned_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::span<std::byte>> pageable_ ABSL_GUARDED_BY(mutex_);
+  bool has_pinned_ ABSL_GUARDED_BY(mutex_) = false;  // also when it is unpinned again
   std::string why_pageable_ ABSL_GUARDED_BY(mutex_);
 
   bool starving_ ABSL_GUARDED_BY(mutex_) = false;

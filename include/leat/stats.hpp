@@ -36,8 +36,9 @@ struct reader_report {
 
 /// Where batches go.
 struct device_report {
-  rung use;                   ///< "host" or "cuda:N", and which GPU that is or why it is none
-  rung pinned;                ///< memory that batches are copied from: "on" (by DMA), "partly", "off"
+  rung use;  ///< "host" or "cuda:N", and which GPU that is or why it is none
+  /// Memory that batches are copied from: "on" (by DMA), "partly", "off"; "not yet" before the first of them has left.
+  rung pinned;
   std::uint32_t batches = 0;  ///< that it has memory for
   std::uint64_t bytes = 0;    ///< of its memory, taken at the start
 };

@@ -441,6 +441,16 @@ TEST_F(device_transfers, go_on_from_pageable_memory_and_say_why) {
   EXPECT_EQ(out->report().pinned.use, "partly");
   out->drain();
   EXPECT_EQ(device->count().pinned, 0U);
+  EXPECT_EQ(out->report().pinned.use, "partly") << "of what there was";
+}
+
+TEST_F(device_transfers, say_that_memory_is_pinned_when_some_has_been) {
+  start();
+  EXPECT_EQ(out->report().pinned.use, "not yet");
+  deliver(0, 5);
+  EXPECT_EQ(out->report().pinned.use, "on");
+  out->drain();
+  EXPECT_EQ(out->report().pinned.use, "on");
 }
 
 TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_loop_fails) {
