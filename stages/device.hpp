@@ -62,6 +62,8 @@ class device_calls {
   /// Whether after this code nothing of this process runs on the device any more. Any other code says that a call was
   /// refused, and nothing about what was asked for before.
   [[nodiscard]] virtual bool is_lost(device_status code) const noexcept = 0;
+  /// Whether take_memory() answers this where the device has not that much.
+  [[nodiscard]] virtual bool is_full(device_status /*code*/) const noexcept { return false; }
 
   // --- before the loop and after it: these may take milliseconds and wait for the device --------------------------
 

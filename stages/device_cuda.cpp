@@ -144,7 +144,8 @@ constexpr int error_tensor_memory_leak = 721;  // cudaErrorTensorMemoryLeak
 std::string_view remedy(cudaError_t code) noexcept {
   switch (static_cast<int>(code)) {
     case cudaErrorMemoryAllocation:
-      return "; the device is full: lower device_batches or batch_size, or see with nvidia-smi who has its memory";
+      return "; the device is full: lower batch_size, device_batches or device_bytes_max, or see with nvidia-smi who "
+             "has it";
     case cudaErrorInsufficientDriver:
     case cudaErrorCallRequiresNewerDriver:
       return "; this build needs a newer NVIDIA driver, or is there none?";
@@ -281,6 +282,7 @@ class cuda_calls final : public device_calls {
         return false;
     }
   }
+  [[nodiscard]] bool is_full(device_status code) const noexcept override { return code == cudaErrorMemoryAllocation; }
   // What one of them does not say is left out.
   [[nodiscard]] device_facts facts() const override {
     device_facts told;

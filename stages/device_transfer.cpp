@@ -172,7 +172,12 @@ void device_transfer::take_memory(std::size_t block_bytes) {
   free_blocks_.reserve(wanted);
   for (std::uint32_t i = 0; i < wanted; ++i) {
     block& added = blocks_.emplace_back();
-    check(calls_->take_memory(block_bytes, added.memory), "cudaMalloc of a batch", block_bytes);
+    const failed_call taken = {calls_->take_memory(block_bytes, added.memory), "cudaMalloc of a batch", block_bytes};
+    if (calls_->is_full(taken.status)) {
+      throw error(errc::limit,
+                  io::str_cat(describe(taken).what(), "; it had room for ", i, " of ", wanted, " batches"));
+    }
+    check(taken.status, taken.name, taken.bytes);
     device_event consumed = device_event::none;
     check(calls_->make_event(consumed), "cudaEventCreateWithFlags");
     added.consumed.push_back(consumed);

@@ -63,7 +63,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   [[nodiscard]] bool finishes() const noexcept override { return true; }
   [[nodiscard]] bool pins() const noexcept override { return true; }
-  /// Throws error{errc::limit}: bytes_max or the device has no room for one batch; error{errc::device}.
+  /// Throws error{errc::limit}: bytes_max has no room for one batch, or the device none for all of them; error{errc::device}.
   void prepare(transfer_needs needs) override;
   void send(transfer_operation& operation) noexcept override;
   void go_on() noexcept override;

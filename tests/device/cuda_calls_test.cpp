@@ -350,22 +350,23 @@ TEST_F(cuda_table, says_what_to_do_about_what_a_user_meets) {
   struct {
     cudaError_t code;
     const char* what;
-  } const remedies[] = {{cudaErrorMemoryAllocation, "the device is full: lower device_batches"},
-                        {cudaErrorInitializationError, "was CUDA in use before fork()?"},
-                        {cudaErrorStubLibrary, "take its `stubs` folder off LD_LIBRARY_PATH"},
-                        {cudaErrorUnsupportedPtxVersion, "install a newer driver"},
-                        {cudaErrorOperatingSystem, "/dev/nvidia-uvm"},
-                        {cudaErrorSystemNotReady, "systemctl status nvidia-fabricmanager"},
-                        {cudaErrorSystemDriverMismatch, "after an update restart the machine"},
-                        {cudaErrorCompatNotSupportedOnDevice, "take its `compat` folder off LD_LIBRARY_PATH"},
-                        {cudaErrorMpsConnectionFailed, "is nvidia-cuda-mps-control running"},
-                        {cudaErrorMpsClientTerminated, "its server.log says why"},
-                        {cudaErrorContextIsDestroyed, "end all loaders and batches before that"},
-                        {cudaErrorLaunchTimeout, "a GPU with a display"},
-                        {cudaErrorIllegalAddress, "compute-sanitizer says which"},
-                        {cudaErrorHardwareStackError, "compute-sanitizer says which"},
-                        {cudaErrorECCUncorrectable, "dmesg | grep Xid"},
-                        {cudaErrorNvlinkUncorrectable, "dmesg | grep Xid"}};
+  } const remedies[] = {
+      {cudaErrorMemoryAllocation, "the device is full: lower batch_size, device_batches or device_bytes_max"},
+      {cudaErrorInitializationError, "was CUDA in use before fork()?"},
+      {cudaErrorStubLibrary, "take its `stubs` folder off LD_LIBRARY_PATH"},
+      {cudaErrorUnsupportedPtxVersion, "install a newer driver"},
+      {cudaErrorOperatingSystem, "/dev/nvidia-uvm"},
+      {cudaErrorSystemNotReady, "systemctl status nvidia-fabricmanager"},
+      {cudaErrorSystemDriverMismatch, "after an update restart the machine"},
+      {cudaErrorCompatNotSupportedOnDevice, "take its `compat` folder off LD_LIBRARY_PATH"},
+      {cudaErrorMpsConnectionFailed, "is nvidia-cuda-mps-control running"},
+      {cudaErrorMpsClientTerminated, "its server.log says why"},
+      {cudaErrorContextIsDestroyed, "end all loaders and batches before that"},
+      {cudaErrorLaunchTimeout, "a GPU with a display"},
+      {cudaErrorIllegalAddress, "compute-sanitizer says which"},
+      {cudaErrorHardwareStackError, "compute-sanitizer says which"},
+      {cudaErrorECCUncorrectable, "dmesg | grep Xid"},
+      {cudaErrorNvlinkUncorrectable, "dmesg | grep Xid"}};
   for (const auto& [code, what] : remedies) {
     EXPECT_THAT(calls->describe(static_cast<device_status>(code)), HasSubstr(what)) << static_cast<int>(code);
   }
@@ -381,6 +382,15 @@ TEST_F(cuda_table, says_what_to_do_about_every_loss) {
     EXPECT_THAT(calls->describe(code), HasSubstr("; ")) << code;
   }
   EXPECT_EQ(lost, 16);
+}
+
+TEST_F(cuda_table, tells_a_device_that_is_full_from_a_call_that_fails) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  simulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
+  std::byte* memory = nullptr;
+  EXPECT_TRUE(calls->is_full(calls->take_memory(64, memory)));
+  simulated::fail_next("cudaMalloc", cudaErrorInvalidValue);
+  EXPECT_FALSE(calls->is_full(calls->take_memory(64, memory)));
 }
 
 // What is pinned is the host's, where the same codes mean something else.

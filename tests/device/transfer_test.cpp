@@ -401,6 +401,24 @@ TEST_F(device_transfers, say_what_would_do_where_no_batch_fits) {
   }
 }
 
+TEST_F(device_transfers, say_what_would_do_where_the_device_is_full) {
+  const auto message_where_room_is_for = [&](std::size_t batches) {
+    make({.batches = 3});
+    calls->fail("take_memory", batches + 1, 2);
+    return message_of(errc::limit, [&] { prepare(); });
+  };
+  const std::string full =
+      "cudaMalloc of a batch of 9216 bytes on simulated device (cuda:0): out of memory (cudaErrorMemoryAllocation)";
+  for (const std::size_t batches : {0U, 2U}) {
+    EXPECT_EQ(message_where_room_is_for(batches),
+              full + "; it had room for " + std::to_string(batches) + " of 3 batches");
+  }
+  // Any other refusal says nothing of room.
+  make();
+  calls->fail("take_memory", 1, 999);
+  EXPECT_THAT(message_of(errc::device, [&] { prepare(); }), HasSubstr("error 999"));
+}
+
 TEST_F(device_transfers, take_fewer_batches_where_more_do_not_fit) {
   start({.batches = 3, .bytes_max = 2 * block_bytes + 1});
   EXPECT_EQ(out->report().batches, 2U);
@@ -417,7 +435,7 @@ TEST_F(device_transfers, give_back_what_they_took_when_any_call_of_the_start_fai
         prepare();
         ADD_FAILURE() << call << ' ' << nth;
       } catch (const error& problem) {
-        EXPECT_EQ(problem.code(), errc::device);
+        EXPECT_EQ(problem.code(), call == std::string("take_memory") ? errc::limit : errc::device);
         EXPECT_THAT(problem.what(), HasSubstr("cuda"));
         EXPECT_THAT(problem.what(), HasSubstr("simulated device (cuda:0): out of memory"));
       }

@@ -81,6 +81,7 @@ class watched_calls final : public stages::device_calls {
     return behind_->describe_pinning(code);
   }
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override { return behind_->is_lost(code); }
+  [[nodiscard]] bool is_full(stages::device_status code) const noexcept override { return behind_->is_full(code); }
 
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
     return call("take_memory", "", [&] { return behind_->take_memory(bytes, memory); });

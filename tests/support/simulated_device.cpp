@@ -282,6 +282,8 @@ std::string simulated_device::describe_pinning(device_status code) const {
   return code == out_of_memory ? "no host memory to be had (cudaErrorMemoryAllocation)" : describe(code);
 }
 
+bool simulated_device::is_full(device_status code) const noexcept { return code == out_of_memory; }
+
 device_status simulated_device::take_memory(std::size_t bytes, std::byte*& memory) noexcept {
   const async::mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;

@@ -109,6 +109,7 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] std::string describe(stages::device_status code) const override;
   [[nodiscard]] std::string describe_pinning(stages::device_status code) const override;
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override;
+  [[nodiscard]] bool is_full(stages::device_status code) const noexcept override;
   stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
   stages::device_status free_memory(std::byte* memory) noexcept override;
   stages::device_status pin(std::span<std::byte> memory) noexcept override;
