@@ -21,6 +21,9 @@ namespace leat::stages {
 
 namespace {
 
+// Streams that read a batch: the step's, and one beside it. For more of them events are made in the loop, where a batch ends.
+constexpr std::size_t consumers_expected = 2;
+
 constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream";
 
 bool is_in(std::span<const std::span<std::byte>> all, std::span<std::byte> memory) noexcept {
@@ -178,9 +181,10 @@ void device_transfer::take_memory(std::size_t block_bytes) {
                   io::str_cat(describe(taken).what(), "; it had room for ", i, " of ", wanted, " batches"));
     }
     check(taken.status, taken.name, taken.bytes);
-    device_event consumed = device_event::none;
-    check(calls_->make_event(consumed), "cudaEventCreateWithFlags");
-    added.consumed.push_back(consumed);
+    for (std::size_t stream = 0; stream < consumers_expected; ++stream) {
+      const failed_call made = add_consumed(added);
+      check(made.status, made.name);
+    }
     free_blocks_.push_back(i);
   }
 }

@@ -41,7 +41,8 @@ struct device_transfer_options {
 /// The device's half of the line. Copies are put into the side stream in the batches' turns: a batch that got ahead of
 /// its turn would take the block that the oldest one needs.
 ///
-///   memory     blocks, events and the stream are made by prepare(); nothing is allocated on the device afterwards
+///   memory     blocks, events and the stream are made by prepare(); nothing is allocated on the device afterwards. A third
+///              stream that reads a batch has an event made for its block, once
 ///   pinning    host memory is pinned where a batch first leaves from it; where that fails it stays pageable, which
 ///              report() tells
 ///   threads    CUDA's queues are filled on the I/O thread, and asked there whether a copy has passed. What takes its time is
@@ -93,7 +94,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   /// A block of device memory: what is made of a batch, then the batch.
   struct block {
     std::byte* memory = nullptr;
-    std::vector<device_event> consumed;  ///< made when they are first needed: one for each stream of a consumer
+    std::vector<device_event> consumed;  ///< one for each stream of a consumer; more are made where they are needed
     std::size_t recorded = 0;            ///< of those, by the last batch that lay here
     bool in_doubt = false;               ///< nobody knows until when it is used: not for another batch, and not freed
   };
@@ -162,7 +163,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   [[nodiscard]] stream as_seen_here(const consumer& from) const noexcept;
   [[nodiscard]] end_of_batch record_all(block& on, std::span<const consumer> consumers) noexcept
       ABSL_LOCKS_EXCLUDED(mutex_);
-  [[nodiscard]] failed_call add_consumed(block& to) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] failed_call add_consumed(block& to);
   [[nodiscard]] io::lease take_stuck() noexcept;
   [[nodiscard]] std::exception_ptr release(std::uint32_t index, flight& copy,
                                            std::span<const consumer> consumers) noexcept ABSL_LOCKS_EXCLUDED(mutex_);

@@ -289,12 +289,14 @@ TEST(loader_device, makes_only_the_calls_of_the_loop_in_the_loop) {
     loader_options options = testing::small_options();
     options.device_calls = watched;
     const stream one = device->make_consumer();
+    const stream two = device->make_consumer();
     loader train(fake_dataset(samples()), options, testing::all_fields());
     std::optional<batch> got = train.next_blocking();
     ASSERT_TRUE(got);
     const std::map<std::string, std::size_t> before = watched->counts();
     while (got) {
       got->wait_on(one);
+      got->wait_on(two);
       got = train.next_blocking();
     }
     testing::expect_only_calls_of_the_loop(*watched, before);
@@ -467,7 +469,7 @@ TEST(loader_device, that_fails_where_a_batch_ends_or_is_waited_for_ends_the_run_
     std::size_t blocks_left;
     const char* in_words;
   } const cases[] = {
-      {"look_at", 3, 1, "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0)"},
+      {"look_at", 4, 1, "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0)"},
       {"make_event", 1, 1, "cudaEventCreateWithFlags on simulated device (cuda:0)"},
       {"synchronize", 1, 0, "cudaEventSynchronize on simulated device (cuda:0)"}};
   for (const auto& [call, nth, blocks_left, in_words] : cases) {
@@ -481,6 +483,7 @@ TEST(loader_device, that_fails_where_a_batch_ends_or_is_waited_for_ends_the_run_
     options.prefetch_batches = 1;
     const stream one = device->make_consumer();
     const stream two = device->make_consumer();
+    const stream three = device->make_consumer();  // for whom there is no event yet
     testing::device_reader reader(*device);
     digests stated;
     {
@@ -491,6 +494,7 @@ TEST(loader_device, that_fails_where_a_batch_ends_or_is_waited_for_ends_the_run_
           while (std::optional<batch> got = train.next_blocking()) {
             got->wait_on(one);
             got->wait_on(two);
+            got->wait_on(three);
             reader.read(*got, two);
             stated.push_back(got->content_digest()->hex());
           }
