@@ -728,53 +728,67 @@ class bus_rate {
 /// What the kernel does besides.
 enum class besides : std::uint8_t { mirrors_half, mirrors_all, mixup, cutmix };
 
-class kernel_rate {
- public:
-  kernel_rate(dtype type, layout order, besides what, bool toy)
-      : type_(type), order_(order), besides_(what), rows_(toy ? 8U : 256U), launches_(toy ? 4U : 40U) {
+/// What the kernel reads and writes, and the copies beside it, for whichever of them is measured: 1.5 GB.
+struct kernel_memory {
+  explicit kernel_memory(bool toy) : rows(toy ? 8U : 256U) {
     // More than a last-level cache holds lies between two uses of the same memory.
-    const std::size_t in = rows_ * record_bytes;
     const std::size_t sets = toy ? 1 : 4;
     for (std::size_t i = 0; i < sets; ++i) {
-      from_.emplace_back(in);
-      to_.emplace_back(in * size_bytes(type));
-      check(cudaMemset(from_.back().data(), 0x3C + static_cast<int>(i), in), "cudaMemset");
-      // A copy reads and writes each byte: half of what the kernel reads and writes is as much traffic.
-      const std::size_t half = (in + in * size_bytes(type)) / 2;
-      copy_from_.emplace_back(half);
-      copy_to_.emplace_back(half);
-      check(cudaMemset(copy_from_.back().data(), 0x3C, half), "cudaMemset");
+      from.emplace_back(in());
+      to.emplace_back(in() * size_bytes(dtype::f32));
+      check(cudaMemset(from.back().data(), 0x3C + static_cast<int>(i), in()), "cudaMemset");
+      copy_from.emplace_back(copied(dtype::f32));
+      copy_to.emplace_back(copied(dtype::f32));
+      check(cudaMemset(copy_from.back().data(), 0x3C, copied(dtype::f32)), "cudaMemset");
     }
+  }
+  [[nodiscard]] std::size_t in() const noexcept { return rows * record_bytes; }
+  /// A copy reads and writes each byte: half of what the kernel reads and writes is as much traffic.
+  [[nodiscard]] std::size_t copied(dtype type) const noexcept { return in() * (1 + size_bytes(type)) / 2; }
+
+  const std::uint32_t rows;
+  std::vector<device_memory> from, to, copy_from, copy_to;
+};
+
+class kernel_rate {
+ public:
+  kernel_rate(const kernel_memory& memory, dtype type, layout order, besides what, bool toy)
+      : memory_(memory),
+        type_(type),
+        order_(order),
+        besides_(what),
+        rows_(memory.rows),
+        launches_(toy ? 4U : 40U),
+        flips_(rows_),
+        mix_rows_(rows_ * sizeof(stages::mix_row)) {
     std::vector<std::uint8_t> flips(rows_);
     for (std::uint32_t i = 0; i < rows_; ++i) flips[i] = what == besides::mirrors_all || i % 2 != 0;
-    flips_.emplace(rows_);
-    check(cudaMemcpy(flips_->data(), flips.data(), rows_, cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaMemcpy(flips_.data(), flips.data(), rows_, cudaMemcpyHostToDevice), "cudaMemcpy");
     const stages::mix_row whole{.own = 0.75F, .other = 0.25F};
     const stages::mix_row box{.left = side / 4, .top = side / 4, .right = side * 3 / 4, .bottom = side * 3 / 4};
     const std::vector<stages::mix_row> rows(rows_, what == besides::mixup ? whole : box);
-    mix_rows_.emplace(rows.size() * sizeof rows[0]);
-    check(cudaMemcpy(mix_rows_->data(), rows.data(), mix_rows_->bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaMemcpy(mix_rows_.data(), rows.data(), mix_rows_.bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
 
   void round() {
     stages::picture_batch pictures = stages::pictures_of(pixels::store::from(type_, order_, imagenet), side, side);
     pictures.rows = rows_;
-    pictures.flips = static_cast<const std::uint8_t*>(flips_->data());
+    pictures.flips = static_cast<const std::uint8_t*>(flips_.data());
     if (besides_ == besides::mixup || besides_ == besides::cutmix) {
-      pictures.mixed = static_cast<const stages::mix_row*>(mix_rows_->data());
+      pictures.mixed = static_cast<const stages::mix_row*>(mix_rows_.data());
     }
     const auto kernel_ms = time([&](std::size_t set, cudaStream_t in) {
-      pictures.from = static_cast<const std::uint8_t*>(from_[set].data());
-      pictures.to = to_[set].data();
+      pictures.from = static_cast<const std::uint8_t*>(memory_.from[set].data());
+      pictures.to = memory_.to[set].data();
       check(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, in)),
             "the kernel that finishes pictures");
     });
     const auto copy_ms = time([&](std::size_t set, cudaStream_t in) {
-      check(cudaMemcpyAsync(copy_to_[set].data(), copy_from_[set].data(), copy_to_[set].bytes(),
+      check(cudaMemcpyAsync(memory_.copy_to[set].data(), memory_.copy_from[set].data(), memory_.copied(type_),
                             cudaMemcpyDeviceToDevice, in),
             "cudaMemcpyAsync");
     });
-    const auto moved = static_cast<double>(2 * copy_to_.front().bytes());
+    const auto moved = static_cast<double>(2 * memory_.copied(type_));
     kernel_.add(moved / kernel_ms * 1e-6);
     copy_.add(moved / copy_ms * 1e-6);
     ratio_.add(copy_ms / kernel_ms);
@@ -800,21 +814,21 @@ class kernel_rate {
     const trainer_stream in;
     time_event began;
     time_event ended;
-    for (std::size_t set = 0; set < from_.size(); ++set) launch(set, in.get());
+    for (std::size_t set = 0; set < memory_.from.size(); ++set) launch(set, in.get());
     began.record(in);
-    for (unsigned i = 0; i < launches_; ++i) launch(i % from_.size(), in.get());
+    for (unsigned i = 0; i < launches_; ++i) launch(i % memory_.from.size(), in.get());
     ended.record(in);
     in.finish();
     return ended.ms_since(began) / launches_;
   }
 
+  const kernel_memory& memory_;
   const dtype type_;
   const layout order_;
   const besides besides_;
   const std::uint32_t rows_;
   const unsigned launches_;
-  std::vector<device_memory> from_, to_, copy_from_, copy_to_;
-  std::optional<device_memory> flips_, mix_rows_;
+  const device_memory flips_, mix_rows_;
   figure ratio_, kernel_, copy_, kernel_us_;
 };
 
@@ -923,6 +937,7 @@ class measurements {
   measurements& operator=(const measurements&) = delete;
 
   void add_to(rounds& all) {
+    all.add_once("memory for the kernel", [this] { kernel_memory_.emplace(given_.toy); });
     for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
       for (const layout order : {layout::nchw, layout::nhwc}) {
         add_kernel(all, type, order, besides::mirrors_half);
@@ -993,8 +1008,10 @@ class measurements {
   void add_kernel(rounds& all, dtype type, layout order, besides what) {
     all.add("the kernel, " + kernel_rate::title(type, order, what),
             [this, type, order, what, of = static_cast<kernel_rate*>(nullptr)]() mutable {
+              if (!kernel_memory_) throw nothing_to_measure("there is no memory for it");
               if (of == nullptr) {
-                of = kernels_.emplace_back(std::make_unique<kernel_rate>(type, order, what, given_.toy)).get();
+                auto made = std::make_unique<kernel_rate>(*kernel_memory_, type, order, what, given_.toy);
+                of = kernels_.emplace_back(std::move(made)).get();
               }
               of->round();
             });
@@ -1034,6 +1051,7 @@ class measurements {
   std::optional<best_copy> copies_;
   std::optional<bus_rate> bus_;
   std::optional<bus_pictures> pictures_;
+  std::optional<kernel_memory> kernel_memory_;
   std::vector<std::unique_ptr<kernel_rate>> kernels_;
   ready_batch ready_;
 };
