@@ -3,6 +3,8 @@
 #include "async/clock.hpp"
 #include "io/text.hpp"
 
+#include <leat/error.hpp>
+
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
@@ -14,17 +16,23 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace leat::benchmarks {
 namespace {
 
+double seconds(const timespec& of) noexcept {
+  return static_cast<double>(of.tv_sec) + static_cast<double>(of.tv_nsec) * 1e-9;
+}
+
 double clock_s(clockid_t clock) noexcept {
   timespec now{};
   ::clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  return seconds(now);
 }
 
 std::string first_line(const std::filesystem::path& path) {
@@ -82,6 +90,38 @@ double named_threads_cpu_s(std::string_view prefix) {
     sum_ns += run_ns;
   }
   return static_cast<double>(sum_ns) * 1e-9;
+}
+
+other_threads_cpu::other_threads_cpu(std::string prefix) : prefix_(std::move(prefix)), before_(read()) {
+  if (before_.empty()) {
+    throw error(errc::unsupported,
+                "/proc/self/task does not name the threads of this process; mount /proc to measure their CPU time");
+  }
+}
+
+double other_threads_cpu::spent_s() const {
+  double sum_s = 0;
+  for (const auto& [thread, now_s] : read()) {
+    const auto before = before_.find(thread);
+    sum_s += now_s - (before == before_.end() ? 0 : before->second);
+  }
+  return sum_s;
+}
+
+other_threads_cpu::clocks other_threads_cpu::read() const {
+  clocks all;
+  std::error_code gone;  // A thread may end while we look.
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+    const std::string name = first_line(task.path() / "comm");
+    if (name.empty() || name.starts_with(prefix_)) continue;
+    const int thread = std::atoi(task.path().filename().c_str());
+    // A thread's clock by its number, as pthread_getcpuclockid(3) makes it. Unlike schedstat it holds what has run since
+    // the last tick.
+    timespec now{};
+    if (::clock_gettime(static_cast<clockid_t>(~static_cast<unsigned>(thread) << 3U | 6U), &now) != 0) continue;
+    all.emplace(thread, seconds(now));
+  }
+  return all;
 }
 
 std::string machine() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,25 @@ class figure {
 
 /// CPU seconds of this process's living threads whose name begins with `prefix`; 0 where /proc does not tell.
 [[nodiscard]] double named_threads_cpu_s(std::string_view prefix);
+
+/// The CPU time of this process's threads but for those whose name begins with `prefix`: each thread's own clock, read one behind
+/// the other, so that what the others do beside it is no part of the difference.
+class other_threads_cpu {
+ public:
+  /// From now on.
+  ///   throws   error{errc::unsupported} where /proc does not name the threads
+  explicit other_threads_cpu(std::string prefix);
+
+  /// In seconds, of the threads that live now. What one has done that ended meanwhile is not counted.
+  [[nodiscard]] double spent_s() const;
+
+ private:
+  using clocks = std::map<int, double>;  ///< by thread, in seconds
+  [[nodiscard]] clocks read() const;
+
+  const std::string prefix_;
+  const clocks before_;
+};
 
 /// "AMD EPYC, 2 CPUs, Linux 6.18.44, clang 19.1.7"
 [[nodiscard]] std::string machine();

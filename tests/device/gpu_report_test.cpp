@@ -7,9 +7,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <pthread.h>
+
 #include <limits>
+#include <semaphore>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace leat::benchmarks {
@@ -112,6 +116,43 @@ TEST(gpu_report, a_page_is_one_table_whose_cells_stay_cells) {
   gpu_report barred;
   barred.lines = {{.what = {"a|b", values_of({1}), "", 0}, .under = "c\nd"}};
   EXPECT_THAT(barred.as_markdown(""), HasSubstr("| a\\|b | c d | 1 (1..1) |"));
+}
+
+void spin(double cpu_s) {
+  const double until_s = thread_cpu_s() + cpu_s;
+  while (thread_cpu_s() < until_s) continue;
+}
+
+TEST(other_threads_cpu, holds_what_threads_of_other_names_have_done_since) {
+  std::counting_semaphore<2> begin(0), done(0), end(0);
+  std::thread other([&] {
+    spin(0.05);
+    done.release();
+    begin.acquire();
+    spin(0.02);
+    done.release();
+    end.acquire();
+  });
+  done.acquire();
+  const other_threads_cpu from_now("leat-decode");
+  const double here_s = thread_cpu_s();
+  std::thread decoder([&] {
+    ::pthread_setname_np(::pthread_self(), "leat-decode-1");
+    spin(0.2);
+    done.release();
+    end.acquire();
+  });
+  done.acquire();
+  begin.release();
+  done.acquire();
+  const double spent_s = from_now.spent_s();
+  const double this_thread_s = thread_cpu_s() - here_s;
+  end.release(2);
+  other.join();
+  decoder.join();
+  EXPECT_GE(spent_s, 0.02);
+  // Without the decoder's 0.2 s, and without the 0.05 s from before.
+  EXPECT_LE(spent_s, 0.02 + this_thread_s + 0.02);
 }
 
 TEST(rounds, what_is_written_before_a_part_names_it_and_all_that_is_not_done) {
