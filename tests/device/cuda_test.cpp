@@ -28,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,6 +122,30 @@ class consumer_stream {
   std::deque<step> steps_;
 };
 
+/// Holds up what comes after it in a stream, until it is opened or ends.
+class gate {
+ public:
+  explicit gate(stream in) {
+    // Of CUDA's thread from here on.
+    auto* const waits = new std::shared_future<void>(opens_.get_future());
+    EXPECT_CUDA(cudaLaunchHostFunc(
+        in.handle(),
+        [](void* of) { std::unique_ptr<std::shared_future<void>>(static_cast<std::shared_future<void>*>(of))->wait(); },
+        waits));
+  }
+  gate(const gate&) = delete;
+  gate& operator=(const gate&) = delete;
+  ~gate() { open(); }
+
+  void open() {
+    if (!std::exchange(open_, true)) opens_.set_value();
+  }
+
+ private:
+  std::promise<void> opens_;
+  bool open_ = false;
+};
+
 class on_a_gpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -133,6 +158,12 @@ class on_a_gpu : public ::testing::Test {
 
 using loader_on_a_gpu = on_a_gpu;
 using kernels_on_a_gpu = on_a_gpu;
+
+loader_options options_on_gpu(int index = 0) {
+  loader_options options = testing::small_options();
+  options.device = cuda(index);
+  return options;
+}
 
 TEST_F(loader_on_a_gpu, delivers_the_digests_of_the_host) {
   const auto expected =
@@ -188,6 +219,47 @@ TEST_F(loader_on_a_gpu, serves_two_streams_ready_and_an_early_release) {
   EXPECT_EQ(second.seen(), stated);
 }
 
+// A consumer that has not begun: as many batches as have memory are handed to it and end, and one more copy gets into its queue.
+// Whoever waited on the CPU for any of it would wait for ever, until the watchdog ends the test. That copy waits on the device.
+TEST_F(loader_on_a_gpu, has_nobody_wait_for_a_consumer_but_the_next_copy_on_the_device) {
+  const watchdog dog("gpu, a consumer behind a gate", std::chrono::seconds(30));
+  loader_options options = options_on_gpu();
+  options.device_batches = 3;
+  consumer_stream held(false);
+  consumer_stream beside(false);
+  std::vector<std::string> stated_to_held;
+  std::vector<std::string> stated_beside;
+  loader train(fake_dataset(samples()), options, testing::all_fields());
+  const auto read_next = [&](consumer_stream& reader, std::vector<std::string>& stated) {
+    std::optional<batch> got = train.next_blocking();
+    if (!got) return got;
+    got->wait_on(reader.get());
+    reader.read(*got);
+    stated.push_back(got->content_digest()->hex());
+    return got;
+  };
+  // An epoch before that: memory is pinned as it is first used, which may wait for the device.
+  while (read_next(beside, stated_beside)) continue;
+  {
+    gate before_the_steps(held.get());  // Open on every way out, before anything waits for the stream.
+    for (std::uint32_t i = 0; i < options.device_batches; ++i) ASSERT_TRUE(read_next(held, stated_to_held));
+    std::optional<batch> next = read_next(beside, stated_beside);
+    ASSERT_TRUE(next);
+    std::future<void> arrived = next->ready(boost::asio::use_future);
+    // As long as thousands of such copies take.
+    EXPECT_EQ(arrived.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+    EXPECT_STREQ(cudaGetErrorName(cudaStreamQuery(beside.get().handle())), "cudaErrorNotReady");
+    EXPECT_STREQ(cudaGetErrorName(cudaStreamQuery(held.get().handle())), "cudaErrorNotReady");
+    static_cast<void>(cudaGetLastError());
+    before_the_steps.open();
+    arrived.get();
+  }
+  while (read_next(beside, stated_beside)) continue;
+  EXPECT_EQ(held.seen(), stated_to_held);
+  EXPECT_EQ(beside.seen(), stated_beside);
+  EXPECT_EQ(stated_to_held.size() + stated_beside.size(), 12U);
+}
+
 TEST_F(loader_on_a_gpu, keeps_what_it_gave_as_dlpack_until_the_deleter_has_run) {
   const watchdog dog("gpu dlpack");
   loader_options options = testing::small_options();
@@ -238,12 +310,6 @@ TEST_F(loader_on_a_gpu, may_be_left_while_copies_fly_and_batches_are_out) {
     consumer.read(*kept);
     EXPECT_EQ(consumer.seen().front(), kept->content_digest()->hex());
   }
-}
-
-loader_options options_on_gpu(int index = 0) {
-  loader_options options = testing::small_options();
-  options.device = cuda(index);
-  return options;
 }
 
 // What its thread may have put behind it waits for: the copies that the loader's end waits for are held up by it.

@@ -17,6 +17,7 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -274,6 +275,36 @@ TEST(loader_device, sends_a_fourth_of_the_bytes_where_it_finishes_there) {
         testing::run_all(fake_dataset(samples()), options, {image("jpg").resize(64, 64)}).stats.transfer.bytes;
   }
   EXPECT_NEAR(static_cast<double>(bytes[0]) / static_cast<double>(bytes[1]), 4, 0.01);
+}
+
+// Its steps are late: that they have begun shows that somebody on the CPU has waited for them, as copies from pageable memory do.
+// As on a GPU in cuda_test.cpp, with more batches than there is memory for, and no more in the epoch, for which memory would lack.
+TEST(loader_device, has_nobody_wait_for_a_consumer_but_the_next_copy_on_the_device) {
+  for (const execution when : {execution::late, execution::early}) {
+    for (const bool can_pin : {true, false}) {
+      const watchdog dog("a consumer that has not begun");
+      const auto device = std::make_shared<simulated_device>(
+          simulated_device_options{.loader = when, .consumer = execution::late, .can_pin = can_pin});
+      loader_options options = options_on(device);
+      options.epochs = 1;
+      options.device_batches = 3;
+      const stream held = device->make_consumer();
+      std::atomic<bool> begun = false;
+      device->launch(held, [&] { begun = true; });
+      testing::device_reader reader(*device);
+      digests stated;
+      loader train(fake_dataset(testing::make_samples(1, 32)), options, testing::all_fields());
+      while (std::optional<batch> got = train.next_blocking()) {
+        got->wait_on(held);
+        reader.read(*got, held);
+        stated.push_back(got->content_digest()->hex());
+      }
+      EXPECT_EQ(begun, !can_pin);
+      EXPECT_EQ(stated.size(), 4U);
+      device->finish_all(held);
+      EXPECT_EQ(reader.seen(), stated);
+    }
+  }
 }
 
 // In the loop nothing is taken or made on the device, nobody waits for it but the thread that is there for it, and what waits
