@@ -4,6 +4,8 @@
 #   gpu_script_test.sh <path of scripts/gpu>
 set -euo pipefail
 script=$1
+# scripts/gpu itself may have started us, told by these what is not meant for us.
+unset LEAT_GPU_LOGS LEAT_GPU_CMAKE LEAT_BUILD_SECONDS LEAT_SEEDS
 where=$(mktemp -d)
 trap 'rm -rf -- "$where"' EXIT
 mkdir "$where/bin"
