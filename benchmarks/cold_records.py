@@ -5,7 +5,8 @@ The drive's own rate is `leat bench read --pattern extents`: the reads that an e
 It and `leat epoch` read in turn, with O_DIRECT; who comes first changes, since what a rented disk gives depends on what
 it gave just before. Both are looked at from outside while they run, past their start: bytes read and CPU time of the process,
 and how busy the drive was, as the kernel counts them (/proc/PID/io, /proc/PID/task/*/schedstat, /sys/dev/block/*/stat).
-Makes its files once, in --folder. A round takes half a minute.
+Makes its files once, in --folder. A round takes half a minute. A rented disk that has used up its credit of reads gives a tenth of
+its rate to whoever comes next: where the ranges of both sides are that wide, wait some minutes and measure again.
 
     benchmarks/cold_records.py --folder /data/scratch [--leat build/release/leat] [--rounds 5] [--gib 2] [--seconds 5] [--json]
 """
