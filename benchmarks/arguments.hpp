@@ -6,6 +6,8 @@
 #include <leat/error.hpp>
 
 #include <charconv>
+#include <cstdio>
+#include <exception>
 #include <string_view>
 #include <system_error>
 
@@ -20,6 +22,18 @@ template <class Number>
     throw error(errc::usage, io::str_cat(option, " is '", text, "'; give a number above 0"));
   }
   return value;
+}
+
+/// What a main() returns: 0, or 1 after saying why `body` threw.
+template <class Body>
+[[nodiscard]] int run_benchmark(const char* name, Body body) {
+  try {
+    body();
+    return 0;
+  } catch (const std::exception& failed) {
+    std::fprintf(stderr, "%s: %s\n", name, failed.what());
+    return 1;
+  }
 }
 
 }  // namespace leat::benchmarks

@@ -478,15 +478,11 @@ settings parse(int count, char** words) {
 
 int main(int count, char** words) {
   using namespace leat::benchmarks;
-  try {
+  return run_benchmark("hand_over_benchmark", [&] {
     const settings chosen = parse(count, words);
     if (!chosen.json) {
       std::printf("%s; %d rounds of %.1f s; median (low - high)\n", machine().c_str(), chosen.rounds, chosen.seconds);
     }
     measure(chosen);
-    return 0;
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "hand_over_benchmark: %s\n", failed.what());
-    return 1;
-  }
+  });
 }

@@ -14,6 +14,7 @@
 //
 //     line_benchmark [--seconds 2] [--rounds 3] [--threads 1,2,4,...] [--sleep-us 1000] [--only 1|2] [--toy]
 #include "async/clock.hpp"
+#include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 #include "benchmarks/raw_records.hpp"
 #include "benchmarks/timed_disk.hpp"
@@ -319,14 +320,10 @@ settings parse(int count, char** words) {
 
 int main(int count, char** words) {
   using namespace leat::benchmarks;
-  try {
+  return run_benchmark("line_benchmark", [&] {
     const settings chosen = parse(count, words);
     std::printf("%s; %d rounds of %.1f s; median (low - high)\n", machine().c_str(), chosen.rounds, chosen.seconds);
     if (chosen.only != 2) measure_null_disk(chosen);
     if (chosen.only != 1) measure_scaling(chosen);
-    return 0;
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "line_benchmark: %s\n", failed.what());
-    return 1;
-  }
+  });
 }

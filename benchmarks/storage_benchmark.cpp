@@ -515,13 +515,9 @@ settings parse(int count, char** words) {
 
 int main(int count, char** words) {
   using namespace leat::benchmarks;
-  try {
+  return run_benchmark("storage_benchmark", [&] {
     const settings chosen = parse(count, words);
     if (!chosen.json) std::printf("%s\n", machine().c_str());
     run(chosen);
-    return 0;
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "storage_benchmark: %s\n", failed.what());
-    return 1;
-  }
+  });
 }
