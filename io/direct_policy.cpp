@@ -1,6 +1,5 @@
 #include "io/direct_policy.hpp"
 
-#include "io/memory_available.hpp"
 #include "io/read_error.hpp"
 #include "io/source.hpp"
 #include "io/text.hpp"
@@ -26,9 +25,8 @@ direct_policy::direct_policy(choice asked) : asked_(asked), wanted_(asked != cho
   why_ = asked != choice::automatic ? "asked for" : "wherever the file system has it";
 }
 
-void direct_policy::set_epoch_bytes(std::uint64_t bytes) {
+void direct_policy::set_epoch_bytes(std::uint64_t bytes, const memory_available& memory) {
   if (asked_ != choice::automatic) return;
-  const memory_available memory = find_memory_available();
   const async::mutex_lock lock(mutex_);
   if (memory.bytes == 0) {
     why_ = "how much memory is available is not known";

@@ -4,6 +4,7 @@
 
 #include "async/mutex.hpp"
 #include "io/file_status.hpp"
+#include "io/memory_available.hpp"
 
 #include <leat/reader.hpp>
 #include <leat/stats.hpp>
@@ -23,7 +24,7 @@ class direct_policy {
 
   /// Automatic chooses: buffered when `bytes` fit in half of the memory available, for then the second epoch comes from
   /// the page cache, twice as fast as the disk; else O_DIRECT, at a thirteenth of the CPU.
-  void set_epoch_bytes(std::uint64_t bytes);
+  void set_epoch_bytes(std::uint64_t bytes, const memory_available& memory = find_memory_available());
 
   [[nodiscard]] bool wants_direct() const;
   /// direct = on: a file that cannot do it is an error.

@@ -126,6 +126,26 @@ class io_threads::implementation {
     return pages_.said;
   }
 
+  /// Calls `visit` on each loop's thread, one after the other, behind what was posted to it before.
+  void on_each(void (*visit)(io_loop&) noexcept) noexcept {
+    struct request {
+      void (*visit)(io_loop&) noexcept;
+      io_loop& loop;
+      std::promise<void> done;
+    };
+    for (const auto& loop : loops_) {
+      request asked{visit, *loop, {}};
+      loop->post(
+          [](void* argument) noexcept {
+            auto& made = *static_cast<request*>(argument);
+            made.visit(made.loop);
+            made.done.set_value();
+          },
+          &asked);
+      asked.done.get_future().wait();
+    }
+  }
+
  private:
   struct pages_seen {
     rung said;
@@ -191,28 +211,20 @@ async::loop::executor_type io_threads::executor(std::uint32_t k) noexcept {
   return implementation_->loops_[k]->run_loop().get_executor();
 }
 
-void io_threads::set_epoch_bytes(std::uint64_t bytes) { implementation_->context_.direct.set_epoch_bytes(bytes); }
+void io_threads::set_epoch_bytes(std::uint64_t bytes, const memory_available& memory) {
+  implementation_->context_.direct.set_epoch_bytes(bytes, memory);
+}
 
 void io_threads::on_overdue(std::function<void(const error&)> told) {
   implementation_->context_.overdue.on_overdue(std::move(told));
 }
 
+void io_threads::wait_until_quiet() noexcept {
+  implementation_->on_each([](io_loop& /*loop*/) noexcept {});
+}
+
 void io_threads::unregister_buffers() noexcept {
-  struct request {
-    io_loop& loop;
-    std::promise<void> done;
-  };
-  for (const auto& loop : implementation_->loops_) {
-    request asked{*loop, {}};
-    loop->post(
-        [](void* argument) noexcept {
-          auto& made = *static_cast<request*>(argument);
-          made.loop.unregister_buffers();
-          made.done.set_value();
-        },
-        &asked);
-    asked.done.get_future().wait();
-  }
+  implementation_->on_each([](io_loop& loop) noexcept { loop.unregister_buffers(); });
 }
 
 std::vector<std::string> io_threads::overdue() const { return implementation_->context_.overdue.list(); }

@@ -3,6 +3,7 @@
 
 #include "async/loop.hpp"
 #include "io/arena.hpp"
+#include "io/memory_available.hpp"
 #include "io/source.hpp"
 
 #include <leat/reader.hpp>
@@ -58,12 +59,14 @@ class io_threads {
   [[nodiscard]] async::loop::executor_type executor(std::uint32_t k) noexcept;
 
   /// What an epoch reads, so that direct = automatic can choose; before connect_files(). Never told: O_DIRECT.
-  void set_epoch_bytes(std::uint64_t bytes);
+  void set_epoch_bytes(std::uint64_t bytes, const memory_available& memory = find_memory_available());
 
   /// Has `told` called once for each read that outlives the timeout, on the read's I/O thread, with the error it will
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.
   void on_overdue(std::function<void(const error&)> told);
+  /// Whatever others have posted to the loops has run when this returns. Thread: any but theirs.
+  void wait_until_quiet() noexcept;
   /// Has each ring let go of its registered buffers, and returns when the kernel has. Nothing is read any more, nor will be.
   /// Thread: any but theirs.
   void unregister_buffers() noexcept;

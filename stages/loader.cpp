@@ -13,6 +13,7 @@
 #include "io/direct_policy.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
+#include "io/memory_available.hpp"
 #include "io/queue_depth.hpp"
 #include "io/text.hpp"
 #include "io/usable_cores.hpp"
@@ -139,6 +140,7 @@ class loader::machine final : public line_events {
                  {.substitutes = options_.on_corrupt == corrupt_policy::substitute,
                   .in_order = !options_.shuffle,
                   .seed = options_.seed}),
+        memory_available_(io::find_memory_available()),
         memory_(divide_memory(needs())),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
         arena_(std::make_shared<io::arena>(arena_settings())),
@@ -245,7 +247,6 @@ class loader::machine final : public line_events {
   void fail(work& batch, const std::string& reason);
   void end_run(work& batch, const error& why, delivery_item item = {});
   void retire(work& batch) noexcept;
-  void wait_until_quiet();
   [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
 
   // --- events -----------------------------------------------------------------------------------------------------
@@ -264,6 +265,7 @@ class loader::machine final : public line_events {
   const std::shared_ptr<const batch_layout> layout_;
   const global_sampler sampler_;
   const planner planner_;
+  const io::memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
   loader_plan plan_;
   delivery delivery_;
@@ -355,7 +357,7 @@ memory_needs loader::machine::needs() const {
       options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
   needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
   io::direct_policy direct(options_.reader.direct);
-  direct.set_epoch_bytes(epoch_bytes());
+  direct.set_epoch_bytes(epoch_bytes(), memory_available_);
   needs.direct = direct.wants_direct();
   if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
   return needs;
@@ -376,7 +378,7 @@ std::uint64_t loader::machine::epoch_bytes() const {
 
 // The sources are connected once the I/O threads know what an epoch reads.
 std::vector<io::connector*> loader::machine::connectors() {
-  io_.set_epoch_bytes(epoch_bytes());
+  io_.set_epoch_bytes(epoch_bytes(), memory_available_);
   io_.on_overdue([this](const error& overdue) { broken(std::make_exception_ptr(overdue)); });
   std::vector<io::connector*> loops;
   for (std::uint32_t k = 0; k < io_.size(); ++k) loops.push_back(&io_.loop(k));
@@ -711,15 +713,6 @@ void loader::machine::broken(std::exception_ptr why) noexcept {
   delivery_.fail(std::move(why));
 }
 
-// Whatever others have posted to the loops has run when this returns.
-void loader::machine::wait_until_quiet() {
-  for (std::uint32_t k = 0; k < io_.size(); ++k) {
-    std::promise<void> quiet;
-    io_.loop(k).post([](void* argument) noexcept { static_cast<std::promise<void>*>(argument)->set_value(); }, &quiet);
-    quiet.get_future().wait();
-  }
-}
-
 void loader::machine::stop() noexcept {
   if (forked_.in_child()) return;  // The threads that would have to end are not here.
   std::call_once(stopped_, [this] {
@@ -736,12 +729,12 @@ void loader::machine::stop() noexcept {
         this);
     finished_.wait();
     reads_.drain();
-    wait_until_quiet();
+    io_.wait_until_quiet();
     decoders_.stop(async::thread_pool::stop_mode::drop);
     // What was pinned first and then registered is undone the other way round: drain() unpins.
     if (transfer_->pins()) io_.unregister_buffers();
     transfer_->drain();
-    wait_until_quiet();
+    io_.wait_until_quiet();
     const async::mutex_lock lock(works_mutex_);
     works_gone_ = true;
     works_.clear();
