@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What share of the drive's own rate does an epoch of raw samples get, cold, and for how much CPU?
 
-The drive's own rate is `leat bench read --pattern extents`: the reads that an epoch makes, of records and of windows of tokens.
-It and `leat epoch` read in turn, with O_DIRECT; who comes first changes, since what a rented disk gives depends on what
+The drive's own rate is `leat bench read --pattern extents`: the reads that an epoch makes, of records and of windows of tokens,
+at random and in order. It and `leat epoch` read in turn, with O_DIRECT; who comes first changes, since what a rented disk gives depends on what
 it gave just before. Both are looked at from outside while they run, past their start: bytes read and CPU time of the process,
 and how busy the drive was, as the kernel counts them (/proc/PID/io, /proc/PID/task/*/schedstat, /sys/dev/block/*/stat).
-Makes its files once, in --folder. A round takes half a minute. A rented disk that has used up its credit of reads gives a tenth of
+Makes its files once, in --folder. A round takes 45 s. A rented disk that has used up its credit of reads gives a tenth of
 its rate to whoever comes next: where the ranges of both sides are that wide, wait some minutes and measure again.
 
     benchmarks/cold_records.py --folder /data/scratch [--leat build/release/leat] [--rounds 5] [--gib 2] [--seconds 5] [--json]
@@ -103,20 +103,23 @@ def main():
         json.dumps({"fields": [{"name": "x", "dtype": "u8", "shape": [RECORD_BYTES]}]}))
 
     windows = [tokens, "--tokens", WINDOW_TOKENS, "--windows", "random"]
+    in_order = [tokens, "--tokens", WINDOW_TOKENS, "--no-shuffle"]
     endless = ["--epochs", "1000000", "--direct", "on", "--digest", "off", "--json"]
     bench = ["--pattern", "extents", "--seconds", "3600", "--direct", "on", "--json"]
     commands = {
         "bench_records": ([given.leat, "bench", "read", records, *bench], records),
         "records": ([given.leat, "epoch", records, "--batch-size", "16", *endless], records),
         "bench_windows": ([given.leat, "bench", "read", *windows, *bench], tokens),
-        "windows": ([given.leat, "epoch", *windows, "--batch-size", "12", *endless], tokens)}
+        "windows": ([given.leat, "epoch", *windows, "--batch-size", "12", *endless], tokens),
+        "bench_in_order": ([given.leat, "bench", "read", *in_order, *bench], tokens),
+        "in_order": ([given.leat, "epoch", *in_order, "--batch-size", "12", *endless], tokens)}
     per_window = window_bytes(given.leat, windows)
     rows = []
     for number in range(given.rounds):
         names = list(commands) if number % 2 == 0 else list(commands)[::-1]
         seen = {name: watch(*commands[name], given.seconds) for name in names}
         row = {f"{name}_{figure}": value for name in commands for figure, value in seen[name].items()}
-        row |= {f"{name}_of_drive": seen[name]["gib_per_s"] / seen[f"bench_{name}"]["gib_per_s"] for name in ("records", "windows")}
+        row |= {f"{name}_of_drive": seen[name]["gib_per_s"] / seen[f"bench_{name}"]["gib_per_s"] for name in ("records", "windows", "in_order")}
         row |= {"windows_per_s": seen["windows"]["gib_per_s"] * GIB / per_window,
                 "window_cpu_us": seen["windows"]["cpu_s_per_gib"] / GIB * per_window * 1e6}
         rows.append(row)
