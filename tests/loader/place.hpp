@@ -1,0 +1,28 @@
+// Where the batches of the loader's suites lie. The suites are compiled once; each program that runs them links one of
+// place_host.cpp, place_simulated_device.cpp and place_cuda.cpp.
+#pragma once
+
+#include <leat/batch.hpp>
+#include <leat/loader.hpp>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace leat::testing {
+
+/// Has the loader that is made with `options` deliver there.
+void choose_place(loader_options& options);
+
+/// Reads a batch that lies on a device, in a stream that has waited for it and for nothing else.
+///   copy      as large as `whole`; what lies in `tensors` is written to the same places of it
+///   whole     the batch's memory
+///   tensors   parts of `whole`
+void read_from_device(batch& from, std::span<std::byte> copy, std::span<const std::byte> whole,
+                      const std::vector<std::span<const std::byte>>& tensors);
+
+/// The same for who knows that the device is a simulated one.
+void read_from_simulated_device(batch& from, std::span<std::byte> copy, std::span<const std::byte> whole,
+                                const std::vector<std::span<const std::byte>>& tensors);
+
+}  // namespace leat::testing

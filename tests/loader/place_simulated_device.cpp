@@ -1,0 +1,68 @@
+#include "tests/loader/place.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/simulated_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+namespace leat::testing {
+namespace {
+
+/// How a test's device runs: late, early or at random, by seed. Without one of the waits, which LEAT_TESTS_WITHOUT names, as it
+/// takes to show what that is there for; then the suites have to fail (tests/device/CMakeLists.txt).
+simulated_device_options device_of_the_suites(std::uint64_t seed) {
+  const char* const set = std::getenv("LEAT_TESTS_WITHOUT");
+  const std::string_view without = set == nullptr ? "" : set;
+  const auto late = execution::late;
+  const auto early = execution::early;
+  if (without == "copy_for_consumer") {
+    return {.seed = seed, .loader = early, .consumer = late, .left_out = {.copy_for_consumer = true}};
+  }
+  if (without == "consumer_for_copy") {
+    return {.seed = seed, .loader = late, .consumer = early, .left_out = {.consumer_for_copy = true}};
+  }
+  if (without == "host_for_copy") {
+    return {.seed = seed, .loader = late, .consumer = late, .left_out = {.host_for_copy = true}};
+  }
+  // Both sides as one of these, or each as the seed says.
+  const char* const told = std::getenv("LEAT_TESTS_DEVICE");
+  const std::string_view mode = told == nullptr ? "" : told;
+  if (mode == "late_consumer") return {.seed = seed, .loader = early, .consumer = late};
+  if (mode == "late_loader") return {.seed = seed, .loader = late, .consumer = early};
+  const auto any = [seed](std::uint64_t of) {
+    return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
+  };
+  return {.seed = seed, .loader = any(1), .consumer = any(2)};
+}
+
+/// Of the test that runs, so that each test has another one, also where each is a process of its own.
+std::uint64_t seed_of_test() {
+  const ::testing::TestInfo* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a: the same on every machine and in every run.
+  for (const char* const part : {test->test_suite_name(), ".", test->name()}) {
+    for (const char c : std::string_view(part)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  }
+  return hash;
+}
+
+}  // namespace
+
+void choose_place(loader_options& options) {
+  // Another one for each test and each of its loaders, and another way of running late or early.
+  static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED_FIRST", 1)};
+  const std::uint64_t seed = current_seed() != 0 ? current_seed() : seed_of_test() + devices++;
+  options.device_calls = std::make_shared<simulated_device>(device_of_the_suites(seed));
+}
+
+void read_from_device(batch& from, std::span<std::byte> copy, std::span<const std::byte> whole,
+                      const std::vector<std::span<const std::byte>>& tensors) {
+  read_from_simulated_device(from, copy, whole, tensors);
+}
+
+}  // namespace leat::testing
