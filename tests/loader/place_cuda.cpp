@@ -2,8 +2,9 @@
 
 #include <leat/stream.hpp>
 
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
+
+#include <cuda_runtime_api.h>
 
 namespace leat::testing {
 
