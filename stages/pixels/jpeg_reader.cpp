@@ -340,7 +340,7 @@ jpeg_reader::~jpeg_reader() {
 }
 
 stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, const picture_info& info,
-                                        const std::atomic<bool>* stop, huffman_stage huffman) {
+                                        const reading& how) {
   frame& f = state_->f;
   f.cinfo = state_->fresh;
   f.memory.begin(state_->arena);
@@ -348,10 +348,10 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.cinfo.progress = &f.progress;
   f.encoded = reinterpret_cast<const unsigned char*>(encoded.data());
   f.encoded_bytes = encoded.size();
-  f.stop = stop;
+  f.stop = how.stop;
   f.skipping = false;
   f.decimation = 1;
-  f.own_huffman = huffman == huffman_stage::own;
+  f.own_huffman = !how.library_only;
   f.gave_up = false;
   if (!run(f, open_step)) return failure_of(f);
   if (f.cinfo.image_width != static_cast<JDIMENSION>(info.width) ||

@@ -20,8 +20,8 @@ geometry as_stored(geometry drawn, const decode_options& options) noexcept {
 
 // By sizes alone, so that every machine chooses the same: the most by which the box can shrink without becoming smaller
 // than what it is scaled to.
-int choose_decimation(const geometry& drawn, const picture_info& info, const decode_options& options) noexcept {
-  if (!options.decimate || info.what != format::jpeg || drawn.how == filter::nearest) return 1;
+int choose_decimation(const geometry& drawn, const picture_reader& reader, const decode_options& options) noexcept {
+  if (!options.decimate || !reader.decimates() || drawn.how == filter::nearest) return 1;
   for (const int by : {8, 4, 2}) {
     if (drawn.box.width >= by * drawn.scaled_width && drawn.box.height >= by * drawn.scaled_height) return by;
   }
@@ -53,15 +53,31 @@ class arena_use {
 }  // namespace
 
 struct picture_decoder::state {
+  /// The picture being decoded, and who reads it.
+  struct source {
+    std::span<const std::byte> encoded;
+    const picture_info& info;
+    picture_reader& reader;
+    reading how;
+  };
+
   explicit state(scratch_budget& budget) : arena(budget), jpeg(arena), png(arena) {}
 
   scratch_arena arena;
   jpeg_reader jpeg;
   png_reader png;
-  huffman_stage huffman = huffman_stage::own;  // of the picture being decoded
 
-  [[nodiscard]] static huffman_stage stage_of(const decode_options& options) noexcept {
-    return options.own_huffman ? huffman_stage::own : huffman_stage::libjpeg;
+  /// Who reads a format that peek() knows.
+  [[nodiscard]] picture_reader& reader_of(format what) noexcept {
+    switch (what) {
+      case format::png:
+        return png;
+      case format::jpeg:
+      case format::unknown:
+        break;
+    }
+    assert(what == format::jpeg);
+    return jpeg;
   }
 
   /// Reads the headers as far as a decision needs them.
@@ -76,40 +92,35 @@ struct picture_decoder::state {
     return info;
   }
 
-  /// Reserves what the reader and `more` bytes besides need, and begins to decode `region` (stored, decimated pixels).
-  outcome<void> start(std::span<const std::byte> encoded, const picture_info& info, const rectangle& region,
-                      int decimation, std::size_t more, const std::atomic<bool>* stop) {
-    if (info.what == format::png) {
-      outcome<void> reserved = arena.reserve(png_reader::scratch_bytes(info) + more);
-      if (!reserved) return reserved;
-      return png.start(encoded, info, region, stop);
-    }
-    outcome<void> opened = jpeg.open(encoded, info, stop, huffman);
-    if (!opened) return opened;
-    outcome<void> reserved = arena.reserve(jpeg.scratch_bytes(region, decimation) + more);
-    if (!reserved) return reserved;
-    return jpeg.start(region, decimation);
+  [[nodiscard]] source source_of(std::span<const std::byte> encoded, const picture_info& info,
+                                 const decode_options& options, const std::atomic<bool>* stop) noexcept {
+    return {encoded, info, reader_of(info.what), {.stop = stop, .library_only = !options.own_huffman}};
   }
 
-  outcome<lines> read(const picture_info& info) { return info.what == format::png ? png.read() : jpeg.read(); }
+  /// Reserves what the reader and `more` bytes besides need, and begins to decode `region` (stored, decimated pixels).
+  outcome<void> start(const source& from, const rectangle& region, int decimation, std::size_t more) {
+    outcome<void> opened = from.reader.open(from.encoded, from.info, from.how);
+    if (!opened) return opened;
+    outcome<void> reserved = arena.reserve(from.reader.scratch_bytes(region, decimation) + more);
+    if (!reserved) return reserved;
+    return from.reader.start(region, decimation);
+  }
 
   /// Calls line(pointer) for every line of the region.
   template <class Line>
-  outcome<void> read_all(const picture_info& info, const rectangle& region, Line&& line) {
+  outcome<void> read_all(const source& from, const rectangle& region, Line&& line) {
     for (int y = 0; y < region.height;) {
-      const outcome<lines> some = read(info);
+      const outcome<lines> some = from.reader.read();
       if (!some) return some.error();
       for (int i = 0; i < some->count; ++i, ++y) line(some->first + static_cast<std::size_t>(i) * some->stride);
     }
     return {};
   }
 
-  outcome<void> fill(std::span<const std::byte> encoded, const picture_info& info, const geometry& drawn,
-                     int decimation, const store& how, std::byte* row, const std::atomic<bool>* stop);
-  outcome<void> fill_once(std::span<const std::byte> encoded, const picture_info& info, const geometry& drawn,
-                          int decimation, const store& how, std::byte* row, const std::atomic<bool>* stop);
-  outcome<void> fill_turned(std::span<const std::byte> encoded, const picture_info& info, resampler& to, int decimation,
-                            const store& how, std::byte* row, const std::atomic<bool>* stop);
+  outcome<decoded> fill(source from, const geometry& drawn, const store& how, const decode_options& options,
+                        std::byte* row);
+  outcome<void> fill_once(const source& from, const geometry& drawn, int decimation, const store& how, std::byte* row);
+  outcome<void> fill_turned(const source& from, resampler& to, int decimation, const store& how, std::byte* row);
 };
 
 namespace {
@@ -122,23 +133,27 @@ stages::failure out_of_scratch() {
 
 }  // namespace
 
-// What our Huffman decoder finds damaged is decoded again, from the start, by libjpeg's: it has the last word.
-outcome<void> picture_decoder::state::fill(std::span<const std::byte> encoded, const picture_info& info,
-                                           const geometry& drawn, int decimation, const store& how, std::byte* row,
-                                           const std::atomic<bool>* stop) {
-  outcome<void> filled = fill_once(encoded, info, drawn, decimation, how, row, stop);
-  if (filled || info.what != format::jpeg || !jpeg.gave_up()) return filled;
-  huffman = huffman_stage::libjpeg;
-  arena.end();
-  arena.begin();
-  return fill_once(encoded, info, drawn, decimation, how, row, stop);
+// What a reader's own short cut finds damaged is decoded again, from the start, by the library: it has the last word.
+outcome<decoded> picture_decoder::state::fill(source from, const geometry& drawn, const store& how,
+                                              const decode_options& options, std::byte* row) {
+  const geometry stored = as_stored(drawn, options);
+  const int decimation = choose_decimation(drawn, from.reader, options);
+  outcome<void> filled = fill_once(from, stored, decimation, how, row);
+  const bool again = !filled && from.reader.gave_up();
+  if (again) {
+    from.how.library_only = true;
+    arena.end();
+    arena.begin();
+    filled = fill_once(from, stored, decimation, how, row);
+  }
+  if (!filled) return filled.error();
+  return decoded{drawn, from.info, decimation, again};
 }
 
 // Straight through: from the decoder's lines to the row.
-outcome<void> picture_decoder::state::fill_once(std::span<const std::byte> encoded, const picture_info& info,
-                                                const geometry& drawn, int decimation, const store& how, std::byte* row,
-                                                const std::atomic<bool>* stop) {
-  resampler to(drawn, decimated_by(decimation, info));
+outcome<void> picture_decoder::state::fill_once(const source& from, const geometry& drawn, int decimation,
+                                                const store& how, std::byte* row) {
+  resampler to(drawn, decimated_by(decimation, from.info));
   const rectangle& region = to.region();
   if (region.width == 0) {  // nothing of the picture is in the row
     outcome<void> reserved = arena.reserve(to.scratch_bytes());
@@ -147,39 +162,37 @@ outcome<void> picture_decoder::state::fill_once(std::span<const std::byte> encod
     to.finish();
     return {};
   }
-  if (!orientation(info.orientation).upright()) {
-    return fill_turned(encoded, info, to, decimation, how, row, stop);
-  }
-  outcome<void> started = start(encoded, info, region, decimation, to.scratch_bytes(), stop);
+  if (!orientation(from.info.orientation).upright()) return fill_turned(from, to, decimation, how, row);
+  outcome<void> started = start(from, region, decimation, to.scratch_bytes());
   if (!started) return started;
   if (!to.start(arena, how, row)) return out_of_scratch();
-  outcome<void> read = read_all(info, region, [&](const std::uint8_t* line) { to.push(line); });
+  outcome<void> read = read_all(from, region, [&](const std::uint8_t* line) { to.push(line); });
   if (!read) return read;
   to.finish();
   return {};
 }
 
 // By way of the decoded crop, which is then read in another order.
-outcome<void> picture_decoder::state::fill_turned(std::span<const std::byte> encoded, const picture_info& info,
-                                                  resampler& to, int decimation, const store& how, std::byte* row,
-                                                  const std::atomic<bool>* stop) {
-  const orientation turn(info.orientation);
+outcome<void> picture_decoder::state::fill_turned(const source& from, resampler& to, int decimation, const store& how,
+                                                  std::byte* row) {
+  const orientation turn(from.info.orientation);
   const rectangle& upright = to.region();
-  const rectangle region = turn.stored(upright, shrunk(info.width, decimation), shrunk(info.height, decimation));
+  const rectangle region =
+      turn.stored(upright, shrunk(from.info.width, decimation), shrunk(from.info.height, decimation));
   const std::size_t stride = static_cast<std::size_t>(region.width) * 3;
   const std::size_t part_bytes = stride * static_cast<std::size_t>(region.height);
   const std::size_t line_bytes = static_cast<std::size_t>(upright.width) * 3 + line_slack_bytes;
   outcome<void> started =
-      start(encoded, info, region, decimation,
-            to.scratch_bytes() + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes), stop);
+      start(from, region, decimation,
+            to.scratch_bytes() + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes));
   if (!started) return started;
   auto* const part = arena.take_array<std::uint8_t>(part_bytes);
   auto* const line = arena.take_array<std::uint8_t>(line_bytes);
   if (part == nullptr || line == nullptr || !to.start(arena, how, row)) return out_of_scratch();
 
   std::uint8_t* next = part;
-  outcome<void> read = read_all(info, region, [&](const std::uint8_t* from) {
-    std::memcpy(next, from, stride);
+  outcome<void> read = read_all(from, region, [&](const std::uint8_t* stored) {
+    std::memcpy(next, stored, stride);
     next += stride;
   });
   if (!read) return read;
@@ -202,11 +215,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
-  const int decimation = choose_decimation(drawn, *info, options);
-  state_->huffman = state::stage_of(options);
-  outcome<void> filled = state_->fill(encoded, *info, as_stored(drawn, options), decimation, how, row, stop);
-  if (!filled) return filled.error();
-  return decoded{drawn, *info, decimation, state_->huffman != state::stage_of(options)};
+  return state_->fill(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
 }
 
 outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
@@ -221,11 +230,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
     return stages::unsupported("a crop that is not inside the picture of " + std::to_string(width) + " x " +
                                std::to_string(height) + " pixels");
   }
-  const int decimation = choose_decimation(drawn, *info, options);
-  state_->huffman = state::stage_of(options);
-  outcome<void> filled = state_->fill(encoded, *info, as_stored(drawn, options), decimation, how, row, stop);
-  if (!filled) return filled.error();
-  return decoded{drawn, *info, decimation, state_->huffman != state::stage_of(options)};
+  return state_->fill(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
 }
 
 outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> encoded, const decode_options& options,
@@ -236,14 +241,15 @@ outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> 
   const orientation turn(info->orientation);
   const auto [width, height] = turn.size(info->width, info->height);
   const rectangle region{0, 0, info->width, info->height};
-  state_->huffman = huffman_stage::libjpeg;  // seldom used, and simpler without a second try
-  outcome<void> started = state_->start(encoded, *info, region, 1, 0, stop);
+  state::source from = state_->source_of(encoded, *info, options, stop);
+  from.how.library_only = true;  // seldom used, and simpler without a second try
+  outcome<void> started = state_->start(from, region, 1, 0);
   if (!started) return started.error();
 
   const std::size_t stored_stride = static_cast<std::size_t>(info->width) * 3;
   std::vector<std::byte> stored(stored_stride * static_cast<std::size_t>(info->height));
   std::byte* next = stored.data();
-  outcome<void> read = state_->read_all(*info, region, [&](const std::uint8_t* line) {
+  outcome<void> read = state_->read_all(from, region, [&](const std::uint8_t* line) {
     std::memcpy(next, line, stored_stride);
     next += stored_stride;
   });

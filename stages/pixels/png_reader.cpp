@@ -153,7 +153,18 @@ png_reader::png_reader(scratch_arena& arena) : state_(std::make_unique<state>())
 
 png_reader::~png_reader() = default;
 
-std::size_t png_reader::scratch_bytes(const picture_info& info) noexcept {
+stages::outcome<void> png_reader::open(std::span<const std::byte> encoded, const picture_info& info,
+                                       const reading& how) {
+  frame& f = state_->f;
+  f.next = encoded.data();
+  f.bytes_left = encoded.size();
+  f.expected = info;
+  f.stop = how.stop;
+  return {};
+}
+
+std::size_t png_reader::scratch_bytes(const rectangle& /*region*/, int /*decimation*/) {
+  const picture_info& info = state_->f.expected;
   const auto width = static_cast<std::size_t>(info.width);
   const std::size_t height = info.progressive ? static_cast<std::size_t>(info.height) : 1;
   // pngrutil.c: the line and the one before it, at up to 64 bits a pixel, and their margins.
@@ -161,14 +172,11 @@ std::size_t png_reader::scratch_bytes(const picture_info& info) noexcept {
   return modules_bytes + 2 * line + scratch_arena::rounded(width * height * 3 + line_slack_bytes);
 }
 
-stages::outcome<void> png_reader::start(std::span<const std::byte> encoded, const picture_info& info,
-                                        const rectangle& region, const std::atomic<bool>* stop) {
+stages::outcome<void> png_reader::start(const rectangle& region, int decimation) {
+  assert(decimation == 1);
+  static_cast<void>(decimation);
   frame& f = state_->f;
-  f.next = encoded.data();
-  f.bytes_left = encoded.size();
-  f.expected = info;
   f.region = region;
-  f.stop = stop;
   if (!run(f, start_step)) return failure_of(f);
   return {};
 }

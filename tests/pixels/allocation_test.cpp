@@ -68,7 +68,7 @@ TEST(allocation, takes_no_more_than_it_said) {
       pixels::jpeg_reader reader(arena);
       const pixels::rectangle region{0, 0, (info->width + by - 1) / by, (info->height + by - 1) / by};
       arena.begin();
-      ASSERT_TRUE(reader.open(encoded, *info, nullptr, pixels::huffman_stage::own));
+      ASSERT_TRUE(reader.open(encoded, *info, {}));
       const std::size_t headers = arena.used();
       EXPECT_LT(headers, pixels::scratch_arena::base_bytes);
       const std::size_t said = reader.scratch_bytes(region, by);
@@ -100,9 +100,10 @@ TEST(allocation, takes_no_more_for_a_png_than_it_said) {
         pixels::scratch_arena arena(budget);
         pixels::png_reader reader(arena);
         arena.begin();
-        const std::size_t said = pixels::png_reader::scratch_bytes(*info);
+        ASSERT_TRUE(reader.open(encoded, *info, {}));
+        const std::size_t said = reader.scratch_bytes({0, 0, 330, 250}, 1);
         ASSERT_TRUE(arena.reserve(said));
-        ASSERT_TRUE(reader.start(encoded, *info, {0, 0, 330, 250}, nullptr));
+        ASSERT_TRUE(reader.start({0, 0, 330, 250}, 1));
         for (int y = 0; y < 250;) {
           const auto some = reader.read();
           ASSERT_TRUE(some);
