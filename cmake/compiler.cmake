@@ -1,17 +1,8 @@
-# Which compilers are refused, and the flags that every target of ours is built with: the interface target leat_flags.
+# The flags that every target of ours is built with: the interface target leat_flags.
 
-if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  message(FATAL_ERROR "leat reads through io_uring and builds on Linux only; this is ${CMAKE_SYSTEM_NAME}.")
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  message(FATAL_ERROR "leat: GCC ${CMAKE_CXX_COMPILER_VERSION} miscompiles coroutines silently (double frees, coroutines that "
-    "never resume: GCC bugs 99576, 100611, 102217, 106188, fixed in 13). Install clang-19 or g++-13 "
-    "(`apt-get install clang-19`) and configure in an empty build directory with a preset, or with "
-    "-DCMAKE_CXX_COMPILER=clang++-19.")
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
-  message(FATAL_ERROR "leat: clang ${CMAKE_CXX_COMPILER_VERSION} is older than 17, the oldest that leat is written for. "
-    "Install clang-19 (`apt-get install clang-19`) and configure with -DCMAKE_CXX_COMPILER=clang++-19.")
+include(refused)
+if(leat_refused)
+  message(FATAL_ERROR "${leat_refused}")
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)

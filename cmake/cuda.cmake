@@ -2,7 +2,12 @@
 # has said them, and the targets leat_cudart (the runtime, linked statically, so that one binary runs with and without a GPU)
 # and leat_cuda_flags.
 
-set(LEAT_CUDA AUTO CACHE STRING "Build the GPU's half: AUTO (where nvcc is found), ON or OFF")
+# A project that leat is part of decides itself whether nvcc is run for it.
+set(leat_cuda_default OFF)
+if(PROJECT_IS_TOP_LEVEL)
+  set(leat_cuda_default AUTO)
+endif()
+set(LEAT_CUDA ${leat_cuda_default} CACHE STRING "Build the GPU's half: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE LEAT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LEAT_HAVE_CUDA OFF)
 if(NOT LEAT_CUDA MATCHES "^(AUTO|ON|OFF)$")

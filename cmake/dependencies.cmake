@@ -1,4 +1,5 @@
-# The libraries we stand on (docs/dependencies.md). All that is missing is named at once, with its apt package.
+# The libraries we stand on (docs/dependencies.md). All that is missing is named at once, with its apt package. What is linked
+# says its pkg-config module, leat_pc_module_of_<package>, which an installed leat.pc names.
 
 set(leat_missing "")
 macro(leat_need found what apt_package)
@@ -14,9 +15,11 @@ find_package(Boost 1.81 QUIET)
 leat_need(Boost_FOUND "Boost >= 1.81, headers (Asio)" "libboost1.81-dev (Debian 12) or libboost-dev")
 
 find_package(Liburing QUIET)
+set(leat_pc_module_of_Liburing liburing)
 leat_need(Liburing_FOUND "liburing (2.3 or newer)" liburing-dev)
 
 find_package(JPEG QUIET)
+set(leat_pc_module_of_JPEG libjpeg)
 if(JPEG_FOUND)
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_LIBRARIES JPEG::JPEG)
@@ -33,9 +36,11 @@ endif()
 leat_need(LEAT_HAVE_LIBJPEG_TURBO "libjpeg-turbo >= 2.0 (partial decoding; another libjpeg will not do)" libjpeg-dev)
 
 find_package(PNG QUIET)
+set(leat_pc_module_of_PNG libpng)
 leat_need(PNG_FOUND "libpng" libpng-dev)
 
 find_package(hwy 1.0.3 QUIET)
+set(leat_pc_module_of_hwy libhwy)
 leat_need(hwy_FOUND "Highway >= 1.0.3" libhwy-dev)
 
 find_package(absl QUIET)
