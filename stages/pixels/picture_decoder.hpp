@@ -66,10 +66,10 @@ class picture_decoder {
   ///             is unspecified unless the outcome is ok
   ///   stop      looked at every few lines; may be null
   ///   returns   corrupt: damaged inside the region that was decoded (libjpeg's warnings of premature end, bad codes and
-  ///             lost restart markers; libpng's errors), or no picture. Damage outside the region, extraneous bytes
-  ///             before a marker, and a missing end marker behind complete data are nothing. unsupported: other formats,
-  ///             more than pixels_max pixels. over_budget: more scratch than the budget can ever give. cancelled: `stop`,
-  ///             or the budget's stop()
+  ///             lost restart markers), of a PNG anywhere in what its pixels depend on; or no picture. Damage of a JPEG
+  ///             outside the region, extraneous bytes before a marker, and a missing end marker behind complete data are
+  ///             nothing. unsupported: other formats, more than pixels_max pixels. over_budget: more scratch than the
+  ///             budget can ever give. cancelled: `stop`, or the budget's stop()
   ///   source    libjpeg.txt "Partial decompression"; Pillow's Resample.c
   outcome<decoded> decode(std::span<const std::byte> encoded, const pipeline& steps, const draw_key& key,
                           const store& how, const decode_options& options, std::byte* row,

@@ -1,5 +1,6 @@
 #include "stages/pixels/png_reader.hpp"
 
+#include "stages/pixels/png_data.hpp"
 #include "stages/pixels/resample_kernels.hpp"
 
 #include <png.h>
@@ -8,15 +9,21 @@
 #include <cassert>
 #include <csetjmp>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 
 namespace leat::pixels {
 namespace {
 
-// libpng's and zlib's own structs, zlib's window and libpng's input buffer. Measured 50 KiB with libpng
+// Bytes of lines handed to libpng at a time, and inflated at a time behind the region: few calls of inflate(), whose last
+// 258 bytes are slow ones, and little enough for a core's cache.
+constexpr std::size_t block_bytes = std::size_t{16} << 10;
+static_assert(block_bytes <= 65'535, "the most that a stored block can have");
+
+// libpng's structs and input buffer, and the zlib of its own, which only unpacks stored blocks. Measured 30 KiB with libpng
 // 1.6.39 and zlib 1.2.13; other zlibs keep more. The test `takes_no_more_for_a_png_than_it_said` watches it.
-constexpr std::size_t modules_bytes = std::size_t{96} << 10;
+constexpr std::size_t modules_bytes = (std::size_t{48} << 10) + png_data::scratch_bytes;
 
 // Everything that libpng's error jumps may skip: plain data, no destructors.
 struct frame {
@@ -28,14 +35,20 @@ struct frame {
   stages::outcome_kind failed;
   char message[128];
 
-  const std::byte* next;
-  std::size_t bytes_left;
+  png_data data;
+  std::span<const std::byte> piece;  // given to libpng next, before block_left bytes of lines
+  std::byte seam[32];                // what `piece` shows between two blocks
+  std::size_t block_left;
+  std::uint64_t bytes_left;  // of lines behind that block
+  int pieces;                // that have been begun
+
   const std::atomic<bool>* stop;
   picture_info expected;
   rectangle region;
 
   std::size_t stride;
-  png_bytep memory;  // one line, or of an interlaced picture all of them
+  png_bytep memory;  // one line, or of an interlaced picture the region's
+  std::byte* room;   // block_bytes, for lines behind the region
   bool interlaced;
   int lines_left;
 };
@@ -62,12 +75,55 @@ png_voidp allocate(png_structp png, png_alloc_size_t bytes) {
 // The arena forgets everything at the end of the sample.
 void release(png_structp /*png*/, png_voidp /*memory*/) {}
 
+// libpng is given another PNG than the file: signature, header, palette, and chunks each of which holds a stored block of
+// the lines as png_data inflates them. It takes back the filters and converts pixels; of the file it sees nothing else.
+// No block says that it is the last one: behind the last line libpng looks for the end of the data, finds an empty block,
+// and looks no further.
+void begin_piece(frame& f) {
+  const int piece = f.pieces++;
+  if (piece == 0) {
+    f.piece = f.data.header();
+    return;
+  }
+  if (piece == 1) {
+    f.piece = f.data.palette();  // none: an empty piece
+    return;
+  }
+  const bool first = piece == 2;
+  f.block_left = static_cast<std::size_t>(std::min<std::uint64_t>(f.bytes_left, block_bytes));
+  f.bytes_left -= f.block_left;
+  std::size_t bytes = 0;
+  const auto put = [&](std::initializer_list<std::size_t> values) {
+    for (const std::size_t value : values) f.seam[bytes++] = static_cast<std::byte>(value & 0xFF);
+  };
+  if (!first) put({0, 0, 0, 0});  // the CRC of the chunk before, at which libpng does not look
+  const std::size_t length = (first ? 2U : 0U) + 5U + f.block_left;
+  put({length >> 24, length >> 16, length >> 8, length, 'I', 'D', 'A', 'T'});
+  if (first) put({0x08, 0x1D});  // zlib's header with a window of 256 bytes, RFC 1950
+  put({0, f.block_left, f.block_left >> 8, ~f.block_left, ~f.block_left >> 8});  // RFC 1951, section 3.2.4
+  f.piece = {f.seam, bytes};
+}
+
 void on_read(png_structp png, png_bytep to, std::size_t bytes) {
   frame& f = *static_cast<frame*>(png_get_io_ptr(png));
-  if (bytes > f.bytes_left) leave(f, stages::outcome_kind::corrupt, "premature end of file");
-  std::memcpy(to, f.next, bytes);
-  f.next += bytes;
-  f.bytes_left -= bytes;
+  while (bytes > 0) {
+    std::size_t some = 0;
+    if (!f.piece.empty()) {
+      some = std::min(bytes, f.piece.size());
+      std::memcpy(to, f.piece.data(), some);
+      f.piece = f.piece.subspan(some);
+    } else if (f.block_left > 0) {
+      some = std::min(bytes, f.block_left);
+      if (const char* const why = f.data.read(reinterpret_cast<std::byte*>(to), some)) {
+        leave(f, stages::outcome_kind::corrupt, why);
+      }
+      f.block_left -= some;
+    } else {
+      begin_piece(f);
+    }
+    to += some;
+    bytes -= some;
+  }
 }
 
 void check_stop(frame& f) {
@@ -85,15 +141,29 @@ bool run(frame& f, void (*step)(frame&)) {
 
 void read_all_passes(frame& f, int passes) {
   for (int pass = 0; pass < passes; ++pass) {
-    png_bytep line = f.memory;
-    for (int y = 0; y < f.expected.height; ++y, line += f.stride) {
+    for (int y = 0; y < f.expected.height; ++y) {
       check_stop(f);
-      png_read_row(f.png, line, nullptr);
+      const int line = y - f.region.y;
+      const bool wanted = line >= 0 && line < f.region.height;
+      png_read_row(f.png, wanted ? f.memory + static_cast<std::size_t>(line) * f.stride : nullptr, nullptr);
     }
   }
 }
 
+// Lines behind the region, which nobody unfilters, and what comes after the last one.
+void check_rest(frame& f) {
+  while (f.data.bytes_left() > 0) {
+    check_stop(f);
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(f.data.bytes_left(), block_bytes));
+    if (const char* const why = f.data.read(f.room, some)) leave(f, stages::outcome_kind::corrupt, why);
+  }
+  if (const char* const why = f.data.finish({f.room, block_bytes})) leave(f, stages::outcome_kind::corrupt, why);
+}
+
 void start_step(frame& f) {
+  if (const char* const why = f.data.start(*f.arena)) leave(f, stages::outcome_kind::unsupported, why);
+  f.room = f.arena->take_array<std::byte>(block_bytes);
+  if (f.room == nullptr) leave(f, stages::outcome_kind::unsupported, "out of scratch memory");
   f.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &f, on_error, on_warning, &f, allocate, release);
   if (f.png == nullptr) leave(f, stages::outcome_kind::unsupported, "libpng cannot start (version or memory)");
   f.info = png_create_info_struct(f.png);
@@ -101,8 +171,12 @@ void start_step(frame& f) {
   png_set_read_fn(f.png, &f, on_read);
   // The pixel limit has been checked by the caller; libpng's own is a million a side.
   png_set_user_limits(f.png, 0x7FFFFFFF, 0x7FFFFFFF);
-  // Profiles, texts and times are skipped unread: they could take any amount of memory, and change no pixel of ours.
-  png_set_keep_unknown_chunks(f.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  // png_data looks at the checksums of the file; those of our chunks are not filled in.
+  png_set_crc_action(f.png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+#if defined(PNG_SET_OPTION_SUPPORTED) && defined(PNG_IGNORE_ADLER32)
+  png_set_option(f.png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
+#endif
+  png_set_compression_buffer_size(f.png, block_bytes + sizeof f.seam);
   png_read_info(f.png, f.info);
   if (png_get_image_width(f.png, f.info) != static_cast<png_uint_32>(f.expected.width) ||
       png_get_image_height(f.png, f.info) != static_cast<png_uint_32>(f.expected.height)) {
@@ -119,11 +193,12 @@ void start_step(frame& f) {
   if (png_get_rowbytes(f.png, f.info) != f.stride) leave(f, stages::outcome_kind::unsupported, "odd pixel layout");
 
   f.interlaced = passes > 1;
-  const std::size_t height = f.interlaced ? static_cast<std::size_t>(f.expected.height) : 1;
+  const std::size_t height = f.interlaced ? static_cast<std::size_t>(f.region.height) : 1;
   f.memory = f.arena->take_array<png_byte>(f.stride * height + line_slack_bytes);
   if (f.memory == nullptr) leave(f, stages::outcome_kind::unsupported, "out of scratch memory");
   if (f.interlaced) {
     read_all_passes(f, passes);
+    check_rest(f);
   } else {
     for (int y = 0; y < f.region.y; ++y) {
       check_stop(f);
@@ -136,6 +211,7 @@ void start_step(frame& f) {
 void read_step(frame& f) {
   check_stop(f);
   png_read_row(f.png, f.memory, nullptr);
+  if (--f.lines_left == 0) check_rest(f);
 }
 
 stages::failure failure_of(const frame& f) {
@@ -156,20 +232,24 @@ png_reader::~png_reader() = default;
 stages::outcome<void> png_reader::open(std::span<const std::byte> encoded, const picture_info& info,
                                        const reading& how) {
   frame& f = state_->f;
-  f.next = encoded.data();
-  f.bytes_left = encoded.size();
   f.expected = info;
   f.stop = how.stop;
-  return {};
+  f.piece = {};
+  f.block_left = 0;
+  f.pieces = 0;
+  stages::outcome<void> opened = f.data.open(encoded, how.stop);
+  if (opened) f.bytes_left = f.data.bytes();
+  return opened;
 }
 
-std::size_t png_reader::scratch_bytes(const rectangle& /*region*/, int /*decimation*/) {
+std::size_t png_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
   const picture_info& info = state_->f.expected;
   const auto width = static_cast<std::size_t>(info.width);
-  const std::size_t height = info.progressive ? static_cast<std::size_t>(info.height) : 1;
+  const std::size_t height = info.progressive ? static_cast<std::size_t>(region.height) : 1;
   // pngrutil.c: the line and the one before it, at up to 64 bits a pixel, and their margins.
   const std::size_t line = scratch_arena::rounded(width * 8 + 256);
-  return modules_bytes + 2 * line + scratch_arena::rounded(width * height * 3 + line_slack_bytes);
+  return modules_bytes + scratch_arena::rounded(block_bytes) + 2 * line +
+         scratch_arena::rounded(width * height * 3 + line_slack_bytes);
 }
 
 stages::outcome<void> png_reader::start(const rectangle& region, int decimation) {
@@ -186,12 +266,11 @@ stages::outcome<lines> png_reader::read() {
   assert(f.lines_left > 0);
   const std::size_t left = static_cast<std::size_t>(f.region.x) * 3;
   if (f.interlaced) {
-    const lines all{f.memory + static_cast<std::size_t>(f.region.y) * f.stride + left, f.stride, f.lines_left};
+    const lines all{f.memory + left, f.stride, f.lines_left};
     f.lines_left = 0;
     return all;
   }
   if (!run(f, read_step)) return failure_of(f);
-  --f.lines_left;
   return lines{f.memory + left, f.stride, 1};
 }
 

@@ -9,14 +9,16 @@
 namespace leat::pixels {
 
 /// One thread's PNG decoder. Grey and palettes become RGB, of 16 bits the upper 8 are taken (as Pillow does), alpha and
-/// colour profiles are dropped. libpng's memory comes from the arena.
+/// colour profiles are dropped. All memory comes from the arena. The last line comes when the whole file has been found
+/// undamaged: a line depends on all before it, and the data's checksum stands behind the last one.
 class png_reader final : public picture_reader {
  public:
   explicit png_reader(scratch_arena& arena);
   ~png_reader() override;
 
+  /// Checks all chunks; takes no memory.
   stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info, const reading& how) override;
-  /// An interlaced picture is held as a whole.
+  /// Of an interlaced picture the region's lines are held.
   [[nodiscard]] std::size_t scratch_bytes(const rectangle& region, int decimation) override;
   stages::outcome<void> start(const rectangle& region, int decimation) override;
   stages::outcome<lines> read() override;

@@ -291,6 +291,8 @@ std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& o
                options.depth, type, options.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
 
+  if (options.filter >= 0) png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE << options.filter);
+
   const int levels = 1 << std::min(options.depth, 8);
   std::array<png_color, 256> palette{};
   for (std::size_t i = 0; i < palette.size(); ++i) {

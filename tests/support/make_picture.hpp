@@ -65,12 +65,14 @@ enum class png_colours : std::uint8_t { rgb, rgba, grey, grey_alpha, palette };
 /// How a PNG is written.
 ///   depth          bits per sample: 8, 16; grey and palette also 1, 2, 4
 ///   transparency   a tRNS chunk
+///   filter         of all lines, 0 to 4 (W3C PNG, section 9); -1: libpng chooses for each
 struct png_options {
   png_colours colours = png_colours::rgb;
   int depth = 8;
   bool interlaced = false;
   bool transparency = false;
   int orientation = 0;
+  int filter = -1;
 };
 
 /// `seen` is set to what the file holds as 8-bit RGB, alpha dropped.

@@ -1,0 +1,63 @@
+// The bytes of a PNG's lines: its chunks and checksums checked, its data inflated by zlib, and not more of it than the
+// picture has lines. libpng would stop at the last line that it is asked for and leave the rest of the file unread; at the
+// last line of the picture it would inflate whatever comes after it, to any length.
+#pragma once
+
+#include "stages/outcome.hpp"
+#include "stages/pixels/scratch.hpp"
+
+#include <zlib.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace leat::pixels {
+
+/// Plain data: libpng's errors jump over the frames that use it. What is wrong with a picture is a text that lasts for ever,
+/// or null.
+class png_data {
+ public:
+  /// Walks over all chunks and checks the CRC of those that pixels depend on. Takes no memory.
+  ///   encoded   a PNG by its signature; stays where it is until finish()
+  ///   returns   corrupt: what libpng calls an error, a CRC, no end chunk, fewer bytes than can hold the lines; cancelled
+  ///   source    W3C PNG 3rd edition, sections 5 and 11.2
+  stages::outcome<void> open(std::span<const std::byte> encoded, const std::atomic<bool>* stop);
+
+  /// Signature and header chunk.
+  [[nodiscard]] std::span<const std::byte> header() const noexcept { return encoded_.first(header_bytes); }
+  /// The palette's chunk where the pixels are indexes, else empty.
+  [[nodiscard]] std::span<const std::byte> palette() const noexcept { return palette_; }
+  /// Of all lines of all passes, each with its filter's byte.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+  /// What start() takes: zlib's state and window. Debian 12's zlib 1.2.13 takes 40 KiB, other zlibs more.
+  static constexpr std::size_t scratch_bytes = std::size_t{56} << 10;
+  const char* start(scratch_arena& arena) noexcept;
+
+  /// The next bytes, at most as many as are left.
+  const char* read(std::byte* to, std::size_t bytes) noexcept;
+
+  [[nodiscard]] std::uint64_t bytes_left() const noexcept { return bytes_left_; }
+
+  /// When none are left: the data ends here or little later, and its checksum is right.
+  ///   room   to inflate to, at least a byte
+  const char* finish(std::span<std::byte> room) noexcept;
+
+ private:
+  static constexpr std::size_t header_bytes = 8 + 12 + 13;
+
+  bool next_chunk() noexcept;
+  const char* inflate_some() noexcept;
+
+  std::span<const std::byte> encoded_;
+  std::span<const std::byte> palette_;
+  std::uint64_t bytes_;
+  std::uint64_t bytes_left_;
+  std::size_t data_;  // where the next chunk with data begins, if it is one
+  z_stream stream_;
+  bool ended_;
+};
+
+}  // namespace leat::pixels
