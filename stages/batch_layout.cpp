@@ -40,7 +40,8 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
   for (output_spec& spec : outputs) {
     if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
       throw error(errc::usage, io::str_cat("two outputs of a batch are called '", spec.name,
-                                           "'; give one of the fields another name"));
+                                           "'; give one of the fields a name of its own, and by .from(member) what it "
+                                           "reads: leat::image{\"view2\"}.from(\"jpg\")"));
     }
     if (!spec.internal) names_.push_back(spec.name);
     if (spec.ragged) names_.push_back(spec.name + ".offsets");

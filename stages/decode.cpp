@@ -4,6 +4,7 @@
 #include "stages/digest.hpp"
 #include "stages/journal.hpp"
 #include "stages/range.hpp"
+#include "stages/shared_members.hpp"
 
 #include <absl/container/inlined_vector.h>
 
@@ -25,11 +26,25 @@ std::uint64_t thread_cpu_ns() noexcept {
 decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                  const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
                  std::uint32_t threads)
-    : dataset_(dataset), programs_(programs), layout_(layout), settings_(settings), threads_(threads) {
+    : dataset_(dataset),
+      programs_(programs),
+      layout_(layout),
+      leaders_(decode_leaders(programs)),
+      followers_(programs.size(), 0),
+      settings_(settings),
+      threads_(threads) {
+  std::size_t outputs = 0;
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    if (leaders_[p] != p) ++followers_[leaders_[p]];
+    first_output_.push_back(outputs);
+    outputs += programs_[p]->outputs().size();
+  }
   for (thread_state& own : threads_) {
-    for (const auto& program : programs_) own.scratch.push_back(program->make_scratch(budget));
-    std::size_t outputs = 0;
-    for (const auto& program : programs_) outputs += program->outputs().size();
+    for (std::size_t p = 0; p < programs_.size(); ++p) {
+      own.scratch.push_back(leaders_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
+    }
+    own.produced.resize(programs_.size());
+    own.encoded.resize(programs_.size());
     own.rows.resize(outputs);
     own.finished.resize(outputs);
     for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
@@ -56,57 +71,89 @@ std::uint64_t decoder::bytes_copied() const noexcept {
   return bytes;
 }
 
-void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
-  work& batch = *slot.owner;
+// Where each output's row lies.
+void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
+  const work& batch = *slot.owner;
   std::byte* const base = batch.memory.bytes().data();
-  std::size_t output = 0;
+  for (std::size_t output = 0; output < own.rows.size(); ++output) {
+    const batch_layout::slot& place = layout_.slots()[output];
+    const std::size_t r = place.ragged_index;
+    own.rows[output] =
+        place.spec.ragged
+            ? row_target{.bytes = {base + batch.ragged_offset[r] + slot.ragged_offset[r], slot.ragged_capacity[r]}}
+            : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
+  }
+}
+
+// What was read for the program; or what a call makes, once for all that want it.
+void decoder::find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const {
+  const work& batch = *slot.owner;
+  const std::size_t first = slot.row * programs_.size();
+  const std::uint16_t field = batch.chosen[first + program];
+  own.encoded[program] = batch.encoded[first + program];
+  if (field == work::no_field || dataset_.origin(field) != datasets::field_origin::call) return;
+  for (std::size_t before = 0; before < program; ++before) {
+    if (batch.chosen[first + before] != field) continue;
+    own.encoded[program] = own.encoded[before];
+    return;
+  }
+  own.encoded[program] = dataset_.produce(slot.sample, field, own.produced[program]);
+}
+
+// The rows of all that are decoded with `leader`, where one pass over the picture makes them.
+bool decoder::decode_together(std::size_t leader, const decode_input& input, thread_state& own) const {
+  own.together.clear();
+  for (std::size_t p = leader; p < programs_.size(); ++p) {
+    if (leaders_[p] == leader) own.together.push_back({programs_[p].get(), rows_of(p, own)});
+  }
+  return programs_[leader]->decode_together(*own.scratch[leader], input, own.together);
+}
+
+void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
+  const work& batch = *slot.owner;
+  place_rows(slot, own);
+  absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const field_program& program = *programs_[p];
-    const std::size_t first_output = output;
-    for (; output < first_output + program.outputs().size(); ++output) {
-      const batch_layout::slot& place = layout_.slots()[output];
-      const std::size_t r = place.ragged_index;
-      own.rows[output] =
-          place.spec.ragged
-              ? row_target{.bytes = {base + batch.ragged_offset[r] + slot.ragged_offset[r], slot.ragged_capacity[r]}}
-              : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
+    const std::span<row_target> rows = rows_of(p, own);
+    const std::uint16_t field = batch.chosen[slot.row * programs_.size() + p];
+    if (!made.empty() && made[p]) continue;
+    try {
+      find_encoded(slot, p, own);
+    } catch (const std::exception& problem) {
+      slot.corrupt = true;
+      slot.field_at_fault = field;
+      slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
+      return;
     }
-
-    const std::size_t index = slot.row * programs_.size() + p;
-    decode_input input{.sample = slot.sample,
-                       .epoch = batch.epoch,
-                       .seed = settings_.seed,
-                       .dataset = &dataset_,
-                       .encoded = batch.encoded[index],
-                       .present = batch.chosen[index] != work::no_field,
-                       .stop = &stop};
-    if (input.present && dataset_.origin(batch.chosen[index]) == datasets::field_origin::call) {
-      try {
-        input.encoded = dataset_.produce(slot.sample, batch.chosen[index], own.produced);
-      } catch (const std::exception& problem) {
-        slot.corrupt = true;
-        slot.field_at_fault = batch.chosen[index];
-        slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
-        return;
-      }
-    }
-    if (program.verbatim() && input.present && input.encoded.data() == own.rows[first_output].bytes.data()) {
+    const decode_input input{.sample = slot.sample,
+                             .epoch = batch.epoch,
+                             .seed = settings_.seed,
+                             .dataset = &dataset_,
+                             .encoded = own.encoded[p],
+                             .present = field != work::no_field,
+                             .stop = &stop};
+    if (program.verbatim() && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it
     }
-    const outcome<void> result =
-        program.decode(*own.scratch[p], input, {own.rows.data() + first_output, output - first_output});
+    if (followers_[p] != 0 && decode_together(p, input, own)) {
+      made.resize(programs_.size(), false);
+      for (std::size_t q = p; q < programs_.size(); ++q) made[q] = made[q] || leaders_[q] == p;
+      continue;
+    }
+    const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
     if (!result) {
       (result.kind() == outcome_kind::over_budget ? slot.over_budget : slot.corrupt) = true;
-      slot.field_at_fault = batch.chosen[index];
+      slot.field_at_fault = field;
       slot.reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
       return;
     }
     if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
       own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
     }
-    for (std::size_t o = first_output; o < output; ++o) {
-      const batch_layout::slot& place = layout_.slots()[o];
-      if (place.spec.ragged) slot.ragged_bytes[place.ragged_index] = own.rows[o].used;
+    for (std::size_t o = 0; o < rows.size(); ++o) {
+      const batch_layout::slot& place = layout_.slots()[first_output_[p] + o];
+      if (place.spec.ragged) slot.ragged_bytes[place.ragged_index] = rows[o].used;
     }
   }
 }

@@ -51,14 +51,23 @@ class decoder {
 
  private:
   struct thread_state {
-    std::vector<std::unique_ptr<field_scratch>> scratch;  // one per program
-    std::vector<row_target> rows;                         // one per output
-    std::vector<std::byte> produced;                      // bytes of a field that a call makes
-    std::vector<std::vector<std::byte>> finished;         // for digests: a row of each output that a device finishes
-    std::atomic<std::uint64_t> bytes_copied{0};           // written by this thread alone
+    std::vector<std::unique_ptr<field_scratch>>
+        scratch;                                      // one per program that decodes; null for those another one does
+    std::vector<row_target> rows;                     // one per output
+    std::vector<std::vector<std::byte>> produced;     // one per program: bytes of a field that a call makes
+    std::vector<std::span<const std::byte>> encoded;  // one per program: they, or what was read
+    std::vector<decode_share> together;
+    std::vector<std::vector<std::byte>> finished;  // for digests: a row of each output that a device finishes
+    std::atomic<std::uint64_t> bytes_copied{0};    // written by this thread alone
   };
 
   void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
+  void place_rows(const sample_slot& slot, thread_state& own) const;
+  [[nodiscard]] std::span<row_target> rows_of(std::size_t program, thread_state& own) const {
+    return {own.rows.data() + first_output_[program], programs_[program]->outputs().size()};
+  }
+  void find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const;
+  [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;
   void add_digest(sample_slot& slot, thread_state& own);
   [[nodiscard]] std::span<const std::byte> finished(std::size_t output, thread_state& own) const;
   /// Who a sample is and where it lies, for people.
@@ -74,6 +83,9 @@ class decoder {
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
+  const std::vector<std::uint16_t> leaders_;  // of each program: whose decode makes its rows, where it can
+  std::vector<std::uint16_t> followers_;      // of each program: how many that are made by its decode
+  std::vector<std::size_t> first_output_;     // of each program
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

@@ -92,7 +92,15 @@ class field_scratch {
   virtual ~field_scratch() = default;
 };
 
-/// A field bound to a dataset. Immutable and shared by the decode threads.
+class field_program;
+
+/// One program's part of a decode that several share.
+struct decode_share {
+  const field_program* program = nullptr;
+  std::span<row_target> rows;
+};
+
+/// A field bound to a dataset. Shared by the decode threads, and immutable from then on.
 class field_program {
  public:
   field_program() = default;
@@ -119,11 +127,32 @@ class field_program {
   /// Whether a row is made in about the time that it takes to hand it to another thread, whatever its sample holds: the
   /// thread that has read it then makes it (light_row_bytes).
   [[nodiscard]] virtual bool light() const { return false; }
-  /// What decoding a usual sample takes of the scratch budget, per thread.
+  /// Whether anything of a row is drawn. Of several such programs of one member each makes another view of it.
+  [[nodiscard]] virtual bool random() const { return false; }
+  /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.
+  virtual void set_view(std::uint32_t number) { static_cast<void>(number); }
+  /// Whether decode_together() of `first` can make this program's rows from the same encoded bytes, with its own. Then it is
+  /// given the scratch that `first` has made.
+  [[nodiscard]] virtual bool decodes_with(const field_program& first) const {
+    static_cast<void>(first);
+    return false;
+  }
+  /// What decoding a usual sample takes of the scratch budget, per thread; and what another program's takes more of it when
+  /// it makes this one's row as well.
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
+  [[nodiscard]] virtual std::size_t scratch_bytes_beside() const { return 0; }
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.
   virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
+  /// The rows of this program, the first of `all`, and of others that decode with it: each the bytes that its own decode()
+  /// makes. False where that failed; decode() of each then says what there is to say.
+  [[nodiscard]] virtual bool decode_together(field_scratch& scratch, const decode_input& input,
+                                             std::span<const decode_share> all) const {
+    static_cast<void>(scratch);
+    static_cast<void>(input);
+    static_cast<void>(all);
+    return false;
+  }
 };
 
 /// A field as the user wrote it.

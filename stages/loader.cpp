@@ -32,6 +32,7 @@
 #include "stages/plan.hpp"
 #include "stages/random.hpp"
 #include "stages/read.hpp"
+#include "stages/shared_members.hpp"
 #include "stages/transfer.hpp"
 #include "stages/work.hpp"
 
@@ -74,6 +75,7 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
   for (const field& each : fields) programs.push_back(each.model().bind(dataset, finished));
+  number_views(programs);
   return programs;
 }
 
@@ -177,6 +179,7 @@ class loader::machine final : public line_events {
                         .wake = [this] { io_.loop(0).post(&machine::go_on_sending, transfer_.get()); },
                         .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); }});
     plan_ = memory_.shown;
+    plan_.notes = describe_shared_decodes(programs_);
     if (const device_report device = transfer_->report(); device.batches != 0) {
       plan_.device = {device.use.use, device.bytes,
                       io::str_cat(device.batches, " x ", io::bytes_text(device.bytes / device.batches),
@@ -321,17 +324,20 @@ memory_needs loader::machine::needs() const {
                      .prefetch_batches = options_.prefetch_batches};
   std::uint64_t read_bytes_max = 0;
   std::uint64_t read_bytes_total = 0;
+  std::vector<bool> counted(dataset_.fields().size(), false);
   for (const auto& program : programs_) {
-    needs.scratch_bytes_per_thread += program->scratch_bytes();
     if (reads_into_rows(dataset_, *program)) continue;
     std::uint64_t largest = 0;
     for (const std::uint16_t f : program->reads()) {
+      if (counted[f]) continue;
+      counted[f] = true;
       const field_info& info = dataset_.fields()[f];
       largest = std::max(largest, info.bytes_max);
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
   }
+  needs.scratch_bytes_per_thread = scratch_bytes_of(programs_);
   if (options_.digests) needs.scratch_bytes_per_thread += layout_->finished_row_bytes();
   needs.scratch_bytes_per_thread += mixer::scratch_bytes(*layout_, options_.mix, options_.digests);
   needs.batch_bytes = layout_->bytes(planner_.largest_ragged_batch());

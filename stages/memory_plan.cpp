@@ -24,6 +24,7 @@ std::string loader_plan::to_string() const {
   if (device.bytes != 0) {
     absl::StrAppendFormat(&text, "%-16s %10s   %s\n", device.holder, io::bytes_text(device.bytes), device.why);
   }
+  for (const std::string& note : notes) text += note + "\n";
   return text;
 }
 

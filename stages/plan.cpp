@@ -65,6 +65,11 @@ void add_part(read_slot& read, std::uint32_t row, const placed_part& part) {
   read.parts.push_back({row, part.program, part.where.offset, part.where.stored_bytes});
 }
 
+bool are_one_place(const placed_part& a, const placed_part& b) {
+  return a.where.source == b.where.source && a.where.file == b.where.file && a.where.offset == b.where.offset &&
+         a.where.stored_bytes == b.where.stored_bytes;
+}
+
 bool lies_near(const read_slot& read, std::uint64_t bytes, const placed_part& part) {
   return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
          part.where.offset <= read.offset + bytes + planner::gap_bytes_max;
@@ -287,14 +292,28 @@ void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> p
   const auto leased = std::partition(parts.begin(), parts.end(), [&](const placed_part& part) {
     return straight_[part.program] && part.where.stored_bytes == place_of(part.program).row_bytes;
   });
-  for (auto part = parts.begin(); part != leased; ++part) add_straight_read(batch, slot, *part, before);
-  slot.read_into = static_cast<std::size_t>(leased - parts.begin()) == programs_.size();
+  std::size_t read_into = 0;
+  const auto serve = [&](const placed_part& part, auto last) {
+    const auto same =
+        std::find_if(parts.begin(), last, [&](const placed_part& each) { return are_one_place(each, part); });
+    if (same == last) return false;
+    add_part(batch.reads[before.straight[same->program]], slot.row, part);
+    return true;
+  };
+  for (auto part = parts.begin(); part != leased; ++part) {
+    if (serve(*part, part)) continue;
+    add_straight_read(batch, slot, *part, before);
+    ++read_into;
+  }
+  slot.read_into = read_into == programs_.size();
 
-  std::sort(leased, parts.end(), [](const placed_part& a, const placed_part& b) {
+  // What is read to one program's row serves the others from there.
+  const auto rest = std::partition(leased, parts.end(), [&](const placed_part& part) { return serve(part, leased); });
+  std::sort(rest, parts.end(), [](const placed_part& a, const placed_part& b) {
     return std::tie(a.where.source, a.where.file, a.where.offset) <
            std::tie(b.where.source, b.where.file, b.where.offset);
   });
-  parts = parts.subspan(static_cast<std::size_t>(leased - parts.begin()));
+  parts = parts.subspan(static_cast<std::size_t>(rest - parts.begin()));
 
   before.leased = join(batch, slot, parts, before.leased) ? before.leased : add_leased_reads(batch, slot, parts);
 }

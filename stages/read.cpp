@@ -168,6 +168,8 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !slot.corrupt; ++p) {
       const std::uint16_t field = batch.chosen[row * programs_.size() + p];
       if (field == work::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
+      const auto serves = [&](std::uint16_t before) { return batch.chosen[row * programs_.size() + before] == field; };
+      if (std::any_of(fetched.begin(), fetched.end(), serves)) continue;
       fetched.push_back(static_cast<std::uint16_t>(p));
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
@@ -346,7 +348,9 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
       slot.reason = io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
                                 dataset_.fields()[field].bytes_max);
     }
-    batch.encoded[index] = fetched.bytes;
+    for (std::size_t p = slot.row * programs_.size(); p < (slot.row + 1) * programs_.size(); ++p) {
+      if (batch.chosen[p] == field) batch.encoded[p] = fetched.bytes;
+    }
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() == asio::error::operation_aborted) throw;
     slot.corrupt = true;

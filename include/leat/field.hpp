@@ -1,5 +1,8 @@
 // What a batch shall hold. A field takes the encoded parts of a sample and maps them to one or more outputs: a picture
 // to pixels, a class to a number, a text to its bytes. Fields are values; the loader binds them to its dataset.
+//
+// A field's name is its output, and the member of the sample that it reads, unless from() names that one. Any number of
+// fields may read one member: it is read once, and they take what they need of it.
 #pragma once
 
 #include <leat/tensor.hpp>
@@ -32,16 +35,26 @@ class field {
 };
 
 /// A picture: JPEG or PNG by content, whatever its name says.
-///   encoded    the sample's member of this name; "jpg" also finds jpeg and png, and the picture of a folder
+///   encoded    the sample's member of this name, or that of from(); "jpg" also finds jpeg and png, and the picture of a
+///              folder
 ///   output     `name`: [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc) of f32, unless changed by as().
 ///              u8 is the pixel, 0..255; floats are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut or damaged inside the region that is decoded, unsupported format, more than pixels_max() pixels
 ///   limit      a picture that a quarter of host_bytes_max cannot decode (a progressive one: all its coefficients) is no
 ///              corrupt sample; it ends the run in its batch's turn, naming the budget that would do
+///   views      of several pictures of one member each draws for itself: the second that draws anything is the member's
+///              second view, and so on, in the order of the fields. Pictures of two members that lie beside one another (a
+///              photograph and its mask) draw alike, first view with first and second with second. Views whose crops are
+///              decimated alike are decoded together: loader::plan()
 ///   source     transforms as in torchvision; resampling as in Pillow
+///
+///     image{"view1"}.from("jpg").random_resized_crop(224), image{"view2"}.from("jpg").random_resized_crop(224)
 class image {
  public:
   explicit image(std::string name = "jpg");
+
+  /// Reads this member of a sample; the name is then the output's alone. As the name does, "jpg" also finds jpeg and png.
+  [[nodiscard]] image from(std::string member) const;
 
   [[nodiscard]] image random_resized_crop(int size, std::array<double, 2> scale = {0.08, 1.0},
                                           std::array<double, 2> ratio = {3.0 / 4.0, 4.0 / 3.0},
@@ -71,6 +84,7 @@ class image {
   /// What the functions above have set.
   struct settings {
     std::string name;
+    std::string member;  ///< the name, unless from() was called
     std::vector<transform> steps;
     std::optional<normalization> statistics;
     dtype type = dtype::f32;
@@ -93,6 +107,8 @@ class image {
 class label {
  public:
   explicit label(std::string name = "cls");
+  /// Reads this member, or column, of the dataset.
+  [[nodiscard]] label from(std::string member) const;
   [[nodiscard]] label as(dtype type) const;
   [[nodiscard]] label vector(std::int64_t length) const;
   [[nodiscard]] label key(std::string json_key) const;
@@ -101,6 +117,7 @@ class label {
 
   struct settings {
     std::string name;
+    std::string member;  ///< the name, unless from() was called
     dtype type = dtype::i64;
     std::optional<std::int64_t> length;
     std::string json_key;
@@ -117,20 +134,26 @@ class label {
 class bytes {
  public:
   explicit bytes(std::string name);
+  /// Reads this member of a sample.
+  [[nodiscard]] bytes from(std::string member) const;
   operator field() const;  // NOLINT: bytes are a field.
 
  private:
   std::string name_;
+  std::string member_;
 };
 
 /// As bytes; corrupt where the member is not UTF-8.
 class text {
  public:
   explicit text(std::string name = "txt");
+  /// Reads this member of a sample.
+  [[nodiscard]] text from(std::string member) const;
   operator field() const;  // NOLINT: a text is a field.
 
  private:
   std::string name_;
+  std::string member_;
 };
 
 /// Rows of a fixed dtype and shape (field_kind::tensor): of .npy and .npz files, records, tensors in memory.
@@ -138,10 +161,13 @@ class text {
 class array {
  public:
   explicit array(std::string name);
+  /// Reads this field of the dataset.
+  [[nodiscard]] array from(std::string member) const;
   operator field() const;  // NOLINT: an array is a field.
 
  private:
   std::string name_;
+  std::string member_;
 };
 
 /// Where the windows of an epoch begin. A run is a file, or documents that lie side by side in one; no window leaves its run.
@@ -201,10 +227,13 @@ class custom {
  public:
   using function = std::function<std::string(std::span<const std::byte>, const sample_context&, std::span<std::byte>)>;
   custom(std::string name, dtype type, dimensions row_shape, function decode);
+  /// Reads this member of a sample: beside a picture of it, say.
+  [[nodiscard]] custom from(std::string member) const;
   operator field() const;  // NOLINT: it is a field.
 
  private:
   std::string name_;
+  std::string member_;
   dtype type_;
   dimensions row_shape_;
   function decode_;

@@ -110,6 +110,7 @@ struct loader_plan {
   std::uint32_t decode_threads = 0;
   std::size_t host_bytes_least = 0;  ///< the smallest host_bytes_max that would do (for one thread, if automatic)
   line device;                       ///< of a device's memory, not in bytes_total; 0 bytes where batches stay here
+  std::vector<std::string> notes;    ///< which outputs are made by one decode, and which pictures of one member are not
 
   /// As a table a person reads.
   [[nodiscard]] std::string to_string() const;

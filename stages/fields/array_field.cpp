@@ -51,22 +51,23 @@ class array_program final : public field_program {
 
 class array_model final : public field_model {
  public:
-  explicit array_model(std::string name) : name_(std::move(name)) {}
+  array_model(std::string name, std::string member) : name_(std::move(name)), member_(std::move(member)) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
-    const std::optional<std::uint16_t> field = dataset.find_field(name_);
+    const std::optional<std::uint16_t> field = dataset.find_field(member_);
     if (!field) {
-      if (!dataset.find_column(name_)) throw_no_field(dataset, name_);
-      throw error(errc::usage, io::str_cat("'", name_, "' is a column of integers, no rows of an array; leat::label(\"",
-                                           name_, "\") reads it"));
+      if (!dataset.find_column(member_)) throw_no_field(dataset, member_, name_);
+      throw error(errc::usage,
+                  io::str_cat("'", member_, "' is a column of integers, no rows of an array; leat::label(\"", member_,
+                              "\") reads it"));
     }
     const field_info& info = dataset.fields()[*field];
     if (info.kind != field_kind::tensor) {
-      throw error(errc::usage, io::str_cat("the field '", name_,
+      throw error(errc::usage, io::str_cat("the field '", member_,
                                            "' has no rows of a fixed dtype and shape, which an array "
                                            "is; leat::bytes(\"",
-                                           name_, "\") takes it as it is"));
+                                           member_, "\") takes it as it is"));
     }
     return std::make_unique<array_program>(output_spec{.name = name_, .type = info.type, .row_shape = info.shape},
                                            *field, dataset.origin(*field) == datasets::field_origin::extents);
@@ -74,12 +75,18 @@ class array_model final : public field_model {
 
  private:
   std::string name_;
+  std::string member_;
 };
 
 }  // namespace
 }  // namespace stages
 
-array::array(std::string name) : name_(std::move(name)) {}
-array::operator field() const { return field(std::make_shared<stages::array_model>(name_)); }
+array::array(std::string name) : name_(std::move(name)), member_(name_) {}
+array array::from(std::string member) const {
+  array changed = *this;
+  changed.member_ = std::move(member);
+  return changed;
+}
+array::operator field() const { return field(std::make_shared<stages::array_model>(name_, member_)); }
 
 }  // namespace leat

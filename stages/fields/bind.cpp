@@ -30,8 +30,8 @@ std::vector<std::uint16_t> find_fields(const datasets::dataset_model& dataset,
   return found;
 }
 
-void throw_no_field(const datasets::dataset_model& dataset, std::string_view name) {
-  std::string text = io::str_cat("the dataset has no field '", name, "'; it has");
+void throw_no_field(const datasets::dataset_model& dataset, std::string_view member, std::string_view output) {
+  std::string text = io::str_cat("the dataset has no field '", member, "'; it has");
   std::string_view separator = " ";
   for (const field_info& info : dataset.fields()) {
     io::str_append(text, separator, info.name);
@@ -40,6 +40,9 @@ void throw_no_field(const datasets::dataset_model& dataset, std::string_view nam
   for (const std::string& column : dataset.columns()) {
     io::str_append(text, separator, column, " (a column)");
     separator = ", ";
+  }
+  if (output == member && !dataset.fields().empty()) {
+    io::str_append(text, "; .from(\"", dataset.fields().front().name, "\") reads one under a name of your own");
   }
   throw error(errc::usage, text);
 }

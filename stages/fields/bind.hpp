@@ -16,6 +16,8 @@ namespace leat::stages {
                                                      std::span<const std::string_view> names);
 
 /// The error for a field that the dataset cannot serve: says what it has.
-[[noreturn]] void throw_no_field(const datasets::dataset_model& dataset, std::string_view name);
+///   output   the field's name where it has a from(), and was perhaps taken for a name to be chosen freely; else empty
+[[noreturn]] void throw_no_field(const datasets::dataset_model& dataset, std::string_view member,
+                                 std::string_view output = {});
 
 }  // namespace leat::stages

@@ -58,28 +58,40 @@ class bytes_program final : public field_program {
 
 class bytes_model final : public field_model {
  public:
-  bytes_model(std::string name, bool must_be_text) : name_(std::move(name)), must_be_text_(must_be_text) {}
+  bytes_model(std::string name, std::string member, bool must_be_text)
+      : name_(std::move(name)), member_(std::move(member)), must_be_text_(must_be_text) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
-    const std::string_view names[] = {name_};
+    const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
-    if (fields.empty()) throw_no_field(dataset, name_);
+    if (fields.empty()) throw_no_field(dataset, member_, name_);
     return std::make_unique<bytes_program>(name_, std::move(fields), must_be_text_);
   }
 
  private:
   std::string name_;
+  std::string member_;
   bool must_be_text_;
 };
 
 }  // namespace
 }  // namespace stages
 
-bytes::bytes(std::string name) : name_(std::move(name)) {}
-bytes::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, false)); }
+bytes::bytes(std::string name) : name_(std::move(name)), member_(name_) {}
+bytes bytes::from(std::string member) const {
+  bytes changed = *this;
+  changed.member_ = std::move(member);
+  return changed;
+}
+bytes::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, member_, false)); }
 
-text::text(std::string name) : name_(std::move(name)) {}
-text::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, true)); }
+text::text(std::string name) : name_(std::move(name)), member_(name_) {}
+text text::from(std::string member) const {
+  text changed = *this;
+  changed.member_ = std::move(member);
+  return changed;
+}
+text::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, member_, true)); }
 
 }  // namespace leat

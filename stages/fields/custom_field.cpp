@@ -38,18 +38,20 @@ class custom_program final : public field_program {
 
 class custom_model final : public field_model {
  public:
-  custom_model(output_spec output, custom::function decode) : output_(std::move(output)), decode_(std::move(decode)) {}
+  custom_model(output_spec output, std::string member, custom::function decode)
+      : output_(std::move(output)), member_(std::move(member)), decode_(std::move(decode)) {}
 
   const std::string& name() const noexcept override { return output_.name; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
-    const std::string_view names[] = {output_.name};
+    const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
-    if (fields.empty()) throw_no_field(dataset, output_.name);
+    if (fields.empty()) throw_no_field(dataset, member_, output_.name);
     return std::make_unique<custom_program>(output_, std::move(fields), decode_);
   }
 
  private:
   output_spec output_;
+  std::string member_;
   custom::function decode_;
 };
 
@@ -57,7 +59,7 @@ class custom_model final : public field_model {
 }  // namespace stages
 
 custom::custom(std::string name, dtype type, dimensions row_shape, function decode)
-    : name_(std::move(name)), type_(type), row_shape_(row_shape), decode_(std::move(decode)) {
+    : name_(std::move(name)), member_(name_), type_(type), row_shape_(row_shape), decode_(std::move(decode)) {
   if (!decode_) throw error(errc::usage, io::str_cat("field '", name_, "': the function is empty"));
   for (const std::int64_t extent : row_shape_) {
     if (extent <= 0) {
@@ -66,9 +68,14 @@ custom::custom(std::string name, dtype type, dimensions row_shape, function deco
     }
   }
 }
+custom custom::from(std::string member) const {
+  custom changed = *this;
+  changed.member_ = std::move(member);
+  return changed;
+}
 custom::operator field() const {
   return field(std::make_shared<stages::custom_model>(
-      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, decode_));
+      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, member_, decode_));
 }
 
 }  // namespace leat

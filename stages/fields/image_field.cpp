@@ -23,11 +23,15 @@ namespace {
 // ones above all, take what the budget keeps beyond this.
 constexpr std::size_t usual_scratch_bytes = std::size_t{4} << 20;
 
+// Another view of it: tables and lines of its resampling.
+constexpr std::size_t usual_view_scratch_bytes = std::size_t{256} << 10;
+
 // What a decode thread keeps for pictures.
 class image_scratch final : public field_scratch {
  public:
   explicit image_scratch(pixels::scratch_budget& budget) : decoder(budget) {}
   pixels::picture_decoder decoder;
+  std::vector<pixels::picture_row> rows;  // of one decode
 };
 
 class image_program final : public field_program {
@@ -66,6 +70,7 @@ class image_program final : public field_program {
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t scratch_bytes() const override { return usual_scratch_bytes; }
+  std::size_t scratch_bytes_beside() const override { return usual_view_scratch_bytes; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
     return std::make_unique<image_scratch>(budget);
   }
@@ -75,11 +80,43 @@ class image_program final : public field_program {
         input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .sample = input.sample}, store_, options_,
         rows.front().bytes.data(), input.stop);
     if (!result) return result.error();
-    if (options_.leave_flip) rows[1].bytes[0] = std::byte{result->drawn.flip};
+    note_flip(result->drawn, rows);
     return {};
   }
 
+  bool random() const override { return pipeline_.random(); }
+  void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
+  bool decodes_with(const field_program& first) const override {
+    const auto* const other = dynamic_cast<const image_program*>(&first);
+    return other != nullptr && other->fields_ == fields_ &&
+           other->options_.exif_orientation == options_.exif_orientation &&
+           other->options_.pixels_max == options_.pixels_max;
+  }
+  bool decode_together(field_scratch& scratch, const decode_input& input,
+                       std::span<const decode_share> all) const override {
+    auto& own = static_cast<image_scratch&>(scratch);
+    own.rows.clear();
+    for (const decode_share& each : all) {
+      const auto& program = static_cast<const image_program&>(*each.program);
+      own.rows.push_back({.steps = &program.pipeline_,
+                          .key = {.seed = input.seed, .epoch = input.epoch, .sample = input.sample},
+                          .how = &program.store_,
+                          .options = program.options_,
+                          .row = each.rows.front().bytes.data()});
+    }
+    if (!own.decoder.decode_rows(input.encoded, own.rows, input.stop)) return false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      static_cast<const image_program&>(*all[i].program).note_flip(own.rows[i].drawn, all[i].rows);
+    }
+    return true;
+  }
+
  private:
+  // For the device, which mirrors what is left to it.
+  void note_flip(const pixels::geometry& drawn, std::span<row_target> rows) const {
+    if (options_.leave_flip) rows[1].bytes[0] = std::byte{drawn.flip};
+  }
+
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
   pixels::pipeline pipeline_;
@@ -94,10 +131,10 @@ class image_model final : public field_model {
   const std::string& name() const noexcept override { return settings_.name; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
     // "jpg" is what people call a picture whatever it is: then any picture's name will do.
-    std::vector<std::string_view> names{settings_.name};
-    if (settings_.name == "jpg") names.insert(names.end(), {"jpeg", "png"});
+    std::vector<std::string_view> names{settings_.member};
+    if (settings_.member == "jpg") names.insert(names.end(), {"jpeg", "png"});
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
-    if (fields.empty()) throw_no_field(dataset, settings_.name);
+    if (fields.empty()) throw_no_field(dataset, settings_.member, settings_.name);
     return std::make_unique<image_program>(settings_, std::move(fields), finished);
   }
 
@@ -108,8 +145,13 @@ class image_model final : public field_model {
 }  // namespace
 }  // namespace stages
 
-image::image(std::string name) { settings_.name = std::move(name); }
+image::image(std::string name) { settings_.name = settings_.member = std::move(name); }
 
+image image::from(std::string member) const {
+  image changed = *this;
+  changed.settings_.member = std::move(member);
+  return changed;
+}
 image image::apply(transform step) const {
   image changed = *this;
   changed.settings_.steps.push_back(step);

@@ -246,11 +246,11 @@ class label_model final : public field_model {
 
   const std::string& name() const noexcept override { return settings_.name; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
-    const std::string_view names[] = {settings_.name};
+    const std::string_view names[] = {settings_.member};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     std::optional<std::size_t> column;
-    if (settings_.json_key.empty() && !settings_.length) column = dataset.find_column(settings_.name);
-    if (fields.empty() && !column) throw_no_field(dataset, settings_.name);
+    if (settings_.json_key.empty() && !settings_.length) column = dataset.find_column(settings_.member);
+    if (fields.empty() && !column) throw_no_field(dataset, settings_.member, settings_.name);
     return std::make_unique<label_program>(settings_, std::move(fields), column);
   }
 
@@ -261,8 +261,13 @@ class label_model final : public field_model {
 }  // namespace
 }  // namespace stages
 
-label::label(std::string name) { settings_.name = std::move(name); }
+label::label(std::string name) { settings_.name = settings_.member = std::move(name); }
 
+label label::from(std::string member) const {
+  label changed = *this;
+  changed.settings_.member = std::move(member);
+  return changed;
+}
 label label::as(dtype type) const {
   label changed = *this;
   changed.settings_.type = type;

@@ -187,7 +187,7 @@ pipeline::pipeline(std::vector<transform> steps) {
     std::string name = transform_name(what);
     const int occurrence = ++seen[what.index()];
     if (occurrence > 1) name += "/" + std::to_string(occurrence);
-    steps_.push_back({what, std::move(name)});
+    steps_.push_back({what, name, name});
   }
   if (!chain.size) {
     throw error(errc::usage,
@@ -197,6 +197,12 @@ pipeline::pipeline(std::vector<transform> steps) {
   std::tie(out_height_, out_width_) = *chain.size;
 }
 
+pipeline pipeline::as_view(std::uint32_t number) const {
+  pipeline other = *this;
+  for (step& each : other.steps_) each.key = number == 1 ? each.name : each.name + "@" + std::to_string(number);
+  return other;
+}
+
 geometry pipeline::compile(int width, int height, const draw_key& key) const {
   assert(width > 0 && height > 0);
   folding folded{width, height, {}};
@@ -204,7 +210,7 @@ geometry pipeline::compile(int width, int height, const draw_key& key) const {
   folded.scale(width, height, filter::bilinear);
 
   for (const step& next : steps_) {
-    random_draws draws(key.seed, key.epoch, key.sample, next.name);
+    random_draws draws(key.seed, key.epoch, key.sample, next.key);
     std::visit(overloaded{[&](const tr::random_resized_crop& t) {
                             rectangle box = draw_box(t, width, height, draws);
                             if (folded.result.flip) box.x = width - box.width - box.x;

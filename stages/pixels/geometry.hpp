@@ -50,15 +50,18 @@ struct draw_key {
 /// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
 ///
 /// Operations draw from stages::random_draws{seed, epoch, sample, name}, the name being the transform's own
-/// ("random_resized_crop", "random_crop", "random_flip") and "random_flip/2" for the second of a kind. Drawing needs
-/// nothing but the picture's size, so it can be done when the plan is made, and gives the same numbers on every
-/// machine: logarithms and exponentials are our own.
+/// ("random_resized_crop", "random_crop", "random_flip"), "random_flip/2" for the second of a kind, and "random_flip@2" in
+/// the second view of a picture. Drawing needs nothing but the picture's size, so it can be done when the plan is made, and
+/// gives the same numbers on every machine: logarithms and exponentials are our own.
 class pipeline {
  public:
   /// Throws error{errc::usage} for a chain without a fixed output size, for one that cannot be folded into a single
   /// resampling (two scalings, a scaling after a crop, a crop that would look outside an earlier one), and for numbers
   /// out of range; the message names the transform.
   explicit pipeline(std::vector<transform> steps);
+
+  /// The same chain with draws of its own: those of a picture's `number`-th view, from 1, which is what a pipeline is.
+  [[nodiscard]] pipeline as_view(std::uint32_t number) const;
 
   [[nodiscard]] int out_width() const noexcept { return out_width_; }
   [[nodiscard]] int out_height() const noexcept { return out_height_; }
@@ -74,7 +77,8 @@ class pipeline {
  private:
   struct step {
     transform what;
-    std::string name;  // what its draws are keyed by
+    std::string name;  // what its draws are keyed by, in the first view
+    std::string key;   // likewise, in this one
   };
   std::vector<step> steps_;
   int out_width_ = 0;

@@ -5,10 +5,12 @@
 #include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/resample.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace leat::pixels {
 namespace {
@@ -27,6 +29,22 @@ int choose_decimation(const geometry& drawn, const picture_reader& reader, const
   }
   return 1;
 }
+
+// The smallest rectangle that holds both; one of no width is nothing.
+rectangle hull(const rectangle& a, const rectangle& b) noexcept {
+  if (a.width == 0) return b;
+  if (b.width == 0) return a;
+  const int x = std::min(a.x, b.x);
+  const int y = std::min(a.y, b.y);
+  return {x, y, std::max(a.x + a.width, b.x + b.width) - x, std::max(a.y + a.height, b.y + b.height) - y};
+}
+
+// What one row is made of.
+struct drawn_row {
+  geometry drawn;
+  const store* how;
+  std::byte* row;
+};
 
 int shrunk(int size, int by) noexcept { return (size + by - 1) / by; }
 
@@ -66,6 +84,8 @@ struct picture_decoder::state {
   scratch_arena arena;
   jpeg_reader jpeg;
   png_reader png;
+  std::vector<resampler> resamplers;  // of the rows that are being made
+  std::vector<drawn_row> alike;       // rows that are decimated alike
 
   /// Who reads a format that peek() knows.
   [[nodiscard]] picture_reader& reader_of(format what) noexcept {
@@ -117,10 +137,15 @@ struct picture_decoder::state {
     return {};
   }
 
-  outcome<decoded> fill(source from, const geometry& drawn, const store& how, const decode_options& options,
-                        std::byte* row);
-  outcome<void> fill_once(const source& from, const geometry& drawn, int decimation, const store& how, std::byte* row);
-  outcome<void> fill_turned(const source& from, resampler& to, int decimation, const store& how, std::byte* row);
+  outcome<decoded> fill_one(const source& from, const geometry& drawn, const store& how, const decode_options& options,
+                            std::byte* row);
+  /// What is returned: whether the reader's short cut had given up.
+  outcome<bool> fill(source from, std::span<const drawn_row> rows, int decimation);
+  outcome<void> fill_once(const source& from, std::span<const drawn_row> rows, int decimation);
+  outcome<void> fill_turned(const source& from, const rectangle& upright, int decimation,
+                            std::span<const drawn_row> rows, std::size_t rows_bytes);
+  [[nodiscard]] bool start_rows(std::span<const drawn_row> rows);
+  void push(const std::uint8_t* line, int y, const rectangle& region);
 };
 
 namespace {
@@ -133,62 +158,73 @@ stages::failure out_of_scratch() {
 
 }  // namespace
 
-// What a reader's own short cut finds damaged is decoded again, from the start, by the library: it has the last word.
-outcome<decoded> picture_decoder::state::fill(source from, const geometry& drawn, const store& how,
-                                              const decode_options& options, std::byte* row) {
-  const geometry stored = as_stored(drawn, options);
+outcome<decoded> picture_decoder::state::fill_one(const source& from, const geometry& drawn, const store& how,
+                                                  const decode_options& options, std::byte* row) {
   const int decimation = choose_decimation(drawn, from.reader, options);
-  outcome<void> filled = fill_once(from, stored, decimation, how, row);
+  const drawn_row only{as_stored(drawn, options), &how, row};
+  const outcome<bool> again = fill(from, {&only, 1}, decimation);
+  if (!again) return again.error();
+  return decoded{drawn, from.info, decimation, *again};
+}
+
+// What a reader's own short cut finds damaged is decoded again, from the start, by the library: it has the last word.
+outcome<bool> picture_decoder::state::fill(source from, std::span<const drawn_row> rows, int decimation) {
+  outcome<void> filled = fill_once(from, rows, decimation);
   const bool again = !filled && from.reader.gave_up();
   if (again) {
     from.how.library_only = true;
     arena.end();
     arena.begin();
-    filled = fill_once(from, stored, decimation, how, row);
+    filled = fill_once(from, rows, decimation);
   }
   if (!filled) return filled.error();
-  return decoded{drawn, from.info, decimation, again};
+  return again;
 }
 
-// Straight through: from the decoder's lines to the row.
-outcome<void> picture_decoder::state::fill_once(const source& from, const geometry& drawn, int decimation,
-                                                const store& how, std::byte* row) {
-  resampler to(drawn, decimated_by(decimation, from.info));
-  const rectangle& region = to.region();
-  if (region.width == 0) {  // nothing of the picture is in the row
-    outcome<void> reserved = arena.reserve(to.scratch_bytes());
-    if (!reserved) return reserved;
-    if (!to.start(arena, how, row)) return out_of_scratch();
-    to.finish();
-    return {};
+// Straight through: from the decoder's lines to the rows.
+outcome<void> picture_decoder::state::fill_once(const source& from, std::span<const drawn_row> rows, int decimation) {
+  resamplers.clear();
+  rectangle region;
+  std::size_t rows_bytes = 0;
+  for (const drawn_row& each : rows) {
+    const resampler& to = resamplers.emplace_back(each.drawn, decimated_by(decimation, from.info));
+    region = hull(region, to.region());
+    rows_bytes += to.scratch_bytes();
   }
-  if (!orientation(from.info.orientation).upright()) return fill_turned(from, to, decimation, how, row);
-  outcome<void> started = start(from, region, decimation, to.scratch_bytes());
-  if (!started) return started;
-  if (!to.start(arena, how, row)) return out_of_scratch();
-  outcome<void> read = read_all(from, region, [&](const std::uint8_t* line) { to.push(line); });
-  if (!read) return read;
-  to.finish();
+  if (region.width == 0) {  // nothing of the picture is in any row
+    outcome<void> reserved = arena.reserve(rows_bytes);
+    if (!reserved) return reserved;
+    if (!start_rows(rows)) return out_of_scratch();
+  } else if (!orientation(from.info.orientation).upright()) {
+    outcome<void> filled = fill_turned(from, region, decimation, rows, rows_bytes);
+    if (!filled) return filled;
+  } else {
+    outcome<void> started = start(from, region, decimation, rows_bytes);
+    if (!started) return started;
+    if (!start_rows(rows)) return out_of_scratch();
+    int y = region.y;
+    outcome<void> read = read_all(from, region, [&](const std::uint8_t* line) { push(line, y++, region); });
+    if (!read) return read;
+  }
+  for (resampler& to : resamplers) to.finish();
   return {};
 }
 
 // By way of the decoded crop, which is then read in another order.
-outcome<void> picture_decoder::state::fill_turned(const source& from, resampler& to, int decimation, const store& how,
-                                                  std::byte* row) {
+outcome<void> picture_decoder::state::fill_turned(const source& from, const rectangle& upright, int decimation,
+                                                  std::span<const drawn_row> rows, std::size_t rows_bytes) {
   const orientation turn(from.info.orientation);
-  const rectangle& upright = to.region();
   const rectangle region =
       turn.stored(upright, shrunk(from.info.width, decimation), shrunk(from.info.height, decimation));
   const std::size_t stride = static_cast<std::size_t>(region.width) * 3;
   const std::size_t part_bytes = stride * static_cast<std::size_t>(region.height);
   const std::size_t line_bytes = static_cast<std::size_t>(upright.width) * 3 + line_slack_bytes;
-  outcome<void> started =
-      start(from, region, decimation,
-            to.scratch_bytes() + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes));
+  outcome<void> started = start(from, region, decimation,
+                                rows_bytes + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes));
   if (!started) return started;
   auto* const part = arena.take_array<std::uint8_t>(part_bytes);
   auto* const line = arena.take_array<std::uint8_t>(line_bytes);
-  if (part == nullptr || line == nullptr || !to.start(arena, how, row)) return out_of_scratch();
+  if (part == nullptr || line == nullptr || !start_rows(rows)) return out_of_scratch();
 
   std::uint8_t* next = part;
   outcome<void> read = read_all(from, region, [&](const std::uint8_t* stored) {
@@ -198,10 +234,25 @@ outcome<void> picture_decoder::state::fill_turned(const source& from, resampler&
   if (!read) return read;
   for (int y = 0; y < upright.height; ++y) {
     turn.line(part, region, y, line);
-    to.push(line);
+    push(line, upright.y + y, upright);
   }
-  to.finish();
   return {};
+}
+
+bool picture_decoder::state::start_rows(std::span<const drawn_row> rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!resamplers[i].start(arena, *rows[i].how, rows[i].row)) return false;
+  }
+  return true;
+}
+
+// Line y of the region, to those that need it.
+void picture_decoder::state::push(const std::uint8_t* line, int y, const rectangle& region) {
+  for (resampler& to : resamplers) {
+    const rectangle& wanted = to.region();
+    if (y < wanted.y || y >= wanted.y + wanted.height) continue;
+    to.push(line + static_cast<std::size_t>(wanted.x - region.x) * 3);
+  }
 }
 
 picture_decoder::picture_decoder(scratch_budget& budget) : state_(std::make_unique<state>(budget)) {}
@@ -215,7 +266,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
-  return state_->fill(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
+  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
 }
 
 outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
@@ -230,7 +281,37 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
     return stages::unsupported("a crop that is not inside the picture of " + std::to_string(width) + " x " +
                                std::to_string(height) + " pixels");
   }
-  return state_->fill(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
+  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
+}
+
+outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,
+                                           const std::atomic<bool>* stop) {
+  assert(!rows.empty());
+  const arena_use use(state_->arena);
+  const decode_options& options = rows.front().options;
+  const outcome<picture_info> info = state_->look(encoded, options);
+  if (!info) return info.error();
+  const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
+  const state::source from = state_->source_of(encoded, *info, options, stop);
+  for (picture_row& each : rows) {
+    each.drawn = each.steps->compile(width, height, each.key);
+    each.decimation = choose_decimation(each.drawn, from.reader, each.options);
+  }
+  bool first = true;
+  for (const int by : {1, 2, 4, 8}) {
+    state_->alike.clear();
+    for (const picture_row& each : rows) {
+      if (each.decimation == by) state_->alike.push_back({as_stored(each.drawn, each.options), each.how, each.row});
+    }
+    if (state_->alike.empty()) continue;
+    if (!std::exchange(first, false)) {  // a sample of its own
+      state_->arena.end();
+      state_->arena.begin();
+    }
+    const outcome<bool> filled = state_->fill(from, state_->alike, by);
+    if (!filled) return filled.error();
+  }
+  return {};
 }
 
 outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> encoded, const decode_options& options,

@@ -42,6 +42,17 @@ struct decoded {
   bool huffman_again = false;
 };
 
+/// One of several rows that a picture becomes: the arguments of decode(), and what was drawn.
+struct picture_row {
+  const pipeline* steps = nullptr;
+  draw_key key;
+  const store* how = nullptr;
+  decode_options options;
+  std::byte* row = nullptr;
+  geometry drawn = {};
+  int decimation = 1;
+};
+
 /// A whole picture, 8-bit RGB, rows one after the other; upright where that was asked for.
 struct whole_picture {
   picture_info info;
@@ -78,6 +89,14 @@ class picture_decoder {
   /// As decode(), with the geometry given.
   outcome<decoded> decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
                           const decode_options& options, std::byte* row, const std::atomic<bool>* stop);
+
+  /// Decodes one sample into several rows, each bit for bit as decode() makes it alone: once for all whose boxes are
+  /// decimated alike.
+  ///   rows      at least one; their options differ in `decimate` and `leave_flip` only. `drawn` and `decimation` are set
+  ///   returns   what decode() would, of some row; or the failure of what no row needs: what lies between two boxes is
+  ///             decoded with them, and all rows' scratch is taken at once. Only decode() of each row tells
+  outcome<void> decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,
+                            const std::atomic<bool>* stop);
 
   /// The picture as it is, for looking at it. Allocates its result.
   outcome<whole_picture> decode_whole(std::span<const std::byte> encoded, const decode_options& options,

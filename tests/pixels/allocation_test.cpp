@@ -56,6 +56,34 @@ TEST(allocation, none_per_sample_after_warming_up) {
   EXPECT_EQ(counter.count().allocations, 0U);
 }
 
+TEST(allocation, none_per_sample_of_several_rows_after_warming_up) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  testing::one_decoder one;
+  const auto pictures = some_of_every_kind();
+  const pixels::pipeline first({tr::random_resized_crop{.height = 64, .width = 64}, tr::random_flip{}});
+  const pixels::pipeline second = first.as_view(2);
+  const auto how = pixels::store::from(dtype::f16, layout::nchw, imagenet);
+  std::vector<std::byte> memory(2 * how.row_bytes(64, 64));
+  std::vector<pixels::picture_row> rows(2);
+  const auto decode_all = [&](std::uint64_t sample) {
+    for (const auto& encoded : pictures) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = {.steps = i == 0 ? &first : &second,
+                   .key = {1, 0, sample},
+                   .how = &how,
+                   .options = {.exif_orientation = true, .decimate = true},
+                   .row = memory.data() + i * how.row_bytes(64, 64)};
+      }
+      const auto result = one.decoder.decode_rows(encoded, rows, nullptr);
+      ASSERT_TRUE(result) << result.reason();
+    }
+  };
+  decode_all(0);
+  const testing::allocation_counter counter;
+  for (std::uint64_t sample = 1; sample < 20; ++sample) decode_all(sample);
+  EXPECT_EQ(counter.count().allocations, 0U);
+}
+
 // What is reserved is an upper bound, and not a wasteful one: checked by what was really taken.
 TEST(allocation, takes_no_more_than_it_said) {
   for (const auto& encoded : some_of_every_kind()) {

@@ -309,5 +309,23 @@ TEST(portable_math, is_right_to_the_last_bits) {
   EXPECT_EQ(pixels::portable_log(1), 0);
 }
 
+TEST(views, draw_for_themselves_and_the_first_as_without) {
+  const pipeline steps({tr::random_resized_crop{.height = 24, .width = 24}, tr::random_flip{}});
+  std::size_t alike = 0;
+  for (std::uint64_t sample = 0; sample < 200; ++sample) {
+    const draw_key key{7, 0, sample};
+    const geometry first = steps.compile(640, 480, key);
+    EXPECT_EQ(steps.as_view(1).compile(640, 480, key), first);
+    EXPECT_EQ(steps.as_view(2).as_view(1).compile(640, 480, key), first);
+    const geometry second = steps.as_view(2).compile(640, 480, key);
+    EXPECT_NE(second.box, first.box);
+    EXPECT_NE(steps.as_view(3).compile(640, 480, key).box, second.box);
+    alike += second.flip == first.flip ? 1 : 0;
+  }
+  // Independent: half of them, by chance. 60 and 140 are more than five deviations away.
+  EXPECT_GT(alike, 60U);
+  EXPECT_LT(alike, 140U);
+}
+
 }  // namespace
 }  // namespace leat

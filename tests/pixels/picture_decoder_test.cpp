@@ -104,6 +104,127 @@ TEST(picture_decoder, agrees_with_itself_in_every_dtype_and_layout) {
   }
 }
 
+// What several rows of one picture are together with: sizes, filters, decimation, padding, flips, dtypes.
+class rows_beside_one_another {
+ public:
+  explicit rows_beside_one_another(std::uint64_t seed) : random_(seed) {
+    const std::size_t count = static_cast<std::size_t>(between(1, 5));
+    for (std::size_t i = 0; i < count; ++i) {
+      const int height = between(1, 50);
+      const int width = between(1, 50);
+      const auto how = static_cast<filter>(between(0, 2));
+      std::vector<transform> steps;
+      switch (between(0, 3)) {
+        case 0:
+          steps = {tr::random_resized_crop{.height = height, .width = width, .scale = {0.02, 1.0}, .how = how}};
+          break;
+        case 1:
+          steps = {tr::resize{.shorter_side = between(1, 60), .how = how}, tr::center_crop{height, width}};
+          break;
+        case 2:  // at times nothing of the picture is in it
+          steps = {tr::random_crop{.height = height, .width = width, .padding = between(0, 300)}};
+          break;
+        default:
+          steps = {tr::resize{.height = height, .width = width, .how = how}};
+      }
+      steps.push_back(tr::random_flip{});
+      pipelines_.push_back(pixels::pipeline(std::move(steps)).as_view(static_cast<std::uint32_t>(i + 1)));
+      static constexpr dtype types[] = {dtype::u8, dtype::f16, dtype::f32};
+      stores_.push_back(pixels::store::from(types[between(0, 2)], static_cast<layout>(between(0, 1)), std::nullopt));
+      options_.push_back(
+          {.exif_orientation = seed % 2 == 0, .decimate = between(0, 3) != 0, .leave_flip = between(0, 1) == 1});
+    }
+  }
+
+  /// Rows with what was drawn, or no rows where that failed.
+  using made_rows = std::vector<std::pair<std::vector<std::byte>, geometry>>;
+
+  made_rows together(const std::vector<std::byte>& encoded) {
+    made_rows made = blank();
+    std::vector<pixels::picture_row> rows;
+    for (std::size_t i = 0; i < pipelines_.size(); ++i) {
+      rows.push_back({.steps = &pipelines_[i],
+                      .key = key_,
+                      .how = &stores_[i],
+                      .options = options_[i],
+                      .row = made[i].first.data()});
+    }
+    if (!one_.decoder.decode_rows(encoded, rows, nullptr)) return {};
+    for (std::size_t i = 0; i < rows.size(); ++i) made[i].second = rows[i].drawn;
+    return made;
+  }
+
+  made_rows alone(const std::vector<std::byte>& encoded) {
+    made_rows made = blank();
+    for (std::size_t i = 0; i < pipelines_.size(); ++i) {
+      const auto result =
+          one_.decoder.decode(encoded, pipelines_[i], key_, stores_[i], options_[i], made[i].first.data(), nullptr);
+      if (!result) return {};
+      made[i].second = result->drawn;
+    }
+    return made;
+  }
+
+  int between(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
+
+ private:
+  made_rows blank() const {
+    made_rows made;
+    for (std::size_t i = 0; i < pipelines_.size(); ++i) {
+      made.emplace_back(
+          std::vector<std::byte>(stores_[i].row_bytes(pipelines_[i].out_height(), pipelines_[i].out_width()),
+                                 std::byte{0xEE}),
+          geometry());
+    }
+    return made;
+  }
+
+  std::mt19937_64 random_;
+  one_decoder one_;
+  pixels::draw_key key_{3, 1, 4};
+  std::vector<pixels::pipeline> pipelines_;
+  std::vector<pixels::store> stores_;
+  std::vector<decode_options> options_;
+};
+
+TEST(picture_decoder, makes_several_rows_at_once_as_it_makes_each_alone) {
+  testing::for_each_seed(60, [](std::uint64_t seed) {
+    rows_beside_one_another rows(seed);
+    const rgb_picture texture = testing::make_texture(seed, rows.between(1, 260), rows.between(1, 200));
+    const int orientation = rows.between(0, 8);
+    std::vector<std::byte> encoded;
+    if (seed % 4 == 0) {
+      rgb_picture seen;
+      encoded = testing::make_png(texture, {.interlaced = rows.between(0, 1) == 1, .orientation = orientation}, seen);
+    } else {
+      encoded = testing::make_jpeg(texture, {.h = rows.between(1, 2),
+                                             .v = rows.between(1, 2),
+                                             .progressive = rows.between(0, 2) == 0,
+                                             .restart_interval = rows.between(0, 1) == 0 ? 0U : 3U,
+                                             .orientation = orientation});
+    }
+    const auto expected = rows.alone(encoded);
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(rows.together(encoded), expected);
+  });
+}
+
+// Damage that no row would have met alone may be met between them: then nothing is made, and never anything else.
+TEST(picture_decoder, makes_no_other_rows_at_once_where_a_picture_is_damaged) {
+  testing::for_each_seed(60, [](std::uint64_t seed) {
+    rows_beside_one_another rows(seed);
+    std::vector<std::byte> encoded = testing::make_jpeg(testing::make_texture(seed, 200, 150), {.restart_interval = 4});
+    for (int flips = rows.between(1, 3); flips != 0; --flips) {
+      const auto begin = static_cast<int>(scan_begin(encoded));
+      encoded[static_cast<std::size_t>(rows.between(begin, static_cast<int>(encoded.size()) - 1))] ^= std::byte{0x40};
+    }
+    const auto expected = rows.alone(encoded);
+    const auto got = rows.together(encoded);
+    if (expected.empty()) EXPECT_TRUE(got.empty()) << "what is corrupt for one row is corrupt for all";
+    if (!got.empty()) EXPECT_EQ(got, expected);
+  });
+}
+
 TEST(picture_decoder, turns_pictures_upright_only_when_asked) {
   one_decoder one;
   const rgb_picture texture = testing::make_texture(8, 61, 45);

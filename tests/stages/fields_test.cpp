@@ -322,7 +322,8 @@ TEST(fields, that_the_dataset_lacks_are_refused_naming_those_it_has) {
     } catch (const error& wrong) {
       EXPECT_EQ(wrong.code(), errc::usage);
       EXPECT_EQ(std::string(wrong.what()),
-                "the dataset has no field '" + what.name() + "'; it has jpg, txt, cls (a column)");
+                "the dataset has no field '" + what.name() +
+                    "'; it has jpg, txt, cls (a column); .from(\"jpg\") reads one under a name of your own");
     }
   }
 }
