@@ -123,6 +123,7 @@ arena::region arena::reserve(std::size_t bytes, bool pinned_first) {
     const std::size_t offset = std::size_t{i} * piece_bytes;
     piece_entry& entry = pieces_[pieces_reserved_ + i];
     entry.memory = reserved.bytes.subspan(offset, std::min(piece_bytes, bytes - offset));
+    entry.in = {entry.memory, pieces_reserved_ + i};
     if (pinned_first) entry.bytes_to_pin.store(static_cast<std::uint32_t>(entry.memory.size()));
   }
   if (pinned_first) pins_first_.store(true, std::memory_order_relaxed);
@@ -136,6 +137,16 @@ void arena::populate(const region& whole, std::span<const std::byte> part, bool 
   }
 }
 
+bool arena::claim(piece_entry& entry) noexcept {
+  state now = state::untouched;
+  return entry.now.compare_exchange_strong(now, state::populating, std::memory_order_acquire);
+}
+
+void arena::settle(piece_entry& entry, state now) noexcept {
+  entry.now.store(now, std::memory_order_release);
+  entry.now.notify_all();
+}
+
 bool arena::populate_next(const region& whole, std::span<const std::byte> part, bool first_touch) {
   assert(!part.empty() && part.data() >= whole.bytes.data());
   const auto offset = static_cast<std::size_t>(part.data() - whole.bytes.data());
@@ -144,26 +155,53 @@ bool arena::populate_next(const region& whole, std::span<const std::byte> part, 
   for (std::size_t i = first; i <= last; ++i) {
     piece_entry& entry = pieces_[whole.first_piece + i];
     for (;;) {
-      state now = entry.now.load(std::memory_order_acquire);
+      const state now = entry.now.load(std::memory_order_acquire);
       if (now == state::ready) break;
       if (now == state::populating) {
         entry.now.wait(now, std::memory_order_acquire);
         continue;
       }
-      if (!entry.now.compare_exchange_strong(now, state::populating, std::memory_order_acquire)) continue;
+      if (!claim(entry)) continue;
       try {
         fault_in(entry.memory, first_touch);
       } catch (...) {
-        entry.now.store(state::untouched, std::memory_order_release);
-        entry.now.notify_all();
+        settle(entry, state::untouched);
         throw;
       }
-      entry.now.store(state::ready, std::memory_order_release);
-      entry.now.notify_all();
+      settle(entry, state::ready);
       return true;
     }
   }
   return false;
+}
+
+void arena::populate_as_one(const region& whole, std::span<const std::byte> part) {
+  const auto offset = static_cast<std::size_t>(part.data() - whole.bytes.data());
+  const std::size_t last = (offset + part.size() - 1) / piece_bytes;
+  const auto entry_of = [&](std::size_t i) -> piece_entry& { return pieces_[whole.first_piece + i]; };
+  for (std::size_t i = offset / piece_bytes; i <= last;) {
+    std::size_t end = i;
+    while (end <= last && end - i < buffer_bytes_max / piece_bytes && claim(entry_of(end))) ++end;
+    if (end == i) {  // Somebody else was first.
+      const std::span<std::byte> one = entry_of(i++).memory;
+      populate(whole, one);
+      continue;
+    }
+    std::byte* const begin = entry_of(i).memory.data();
+    const std::span<std::byte> last_memory = entry_of(end - 1).memory;
+    const std::span<std::byte> memory{begin, last_memory.data() + last_memory.size()};
+    try {
+      fault_in(memory, false);
+    } catch (...) {
+      for (; i < end; ++i) settle(entry_of(i), state::untouched);
+      throw;
+    }
+    const auto first_piece = static_cast<std::uint32_t>(whole.first_piece + i);
+    for (; i < end; ++i) {
+      entry_of(i).in = {memory, first_piece};
+      settle(entry_of(i), state::ready);
+    }
+  }
 }
 
 void arena::pinning_done(const region& whole, std::span<const std::byte> part) noexcept {
@@ -209,6 +247,12 @@ std::span<std::byte> arena::piece(std::uint32_t number) const noexcept {
   if (number >= pieces_max_) return {};
   const piece_entry& entry = pieces_[number];
   return entry.now.load(std::memory_order_acquire) == state::ready ? entry.memory : std::span<std::byte>();
+}
+
+arena::buffer arena::buffer_of(std::uint32_t number) const noexcept {
+  if (number >= pieces_max_) return {};
+  const piece_entry& entry = pieces_[number];
+  return entry.now.load(std::memory_order_acquire) == state::ready ? entry.in : buffer{};
 }
 
 arena::page_report arena::report() const {

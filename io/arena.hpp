@@ -30,7 +30,8 @@ struct arena_options {
 /// Anonymous memory in regions (one for each pool), which consist of pieces of 4 MiB: the unit in which memory is
 /// faulted in and registered with io_uring, each when it is first needed, so that the first batch waits for its
 /// own memory only. Two huge pages: many small buffers cost a read no more than one large one, faulting one in takes
-/// 0.4 ms, and io_uring's table of 16,384 covers 64 GiB. (It would accept 1 GiB for one, io_uring_registered_buffers(7).)
+/// 0.4 ms, and io_uring's table of 16,384 covers 64 GiB. A read that is larger than a piece would be cut into several, so
+/// whoever leases much for such reads has its pieces made one buffer (populate_as_one()).
 ///
 /// Held by a shared_ptr, since every lease shares in it: a batch may outlive the loader that made it.
 /// The memory is not there in a child after fork() (MADV_DONTFORK): a copy on write would move pages the kernel pinned.
@@ -38,6 +39,8 @@ struct arena_options {
 class arena {
  public:
   static constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+  /// The most that io_uring accepts for one buffer, io_uring_registered_buffers(7).
+  static constexpr std::size_t buffer_bytes_max = std::size_t{1} << 30;
   /// Entries that a ring's table of registered buffers can have; pieces beyond are read into as plain memory.
   static constexpr std::uint32_t registered_pieces_max = 16384;
 
@@ -61,6 +64,8 @@ class arena {
   /// Thread: any. Throws error{errc::limit} when the system has no memory.
   ///   first_touch   leave the pages to whoever writes to them first, unless huge pages have to be checked
   void populate(const region& whole, std::span<const std::byte> part, bool first_touch = false);
+  /// The same, and those of them that nobody has touched yet become one buffer for io_uring, as far as 1 GiB.
+  void populate_as_one(const region& whole, std::span<const std::byte> part);
   /// The first of these pieces that is not there. False if all are.
   bool populate_next(const region& whole, std::span<const std::byte> part, bool first_touch = false);
 
@@ -81,6 +86,15 @@ class arena {
     const auto index = [](const std::byte* a) { return reinterpret_cast<std::uintptr_t>(a) / piece_bytes; };
     return some_piece + static_cast<std::uint32_t>(index(address) - index(known));
   }
+  /// What io_uring registers as one: a piece, or neighbours that were populated as one. Empty while nobody has leased
+  /// from it; the same ever after. Thread: any.
+  ///   first_piece   its number is the buffer's, too
+  struct buffer {
+    std::span<std::byte> memory;
+    std::uint32_t first_piece = 0;
+  };
+  [[nodiscard]] buffer buffer_of(std::uint32_t number) const noexcept;
+
   /// Bytes from `address` to the end of its piece.
   [[nodiscard]] static std::size_t bytes_to_piece_end(const std::byte* address) noexcept {
     return piece_bytes - reinterpret_cast<std::uintptr_t>(address) % piece_bytes;
@@ -106,7 +120,8 @@ class arena {
  private:
   enum class state : std::uint32_t { untouched, populating, ready };
   struct piece_entry {
-    std::span<std::byte> memory;  // written before the state says ready
+    std::span<std::byte> memory;  // these two are written before the state says ready
+    buffer in;
     std::atomic<state> now{state::untouched};
     std::atomic<std::uint32_t> bytes_to_pin{0};
   };
@@ -116,6 +131,8 @@ class arena {
   };
 
   void fault_in(std::span<std::byte> memory, bool first_touch);
+  [[nodiscard]] static bool claim(piece_entry& entry) noexcept;
+  static void settle(piece_entry& entry, state now) noexcept;
 
   const async::fork_guard forked_;
   const arena_options options_;

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -51,19 +52,21 @@ void unpoison([[maybe_unused]] std::span<std::byte> memory) {
 /// Free ranges in address order, neighbours joined.
 class free_list {
  public:
-  explicit free_list(std::size_t bytes) : ranges_{{0, bytes}} {}
+  ///   on_pieces   what is larger than a piece of the arena begins with one, where that can be had
+  free_list(std::size_t bytes, bool on_pieces) : ranges_{{0, bytes}}, on_pieces_(on_pieces) {}
 
   /// Makes sure that giving back never allocates: with n leases out there are at most n + 1 free ranges.
   void prepare(std::size_t leases_out) {
     if (ranges_.capacity() < leases_out + 2) ranges_.reserve(2 * leases_out + 16);
   }
 
-  /// The first place for `bytes` that lies within one piece of the arena, else the first at all.
+  /// The first place for `bytes` that lies within one piece of the arena, or begins with one, else the first at all.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t bytes) noexcept {
     constexpr std::size_t piece = arena::piece_bytes;
-    if (bytes <= piece) {
+    if (bytes <= piece || on_pieces_) {
       for (auto it = ranges_.begin(); it != ranges_.end(); ++it) {
-        const bool straddles = it->offset / piece != (it->offset + bytes - 1) / piece;
+        const bool straddles =
+            bytes <= piece ? it->offset / piece != (it->offset + bytes - 1) / piece : it->offset % piece != 0;
         const std::size_t at = straddles ? (it->offset / piece + 1) * piece : it->offset;
         if (at + bytes <= it->offset + it->bytes) return cut(it, at, bytes);
       }
@@ -113,6 +116,7 @@ class free_list {
   }
 
   std::vector<range> ranges_;
+  const bool on_pieces_;
 };
 
 }  // namespace
@@ -127,7 +131,8 @@ class lease_pool::state final : public leat::detail::lease_home,
         name_(std::move(options.name)),
         first_touch_(options.first_touch),
         in_pieces_(options.in_pieces),
-        free_(bytes_max_) {}
+        as_one_(options.as_one),
+        free_(bytes_max_, options.as_one) {}
   ~state() { unpoison(region_.bytes); }
 
   [[nodiscard]] std::optional<lease> try_lease(std::size_t bytes) {
@@ -196,6 +201,15 @@ class lease_pool::state final : public leat::detail::lease_home,
     arena_->pinning_done(region_, {memory.data(), whole_units(memory.size())});
   }
 
+  [[nodiscard]] space space_at(std::span<std::byte> memory) const noexcept {
+    const std::less_equal<const std::byte*> before;  // of memory that may be anybody's
+    const std::byte* const begin = region_.bytes.data();
+    const bool ours =
+        before(begin, memory.data()) && before(memory.data() + memory.size(), begin + region_.bytes.size());
+    if (!ours || memory.empty()) return {memory, space::no_piece};
+    return {memory, arena::piece_at(memory.data(), begin, region_.first_piece)};
+  }
+
   void close() noexcept {
     async::intrusive_list<waiter> ended;
     {
@@ -256,7 +270,11 @@ class lease_pool::state final : public leat::detail::lease_home,
     unpoison(whole);
     lease made(whole.first(bytes), region_.first_piece + static_cast<std::uint32_t>(place / arena::piece_bytes),
                shared_from_this());
-    if (!in_pieces_) arena_->populate(region_, whole, first_touch_);  // a throw gives the lease back
+    if (as_one_ && whole.size() > arena::piece_bytes) {  // a throw gives the lease back
+      arena_->populate_as_one(region_, whole);
+    } else if (!in_pieces_) {
+      arena_->populate(region_, whole, first_touch_);
+    }
     return made;
   }
 
@@ -309,6 +327,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   const std::string name_;
   const bool first_touch_;
   const bool in_pieces_;
+  const bool as_one_;
   const async::fork_guard forked_;
 
   mutable async::mutex mutex_;
@@ -329,6 +348,7 @@ std::optional<lease> lease_pool::try_lease(std::size_t bytes) { return state_->t
 void lease_pool::start(std::size_t bytes, lease_completion done) { state_->start(bytes, std::move(done)); }
 bool lease_pool::populate_next(const lease& memory) { return state_->populate_next(memory); }
 void lease_pool::pinning_done(const lease& memory) noexcept { state_->pinning_done(memory); }
+space lease_pool::space_at(std::span<std::byte> memory) const noexcept { return state_->space_at(memory); }
 void lease_pool::close() noexcept { state_->close(); }
 lease_pool::counters lease_pool::count() const { return state_->count(); }
 std::size_t lease_pool::bytes_max() const noexcept { return state_->bytes_max(); }

@@ -74,6 +74,11 @@ class preadv_loop final : public io_loop {
     });
   }
 
+  void after_told(void (*function)(void*) noexcept, void* argument) override {
+    after_told_.push_back({function, argument});
+  }
+  void turn_until(bool (*over)(const void*) noexcept, const void* argument) override;
+
   // io_loop
   [[nodiscard]] async::loop& run_loop() noexcept override { return loop_; }
   void run() override;
@@ -117,6 +122,10 @@ class preadv_loop final : public io_loop {
   void give_back(job& done);
   void look_for_overdue();
   void free_those_behind();
+  // How often late reads are looked for: a timeout is minutes, and in tests a fraction of a second.
+  [[nodiscard]] std::chrono::nanoseconds period() const noexcept {
+    return std::chrono::nanoseconds(std::clamp<std::uint64_t>(timeout_ns_ / 4, 1'000'000, 1'000'000'000));
+  }
 
   io_context& context_;
   rung backend_;
@@ -128,12 +137,18 @@ class preadv_loop final : public io_loop {
   std::deque<job> jobs_;  // they never move
   std::vector<job*> spare_jobs_;
   std::vector<job*> starting_;
+  struct bound_function {
+    void (*function)(void*) noexcept;
+    void* argument;
+  };
+  std::vector<bound_function> after_told_;
 
   async::mutex mutex_;
   async::condition_variable work_there_;
   intrusive_list<job> queue_ ABSL_GUARDED_BY(mutex_);
   intrusive_list<job> done_ ABSL_GUARDED_BY(mutex_);
   unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  async::condition_variable done_there_;       // for turn_until()
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been told to look at done_, and has not yet
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<worker> workers_;  // they never move; made before the first thread
@@ -199,7 +214,10 @@ void preadv_loop::work(unsigned number) {
     bool tell = false;
     {
       const mutex_lock lock(mutex_);
-      if (done != nullptr) done_.push_back(*done);
+      if (done != nullptr) {
+        done_.push_back(*done);
+        done_there_.notify_one();
+      }
       // Once for a run, and one post for all that is told before the loop has looked.
       tell = self.run.empty() && !done_.empty() && !std::exchange(told_, true);
       if (!tell) {
@@ -302,10 +320,8 @@ void preadv_loop::do_look(job& given) {
 
 void preadv_loop::run() {
   const auto keep = boost::asio::make_work_guard(loop_.get_executor());
-  // Late reads are looked for now and then only: a timeout is minutes, and in tests a fraction of a second.
-  const auto period = std::chrono::nanoseconds(std::clamp<std::uint64_t>(timeout_ns_ / 4, 1'000'000, 1'000'000'000));
   while (!loop_.stopped()) {
-    loop_.run_for(period);
+    loop_.run_for(period());
     look_for_overdue();
     free_those_behind();
     count_.turns.add(1);
@@ -406,6 +422,21 @@ void preadv_loop::take_back() {
     while (!done_.empty()) back.push_back(done_.pop_front());
   }
   while (!back.empty()) deliver(back.pop_front());
+  for (std::size_t i = 0; i < after_told_.size(); ++i) after_told_[i].function(after_told_[i].argument);
+  after_told_.clear();
+}
+
+void preadv_loop::turn_until(bool (*over)(const void*) noexcept, const void* argument) {
+  while (take_back(), !over(argument)) {
+    {
+      const auto until = std::chrono::steady_clock::now() + period();
+      const mutex_lock lock(mutex_);
+      while (done_.empty() && done_there_.wait_until(mutex_, until)) {
+      }
+    }
+    look_for_overdue();
+    free_those_behind();
+  }
 }
 
 void preadv_loop::deliver(job& done) {

@@ -6,8 +6,10 @@
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/read_error.hpp"
+#include "io/read_queue_state.hpp"
 #include "io/text.hpp"
 
+#include <leat/read_queue.hpp>
 #include <leat/reader.hpp>
 
 #include <absl/container/flat_hash_map.h>
@@ -52,7 +54,7 @@ class reader::machine {
   machine(std::size_t lease_bytes_max, const reader_options& options)
       : timeout_s_(std::chrono::duration<double>(options.read_timeout).count()),
         arena_(std::make_shared<io::arena>(arena_of(lease_bytes_max, options.huge_pages))),
-        pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory"}),
+        pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory", .as_one = true}),
         lines_(options.io_threads),
         threads_(options, arena_) {
     for (std::uint32_t k = 0; k < threads_.size(); ++k) {
@@ -60,7 +62,13 @@ class reader::machine {
       lines_[k].number = k;
     }
   }
-  ~machine() { stop(); }
+  ~machine() {
+    stop();
+    for (line& at : lines_) {
+      assert(at.queues.empty() && "a queue outlives its reader");
+      while (!at.queues.empty()) at.queues.pop_front().orphan();
+    }
+  }
 
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
 
@@ -70,6 +78,8 @@ class reader::machine {
   }
   void read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done);
   void read(std::span<request> what, completion<void(std::exception_ptr)> done);
+
+  [[nodiscard]] std::shared_ptr<io::read_queue_state> make_queue(const read_queue_options& options);
 
   [[nodiscard]] error explain(const request& failed) const;
   [[nodiscard]] reader_report report() const { return threads_.report(); }
@@ -113,13 +123,28 @@ class reader::machine {
   };
 
   /// What belongs to one loop.
-  struct line {
+  struct line final : io::read_queue_host {
+    [[nodiscard]] bool knows(std::uint32_t file) const noexcept override { return owner->knows(file); }
+    [[nodiscard]] io::space space_at(std::span<std::byte> memory) const noexcept override {
+      return owner->pool_.space_at(memory);
+    }
+    [[nodiscard]] error explain(const read_completion& failed) const override;
+    [[nodiscard]] io::source& source_of(std::uint32_t file) override {
+      return owner->source_of(owner->known(file), *this);
+    }
+    void on_idle(io::read_queue_state& /*queue*/) noexcept override { owner->end_if_quiet(*this); }
+    void forget(io::read_queue_state& queue) noexcept override {
+      queues.remove(queue);
+      owner->end_if_quiet(*this);
+    }
+
     machine* owner = nullptr;
     std::uint32_t number = 0;
     std::promise<void> quiet;  // nothing is under way any more
     // Loop thread.
     async::intrusive_list<batch> reading;
     async::intrusive_list<opening> looking;
+    async::intrusive_list<io::read_queue_state> queues;
     bool ended = false;  // nothing more is begun
     bool quiet_posted = false;
     // Any thread.
@@ -140,6 +165,9 @@ class reader::machine {
     return lines_[turn_.fetch_add(1, std::memory_order_relaxed) % lines_.size()];
   }
   [[nodiscard]] std::uint32_t number_of(const std::string& path, known_file*& found);
+  [[nodiscard]] bool knows(std::uint32_t number) const noexcept {
+    return number < file_count_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] known_file& known(std::uint32_t number) const;
   [[nodiscard]] io::source& source_of(known_file& what, const line& on);
   [[nodiscard]] std::string wrong_with(const request& asked) const;
@@ -156,6 +184,7 @@ class reader::machine {
   void told(opening& ended) noexcept;
   void abandon(opening& asked) noexcept;
 
+  [[nodiscard]] error explain(std::uint32_t file, io::failed_read failed) const;
   void wind_down(line& at);
   void end_if_quiet(line& at) noexcept;
   void forget_sources(const line& of);
@@ -276,7 +305,7 @@ void reader::machine::abandon(opening& asked) noexcept {
 // ---- Reads --------------------------------------------------------------------------------------------------------
 
 std::string reader::machine::wrong_with(const request& asked) const {
-  if (asked.file.number >= file_count_.load(std::memory_order_acquire)) return "its file was not opened by this reader";
+  if (!knows(asked.file.number)) return "its file was not opened by this reader";
   if (asked.into == nullptr || !*asked.into) return "it has no lease to read into";
   if (asked.offset + asked.bytes < asked.offset) return "its range ends beyond 2^64";
   if (asked.into->size() < lease_bytes(asked.offset, asked.bytes)) {
@@ -426,14 +455,43 @@ void reader::machine::complete(batch& ended) noexcept {
   end_if_quiet(at);
 }
 
-error reader::machine::explain(const request& failed) const {
+error reader::machine::explain(std::uint32_t file, io::failed_read failed) const {
   if (failed.failure == ECANCELED) return {errc::cancelled, "the read was cancelled"};
-  return io::explain_read({.failure = failed.failure,
-                           .path = known(failed.file.number).table.path(0),
-                           .offset = failed.offset,
-                           .bytes = failed.bytes,
-                           .data_bytes = failed.data.size(),
-                           .timeout_s = timeout_s_});
+  const std::string path = known(file).table.path(0);
+  failed.path = path;
+  failed.timeout_s = timeout_s_;
+  return io::explain_read(failed);
+}
+
+error reader::machine::explain(const request& failed) const {
+  return explain(failed.file.number, {.failure = failed.failure,
+                                      .path = {},
+                                      .offset = failed.offset,
+                                      .bytes = failed.bytes,
+                                      .data_bytes = failed.data.size()});
+}
+
+error reader::machine::line::explain(const read_completion& failed) const {
+  return owner->explain(failed.file, {.failure = failed.failure,
+                                      .path = {},
+                                      .offset = failed.offset,
+                                      .bytes = failed.bytes,
+                                      .data_bytes = failed.data.size()});
+}
+
+std::shared_ptr<io::read_queue_state> reader::machine::make_queue(const read_queue_options& options) {
+  constexpr std::uint32_t most = 1U << 20;
+  if (options.reads_max == 0 || options.reads_max > most) {
+    throw error(errc::usage, io::str_cat("reads_max of a queue is ", options.reads_max, "; give 1 to ", most));
+  }
+  line& at = next_line();
+  auto made = std::make_shared<io::read_queue_state>(at, threads_.loop(at.number), threads_.executor(at.number),
+                                                     options.reads_max);
+  run_on(at, [this, &at, made] {
+    at.queues.push_back(*made);
+    if (at.ended || stopping_.load(std::memory_order_relaxed)) made->end();
+  });
+  return made;
 }
 
 void reader::machine::stop() noexcept {
@@ -456,11 +514,15 @@ void reader::machine::wind_down(line& at) {
   std::vector<batch*> asked;
   for (batch& one : at.reading) asked.push_back(&one);
   for (batch* const one : asked) cancel(*one);
+  for (io::read_queue_state& queue : at.queues) queue.end();
   end_if_quiet(at);
 }
 
 void reader::machine::end_if_quiet(line& at) noexcept {
   if (!at.ended || at.quiet_posted || !at.reading.empty() || !at.looking.empty()) return;
+  for (const io::read_queue_state& queue : at.queues) {
+    if (!queue.idle()) return;
+  }
   at.quiet_posted = true;
   // In a turn of its own: whoever calls this is still on its way out of our books.
   threads_.loop(at.number).post(
@@ -507,6 +569,10 @@ void reader::start_read(const request& what, completion<void(std::exception_ptr,
 }
 void reader::start_batch(std::span<request> what, completion<void(std::exception_ptr)> done) {
   machine_->read(what, std::move(done));
+}
+read_queue reader::queue(read_queue_options options) {
+  check_process();
+  return read_queue(machine_->make_queue(options));
 }
 error reader::explain(const request& failed) const { return machine_->explain(failed); }
 reader_report reader::report() const { return machine_->report(); }

@@ -75,9 +75,9 @@ void ring_loop::set_up(const ring_limits& limits) {
   } else {
     buffers_report_ = {"on", context_.memory->pins_first()
                                  ? "each 4 MiB when first read into, of batches after it was pinned"
-                                 : "each 4 MiB when first read into"};
+                                 : "each 4 MiB, or lease of more, when first read into"};
   }
-  registered_.resize(ring_->buffers());
+  buffer_of_.resize(ring_->buffers());
 
   wake_descriptor_ = ::eventfd(0, EFD_CLOEXEC);
   if (wake_descriptor_ < 0) {
@@ -213,6 +213,24 @@ void ring_loop::finish_all() {
     open_operation* const told = looks_done_.front();
     looks_done_.pop_front();
     told->done(*told);
+  }
+  for (std::size_t i = 0; i < after_told_.size(); ++i) after_told_[i]();
+  after_told_.clear();
+}
+
+void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argument) {
+  // Within a turn of run(), which finds what was posted, and the wake-up, when it goes on.
+  for (;;) {
+    now_ = now_ns();
+    expire();
+    finish_all();
+    pump();
+    if (over(argument)) return;
+    if (finished_.empty() && looks_done_.empty()) {
+      const std::uint64_t due_ns = next_deadline_ns();
+      ring_->submit_and_wait(1, 0, due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > now_ ? due_ns - now_ : 0, 1000));
+    }
+    ring_->reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
   }
 }
 

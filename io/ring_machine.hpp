@@ -46,9 +46,13 @@ class ring_loop final : public async::loop, public io_loop {
   [[nodiscard]] async::loop& run_loop() noexcept override { return *this; }
   void run() override;
   void unregister_buffers() noexcept override {
-    registered_.clear();
+    buffer_of_.clear();
     ring_->unregister_buffers();
   }
+  void after_told(void (*function)(void*) noexcept, void* argument) override {
+    after_told_.push_back({function, argument});
+  }
+  void turn_until(bool (*over)(const void*) noexcept, const void* argument) override;
   void stop() noexcept override {
     const auto inside = visit();
     stopping_.store(true);
@@ -128,7 +132,7 @@ class ring_loop final : public async::loop, public io_loop {
   [[nodiscard]] bool may_issue(const job& asking);
   void issue(job& from, std::uint64_t bytes);
   void ask(chunk& part);
-  [[nodiscard]] bool use_registered(std::uint32_t piece);
+  [[nodiscard]] std::optional<std::uint32_t> registered(std::uint32_t piece);
   void on_chunk(chunk& part, int result);
   void end_chunk(chunk& part);
   void read_again_buffered(job& refused);
@@ -172,12 +176,14 @@ class ring_loop final : public async::loop, public io_loop {
   intrusive_list<look> looking_;
   intrusive_list<look> late_looks_;
   std::deque<open_operation*> looks_done_;  // to be told
+  std::vector<bound_function> after_told_;
   std::uint64_t bytes_in_kernel_ = 0;
 
-  std::vector<bool> registered_;  // of the arena's pieces; empty where there is no table
+  // Of each piece of the arena, the number of its registered buffer and 1; 0: not registered. Empty where there is no table.
+  std::vector<std::uint32_t> buffer_of_;
   unsigned register_refusals_ = 0;
   std::uint64_t register_again_at_ns_ = 0;
-  std::uint32_t pieces_registered_ = 0;
+  std::uint32_t buffers_registered_ = 0;
 
   mutable async::mutex report_mutex_;
   rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);

@@ -18,9 +18,6 @@ using async::now_ns;
 
 namespace {
 
-// A piece of the arena, which is one registered buffer: no read can be longer. A larger one is cut, and its parts are read at
-// the same time.
-constexpr std::uint64_t chunk_bytes_max = arena::piece_bytes;
 // memlock comes back asynchronously when another ring has gone: ENOMEM right after it, fine 300 ms later.
 constexpr std::uint64_t register_again_ns = 300'000'000;
 constexpr unsigned register_tries_max = 4;
@@ -76,9 +73,18 @@ void ring_loop::pump() {
   while (!ready_.empty()) {
     job& next = ready_.front();
     std::uint64_t bytes = std::min(next.end - next.issued, chunk_bytes_max);
-    if (next.operation->into.piece != space::no_piece) {
-      const std::byte* const at = next.operation->into.bytes.data() + (next.issued - next.begin);
-      bytes = std::min<std::uint64_t>(bytes, arena::bytes_to_piece_end(at));
+    const space& into = next.operation->into;
+    if (into.piece != space::no_piece) {
+      // A read goes to one buffer: where it ends, a read is cut, and its parts are read at the same time.
+      const std::byte* const at = into.bytes.data() + (next.issued - next.begin);
+      const std::size_t to_piece_end = arena::bytes_to_piece_end(at);
+      if (bytes > to_piece_end) {
+        const std::span<std::byte> buffer =
+            context_.memory->buffer_of(arena::piece_at(at, into.bytes.data(), into.piece)).memory;
+        const std::size_t to_end =
+            buffer.empty() ? to_piece_end : static_cast<std::size_t>(buffer.data() + buffer.size() - at);
+        bytes = std::min<std::uint64_t>(bytes, to_end);
+      }
     }
     if (!admits(bytes)) return;
     if (insists_on_buffers_ && !may_issue(next)) {
@@ -98,7 +104,7 @@ bool ring_loop::may_issue(const job& asking) {
   if (into.piece == space::no_piece) return false;
   const std::byte* const at = into.bytes.data() + (asking.issued - asking.begin);
   const std::uint32_t piece = arena::piece_at(at, into.bytes.data(), into.piece);
-  return context_.memory->awaits_pinning(piece) || use_registered(piece);
+  return context_.memory->awaits_pinning(piece) || registered(piece).has_value();
 }
 
 void ring_loop::issue(job& from, std::uint64_t bytes) {
@@ -122,10 +128,10 @@ void ring_loop::ask(chunk& part) {
   const std::uint64_t offset = part.offset + part.got;
   const std::uint32_t piece =
       into.piece == space::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
-  const bool registered = use_registered(piece);
+  const std::optional<std::uint32_t> buffer = registered(piece);
   io_uring_sqe* const sqe = ring_->next_sqe();
-  if (registered) {
-    io_uring_prep_read_fixed(sqe, from.slot->descriptor, memory, bytes, offset, static_cast<int>(piece));
+  if (buffer) {
+    io_uring_prep_read_fixed(sqe, from.slot->descriptor, memory, bytes, offset, static_cast<int>(*buffer));
   } else {
     io_uring_prep_read(sqe, from.slot->descriptor, memory, bytes, offset);
   }
@@ -137,23 +143,26 @@ void ring_loop::ask(chunk& part) {
   bytes_in_kernel_ += bytes;
 }
 
-bool ring_loop::use_registered(std::uint32_t piece) {
-  if (piece >= registered_.size()) return false;
-  if (registered_[piece]) return true;
+/// The number of the registered buffer that a piece of the arena is in; registers it, if need be and if that can be had.
+std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
+  if (piece >= buffer_of_.size()) return std::nullopt;
+  if (buffer_of_[piece] != 0) return buffer_of_[piece] - 1;
   // Once refused, all wait for a while; what is refused again and again will not be had.
-  if (register_refusals_ > register_tries_max || now_ < register_again_at_ns_) return false;
-  const std::span<std::byte> memory = context_.memory->piece(piece);
-  if (memory.empty()) return false;  // not from this arena
-  if (context_.memory->awaits_pinning(piece)) return false;
-  const int failure = ring_->register_buffer(piece, memory);
+  if (register_refusals_ > register_tries_max || now_ < register_again_at_ns_) return std::nullopt;
+  const auto [memory, first_piece] = context_.memory->buffer_of(piece);
+  if (memory.empty()) return std::nullopt;  // not from this arena
+  if (context_.memory->awaits_pinning(piece)) return std::nullopt;
+  const int failure = ring_->register_buffer(first_piece, memory);
   const async::mutex_lock lock(report_mutex_);
   if (failure == 0) {
-    registered_[piece] = true;
-    ++pieces_registered_;
+    const std::size_t pieces = (memory.size() + arena::piece_bytes - 1) / arena::piece_bytes;
+    const std::size_t last = std::min(first_piece + pieces, buffer_of_.size());
+    for (std::size_t i = first_piece; i < last; ++i) buffer_of_[i] = first_piece + 1;
+    ++buffers_registered_;
     if (register_refusals_ != 0) {
       buffers_report_.use = "partly";
     }
-    return true;
+    return first_piece;
   }
   ++register_refusals_;
   register_again_at_ns_ = now_ + register_again_ns;
@@ -164,8 +173,8 @@ bool ring_loop::use_registered(std::uint32_t piece) {
     str_append(why, ": RLIMIT_MEMLOCK is ", limit.rlim_cur >> 10,
                " KiB; try `ulimit -l unlimited`, or give the process CAP_IPC_LOCK");
   }
-  buffers_report_ = {pieces_registered_ == 0 ? "off" : "partly", why};
-  return false;
+  buffers_report_ = {buffers_registered_ == 0 ? "off" : "partly", why};
+  return std::nullopt;
 }
 
 void ring_loop::on_chunk(chunk& part, int result) {

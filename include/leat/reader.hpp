@@ -21,6 +21,14 @@
 
 namespace leat {
 
+class read_queue;
+
+/// Options of a read_queue (<leat/read_queue.hpp>).
+///   reads_max   that it holds at a time: pushed, and not yet given back
+struct read_queue_options {
+  std::uint32_t reads_max = 256;
+};
+
 /// Who talks to the kernel.
 enum class read_backend : std::uint8_t {
   automatic,  ///< io_uring; threads where the kernel or a container forbids it, and report() says why
@@ -70,6 +78,8 @@ struct reader_options {
 ///
 /// Thread: any, but for the destructor. One batch of requests costs one hop to the I/O thread and one back, however
 /// many reads it has; nothing is allocated for a read.
+///
+/// Reads by the thousand go through a queue, which has no handler for each of them: queue().
 class reader {
  public:
   /// A file by number. The reader remembers the path; it opens descriptors when reads need them, keeps them as long as
@@ -129,7 +139,9 @@ class reader {
         token, this, std::move(path));
   }
 
-  /// Memory to read into, aligned to 4096, in the order asked: void(std::exception_ptr, lease).
+  /// Memory to read into, aligned to 4096, in the order asked: void(std::exception_ptr, lease). What is larger than 4 MiB is
+  /// registered as one buffer, as far as 1 GiB, where nobody has leased it in other parts before: reads of up to 16 MiB
+  /// into any part of it are one each for the kernel.
   ///   errors         error{errc::limit} more than lease_bytes_max; error{errc::cancelled} after stop()
   ///   cancellation   total
   template <class Token>
@@ -173,6 +185,11 @@ class reader {
         },
         token, this, requests);
   }
+
+  /// Reads without a handler for each: <leat/read_queue.hpp>, which whoever calls this includes. On one of the I/O threads;
+  /// of several queues each has the next one.
+  ///   throws   error{errc::usage}: reads_max is 0
+  [[nodiscard]] read_queue queue(read_queue_options options = {});
 
   /// A failed request in words: path, offset, errno by name, and a likely remedy.
   [[nodiscard]] error explain(const request& failed) const;

@@ -9,6 +9,8 @@
 #include <boost/asio/post.hpp>
 
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 namespace leat::testing {
@@ -21,6 +23,15 @@ class test_loop final : public io::connector {
   }
   void post(void (*function)(void*) noexcept, void* argument) override {
     boost::asio::post(loop_.get_executor(), [function, argument] { function(argument); });
+  }
+
+  /// Fakes tell one at a time: what is to follow them is posted.
+  void after_told(void (*function)(void*) noexcept, void* argument) override { post(function, argument); }
+  void turn_until(bool (*over)(const void*) noexcept, const void* argument) override {
+    // Their time is what is posted, which does not run within itself.
+    if (over(argument)) return;
+    std::fputs("a test loop does not turn inside of a call\n", stderr);
+    std::abort();
   }
 
   /// Runs until nothing is queued, and nothing outstanding will queue anything. The time of the fakes passes only here.
