@@ -11,14 +11,14 @@
 #include "tools/process.hpp"
 
 #include <leat/error.hpp>
+#include <leat/read_queue.hpp>
 #include <leat/units.hpp>
 
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_split.h>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -33,7 +33,7 @@
 #include <exception>
 #include <fstream>
 #include <future>
-#include <memory>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <utility>
@@ -70,7 +70,7 @@ void drop_from_page_cache(const std::vector<std::string>& paths) {
   }
 }
 
-/// What the lanes of all threads share.
+/// What all threads share.
 struct run_state {
   explicit run_state(const read_places& from) : places(from) {}
   const read_places& places;
@@ -86,66 +86,66 @@ asio::awaitable<void> open_all(reader& disk, const std::vector<std::string>& pat
   for (const std::string& path : paths) files.push_back(co_await disk.open(path, asio::use_awaitable));
 }
 
-/// A reader with the files of the run, and memory for each of its lanes.
+/// A reader with the files of the run, and memory for all its reads.
 struct line {
   line(const std::vector<std::string>& paths, std::size_t memory_bytes, const reader_options& options)
       : disk(memory_bytes, options) {
     asio::co_spawn(disk.get_executor(), open_all(disk, paths, files), asio::use_future).get();
   }
+  /// And one read into it, before anything is timed: the first one opens its file and registers the buffer, as fio does
+  /// before its own clock begins.
   void take_memory(std::uint32_t depth, std::size_t bytes) {
-    for (std::uint32_t k = 0; k < depth; ++k) memory.push_back(disk.lease(bytes, asio::use_future).get());
+    memory = disk.lease(depth * bytes, asio::use_future).get();
+    const std::uint64_t page = std::min(files.front().size_bytes, page_bytes);
+    disk.read(files.front(), 0, page, memory, asio::use_future).get();
   }
 
   reader disk;
   std::vector<reader::file> files;
-  std::vector<lease> memory;
+  lease memory;
 };
 
-/// One read in flight, all the time. On its reader's own executor, where nothing hops between threads, and a handler: a
-/// coroutine for each read would be a part of what is measured.
-class lane {
- public:
-  lane(line& on, lease& into, run_state& shared) : on_(on), into_(into), shared_(shared) {}
-  lane(const lane&) = delete;
-  lane& operator=(const lane&) = delete;
-
-  std::future<void> start() {
-    std::future<void> ended = ended_.get_future();
-    asio::post(on_.disk.get_executor(), [this] { next(); });
-    return ended;
-  }
-
- private:
-  void next() {
-    began_ns_ = async::now_ns();
-    if (began_ns_ >= shared_.until_ns || shared_.failed.load(std::memory_order_relaxed)) return ended_.set_value();
-    const read_places::place place = shared_.places.at(shared_.next.fetch_add(1, std::memory_order_relaxed));
-    bytes_ = place.bytes;
-    on_.disk.read(on_.files[place.file], place.offset, place.bytes, into_,
-                  asio::bind_executor(on_.disk.get_executor(),
-                                      [this](std::exception_ptr failure, std::span<const std::byte> /*data*/) {
-                                        arrived(std::move(failure));
-                                      }));
-  }
-
-  void arrived(std::exception_ptr failure) {
-    if (failure) {
-      shared_.failed.store(true);
-      return ended_.set_exception(std::move(failure));
+/// Keeps `depth` reads in flight until the time is over. On the queue's own executor, where nothing hops between threads.
+/// A read's latency is from the push to when it is given back, with those that ended beside it.
+asio::awaitable<void> drive(line& on, std::uint32_t depth, run_state& shared) {
+  const std::size_t slot_bytes = shared.places.lease_bytes();
+  read_queue queue = on.disk.queue({.reads_max = depth});
+  std::vector<std::uint64_t> began_ns(depth);
+  std::vector<std::uint64_t> idle(depth);  // slots
+  std::iota(idle.begin(), idle.end(), std::uint64_t{0});
+  std::vector<read_request> next;
+  next.reserve(depth);
+  for (;;) {
+    const std::uint64_t now_ns = async::now_ns();
+    if (now_ns < shared.until_ns && !shared.failed.load(std::memory_order_relaxed)) {
+      std::uint64_t n = shared.next.fetch_add(idle.size(), std::memory_order_relaxed);
+      for (const std::uint64_t slot : idle) {
+        const read_places::place place = shared.places.at(n++);
+        began_ns[slot] = now_ns;
+        next.push_back({on.files[place.file], place.offset, place.bytes,
+                        on.memory.bytes().subspan(slot * slot_bytes, slot_bytes), slot});
+      }
+      idle.clear();
+      queue.push(next);
+      next.clear();
     }
-    shared_.latency.record(async::now_ns() - began_ns_);
-    shared_.reads.fetch_add(1, std::memory_order_relaxed);
-    shared_.bytes.fetch_add(bytes_, std::memory_order_relaxed);
-    next();
+    const std::span<const read_completion> ended = co_await queue.completed(asio::deferred);
+    if (ended.empty()) co_return;
+    const std::uint64_t ended_ns = async::now_ns();
+    std::uint64_t bytes = 0;
+    for (const read_completion& each : ended) {
+      if (each.failure != 0) {
+        shared.failed.store(true);
+        throw error(queue.explain(each));
+      }
+      shared.latency.record(ended_ns - began_ns[each.tag]);
+      bytes += each.bytes;
+      idle.push_back(each.tag);
+    }
+    shared.reads.fetch_add(ended.size(), std::memory_order_relaxed);
+    shared.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
-
-  line& on_;
-  lease& into_;
-  run_state& shared_;
-  std::uint64_t began_ns_ = 0;
-  std::uint64_t bytes_ = 0;
-  std::promise<void> ended_;
-};
+}
 
 }  // namespace
 
@@ -198,11 +198,10 @@ double busy_cpu_s(std::string_view stat_line, double ticks_per_s) {
 
 namespace {
 
-/// The depth that keeps `lanes` reads of so many bytes in the kernel: a ring counts the parts of 4 MiB that it cuts them into.
-std::uint32_t ring_depth(std::uint32_t lanes, std::size_t lane_bytes) {
-  constexpr std::size_t piece = io::arena::piece_bytes;
-  const std::size_t parts = lane_bytes <= piece ? 1 : (lane_bytes - 1) / piece + 2;  // It need not begin with a piece.
-  return static_cast<std::uint32_t>(std::min<std::size_t>(lanes * parts, 4096));
+/// The depth that keeps so many reads in the kernel: a ring counts the parts that it cuts them into.
+std::uint32_t ring_depth(std::uint32_t reads, std::size_t read_bytes) {
+  const std::size_t parts = (read_bytes + io::chunk_bytes_max - 1) / io::chunk_bytes_max;
+  return static_cast<std::uint32_t>(std::min<std::size_t>(reads * parts, 4096));
 }
 
 constexpr std::uint64_t ring_patience_ns = 1'000'000'000;
@@ -230,16 +229,18 @@ void add_line(std::deque<line>& lines, const std::vector<std::string>& paths, st
 }
 
 /// Readers with the files open, one for each thread.
-std::deque<line> open_lines(const std::vector<std::string>& paths, const read_settings& asked, std::size_t lane_bytes,
+std::deque<line> open_lines(const std::vector<std::string>& paths, const read_settings& asked, std::size_t slot_bytes,
                             std::uint32_t rings_before) {
   const reader_options options{.backend = asked.backend,
                                .registered_buffers = asked.registered_buffers,
                                .huge_pages = asked.huge_pages,
                                .direct = asked.direct,
-                               .queue_depth = ring_depth(asked.depth, lane_bytes)};
+                               .queue_depth = ring_depth(asked.depth, slot_bytes)};
   drop_from_page_cache(paths);
   std::deque<line> lines;
-  const std::size_t memory_bytes = std::size_t{asked.depth} * (2 * lane_bytes + page_bytes) + 8_MiB;
+  // Whole pieces, which huge pages fit into.
+  constexpr std::size_t piece = io::arena::piece_bytes;
+  const std::size_t memory_bytes = (std::size_t{asked.depth} * slot_bytes + piece - 1) / piece * piece;
   const std::uint64_t until_ns = async::now_ns() + ring_patience_ns;
   for (std::uint32_t k = 0; k < asked.threads; ++k) {
     add_line(lines, paths, memory_bytes, options, k < rings_before ? until_ns : 0);
@@ -252,20 +253,20 @@ read_settings settled(read_settings asked) {
   if (asked.depth == 0) asked.depth = io::queue_depth::of(asked.block_bytes);
   return asked;
 }
-read_settings settled(read_settings asked, const epoch_reads& epoch, std::size_t lane_bytes) {
+read_settings settled(read_settings asked, const epoch_reads& epoch, std::size_t slot_bytes) {
   constexpr std::size_t memory_bytes_max = 1_GiB;
   asked.pattern = read_pattern::extents;
   asked.block_bytes = epoch.read_bytes_mean();
   if (asked.depth == 0) {
     const auto fit =
-        static_cast<std::uint32_t>(std::clamp<std::size_t>(memory_bytes_max / asked.threads / lane_bytes, 1, 4096));
+        static_cast<std::uint32_t>(std::clamp<std::size_t>(memory_bytes_max / asked.threads / slot_bytes, 1, 4096));
     asked.depth = std::min(io::queue_depth::of(asked.block_bytes), fit);
   }
   return asked;
 }
 
-/// Keeps all lanes of all lines busy for asked.seconds.
-read_row run_lanes(std::deque<line>& lines, const read_places& places, const read_settings& asked) {
+/// Keeps all lines busy for asked.seconds.
+read_row run_lines(std::deque<line>& lines, const read_places& places, const read_settings& asked) {
   for (line& each : lines) each.take_memory(asked.depth, places.lease_bytes());
   read_row row;
   row.asked = asked;
@@ -274,17 +275,14 @@ read_row run_lanes(std::deque<line>& lines, const read_places& places, const rea
   const double machine_cpu = machine_cpu_s();
   const std::uint64_t began = async::now_ns();
   shared.until_ns = began + static_cast<std::uint64_t>(asked.seconds * 1e9);
-  std::deque<lane> lanes;
   std::vector<std::future<void>> ends;
   for (line& each : lines) {
-    for (lease& into : each.memory) ends.push_back(lanes.emplace_back(each, into, shared).start());
+    ends.push_back(asio::co_spawn(each.disk.get_executor(), drive(each, asked.depth, shared), asio::use_future));
   }
   for (const std::future<void>& each : ends) each.wait();
   row.wall_s = static_cast<double>(async::now_ns() - began) * 1e-9;
   row.cpu_s = cpu_seconds() - cpu;
   if (row.wall_s >= 1) row.system_cpu_s = machine_cpu_s() - machine_cpu;
-  // Who told us of its end may not have left its lane yet.
-  for (line& each : lines) asio::post(each.disk.get_executor(), asio::use_future).get();
   for (std::future<void>& each : ends) each.get();  // throws what a read threw
 
   row.reads = shared.reads.load();
@@ -339,14 +337,14 @@ read_row measure_reads(const std::vector<std::string>& paths, const read_setting
   const read_settings used = settled(asked);
   std::deque<line> lines = open_lines(paths, used, reader::lease_bytes(page_bytes - 1, used.block_bytes), rings_before);
   const read_places places(used.pattern, lines.front().files, paths, used.block_bytes);
-  return run_lanes(lines, places, used);
+  return run_lines(lines, places, used);
 }
 
 read_row measure_reads(const epoch_reads& epoch, const read_settings& asked, std::uint32_t rings_before) {
   const read_places places(epoch.reads);
   const read_settings used = settled(asked, epoch, places.lease_bytes());
   std::deque<line> lines = open_lines(epoch.files, used, places.lease_bytes(), rings_before);
-  read_row row = run_lanes(lines, places, used);
+  read_row row = run_lines(lines, places, used);
   row.samples_per_read = static_cast<double>(epoch.samples) / static_cast<double>(epoch.reads.size());
   return row;
 }
@@ -358,10 +356,10 @@ void check_memory(const read_settings& asked, const epoch_reads* epoch, const io
   std::uint64_t fits = 0;  // in flight, on all threads together
   read_settings used = asked;
   if (block < half) {  // And no sum below overflows.
-    const std::size_t lane_bytes =
+    const std::size_t slot_bytes =
         epoch != nullptr ? read_places(epoch->reads).lease_bytes() : reader::lease_bytes(page_bytes - 1, block);
-    fits = half / lane_bytes;
-    used = epoch != nullptr ? settled(asked, *epoch, lane_bytes) : settled(asked);
+    fits = half / slot_bytes;
+    used = epoch != nullptr ? settled(asked, *epoch, slot_bytes) : settled(asked);
   }
   const std::uint64_t lanes = std::uint64_t{used.threads} * std::max(used.depth, 1U);
   if (lanes <= fits) return;
