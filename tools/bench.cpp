@@ -166,7 +166,11 @@ bool create(const bench_read_arguments& arguments, interruption& stop) {
   };
   try {
     const status_line shown([](const terminal& screen, std::size_t) { return screen.dim("  laying out the file"); });
-    create_bench_file(arguments.paths.front(), arguments.create_bytes, stop.token(), removed);
+    create_bench_file(arguments.paths.front(), arguments.create_bytes, stop.token(),
+                      {.removed = removed, .replaced = [] {
+                         complain("bench read",
+                                  "an unfinished file of an earlier --create, which was killed, is replaced");
+                       }});
   } catch (const error& failure) {
     if (failure.code() != errc::cancelled || !stop.requested()) throw;
     return false;

@@ -5,6 +5,7 @@
 #include <leat/error.hpp>
 #include <leat/units.hpp>
 
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -13,12 +14,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 namespace leat::tools {
 namespace {
@@ -42,10 +45,12 @@ void fill(std::span<std::uint64_t> words, std::uint64_t offset) noexcept {
   const errc kind = failure == ENOSPC || failure == EDQUOT || failure == EFBIG  ? errc::limit
                     : failure == EACCES || failure == EPERM || failure == EROFS ? errc::permission
                     : failure == ENOENT                                         ? errc::not_found
+                    : failure == EEXIST || failure == ELOOP                     ? errc::usage
                                                                                 : errc::io;
   const char* const remedy = kind == errc::limit        ? "; give a smaller --create or another place"
                              : kind == errc::permission ? "; give a place that you may write to"
                              : kind == errc::not_found  ? "; make its directory first"
+                             : kind == errc::usage      ? "; somebody else made it meanwhile: give another PATH"
                                                         : "";
   throw error(kind, io::str_cat(path, ": --create: ", std::strerror(failure), remedy));
 }
@@ -59,22 +64,27 @@ class descriptor {
     if (number_ >= 0) ::close(number_);
   }
   [[nodiscard]] int get() const noexcept { return number_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
 
+/// Whether the page at `offset` is as fill() makes it.
+bool has_page(int file, std::uint64_t offset) {
+  std::uint64_t expected[page_bytes / sizeof(std::uint64_t)];
+  std::uint64_t found[page_bytes / sizeof(std::uint64_t)];
+  fill(expected, offset);
+  return ::pread(file, found, page_bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(page_bytes) &&
+         std::memcmp(found, expected, page_bytes) == 0;
+}
+
 /// Whether the file has what fill() makes, by pages from front to back.
 bool is_ours(int file, std::uint64_t bytes) {
   constexpr std::uint64_t looks = 64;
-  std::uint64_t expected[page_bytes / sizeof(std::uint64_t)];
-  std::uint64_t found[page_bytes / sizeof(std::uint64_t)];
   const std::uint64_t last = bytes / page_bytes - 1;
   for (std::uint64_t k = 0; k <= looks; ++k) {
-    const std::uint64_t offset = last * k / looks * page_bytes;
-    fill(expected, offset);
-    if (::pread(file, found, page_bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(page_bytes)) return false;
-    if (std::memcmp(found, expected, page_bytes) != 0) return false;
+    if (!has_page(file, last * k / looks * page_bytes)) return false;
   }
   return true;
 }
@@ -119,10 +129,49 @@ void write_all(const std::string& path, int file, std::uint64_t bytes, const std
   ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
 }
 
+/// Opens PATH.partial for us alone: new, or what a kill has left.
+int open_partial(const std::string& path, const std::string& partial, const bench_file_news& news) {
+  for (;;) {
+    // Not through a link, nor waiting for the other end of a pipe.
+    constexpr int flags = O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const int opened = ::open(partial.c_str(), flags, 0644);
+    if (opened < 0) fail(path, errno);
+    descriptor file(opened);
+    // Held until the file is closed, which a kill does as well. Where there are no locks nobody is kept out.
+    if (::flock(opened, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw error(errc::usage, io::str_cat(path, ": somebody is making it at this moment (", partial,
+                                           " is locked); wait for that, or give another PATH"));
+    }
+    struct stat locked{};
+    struct stat named{};
+    if (::fstat(opened, &locked) != 0) fail(path, errno);
+    if (::lstat(partial.c_str(), &named) != 0 || named.st_ino != locked.st_ino || named.st_dev != locked.st_dev) {
+      continue;  // Whoever held the lock has given the file its name, or removed it.
+    }
+    const bool empty = locked.st_size == 0 && locked.st_blocks == 0;
+    if (!S_ISREG(locked.st_mode) || (locked.st_size != 0 && !has_page(opened, 0))) {
+      throw error(errc::usage, io::str_cat(partial, " is there, and is not what --create writes before it names it ",
+                                           path, "; remove it, or give another PATH"));
+    }
+    if (::ftruncate(opened, 0) != 0) fail(path, errno);
+    if (!empty && news.replaced) news.replaced();
+    return file.release();
+  }
+}
+
+/// Gives what is whole its name, unless somebody else has that by now.
+void give_name(const std::string& partial, const std::string& path) {
+  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return;
+  if (errno == EINVAL || errno == ENOSYS) {  // This file system cannot promise that.
+    if (std::rename(partial.c_str(), path.c_str()) == 0) return;
+  }
+  fail(path, errno);
+}
+
 }  // namespace
 
 bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop,
-                       const std::function<void(std::uint64_t bytes)>& removed) {
+                       const bench_file_news& news) {
   if (bytes == 0 || bytes % page_bytes != 0) {
     throw error(errc::usage, io::str_cat("--create ", bytes, ": give a multiple of 4096 bytes, as 8GiB"));
   }
@@ -138,22 +187,23 @@ bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::
     }
     if (errno != ENOENT) fail(path, errno);
   }
-  check_room(path, bytes);
-  constexpr int flags = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
-  const int opened = ::open(path.c_str(), flags, 0644);
-  if (opened < 0) fail(path, errno);
-  const descriptor file(opened);
-  // Past the page cache where the file system has that: Ctrl-C then waits for a MiB and not for all that is dirty. Set
-  // afterwards, since some open() makes the file before it refuses the flag.
-  static_cast<void>(::fcntl(opened, F_SETFL, O_DIRECT));
+  const std::string partial = path + ".partial";
+  const descriptor file(open_partial(path, partial, news));
   try {
+    check_room(path, bytes);
+    // Past the page cache where the file system has that: Ctrl-C then waits for a MiB and not for all that is dirty. Set
+    // afterwards, since some open() makes the file before it refuses the flag.
+    static_cast<void>(::fcntl(file.get(), F_SETFL, O_DIRECT));
     write_all(path, file.get(), bytes, stop);
+    give_name(partial, path);
   } catch (...) {
     struct stat begun{};
-    const bool known = ::fstat(opened, &begun) == 0;
+    const bool known = ::fstat(file.get(), &begun) == 0;
     // Nobody sees the file from here on. What it takes is freed when it is closed, at the end of this.
-    ::unlink(path.c_str());
-    if (removed && stop.stop_requested()) removed(known ? static_cast<std::uint64_t>(begun.st_blocks) * 512 : 0);
+    ::unlink(partial.c_str());
+    if (news.removed && stop.stop_requested()) {
+      news.removed(known ? static_cast<std::uint64_t>(begun.st_blocks) * 512 : 0);
+    }
     throw;
   }
   return true;

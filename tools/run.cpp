@@ -36,6 +36,16 @@ std::string name_of(const CLI::App& app) {
   return above.empty() ? app.get_name() : above + " " + app.get_name();
 }
 
+// "leat bench read PATH": what an app that wants a command could be given.
+std::string example_of(const CLI::App& app) {
+  const CLI::App& first = *app.get_subcommands({}).front();
+  std::string text = "leat " + name_of(first);
+  for (const CLI::Option* each : first.get_options()) {
+    if (each->get_positional()) text += " " + each->get_name(true);
+  }
+  return text;
+}
+
 // Where the caller closed a standard stream, the next file opened would get its number, and our output. /dev/null takes the
 // place, opened the wrong way round so that using it is still an error.
 void hold_standard_streams() {
@@ -86,7 +96,8 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
       // Nothing was asked: a mistake to a script, and a question to a person.
       if (const CLI::App& app = named(leat); &app != &leat) {
         const std::string name = name_of(app);
-        complain(name, io::str_cat("says not what to do; `leat ", name, " --help` lists what there is"));
+        complain(name, io::str_cat("a command is missing, as in `", example_of(app), "`; `leat ", name,
+                                   " --help` says more"));
         return exit_usage;
       }
       const std::string help = leat.help();

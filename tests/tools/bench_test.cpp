@@ -29,6 +29,7 @@
 #include <sstream>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -234,6 +235,48 @@ TEST(bench_file, what_cannot_be_made_leaves_nothing) {
   stopped.request_stop();
   EXPECT_EQ(code(1 << 20, stopped.get_token()), errc::cancelled);
   EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(bench_file, has_its_name_when_it_is_whole_and_what_a_kill_has_left_is_replaced_with_a_word) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  const std::string partial = path + ".partial";
+  command killed({"bench", "read", path, "--create", "64GiB"}, command::streams::pipes);
+  while (!fs::exists(partial) || fs::file_size(partial) == 0) std::this_thread::yield();
+  EXPECT_FALSE(fs::exists(path));
+  int replaced = 0;
+  const tools::bench_file_news news{.replaced = [&] { ++replaced; }};
+  try {
+    tools::create_bench_file(path, 1 << 20, {}, news);
+    ADD_FAILURE() << "two make one file";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::usage);
+    EXPECT_THAT(refused.what(), HasSubstr("somebody is making it at this moment"));
+  }
+  killed.signal(SIGKILL);
+  static_cast<void>(killed.wait());
+  ASSERT_GT(fs::file_size(partial), 0U);
+  const ended again = run({"bench", "read", path, "--create", "1MiB", "--block", "4K", "--seconds", "0.02"});
+  EXPECT_EQ(again.exit_code, 0);
+  expect_one_line(again, "leat bench read: an unfinished file of an earlier --create, which was killed, is replaced");
+  EXPECT_EQ(fs::file_size(path), 1U << 20);
+  EXPECT_FALSE(fs::exists(partial));
+  EXPECT_EQ(replaced, 0);
+  EXPECT_FALSE(tools::create_bench_file(path, 1 << 20, {}, news)) << "and is used again";
+  // A file of a user's own under that name is no leftover.
+  fs::remove(path);
+  std::ofstream(partial) << std::string(5000, 'x');
+  try {
+    tools::create_bench_file(path, 1 << 20, {}, news);
+    ADD_FAILURE() << "overwritten";
+  } catch (const error& refused) {
+    EXPECT_THAT(refused.what(), HasSubstr(partial + " is there, and is not what --create writes"));
+  }
+  EXPECT_EQ(text_of(partial), std::string(5000, 'x'));
+  fs::remove(partial);
+  std::ofstream(partial).flush();
+  EXPECT_TRUE(tools::create_bench_file(path, 1 << 20, {}, news)) << "an empty one was begun, no more";
+  EXPECT_EQ(replaced, 0);
 }
 
 read_row measured(std::uint64_t block, std::uint32_t depth, double gib_per_s) {
@@ -636,7 +679,7 @@ TEST(bench_command, mistakes_are_one_line) {
   const std::string pipe = (directory.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const std::vector<std::tuple<std::vector<std::string>, int, std::string>> mistakes = {
-      {{"bench"}, 2, "leat bench: "},
+      {{"bench"}, 2, "leat bench: a command is missing, as in `leat bench read PATH`; `leat bench --help` says more"},
       {{"bench", "write"}, 2, "leat bench: unknown command 'write'"},
       {{"bench", "read"}, 2, "leat bench read: PATH"},
       {{"bench", "read", small, "--depht", "3"}, 2, "leat bench read: unknown option '--depht'; did you mean --depth?"},
@@ -688,6 +731,7 @@ TEST(bench_command, ctrl_c_ends_measuring_and_removes_a_file_begun) {
   EXPECT_EQ(result.exit_code, 130);
   expect_one_line(result, "leat bench read: stopped by Ctrl-C");
   EXPECT_FALSE(fs::exists(begun));
+  EXPECT_FALSE(fs::exists(begun + ".partial"));
 }
 
 // A file system that discards what it frees makes whoever closes a large file wait, and we say so before we do.
@@ -700,9 +744,9 @@ TEST(bench_file, says_what_is_left_to_free_before_it_is_freed) {
   bool gone = false;
   const auto removed = [&](std::uint64_t bytes) {
     told = bytes;
-    gone = !fs::exists(path);
+    gone = fs::is_empty(directory.path());
   };
-  EXPECT_THROW(tools::create_bench_file(path, 8 << 20, stopped.get_token(), removed), error);
+  EXPECT_THROW(tools::create_bench_file(path, 8 << 20, stopped.get_token(), {.removed = removed}), error);
   EXPECT_TRUE(gone);
   EXPECT_LE(told, 9U << 20) << "what was reserved, where the file system reserves";
 }
