@@ -1,6 +1,7 @@
 #include "stages/pixels/jpeg_reader.hpp"
 
 #include "stages/pixels/baseline_huffman.hpp"
+#include "stages/pixels/jpeg_claims.hpp"
 #include "stages/pixels/jpeg_memory.hpp"
 #include "stages/pixels/resample_kernels.hpp"
 
@@ -22,9 +23,6 @@ constexpr int strip_lines = 16;
 // Fewer columns than this are not cut out: libjpeg-turbo chooses its upsampler by the width, and a narrow strip would be
 // upsampled in another way than the whole picture is (jdsample.c: downsampled_width > 2, chroma at most 4 times coarser).
 constexpr JDIMENSION columns_min = 16;
-
-// Scans of a progressive picture. Ten are usual; each costs a walk over all blocks, however few bytes it has.
-constexpr int scans_max = 500;
 
 // Between two looks at `stop` while rows above the region are skipped: about 10 ms.
 constexpr std::int64_t skip_pixels_max = 1'000'000;
@@ -56,6 +54,7 @@ struct frame {
   bool own_huffman;
 
   // Where we are.
+  int scans;  // as check_jpeg_claims() counted them
   bool in_headers;
   bool skipping;
   JDIMENSION needed_mcu_row;  // the first iMCU row that has a part in the region
@@ -147,9 +146,9 @@ void check_stop(frame& f) {
 void on_progress(j_common_ptr cinfo) {
   frame& f = frame_of(cinfo);
   check_stop(f);
-  if (f.cinfo.input_scan_number > scans_max) {
-    f.failed = stages::outcome_kind::unsupported;
-    std::strcpy(f.message, "more than 500 scans");
+  if (f.cinfo.input_scan_number > f.scans) {
+    f.failed = stages::outcome_kind::corrupt;
+    std::strcpy(f.message, "scans that were hidden from a search for them");
     std::longjmp(f.jump, 1);
   }
 }
@@ -358,7 +357,7 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
       f.cinfo.image_height != static_cast<JDIMENSION>(info.height)) {
     return stages::corrupt("JPEG: two frame headers that differ");
   }
-  return {};
+  return check_jpeg_claims(f.cinfo, f.scans);
 }
 
 std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) {

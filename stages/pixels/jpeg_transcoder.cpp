@@ -1,5 +1,6 @@
 #include "stages/pixels/jpeg_transcoder.hpp"
 
+#include "stages/pixels/jpeg_claims.hpp"
 #include "stages/pixels/picture_info.hpp"
 
 // clang-format off: jpeglib.h uses FILE and size_t and includes neither.
@@ -20,9 +21,8 @@
 namespace leat::pixels {
 namespace {
 
-// As the decoder: Pillow's bomb limit, and more scans than anybody means well with.
+// As the decoder: Pillow's bomb limit.
 constexpr std::int64_t pixels_max = 178'956'970;
-constexpr int scans_max = 500;
 // A scan holds ten blocks of all components together (T.81, B.2.3); libjpeg refuses more with an error of its own.
 constexpr std::size_t room_bytes = std::size_t{64} << 10;
 
@@ -38,6 +38,7 @@ struct frame {
   const unsigned char* encoded;
   std::size_t encoded_bytes;
   bool is_baseline;
+  int scans;     // as check_jpeg_claims() counted them
   bool refused;  // by us or by libjpeg, for what it is and not for damage
   char message[JMSG_LENGTH_MAX];
 
@@ -88,7 +89,9 @@ void on_output(j_common_ptr /*cinfo*/) {}
 
 void on_progress(j_common_ptr cinfo) {
   frame& f = frame_of(cinfo);
-  if (cinfo->is_decompressor != FALSE && f.in.input_scan_number > scans_max) refuse(f, "more than 500 scans");
+  if (cinfo->is_decompressor != FALSE && f.in.input_scan_number > f.scans) {
+    refuse(f, "scans that were hidden from a search for them");
+  }
 }
 
 void make_room(frame& f, std::size_t bytes) {
@@ -132,7 +135,7 @@ void copy_markers(frame& f) {
   }
 }
 
-void transcode(frame& f) {
+void read_header(frame& f) {
   jpeg_create_decompress(&f.in);
   jpeg_create_compress(&f.out);
   jpeg_mem_src(&f.in, f.encoded, static_cast<unsigned long>(f.encoded_bytes));
@@ -140,7 +143,9 @@ void transcode(frame& f) {
   for (int n = 0; n < 16; ++n) jpeg_save_markers(&f.in, JPEG_APP0 + n, 0xFFFF);
   jpeg_read_header(&f.in, TRUE);
   f.is_baseline = jpeg_has_multiple_scans(&f.in) == FALSE && f.in.arith_code == FALSE;
-  if (f.is_baseline) return;
+}
+
+void transcode(frame& f) {
   if (std::int64_t{f.in.image_width} * f.in.image_height > pixels_max) refuse(f, "too many pixels");
   f.in.progress = &f.progress;
   jvirt_barray_ptr* const coefficients = jpeg_read_coefficients(&f.in);
@@ -153,11 +158,16 @@ void transcode(frame& f) {
   jpeg_finish_decompress(&f.in);
 }
 
-// The only setjmp: what `transcode` and those it calls hold is plain data, as the jump skips them.
-bool run(frame& f) {
+// The only setjmp: what `step` and those it calls hold is plain data, as the jump skips them.
+bool run(frame& f, void (*step)(frame&)) {
   if (setjmp(f.jump) != 0) return false;
-  transcode(f);
+  step(f);
   return true;
+}
+
+stages::failure failure_of(const frame& f) {
+  const std::string reason = std::string("JPEG: ") + f.message;
+  return f.refused ? stages::unsupported(reason) : stages::corrupt(reason);
 }
 
 struct ends {
@@ -193,11 +203,11 @@ stages::outcome<transcode_result> transcode_to_baseline(std::span<const std::byt
   if (!info && info.kind() == stages::outcome_kind::corrupt) return info.error();
   if (!info || info->what != format::jpeg) return transcode_result::as_it_is;
   const std::unique_ptr<frame, ends> f = frame_for(encoded);
-  if (!run(*f)) {
-    const std::string reason = std::string("JPEG: ") + f->message;
-    return f->refused ? stages::unsupported(reason) : stages::corrupt(reason);
-  }
+  if (!run(*f, read_header)) return failure_of(*f);
   if (f->is_baseline) return transcode_result::as_it_is;
+  const stages::outcome<void> checked = check_jpeg_claims(f->in, f->scans);
+  if (!checked) return checked.error();
+  if (!run(*f, transcode)) return failure_of(*f);
   const auto* const written = reinterpret_cast<const std::byte*>(f->written);
   file.assign(written, written + f->written_bytes);
   return transcode_result::rewritten;

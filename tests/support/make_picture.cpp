@@ -188,6 +188,25 @@ std::vector<std::byte> make_jpeg(const rgb_picture& picture, const jpeg_options&
     c.scan_info = scans.data();
     c.num_scans = c.num_components;
   }
+  std::vector<jpeg_scan_info> bands;
+  if (options.band_scans > 0) {
+    jpeg_scan_info first{};
+    first.comps_in_scan = c.num_components;
+    for (int i = 0; i < c.num_components; ++i) first.component_index[i] = i;
+    bands.push_back(first);
+    for (int from = 1; from < DCTSIZE2; from += options.band_scans) {
+      for (int i = 0; i < c.num_components; ++i) {
+        jpeg_scan_info band{};
+        band.comps_in_scan = 1;
+        band.component_index[0] = i;
+        band.Ss = from;
+        band.Se = std::min(from + options.band_scans, DCTSIZE2) - 1;
+        bands.push_back(band);
+      }
+    }
+    c.scan_info = bands.data();
+    c.num_scans = static_cast<int>(bands.size());
+  }
   jpeg_start_compress(&c, TRUE);
   if (options.orientation != 0) {
     std::vector<std::byte> segment;

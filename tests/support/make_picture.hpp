@@ -39,6 +39,8 @@ enum class jpeg_colours : std::uint8_t { ycbcr, rgb, grey, cmyk, ycck };
 /// How a JPEG is written.
 ///   h, v               luma samples per chroma sample, across and down
 ///   separate_scans     one scan per component, not progressive
+///   band_scans         progressive: the first coefficients in one scan, then so many others in each, a component at a
+///                      time; 0: libjpeg's own script
 ///   restart_interval   in MCUs; 0 for none
 ///   orientation        0: no EXIF
 struct jpeg_options {
@@ -48,6 +50,7 @@ struct jpeg_options {
   int quality = 90;
   bool progressive = false;
   bool separate_scans = false;
+  int band_scans = 0;
   bool arithmetic = false;
   unsigned restart_interval = 0;
   int orientation = 0;
