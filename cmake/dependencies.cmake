@@ -37,7 +37,12 @@ leat_need(LEAT_HAVE_LIBJPEG_TURBO "libjpeg-turbo >= 2.0 (partial decoding; anoth
 
 find_package(PNG QUIET)
 set(leat_pc_module_of_PNG libpng)
+set(leat_pc_module_of_ZLIB zlib)
 leat_need(PNG_FOUND "libpng" libpng-dev)
+
+find_package(WebP QUIET)
+set(leat_pc_module_of_WebP libwebp)
+leat_need(WebP_FOUND "libwebp" libwebp-dev)
 
 find_package(hwy 1.0.3 QUIET)
 set(leat_pc_module_of_hwy libhwy)

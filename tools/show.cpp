@@ -163,7 +163,7 @@ class onlooker {
       cell.flipped = drawn->drawn.flip;
       cell.decimation = drawn->decimation;
     }
-    cell.original.media_type = info->what == pixels::format::png ? "image/png" : "image/jpeg";
+    cell.original.media_type = pixels::media_type(info->what);
     const bool large = encoded.size() > original_bytes_max;
     if (large) shrink(encoded, cell.original);
     if (cell.original.file.empty()) cell.original.file = std::move(encoded);

@@ -1,9 +1,11 @@
 #include "stages/pixels/picture_decoder.hpp"
 
+#include "stages/pixels/bmp_reader.hpp"
 #include "stages/pixels/jpeg_reader.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/resample.hpp"
+#include "stages/pixels/webp_reader.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -79,11 +81,13 @@ struct picture_decoder::state {
     reading how;
   };
 
-  explicit state(scratch_budget& budget) : arena(budget), jpeg(arena), png(arena) {}
+  explicit state(scratch_budget& budget) : arena(budget), jpeg(arena), png(arena), webp(arena), bmp(arena) {}
 
   scratch_arena arena;
   jpeg_reader jpeg;
   png_reader png;
+  webp_reader webp;
+  bmp_reader bmp;
   std::vector<resampler> resamplers;  // of the rows that are being made
   std::vector<drawn_row> alike;       // rows that are decimated alike
 
@@ -92,8 +96,11 @@ struct picture_decoder::state {
     switch (what) {
       case format::png:
         return png;
-      case format::jpeg:
-      case format::unknown:
+      case format::webp:
+        return webp;
+      case format::bmp:
+        return bmp;
+      default:
         break;
     }
     assert(what == format::jpeg);
@@ -102,13 +109,13 @@ struct picture_decoder::state {
 
   /// Reads the headers as far as a decision needs them.
   outcome<picture_info> look(std::span<const std::byte> encoded, const decode_options& options) const {
-    outcome<picture_info> info = peek(encoded);
+    const look_for what = options.exif_orientation ? look_for::orientation : look_for::size;
+    outcome<picture_info> info = peek(encoded, what);
     if (!info) return info;
     if (std::int64_t{info->width} * info->height > options.pixels_max) {
       return stages::unsupported(std::to_string(info->width) + " x " + std::to_string(info->height) +
                                  " pixels are more than pixels_max = " + std::to_string(options.pixels_max));
     }
-    if (!options.exif_orientation) info->orientation = 1;
     return info;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stages/outcome.hpp"
+#include "stages/pixels/picture_format.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +13,12 @@ namespace leat::pixels {
 template <class T>
 using outcome = stages::outcome<T>;
 
-enum class format : std::uint8_t { unknown, jpeg, png };
+/// What peek() looks for: the orientation may stand anywhere in a file, and where nobody asks for it it is left at 1.
+enum class look_for : std::uint8_t { size, orientation };
 
 /// A picture as it is stored.
 ///   width, height   in pixels, before any EXIF orientation
-///   orientation     EXIF's 1..8; 1 where the file says nothing, or nonsense
+///   orientation     EXIF's 1..8 (exif.hpp); 1 where the file says nothing, or nonsense
 ///   progressive     needs its whole self in memory: a progressive JPEG, an interlaced PNG
 ///   channels        in the file: 1, 3, 4 of a JPEG; 1 to 4 of a PNG (a palette counts as 3)
 struct picture_info {
@@ -29,9 +31,8 @@ struct picture_info {
 };
 
 /// Reads headers only: no memory is taken, no pixel is decoded.
-///   returns   the picture's info; `corrupt` where it is empty or ends before its size is known; `unsupported` with the
-///             first bytes where it is neither JPEG nor PNG, by content
-///   source    ITU-T T.81 annex B (JPEG), W3C PNG 3rd edition, EXIF 2.32 section 4.6.4 (tag 0x0112)
-outcome<picture_info> peek(std::span<const std::byte> encoded);
+///   returns   the picture's info; `corrupt` where it is empty or ends before its size is known; `unsupported` with what it
+///             is, or its first bytes, where no reader takes it, by content (picture_format.hpp)
+outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what = look_for::orientation);
 
 }  // namespace leat::pixels

@@ -19,6 +19,9 @@
 namespace leat::pixels {
 namespace {
 
+// The largest page that a system we run on has; steps of the arena are multiples of it.
+constexpr std::size_t page_bytes = std::size_t{64} << 10;
+
 std::string mebibytes(std::size_t bytes) {
   // Rounded up: a budget that is named must do.
   return std::to_string((bytes + (std::size_t{1} << 20) - 1) >> 20) + " MiB";
@@ -212,6 +215,16 @@ void* scratch_arena::take(std::size_t bytes) noexcept {
   std::memset(begin, 0xA5, bytes);
 #endif
   return begin;
+}
+
+bool scratch_arena::lend(std::size_t bytes) noexcept {
+  if (bytes > held_ || rounded(bytes) > held_ - used_) return false;
+  const auto round_up = [](std::size_t value) { return (value + page_bytes - 1) / page_bytes * page_bytes; };
+  const std::size_t begin = round_up(used_);
+  used_ += rounded(bytes);
+  const std::size_t end = used_ / page_bytes * page_bytes;
+  if (begin < end) madvise(memory_ + begin, end - begin, MADV_DONTNEED);
+  return true;
 }
 
 void scratch_arena::end() noexcept {

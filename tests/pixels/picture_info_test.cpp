@@ -1,12 +1,17 @@
 #include "stages/pixels/picture_info.hpp"
 
+#include "tests/support/make_bmp.hpp"
 #include "tests/support/make_picture.hpp"
+#include "tests/support/make_webp.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <zlib.h>
+
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +23,7 @@ using stages::outcome_kind;
 using ::testing::HasSubstr;
 using testing::jpeg_colours;
 using testing::png_colours;
+using testing::rgb_picture;
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   std::vector<std::byte> out;
@@ -62,13 +68,82 @@ TEST(picture_info, finds_the_orientation_in_either_byte_order) {
   EXPECT_EQ(peek(testing::make_jpeg(texture, {.orientation = 9}))->orientation, 1);
 }
 
+// A text chunk before the data of a PNG. Checksums are not looked at by peek().
+std::vector<std::byte> with_chunk(const std::vector<std::byte>& png, std::string_view type, std::string_view content,
+                                  bool at_the_end = false) {
+  std::vector<std::byte> chunk;
+  for (int shift = 24; shift >= 0; shift -= 8) chunk.push_back(static_cast<std::byte>(content.size() >> shift & 0xFF));
+  for (const std::string_view text : {type, content, std::string_view("crc!")}) {
+    for (const char letter : text) chunk.push_back(static_cast<std::byte>(letter));
+  }
+  std::vector<std::byte> out = png;
+  const std::ptrdiff_t at = at_the_end ? static_cast<std::ptrdiff_t>(out.size()) - 12 : 33;
+  out.insert(out.begin() + at, chunk.begin(), chunk.end());
+  return out;
+}
+
+std::string deflated(std::string_view text) {
+  uLongf size = compressBound(text.size());
+  std::string out(size, '\0');
+  compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()), text.size());
+  out.resize(size);
+  return out;
+}
+
+TEST(picture_info, finds_the_orientation_where_pillow_does) {
+  using namespace std::string_literals;
+  rgb_picture seen;
+  const rgb_picture texture = testing::make_texture(1, 16, 16);
+  const auto png = testing::make_png(texture, {}, seen);
+  const std::string tiff = "\nexif\n      34\n4d4d002a000000080001011200030000\n00010006000000000000\n"s;
+  const std::string with_prefix =
+      "\nexif\n      40\n4578696600004d4d002a000000080001011200030000\n00010007000000000000\n"s;
+  EXPECT_EQ(peek(with_chunk(png, "tEXt", "Raw profile type exif\0"s + tiff))->orientation, 6);
+  EXPECT_EQ(peek(with_chunk(png, "zTXt", "Raw profile type exif\0\0"s + deflated(tiff)))->orientation, 6);
+  EXPECT_EQ(peek(with_chunk(png, "zTXt", "Raw profile type APP1\0\0"s + deflated(with_prefix)))->orientation, 7);
+  EXPECT_EQ(peek(with_chunk(png, "tEXt", "Comment\0"s + tiff))->orientation, 1);
+
+  const std::string attribute = "<x:xmpmeta><rdf:Description tiff:Orientation=\"5\"/></x:xmpmeta>";
+  const std::string element = "<rdf:Description><tiff:Orientation>8</tiff:Orientation></rdf:Description>";
+  EXPECT_EQ(peek(with_chunk(png, "iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + attribute))->orientation, 5);
+  EXPECT_EQ(peek(with_chunk(png, "iTXt", "XML:com.adobe.xmp\0\1\0en\0t\0"s + deflated(element)))->orientation, 8);
+  // EXIF comes first, also behind the data, and also where it says nonsense.
+  const auto both = with_chunk(png, "iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + attribute);
+  const std::string exif = "MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\3\0\0\0\0\0\0"s;
+  EXPECT_EQ(peek(with_chunk(both, "eXIf", exif, true))->orientation, 3);
+  std::string nonsense = exif;
+  nonsense[19] = 9;
+  EXPECT_EQ(peek(with_chunk(both, "eXIf", nonsense))->orientation, 1);
+  // A text that would unpack to gigabytes is left alone, and so is one that is damaged.
+  EXPECT_EQ(
+      peek(with_chunk(png, "zTXt", "Raw profile type exif\0\0"s + deflated(std::string(1 << 22, '0'))))->orientation,
+      1);
+  EXPECT_EQ(peek(with_chunk(png, "zTXt", "Raw profile type exif\0\0nothing"s))->orientation, 1);
+
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    EXPECT_EQ(peek(testing::make_webp(texture, {.orientation = orientation}, seen))->orientation, orientation);
+  }
+  EXPECT_EQ(peek(testing::make_webp(texture, {.lossless = true, .xmp = attribute}, seen))->orientation, 5);
+  EXPECT_EQ(peek(testing::make_webp(texture, {.orientation = 2, .xmp = attribute}, seen))->orientation, 2);
+
+  auto jpeg = testing::make_jpeg(texture, {});
+  const std::string app1 = "http://ns.adobe.com/xap/1.0/\0"s + element;
+  std::string segment =
+      "\xFF\xE1"s + static_cast<char>((app1.size() + 2) >> 8) + static_cast<char>((app1.size() + 2) & 0xFF);
+  segment += app1;
+  const auto inserted = bytes_of(segment);
+  jpeg.insert(jpeg.begin() + 2, inserted.begin(), inserted.end());
+  EXPECT_EQ(peek(jpeg)->orientation, 8);
+  EXPECT_EQ(peek(jpeg, pixels::look_for::size)->orientation, 1) << "nobody asked";
+}
+
 TEST(picture_info, names_what_it_cannot_read) {
   EXPECT_THAT(peek({}).reason(), HasSubstr("zero bytes"));
   EXPECT_EQ(peek({}).kind(), outcome_kind::corrupt);
   const auto gif = peek(bytes_of("GIF89a....."));
   EXPECT_EQ(gif.kind(), outcome_kind::unsupported);
-  EXPECT_EQ(gif.reason(), "unsupported format (magic 47 49 46 38 39 61 2e 2e)");
-  EXPECT_EQ(peek(bytes_of("x")).reason(), "unsupported format (magic 78)");
+  EXPECT_EQ(gif.reason(), "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it");
+  EXPECT_THAT(peek(bytes_of("x")).reason(), HasSubstr("begins with 78"));
   EXPECT_EQ(peek(bytes_of("\xFF\xD8")).kind(), outcome_kind::corrupt);
   EXPECT_EQ(peek(bytes_of("\x89PNG\r\n\x1A\n")).kind(), outcome_kind::corrupt);
 
@@ -89,7 +164,10 @@ TEST(picture_info, never_reads_past_the_end) {
   const testing::rgb_picture texture = testing::make_texture(1, 24, 24);
   const std::vector<std::byte> pictures[] = {
       testing::make_jpeg(texture, {.orientation = 6}),
-      testing::make_png(texture, {.colours = png_colours::palette, .orientation = 3}, seen)};
+      testing::make_png(texture, {.colours = png_colours::palette, .orientation = 3}, seen),
+      testing::make_webp(texture, {.orientation = 3, .xmp = "tiff:Orientation=\"4\""}, seen),
+      testing::make_webp(testing::make_texture(1, 24, 24), {.lossless = true, .orientation = 3}, seen),
+      testing::make_bmp(texture, {}, seen)};
   for (const auto& whole : pictures) {
     for (std::size_t size = 0; size < std::min<std::size_t>(whole.size(), 700); ++size) {
       const std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));

@@ -1,5 +1,7 @@
 #include "tests/support/make_picture.hpp"
 
+#include "tests/support/exif_tiff.hpp"
+
 #include <png.h>
 
 #include <algorithm>
@@ -21,7 +23,16 @@ namespace {
 
 std::uint8_t clamped(double value) { return static_cast<std::uint8_t>(std::clamp(std::lround(value), 0L, 255L)); }
 
-// A TIFF structure with the one tag.
+// What Adobe stores: inverted inks, 255 for none.
+std::array<std::uint8_t, 4> inverted_cmyk(const std::uint8_t* rgb) {
+  const int white = std::max({rgb[0], rgb[1], rgb[2]});
+  std::array<std::uint8_t, 4> out{255, 255, 255, static_cast<std::uint8_t>(white)};
+  for (std::size_t c = 0; c < 3 && white > 0; ++c) out[c] = clamped(255.0 * rgb[c] / white);
+  return out;
+}
+
+}  // namespace
+
 std::vector<std::byte> exif_tiff(int orientation, bool big_endian) {
   std::vector<std::byte> out;
   const auto put = [&](std::uint32_t value, int size) {
@@ -39,16 +50,6 @@ std::vector<std::byte> exif_tiff(int orientation, bool big_endian) {
   put(0, 4);
   return out;
 }
-
-// What Adobe stores: inverted inks, 255 for none.
-std::array<std::uint8_t, 4> inverted_cmyk(const std::uint8_t* rgb) {
-  const int white = std::max({rgb[0], rgb[1], rgb[2]});
-  std::array<std::uint8_t, 4> out{255, 255, 255, static_cast<std::uint8_t>(white)};
-  for (std::size_t c = 0; c < 3 && white > 0; ++c) out[c] = clamped(255.0 * rgb[c] / white);
-  return out;
-}
-
-}  // namespace
 
 rgb_picture make_texture(std::uint64_t seed, int width, int height) {
   std::mt19937_64 random(seed);

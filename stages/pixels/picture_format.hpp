@@ -1,0 +1,53 @@
+// Which format a picture is in, told by its content: the one place that knows formats by their first bytes and by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace leat::pixels {
+
+/// Up to `bmp`: those that are read. The others are known, so that they can be named.
+enum class format : std::uint8_t {
+  unknown,
+  jpeg,
+  png,
+  webp,
+  bmp,
+  animated_webp,
+  gif,
+  tiff,
+  netpbm,
+  avif,
+  heic,
+  jpeg_xl,
+  jpeg_2000,
+  svg,
+  ico,
+  photoshop
+};
+inline constexpr std::size_t format_count = static_cast<std::size_t>(format::photoshop) + 1;
+
+/// As many bytes from the beginning of a file as format_of() looks at.
+inline constexpr std::size_t format_bytes = 512;
+
+/// By content alone: names of files lie. More than format_bytes do no harm.
+[[nodiscard]] format format_of(std::span<const std::byte> encoded) noexcept;
+
+/// "JPEG", "PNG", "WebP"; "unknown".
+[[nodiscard]] std::string_view name(format what) noexcept;
+
+/// "image/png"; of unknown ones "application/octet-stream".
+[[nodiscard]] std::string_view media_type(format what) noexcept;
+
+[[nodiscard]] constexpr bool is_read(format what) noexcept {
+  return what == format::jpeg || what == format::png || what == format::webp || what == format::bmp;
+}
+
+/// Why no reader takes it, and what to do: "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it". Of bytes
+/// that nobody knows: the first of them.
+[[nodiscard]] std::string why_not_read(std::span<const std::byte> encoded);
+
+}  // namespace leat::pixels

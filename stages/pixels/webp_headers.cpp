@@ -1,0 +1,158 @@
+#include "stages/pixels/webp_headers.hpp"
+
+#include "stages/pixels/exif.hpp"
+#include "stages/pixels/format_headers.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace leat::pixels {
+namespace {
+
+using stages::corrupt;
+using stages::unsupported;
+
+constexpr std::size_t chunk_header_bytes = 8;
+constexpr std::size_t file_header_bytes = 12;
+
+// What a macroblock of 16 x 16 pixels takes at least: its modes, of which the cheapest are 3.4 bits (RFC 6386, section 11,
+// by the fixed probabilities of key frames).
+constexpr std::uint64_t lossy_bits_per_block = 3;
+
+// A lossless picture of one colour has no bits for a pixel. Drawings reach some thousand pixels to a byte; what has more,
+// and is large, would only take memory from the others.
+constexpr std::uint64_t harmless_pixels = std::uint64_t{1} << 24;
+constexpr std::uint64_t pixels_per_byte_max = 10'000;
+
+std::string size_text(int width, int height) {
+  return std::to_string(width) + " x " + std::to_string(height) + " pixels";
+}
+
+outcome<void> read_lossy(webp_layout& found) {
+  const byte_span p = found.picture;
+  if (p.size() < 10) return corrupt("WebP ends inside its picture's header");
+  const std::uint32_t tag = little24(p, 0);
+  if ((tag & 1U) != 0 || big16(p, 3) != 0x9D01 || byte_at(p, 5) != 0x2A) return corrupt("WebP without a key frame");
+  found.width = static_cast<int>(little16(p, 6) & 0x3FFF);
+  found.height = static_cast<int>(little16(p, 8) & 0x3FFF);
+  if (found.width == 0 || found.height == 0) return corrupt("WebP of " + size_text(found.width, found.height));
+  const std::uint64_t blocks =
+      static_cast<std::uint64_t>((found.width + 15) / 16) * static_cast<unsigned>((found.height + 15) / 16);
+  if ((p.size() + 8) * 8 < blocks * lossy_bits_per_block) {
+    return corrupt("WebP is too short for its " + size_text(found.width, found.height));
+  }
+  return {};
+}
+
+outcome<void> read_lossless(webp_layout& found) {
+  const byte_span p = found.picture;
+  if (p.size() < 6) return corrupt("WebP ends inside its picture's header");
+  const std::uint32_t bits = little32(p, 1);
+  if (byte_at(p, 0) != 0x2F || bits >> 29 != 0) return corrupt("WebP with a lossless picture of another version");
+  found.lossless = true;
+  found.width = static_cast<int>(bits & 0x3FFF) + 1;
+  found.height = static_cast<int>(bits >> 14 & 0x3FFF) + 1;
+  found.has_alpha = (bits >> 28 & 1) != 0;
+  const std::uint64_t pixels = static_cast<std::uint64_t>(found.width) * static_cast<unsigned>(found.height);
+  if (pixels > harmless_pixels && pixels / pixels_per_byte_max > p.size()) {
+    return unsupported("WebP of " + size_text(found.width, found.height) + " in " + std::to_string(p.size()) +
+                       " bytes: so much of nothing is meant to harm");
+  }
+  return {};
+}
+
+outcome<void> read_picture(webp_layout& found) {
+  const byte_span p = found.picture;
+  return !p.empty() && byte_at(p, 0) == 0x2F ? read_lossless(found) : read_lossy(found);
+}
+
+// The chunk that begins at `at`, of which all is there.
+struct chunk {
+  byte_span content;
+  std::size_t end = 0;  // its padding included
+};
+
+outcome<chunk> read_chunk(byte_span file, std::size_t at) {
+  if (file.size() - at < chunk_header_bytes) return corrupt("WebP ends inside the header of a chunk");
+  const std::size_t bytes = little32(file, at + 4);
+  const std::size_t begin = at + chunk_header_bytes;
+  if (bytes > file.size() - begin) return corrupt("WebP with a chunk that is longer than the file");
+  // The last chunk's byte of padding is missed by nobody.
+  return chunk{file.subspan(begin, bytes), std::min(begin + bytes + bytes % 2, file.size())};
+}
+
+outcome<void> read_chunks(byte_span file, std::size_t at, webp_layout& found) {
+  while (file.size() - at >= chunk_header_bytes) {
+    const outcome<chunk> next = read_chunk(file, at);
+    if (!next) return next.error();
+    const bool is_picture = stands_at(file, at, "VP8 ") || stands_at(file, at, "VP8L");
+    if (is_picture && found.picture.empty()) found.picture = next->content;
+    if (stands_at(file, at, "EXIF") && found.exif.empty()) found.exif = next->content;
+    if (stands_at(file, at, "XMP ") && found.xmp.empty()) found.xmp = next->content;
+    at = next->end;
+  }
+  return {};
+}
+
+// Features, then chunks of all kinds: the picture among them, EXIF and XMP behind it.
+outcome<webp_layout> read_extended(byte_span file) {
+  const outcome<chunk> features = read_chunk(file, file_header_bytes);
+  if (!features) return features.error();
+  if (features->content.size() < 10) return corrupt("WebP with a chunk of features that is too short");
+  webp_layout found;
+  if (const outcome<void> read = read_chunks(file, features->end, found); !read) return read.error();
+  if (found.picture.empty()) return corrupt("WebP without a picture");
+  if (const outcome<void> read = read_picture(found); !read) return read.error();
+  const byte_span f = features->content;
+  found.has_alpha = (byte_at(f, 0) & 0x10U) != 0;
+  const auto width = static_cast<int>(little24(f, 4)) + 1;
+  const auto height = static_cast<int>(little24(f, 7)) + 1;
+  if (width != found.width || height != found.height) {
+    return corrupt("WebP of " + size_text(width, height) + " with a picture of " +
+                   size_text(found.width, found.height));
+  }
+  return found;
+}
+
+}  // namespace
+
+outcome<webp_layout> read_webp_headers(byte_span encoded) {
+  if (encoded.size() < file_header_bytes + chunk_header_bytes) return corrupt("WebP ends inside its header");
+  // What stands behind the container is nothing of it.
+  const std::size_t bytes = std::size_t{little32(encoded, 4)} + chunk_header_bytes;
+  if (bytes > encoded.size()) {
+    return corrupt("WebP ends after " + std::to_string(encoded.size()) + " of its " + std::to_string(bytes) + " bytes");
+  }
+  const byte_span file = encoded.first(bytes);
+  if (file.size() < file_header_bytes + chunk_header_bytes) return corrupt("WebP ends inside its header");
+  if (stands_at(file, file_header_bytes, "VP8X")) return read_extended(file);
+  if (!stands_at(file, file_header_bytes, "VP8 ") && !stands_at(file, file_header_bytes, "VP8L")) {
+    return corrupt("WebP without a picture");
+  }
+  const outcome<chunk> only = read_chunk(file, file_header_bytes);
+  if (!only) return only.error();
+  webp_layout found;
+  found.picture = only->content;
+  if (const outcome<void> read = read_picture(found); !read) return read.error();
+  return found;
+}
+
+outcome<picture_info> peek_webp(byte_span encoded, look_for what) {
+  const outcome<webp_layout> layout = read_webp_headers(encoded);
+  if (!layout) return layout.error();
+  picture_info info{.what = format::webp,
+                    .width = layout->width,
+                    .height = layout->height,
+                    .progressive = layout->lossless,
+                    .channels = layout->has_alpha ? 4 : 3};
+  if (what == look_for::orientation) {
+    orientation_finder upright;
+    upright.see_exif(layout->exif);
+    upright.see_xmp(text_of(layout->xmp));
+    info.orientation = upright.found();
+  }
+  return info;
+}
+
+}  // namespace leat::pixels

@@ -1,0 +1,28 @@
+// A WebP's container: which chunk holds the picture, and which say which way up it is.
+#pragma once
+
+#include "stages/outcome.hpp"
+#include "stages/pixels/byte_reading.hpp"
+
+namespace leat::pixels {
+
+/// What the container says, checked: the file is whole, and the picture's own header fits to it.
+///   picture     the content of the chunk `VP8 ` or `VP8L`
+///   has_alpha   in the chunk of features, or in a lossless picture's own header
+///   exif, xmp   the contents of those chunks; empty where there is none
+struct webp_layout {
+  int width = 0;
+  int height = 0;
+  bool lossless = false;
+  bool has_alpha = false;
+  byte_span picture;
+  byte_span exif;
+  byte_span xmp;
+};
+
+///   returns   corrupt: cut, without a picture, or with sizes that contradict one another; unsupported: animated, or so many
+///             pixels of so few bytes that it is meant to harm
+///   source    RFC 9649 (WebP), sections 2 and 3; RFC 6386 section 9.1 (VP8's frame header)
+[[nodiscard]] stages::outcome<webp_layout> read_webp_headers(byte_span encoded);
+
+}  // namespace leat::pixels

@@ -1,0 +1,152 @@
+#include "stages/pixels/webp_reader.hpp"
+
+#include "stages/pixels/resample_kernels.hpp"
+#include "stages/pixels/webp_codes.hpp"
+
+#include <webp/decode.h>
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+#include <string>
+
+namespace leat::pixels {
+namespace {
+
+// Lossy pictures are decoded in bands of about so much RGB: each begins at the top again, so there are few. Most pictures
+// are one band.
+constexpr std::size_t band_bytes_max = std::size_t{48} << 20;
+
+// Lossy chroma is upsampled from its neighbours, two pixels away at most, and parts begin at even places.
+constexpr int margin = 2;
+
+// What libwebp allocates, from its sources (1.2.4 to 1.6.0), rounded up. The test `takes_no_more_for_a_webp_than_it_said`
+// watches it.
+constexpr std::size_t decoder_bytes = std::size_t{64} << 10;  // structs, tables of probabilities, a histogram of codes
+// src/dec/frame_dec.c, AllocateMemory(): modes, top samples, data and cached rows of each macroblock of a row.
+constexpr std::size_t lossy_bytes_per_block_column = 2304;
+// src/dec/vp8l_dec.c: 32 bits a pixel; predictors, colours and code groups at a sixteenth of them each; 17 rows.
+constexpr std::size_t lossless_rows = 17;
+constexpr std::size_t lossless_tables_bytes = std::size_t{384} << 10;
+
+// Tables for prefix codes that are no picture's any more. libwebp's encoder writes 2,600 groups of codes at most, and hardly
+// one for 100 pixels; each takes hundreds of times the bytes that it has in the file.
+constexpr std::size_t code_groups_max = 2600;
+constexpr std::size_t code_bytes_harmless = std::size_t{4} << 20;
+constexpr std::size_t code_bytes_per_pixel_max = 32;
+
+bool is_stopped(const std::atomic<bool>* stop) noexcept {
+  return stop != nullptr && stop->load(std::memory_order_relaxed);
+}
+
+stages::failure failure_of(VP8StatusCode status) {
+  switch (status) {
+    case VP8_STATUS_OUT_OF_MEMORY:
+      return stages::over_budget("WebP: libwebp got no memory; lower host_bytes_max or free memory");
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+      return stages::unsupported("WebP: a feature that libwebp does not know");
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED:
+      return stages::corrupt("WebP: premature end of the picture");
+    default:
+      return stages::corrupt("WebP: damaged");
+  }
+}
+
+}  // namespace
+
+stages::outcome<void> webp_reader::open(std::span<const std::byte> encoded, const picture_info& info,
+                                        const reading& how) {
+  const stages::outcome<webp_layout> layout = read_webp_headers(encoded);
+  if (!layout) return layout.error();
+  assert(layout->width == info.width && layout->height == info.height);
+  static_cast<void>(info);
+  layout_ = *layout;
+  stop_ = how.stop;
+  return layout_.lossless ? count_codes() : stages::outcome<void>();
+}
+
+stages::outcome<void> webp_reader::count_codes() {
+  const std::optional<webp_codes> codes = count_webp_codes(layout_.picture, layout_.width, layout_.height);
+  if (!codes) return stages::corrupt("WebP: damaged");
+  code_bytes_ = codes->bytes();
+  const std::size_t pixels = static_cast<std::size_t>(layout_.width) * static_cast<std::size_t>(layout_.height);
+  if (codes->groups > code_groups_max ||
+      code_bytes_ > std::max(code_bytes_harmless, pixels * code_bytes_per_pixel_max)) {
+    return stages::unsupported("WebP with " + std::to_string(codes->groups) +
+                               " groups of codes: more than a picture of its size has use for");
+  }
+  return {};
+}
+
+// Which part is decoded at a time, and what it takes.
+void webp_reader::plan(const rectangle& region) noexcept {
+  region_ = region;
+  const int around = layout_.lossless ? 0 : margin;
+  left_ = std::max(region.x - around, 0) & ~1;
+  right_ = std::min(region.x + region.width + around, layout_.width);
+  stride_ = static_cast<std::size_t>(right_ - left_) * 3;
+  band_rows_ = region.height;
+  if (!layout_.lossless) {
+    const std::size_t rows_max = std::max<std::size_t>(band_bytes_max / stride_, 64);
+    band_rows_ = static_cast<int>(std::min<std::size_t>(rows_max, static_cast<std::size_t>(region.height)));
+  }
+  band_bytes_ = static_cast<std::size_t>(band_rows_ + 2 * margin) * stride_ + line_slack_bytes;
+}
+
+std::size_t webp_reader::library_bytes() const noexcept {
+  const auto width = static_cast<std::size_t>(layout_.width);
+  const auto height = static_cast<std::size_t>(layout_.height);
+  if (!layout_.lossless) return decoder_bytes + (width + 15) / 16 * lossy_bytes_per_block_column + 2 * (width + 2);
+  const std::size_t subsampled = (width + 3) / 4 * ((height + 3) / 4);
+  return decoder_bytes + lossless_tables_bytes + 4 * (width * height + lossless_rows * width + 3 * subsampled) +
+         code_bytes_;
+}
+
+std::size_t webp_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
+  plan(region);
+  return scratch_arena::rounded(library_bytes()) + scratch_arena::rounded(band_bytes_);
+}
+
+stages::outcome<void> webp_reader::start(const rectangle& region, int decimation) {
+  assert(decimation == 1);
+  static_cast<void>(decimation);
+  plan(region);
+  next_row_ = 0;
+  band_ = arena_.take_array<std::uint8_t>(band_bytes_);
+  if (band_ == nullptr || !arena_.lend(library_bytes())) return stages::unsupported("WebP: out of scratch memory");
+  return {};
+}
+
+stages::outcome<lines> webp_reader::read() {
+  assert(next_row_ < region_.height);
+  if (is_stopped(stop_)) return stages::cancelled();
+  const int first = region_.y + next_row_;
+  const int count = std::min(band_rows_, region_.height - next_row_);
+  const int top = std::max(first - margin, 0) & ~1;
+  const int bottom = std::min(first + count + margin, layout_.height);
+
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0) return stages::unsupported("WebP: libwebp has another version");
+  config.options.use_cropping = 1;
+  config.options.crop_left = left_;
+  config.options.crop_top = top;
+  config.options.crop_width = right_ - left_;
+  config.options.crop_height = bottom - top;
+  config.output.colorspace = MODE_RGB;
+  config.output.is_external_memory = 1;
+  config.output.u.RGBA.rgba = band_;
+  config.output.u.RGBA.stride = static_cast<int>(stride_);
+  config.output.u.RGBA.size = static_cast<std::size_t>(bottom - top) * stride_;
+  const auto* const picture = reinterpret_cast<const std::uint8_t*>(layout_.picture.data());
+  const VP8StatusCode status = WebPDecode(picture, layout_.picture.size(), &config);
+  WebPFreeDecBuffer(&config.output);
+  if (status != VP8_STATUS_OK) return failure_of(status);
+
+  next_row_ += count;
+  const std::uint8_t* const line =
+      band_ + static_cast<std::size_t>(first - top) * stride_ + static_cast<std::size_t>(region_.x - left_) * 3;
+  return lines{line, stride_, count};
+}
+
+}  // namespace leat::pixels

@@ -1,0 +1,44 @@
+// A WebP's lines by libwebp: lossy, lossless, with alpha, which is dropped.
+#pragma once
+
+#include "stages/pixels/picture_reader.hpp"
+#include "stages/pixels/scratch.hpp"
+#include "stages/pixels/webp_headers.hpp"
+
+#include <cstdint>
+
+namespace leat::pixels {
+
+/// One thread's WebP decoder. The pixels are those of Pillow's convert("RGB"), which drops alpha and does not blend.
+///
+/// libwebp decodes a part of a picture into memory that it is given: ours, from the arena. What it needs beside that it
+/// allocates by itself, and cannot be told otherwise: the most that this can be is reserved and lent (scratch_arena::lend).
+class webp_reader final : public picture_reader {
+ public:
+  explicit webp_reader(scratch_arena& arena) : arena_(arena) {}
+
+  stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info, const reading& how) override;
+  [[nodiscard]] std::size_t scratch_bytes(const rectangle& region, int decimation) override;
+  stages::outcome<void> start(const rectangle& region, int decimation) override;
+  stages::outcome<lines> read() override;
+
+ private:
+  [[nodiscard]] stages::outcome<void> count_codes();
+  void plan(const rectangle& region) noexcept;
+  [[nodiscard]] std::size_t library_bytes() const noexcept;
+
+  scratch_arena& arena_;
+  webp_layout layout_;
+  std::size_t code_bytes_ = 0;  // of a lossless picture's tables
+  const std::atomic<bool>* stop_ = nullptr;
+  rectangle region_;
+  int left_ = 0;  // columns that are decoded: the region's, and those that its upsampling looks at
+  int right_ = 0;
+  int band_rows_ = 0;  // of the region, decoded at a time
+  std::size_t stride_ = 0;
+  std::size_t band_bytes_ = 0;
+  std::uint8_t* band_ = nullptr;
+  int next_row_ = 0;
+};
+
+}  // namespace leat::pixels

@@ -1,0 +1,185 @@
+#include "stages/pixels/webp_reader.hpp"
+
+#include "stages/pixels/resample_kernels.hpp"
+#include "stages/pixels/webp_codes.hpp"
+#include "tests/pixels/decode_one.hpp"
+#include "tests/pixels/mutants.hpp"
+#include "tests/support/allocation_counter.hpp"
+#include "tests/support/make_webp.hpp"
+#include "tests/support/seeds.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using stages::outcome_kind;
+using ::testing::HasSubstr;
+using testing::make_webp;
+using testing::one_decoder;
+using testing::plain_box;
+using testing::rgb_picture;
+using testing::webp_options;
+
+std::vector<webp_options> every_kind() {
+  std::vector<webp_options> kinds;
+  for (const bool lossless : {false, true}) {
+    for (const bool alpha : {false, true}) {
+      for (const int quality : {5, 80}) {
+        kinds.push_back({.lossless = lossless, .quality = quality, .method = quality == 80 ? 3 : 0, .alpha = alpha});
+      }
+      kinds.push_back({.lossless = lossless, .alpha = alpha, .extended = true, .orientation = 3, .xmp = "<x/>"});
+    }
+  }
+  return kinds;
+}
+
+// Few colours: palettes, and pixels that are packed into bytes.
+rgb_picture with_few_colours(rgb_picture picture, int levels) {
+  for (auto& value : picture.pixels)
+    value = static_cast<std::uint8_t>(value * levels / 256 * 255 / std::max(levels - 1, 1));
+  return picture;
+}
+
+TEST(webp_reader, gives_each_region_as_libwebp_gives_the_whole) {
+  one_decoder one;
+  testing::for_each_seed(2, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto between = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+    for (const webp_options& options : every_kind()) {
+      SCOPED_TRACE(std::string(options.lossless ? "lossless" : "lossy") + (options.alpha ? " alpha" : "") +
+                   " quality " + std::to_string(options.quality));
+      rgb_picture texture = testing::make_texture(random(), between(1, 90), between(1, 90));
+      if (between(0, 2) == 0) texture = with_few_colours(std::move(texture), between(1, 4));
+      rgb_picture seen;
+      const auto encoded = make_webp(texture, options, seen);
+      if (options.lossless) ASSERT_EQ(seen, texture);
+      for (int i = 0; i < 6; ++i) {
+        const int w = i == 0 ? texture.width : between(1, texture.width);
+        const int h = i == 0 ? texture.height : between(1, texture.height);
+        const int x = between(0, texture.width - w);
+        const int y = between(0, texture.height - h);
+        const rgb_picture got = one.decode(encoded, plain_box(x, y, w, h));
+        ASSERT_EQ(one.reason, "");
+        ASSERT_EQ(got, testing::crop(seen, x, y, w, h)) << x << ' ' << y << ' ' << w << ' ' << h;
+      }
+    }
+  });
+}
+
+TEST(webp_reader, refuses_what_is_cut_animated_or_contradicts_itself) {
+  one_decoder one;
+  rgb_picture seen;
+  const rgb_picture texture = testing::make_texture(4, 90, 80);
+  for (const bool lossless : {false, true}) {
+    const auto whole = make_webp(texture, {.lossless = lossless}, seen);
+    for (std::size_t size = 1; size < whole.size(); size += 61) {
+      one.decode({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}, plain_box(0, 0, 1, 1));
+      EXPECT_NE(one.kind, outcome_kind::ok) << size;
+    }
+    auto longer = whole;
+    longer.resize(whole.size() + 100, std::byte{'x'});
+    EXPECT_EQ(one.decode(longer, plain_box(0, 0, 90, 80)), seen) << "what stands behind the container is nothing of it";
+  }
+  auto extended = make_webp(texture, {.extended = true}, seen);
+  extended[20] = std::byte{2};
+  one.decode(extended, plain_box(0, 0, 90, 80));
+  EXPECT_EQ(one.kind, outcome_kind::unsupported);
+  EXPECT_EQ(one.reason, "unsupported format: animated WebP; JPEG, PNG, WebP and BMP are read: convert it");
+  extended[20] = std::byte{0};
+  extended[24] = std::byte{88};
+  one.decode(extended, plain_box(0, 0, 90, 80));
+  EXPECT_EQ(one.reason, "WebP of 89 x 80 pixels with a picture of 90 x 80 pixels");
+}
+
+// Headers that claim more than their bytes can hold, and one colour that is enormous: no memory is asked for.
+TEST(webp_reader, refuses_what_is_too_short_for_its_pixels) {
+  one_decoder one;
+  rgb_picture seen;
+  auto lossy = make_webp(testing::make_texture(4, 16, 16), {}, seen);
+  lossy[26] = std::byte{0xE0}, lossy[27] = std::byte{0x2E};
+  lossy[28] = std::byte{0xE0}, lossy[29] = std::byte{0x2E};
+  one.decode(lossy, plain_box(0, 0, 12000, 12000));
+  EXPECT_EQ(one.reason, "WebP is too short for its 12000 x 12000 pixels");
+  EXPECT_EQ(one.kind, outcome_kind::corrupt);
+
+  auto lossless = make_webp({1, 1, {1, 2, 3}}, {.lossless = true}, seen);
+  for (const std::size_t at : {21U, 22U, 23U}) lossless[at] = std::byte{0xFF};
+  lossless[24] |= std::byte{0x0F};
+  one.decode(lossless, plain_box(0, 0, 1, 1));
+  EXPECT_EQ(one.kind, outcome_kind::unsupported);
+  EXPECT_THAT(one.reason, HasSubstr("meant to harm"));
+}
+
+TEST(webp_reader, takes_no_more_than_it_said) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  rgb_picture seen;
+  for (const webp_options& options : every_kind()) {
+    for (const int levels : {256, 4}) {
+      const auto encoded = make_webp(with_few_colours(testing::make_texture(6, 330, 250), levels), options, seen);
+      const auto info = pixels::peek(encoded);
+      ASSERT_TRUE(info);
+      pixels::scratch_budget budget(std::size_t{64} << 20);
+      pixels::scratch_arena arena(budget);
+      pixels::webp_reader reader(arena);
+      arena.begin();
+      ASSERT_TRUE(reader.open(encoded, *info, {}));
+      const pixels::rectangle region{0, 0, info->width, info->height};
+      const std::size_t said = reader.scratch_bytes(region, 1);
+      ASSERT_TRUE(arena.reserve(said));
+      ASSERT_TRUE(reader.start(region, 1));
+      EXPECT_EQ(arena.used(), said);
+      const std::size_t lent =
+          said - pixels::scratch_arena::rounded(std::size_t{330 * 254 * 3} + pixels::line_slack_bytes);
+      const testing::allocation_counter counter;
+      const auto lines = reader.read();
+      ASSERT_TRUE(lines) << lines.reason();
+      EXPECT_EQ(lines->count, 250);
+      // All that libwebp asked for, as if it had given nothing back meanwhile.
+      EXPECT_LE(counter.count().allocated_bytes, lent);
+      arena.end();
+    }
+  }
+}
+
+// The codes are counted by reading the headers as libwebp does, of files that use what there is to be used.
+TEST(webp_reader, counts_the_groups_of_codes) {
+  rgb_picture seen;
+  std::size_t most = 0;
+  testing::for_each_seed(4, [&](std::uint64_t seed) {
+    rgb_picture texture = testing::make_texture(seed, 150 + static_cast<int>(seed % 7), 120);
+    if (seed % 3 == 0) texture = with_few_colours(std::move(texture), 2 + static_cast<int>(seed % 5));
+    const auto encoded =
+        make_webp(texture, {.lossless = true, .quality = 70, .method = static_cast<int>(2 + seed % 3)}, seen);
+    const auto layout = pixels::read_webp_headers(encoded);
+    ASSERT_TRUE(layout);
+    const auto codes = pixels::count_webp_codes(layout->picture, layout->width, layout->height);
+    ASSERT_TRUE(codes);
+    EXPECT_GE(codes->groups, 1U);
+    EXPECT_LE(codes->groups, 2600U);
+    most = std::max(most, codes->groups);
+    for (std::size_t size = 0; size < 60; ++size) {
+      static_cast<void>(pixels::count_webp_codes(layout->picture.first(size), layout->width, layout->height));
+    }
+  });
+  if (testing::seed_count(4) >= 4) EXPECT_GT(most, 1U) << "none of them had several groups: the test shows nothing";
+}
+
+TEST(webp_reader, survives_mutants) {
+  testing::decode_mutants(30, [](std::mt19937_64& random) {
+    const auto kinds = every_kind();
+    rgb_picture texture =
+        testing::make_texture(random(), 1 + static_cast<int>(random() % 60), 1 + static_cast<int>(random() % 60));
+    if (random() % 3 == 0) texture = with_few_colours(std::move(texture), 3);
+    rgb_picture seen;
+    return make_webp(texture, kinds[random() % kinds.size()], seen);
+  });
+}
+
+}  // namespace
+}  // namespace leat
