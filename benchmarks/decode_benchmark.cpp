@@ -3,6 +3,8 @@
 //
 //     decode_benchmark [--photos=DIR] [--toy] [any --benchmark_... flag]
 //
+// And what do several views of a picture cost, by one decode and each by itself? (`views/`; per_cpu_s counts pictures.)
+//
 // Without --photos it makes 48 photographs as `leat make-photos` does. Runs are interleaved and repeated; look at the
 // medians of `per_cpu_s`, images per second of the CPU time of all threads. Before anything is measured, undecimated rows
 // are compared with the plain way's, byte by byte, and the error of decimated ones is printed.
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -189,6 +192,89 @@ class plain {
   pixels::scratch_arena arena_{budget_};
 };
 
+// Views of one picture: SimCLR's two, and DINO's two large ones and eight small.
+struct views_job {
+  const char* name;
+  int large;
+  int small;
+};
+constexpr views_job views_jobs[] = {{"two_of_224", 2, 0}, {"two_of_224_and_eight_of_96", 2, 8}};
+
+// Rows of u8, all by decode_rows(), or each by decode().
+template <bool Together>
+class views {
+ public:
+  explicit views(const views_job& what) {
+    for (int i = 0; i < what.large + what.small; ++i) {
+      const bool large = i < what.large;
+      const int size = large ? side : 96;
+      // DINO's shares of the area, where there are small ones.
+      const auto scale = what.small == 0 ? std::array{0.08, 1.0} : large ? std::array{0.4, 1.0} : std::array{0.05, 0.4};
+      const pixels::pipeline steps(
+          {transforms::random_resized_crop{.height = size, .width = size, .scale = scale}, transforms::random_flip{}});
+      steps_.push_back(steps.as_view(static_cast<std::uint32_t>(i + 1)));
+      memory_.emplace_back(how_.row_bytes(size, size));
+    }
+  }
+
+  void operator()(std::size_t photo, std::uint64_t sample) {
+    rows_.clear();
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      rows_.push_back({.steps = &steps_[i],
+                       .key = {seed, 0, sample},
+                       .how = &how_,
+                       .options = {.decimate = true},
+                       .row = memory_[i].data()});
+    }
+    if constexpr (Together) {
+      if (!decoder_.decode_rows(photos[photo], rows_, nullptr)) std::exit(1);
+    } else {
+      for (const pixels::picture_row& row : rows_) {
+        if (!decoder_.decode(photos[photo], *row.steps, row.key, *row.how, row.options, row.row, nullptr)) std::exit(1);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<bytes>& memory() const noexcept { return memory_; }
+
+ private:
+  pixels::store how_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  std::vector<pixels::pipeline> steps_;
+  std::vector<bytes> memory_;
+  std::vector<pixels::picture_row> rows_;
+  pixels::scratch_budget budget_{std::size_t{256} << 20};
+  pixels::picture_decoder decoder_{budget_};
+};
+
+template <class Kernel>
+void run_views(benchmark::State& state, const views_job& what) {
+  Kernel kernel(what);
+  std::uint64_t sample = 0;
+  const auto count = photos.size();
+  kernel(0, 0);
+  const double begin_s = thread_cpu_s();
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < count; ++i, ++sample) kernel(sample % count, sample);
+  }
+  const double images = static_cast<double>(state.iterations()) * static_cast<double>(count);
+  state.counters["per_cpu_s"] = benchmark::Counter(images / (thread_cpu_s() - begin_s));
+}
+
+// One decode makes the rows that each by itself is.
+void check_views() {
+  for (const views_job& what : views_jobs) {
+    views<true> together(what);
+    views<false> alone(what);
+    for (std::size_t photo = 0; photo < photos.size(); ++photo) {
+      together(photo, photo);
+      alone(photo, photo);
+      if (together.memory() == alone.memory()) continue;
+      std::fprintf(stderr, "%s: rows of photograph %zu differ when they are decoded together\n", what.name, photo);
+      std::exit(1);
+    }
+  }
+}
+
 template <class Kernel>
 void run(benchmark::State& state, const job& what) {
   Kernel kernel(what);
@@ -333,6 +419,7 @@ int main_program(int argc, char** argv) {
   for (const bytes& photo : photos) total += photo.size();
   std::printf("%zu photographs, %zu KiB on average, in memory\n", photos.size(), total / photos.size() / 1024);
   check_rows();
+  check_views();
   measure_decimation();
 
   std::string interleave = "--benchmark_enable_random_interleaving=true";
@@ -357,6 +444,11 @@ int main_program(int argc, char** argv) {
       if (&what == &jobs[1] || !what.with.own_huffman || !what.with.wide_vectors) continue;
       benchmark::RegisterBenchmark(("plain" + name).c_str(), run<plain>, what)->Threads(threads)->UseRealTime();
     }
+  }
+  for (const views_job& what : views_jobs) {
+    const std::string name = std::string("views/") + what.name;
+    benchmark::RegisterBenchmark((name + "/one_decode").c_str(), run_views<views<true>>, what)->UseRealTime();
+    benchmark::RegisterBenchmark((name + "/each_by_itself").c_str(), run_views<views<false>>, what)->UseRealTime();
   }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
