@@ -24,8 +24,10 @@ constexpr std::uint16_t picture_field = 0;
 class folder_model final : public dataset_model {
  public:
   folder_model(const std::string& root, std::vector<std::string> classes,
-               const std::vector<picture_directory>& directories)
-      : classes_(std::move(classes)), root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
+               const std::vector<picture_directory>& directories, std::vector<std::string> notes)
+      : classes_(std::move(classes)),
+        notes_(std::move(notes)),
+        root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
     field_info picture;
     picture.name = "jpg";
     picture.kind = field_kind::picture;
@@ -57,6 +59,7 @@ class folder_model final : public dataset_model {
   std::span<const field_info> fields() const noexcept override { return fields_; }
   std::span<const std::string> columns() const noexcept override { return columns_; }
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  const std::vector<std::string>& notes() const noexcept override { return notes_; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
@@ -110,6 +113,7 @@ class folder_model final : public dataset_model {
 
  private:
   std::vector<std::string> classes_;
+  std::vector<std::string> notes_;
   std::size_t root_bytes_;  // Of the root and its slash: names are told without them.
   std::vector<std::uint64_t> class_ends_;
   std::vector<field_info> fields_;
@@ -128,6 +132,44 @@ std::string list_of(const std::vector<std::string>& names) {
   }
   if (names.size() > names_max) text += io::str_cat(" and ", names.size() - names_max, " more");
   return text;
+}
+
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+  return io::str_cat(count, " ", count == 1 ? one : many);
+}
+
+// Pictures that have no class, as they lie beside the class folders.
+void note_loose_pictures(const std::string& folder, const folder_listing& listing, std::vector<std::string>& notes) {
+  if (listing.pictures == 0) return;
+  std::string names;
+  for (const std::string& name : listing.picture_names) io::str_append(names, names.empty() ? "" : ", ", name);
+  const std::uint64_t more = listing.pictures - listing.picture_names.size();
+  if (more > 0) io::str_append(names, " and ", more, " more");
+  notes.push_back(io::str_cat(folder, ": left out: ",
+                              count_of(listing.pictures, "picture beside the class folders, which has",
+                                       "pictures beside the class folders, which have"),
+                              " no class (", names, "); move them into one"));
+}
+
+// Pictures by their names' ends that torchvision does not take for samples either.
+const std::vector<std::string>& foreign_extensions() {
+  static const std::vector<std::string> all = {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".svg", ".psd"};
+  return all;
+}
+
+// "2 .gif, 1 .heic"; empty where there are none.
+std::string counts_text(const std::vector<std::string>& extensions, const std::vector<std::uint64_t>& counted) {
+  std::string counts;
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    if (counted[i] > 0) io::str_append(counts, counts.empty() ? "" : ", ", counted[i], " ", extensions[i]);
+  }
+  return counts;
+}
+
+void note_foreign_pictures(const std::string& folder, const std::string& counts, std::vector<std::string>& notes) {
+  if (counts.empty()) return;
+  notes.push_back(io::str_cat(folder, ": left out: pictures that are not read: ", counts,
+                              "; convert them to JPEG, PNG, WebP or BMP"));
 }
 
 std::vector<std::string> classes_without_pictures(const std::vector<std::string>& classes,
@@ -155,15 +197,16 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
   // torchvision/datasets/folder.py, IMG_EXTENSIONS.
   if (walk.extensions.empty()) {
     walk.extensions = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+    walk.counted = foreign_extensions();
   }
   const folder_listing listing = list_folder(path, walk);
   if (options.classes == how::yes && listing.folders.empty()) {
     throw error(errc::not_found, io::str_cat(path, ": no class folder in it; each class is a folder of pictures"));
   }
   if (options.classes != how::no && !listing.folders.empty()) {
-    const std::vector<picture_directory> directories = walk_folders(path, listing.folders, walk);
+    const auto [directories, counted] = walk_folders(path, listing.folders, walk);
     const std::vector<std::string> empty = classes_without_pictures(listing.folders, directories);
-    const bool only_beside = empty.size() == listing.folders.size() && listing.has_pictures;
+    const bool only_beside = empty.size() == listing.folders.size() && listing.pictures > 0;
     if (options.classes == how::yes || !only_beside) {
       if (!empty.empty() && !options.allow_empty_classes) {
         throw error(errc::not_found,
@@ -171,14 +214,21 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
                                 list_of(empty), " (looked for ", list_of(walk.extensions),
                                 "); remove them (a program may set folder_options::allow_empty_classes)"));
       }
-      return dataset(std::make_shared<folder_model>(path, listing.folders, directories));
+      std::vector<std::string> notes;
+      note_loose_pictures(path, listing, notes);
+      note_foreign_pictures(path, counts_text(walk.counted, counted), notes);
+      return dataset(std::make_shared<folder_model>(path, listing.folders, directories, std::move(notes)));
     }
   }
-  const std::vector<picture_directory> directories = walk_folders(path, {""}, walk);
+  const auto [directories, counted] = walk_folders(path, {""}, walk);
   if (directories.empty()) {
-    throw error(errc::not_found, io::str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions), ")"));
+    const std::string foreign = counts_text(walk.counted, counted);
+    throw error(errc::not_found, io::str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
+                                             foreign.empty() ? "" : "; not read: " + foreign, ")"));
   }
-  return dataset(std::make_shared<folder_model>(path, std::vector<std::string>{}, directories));
+  std::vector<std::string> notes;
+  note_foreign_pictures(path, counts_text(walk.counted, counted), notes);
+  return dataset(std::make_shared<folder_model>(path, std::vector<std::string>{}, directories, std::move(notes)));
 }
 
 }  // namespace leat

@@ -73,6 +73,13 @@ struct identity {
 
 identity identity_of(const struct stat& status) noexcept { return {status.st_dev, status.st_ino}; }
 
+// Whatever the name's case.
+bool ends_in(std::string_view name, std::string_view extension) noexcept {
+  const auto same_letter = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  return name.size() >= extension.size() && std::equal(name.end() - static_cast<std::ptrdiff_t>(extension.size()),
+                                                       name.end(), extension.begin(), same_letter);
+}
+
 constexpr std::size_t no_parent = std::numeric_limits<std::size_t>::max();
 
 struct node {
@@ -85,6 +92,7 @@ struct node {
     bool linked;
   };
   std::vector<child> children;
+  std::vector<std::uint64_t> counted;
 };
 
 enum class entry_type : std::uint8_t { directory, linked_directory, other };
@@ -144,7 +152,7 @@ class walker {
     root_identity_ = identity_of(status);
   }
 
-  std::vector<picture_directory> run(const std::vector<std::string>& starts) {
+  folder_contents run(const std::vector<std::string>& starts) {
     std::vector<std::size_t> level;
     for (std::size_t i = 0; i < starts.size(); ++i) {
       level.push_back(nodes_.size());
@@ -152,8 +160,11 @@ class walker {
       nodes_.back().found.class_index = i;
     }
     while (!level.empty()) level = descend(level);
-    std::vector<picture_directory> directories;
+    folder_contents contents;
+    contents.counted.assign(options_.counted.size(), 0);
+    std::vector<picture_directory>& directories = contents.directories;
     for (node& done : nodes_) {
+      for (std::size_t i = 0; i < done.counted.size(); ++i) contents.counted[i] += done.counted[i];
       if (!done.found.pictures.empty()) directories.push_back(std::move(done.found));
     }
     nodes_.clear();
@@ -161,7 +172,7 @@ class walker {
       return a.class_index != b.class_index ? a.class_index < b.class_index : python_less(a.path, b.path);
     });
     ask_sizes(directories);
-    return directories;
+    return contents;
   }
 
  private:
@@ -199,9 +210,19 @@ class walker {
         here.found.pictures.push_back(
             {static_cast<std::uint32_t>(here.found.names.size()), static_cast<std::uint32_t>(name.size()), 0, 0});
         here.found.names.append(name);
+      } else {
+        count(name, here);
       }
     });
     sort_pictures(here.found);
+  }
+
+  void count(std::string_view name, node& here) const {
+    for (std::size_t i = 0; i < options_.counted.size(); ++i) {
+      if (!ends_in(name, options_.counted[i])) continue;
+      here.counted.resize(options_.counted.size());
+      ++here.counted[i];
+    }
   }
 
   bool is_own_ancestor(const node& here) const noexcept {
@@ -262,12 +283,21 @@ class walker {
 }  // namespace
 
 bool has_extension(std::string_view name, const std::vector<std::string>& extensions) noexcept {
-  const auto same_letter = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  return std::any_of(extensions.begin(), extensions.end(), [&](const std::string& extension) {
-    return name.size() >= extension.size() && std::equal(name.end() - static_cast<std::ptrdiff_t>(extension.size()),
-                                                         name.end(), extension.begin(), same_letter);
-  });
+  return std::any_of(extensions.begin(), extensions.end(),
+                     [&](const std::string& extension) { return ends_in(name, extension); });
 }
+
+namespace {
+
+// The first by name, in whatever order the directory has them.
+void note_picture(const char* name, folder_listing& listing) {
+  ++listing.pictures;
+  std::vector<std::string>& names = listing.picture_names;
+  names.insert(std::upper_bound(names.begin(), names.end(), name, python_less), name);
+  if (names.size() > folder_listing::names_max) names.pop_back();
+}
+
+}  // namespace
 
 folder_listing list_folder(const std::string& root, const folder_walk_options& options) {
   const descriptor directory(open_directory(AT_FDCWD, root));
@@ -277,7 +307,7 @@ folder_listing list_folder(const std::string& root, const folder_walk_options& o
   folder_listing listing;
   read_directory(directory.get(), root, [&](const dirent& entry, entry_type type) {
     if (type == entry_type::other) {
-      listing.has_pictures = listing.has_pictures || has_extension(entry.d_name, options.extensions);
+      if (has_extension(entry.d_name, options.extensions)) note_picture(entry.d_name, listing);
       return;
     }
     struct stat status{};
@@ -291,8 +321,8 @@ folder_listing list_folder(const std::string& root, const folder_walk_options& o
   return listing;
 }
 
-std::vector<picture_directory> walk_folders(const std::string& root, const std::vector<std::string>& starts,
-                                            const folder_walk_options& options) {
+folder_contents walk_folders(const std::string& root, const std::vector<std::string>& starts,
+                             const folder_walk_options& options) {
   return walker(root, options).run(starts);
 }
 

@@ -28,25 +28,36 @@ struct picture_directory {
   }
 };
 
+/// Extensions are in lower case, with the dot.
 struct folder_walk_options {
-  std::vector<std::string> extensions;  ///< lower case, with the dot
+  std::vector<std::string> extensions;
+  std::vector<std::string> counted;  ///< of files that are no samples, and are counted
   unsigned threads = 1;
 };
 
+/// What lies below some folders.
+///   directories   those with pictures in them
+///   counted       files with each of folder_walk_options::counted
+struct folder_contents {
+  std::vector<picture_directory> directories;
+  std::vector<std::uint64_t> counted;
+};
+
 /// What lies directly in a folder: the names of the folders in it (links to folders too, but for those that lead back to
-/// the root), sorted; and whether there are pictures beside them.
+/// the root), sorted; and how many pictures are beside them, with the names of the first few.
 struct folder_listing {
+  static constexpr std::size_t names_max = 3;
   std::vector<std::string> folders;
-  bool has_pictures = false;
+  std::uint64_t pictures = 0;
+  std::vector<std::string> picture_names;
 };
 [[nodiscard]] folder_listing list_folder(const std::string& root, const folder_walk_options& options);
 
 /// All pictures below root/start for each of `starts` (start i has class_index i; "" is the root itself), directories
 /// in the order (class, path), with sizes. Links are followed; a directory that is one of its own ancestors is left out.
 ///   throws   error{errc::not_found}, error{errc::permission}, error{errc::io} with the directory and what to do
-[[nodiscard]] std::vector<picture_directory> walk_folders(const std::string& root,
-                                                          const std::vector<std::string>& starts,
-                                                          const folder_walk_options& options);
+[[nodiscard]] folder_contents walk_folders(const std::string& root, const std::vector<std::string>& starts,
+                                           const folder_walk_options& options);
 
 /// True where the name ends in one of the extensions, whatever its case.
 [[nodiscard]] bool has_extension(std::string_view name, const std::vector<std::string>& extensions) noexcept;

@@ -151,6 +151,9 @@ struct folder_options {
 /// Pictures in a folder. Field "jpg" (whatever the format inside), and the column "cls" where there are classes.
 ///   order    torchvision's: classes by name, then directories by their whole path, then file names. Symbolic links
 ///            are followed; one that leads back to a folder it lies in is not entered again
+///   notes    pictures that are no samples: those beside class folders, which have no class, and those whose names end in
+///            .gif, .heic and the like, which nobody reads. Files .tif, .tiff, .ppm and .pgm are samples, as torchvision has
+///            them, and corrupt ones when they are loaded: what is in a file is told by its content
 ///   throws   error{errc::not_found} no such folder, no picture, or (named) class folders without one;
 ///            error{errc::permission} naming the directory that could not be read
 ///   source   torchvision/datasets/folder.py: find_classes, make_dataset

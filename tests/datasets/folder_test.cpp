@@ -127,6 +127,37 @@ TEST(folder, a_folder_without_pictures_beside_pictures_is_no_class) {
   EXPECT_THAT(names(open_folder(root.path().string())), ElementsAre("1.jpg"));
 }
 
+TEST(folder, pictures_beside_class_folders_are_counted_in_a_note) {
+  const temporary_directory root;
+  put(root.path() / "a/1.jpg");
+  EXPECT_THAT(open_folder(root.path().string()).notes(), IsEmpty());
+  for (const std::string name : {"x3.png", "x1.jpg", "x4.webp", "x2.JPG"}) put(root.path() / name);
+  put(root.path() / "readme.txt");
+  const dataset opened = open_folder(root.path().string());
+  EXPECT_THAT(names(opened), ElementsAre("a/1.jpg"));
+  EXPECT_THAT(opened.notes(),
+              ElementsAre(root.path().string() +
+                          ": left out: 4 pictures beside the class folders, which have no class (x1.jpg, "
+                          "x2.JPG, x3.png and 1 more); move them into one"));
+}
+
+TEST(folder, pictures_that_nobody_reads_are_counted_in_a_note) {
+  const temporary_directory root;
+  for (const std::string name : {"a/1.jpg", "a/2.tif", "a/3.gif", "a/below/4.GIF", "b/5.heic", "b/6.webp"})
+    put(root.path() / name);
+  const dataset classes = open_folder(root.path().string());
+  EXPECT_THAT(names(classes), ElementsAre("a/1.jpg", "a/2.tif", "b/6.webp"));
+  EXPECT_THAT(classes.notes(),
+              ElementsAre(HasSubstr("left out: pictures that are not read: 2 .gif, 1 .heic; convert them")));
+  EXPECT_THAT(open_folder(root.path().string(), {.classes = folder_options::class_folders::no}).notes(),
+              ElementsAre(HasSubstr("2 .gif, 1 .heic")));
+  EXPECT_THAT(open_folder(root.path().string(), {.allow_empty_classes = true, .extensions = {".gif", ".jpg"}}).notes(),
+              IsEmpty());
+  const temporary_directory only;
+  put(only.path() / "1.gif");
+  EXPECT_THAT(failure_of(only.path(), errc::not_found), HasSubstr("not read: 1 .gif"));
+}
+
 TEST(folder, an_empty_class_folder_is_an_error_that_names_it_unless_allowed) {
   const temporary_directory root;
   put(root.path() / "a/1.jpg");
