@@ -142,7 +142,8 @@ int file_modes::failure_of(const file_status& status) const {
 file_mode file_modes::mode_of(const file_status& status) const {
   if (!policy_.wants_direct() || !why_not_direct(status).empty()) return {};
   const bool told = (status.mask & file_status::mask_direct) != 0;
-  return {true, told ? status.direct_offset_alignment : static_cast<std::uint32_t>(alignment_max_bytes)};
+  const std::uint32_t own = told ? status.direct_offset_alignment : static_cast<std::uint32_t>(alignment_max_bytes);
+  return {true, std::bit_ceil(own)};
 }
 
 }  // namespace leat::io

@@ -164,7 +164,7 @@ preadv_loop::preadv_loop(io_context& context, std::string why)
       files_(files_open_max()),
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())) {
   const unsigned count = std::max(1U, context.options.preadv_threads);
-  backend_ = {"preadv", str_cat(why, "; ", count, " threads")};
+  backend_ = {"preadv", str_cat(why, "; ", count, " threads", context.options.poll ? "; not polled: no io_uring" : "")};
   workers_.resize(count);
   try {
     for (unsigned i = 0; i < count; ++i) workers_[i].thread = std::thread([this, i] { work(i); });

@@ -49,7 +49,7 @@ void ring_loop::set_up(const ring_limits& limits) {
   const unsigned buffers = wants_buffers ? std::min(context_.memory->pieces_max(), arena::registered_pieces_max) : 0;
   // Room for the reads and the opens of a turn; when it is full it is submitted early, which costs a call.
   const unsigned entries = std::max(256U, depth_ + opens_max);
-  ring_.emplace(entries, limits.direct_descriptors ? files : 0, buffers);
+  ring_.emplace(entries, limits.direct_descriptors && !context_.options.poll ? files : 0, buffers);
 
   direct_descriptors_ = ring_->files() != 0;
   // Ordinary descriptors are the whole process's: half of what there is may be ours.
@@ -62,9 +62,10 @@ void ring_loop::set_up(const ring_limits& limits) {
   }
   for (unsigned i = slots; i-- > 0;) free_slots_.push_back(slots_[i].get());
 
+  const async::mutex_lock lock(report_mutex_);
   backend_ = {"io_uring", str_cat(ring_->flags(), direct_descriptors_ ? ", direct descriptors" : "", ", ", slots,
                                   " files open at most")};
-  const async::mutex_lock lock(report_mutex_);
+  if (context_.options.poll) set_up_polling(limits.poll_for_real, entries, buffers);
   if (!wants_buffers) {
     buffers_report_ = {"off", "asked for"};
   } else if (ring_->buffers() == 0) {
@@ -83,6 +84,45 @@ void ring_loop::set_up(const ring_limits& limits) {
   if (wake_descriptor_ < 0) {
     throw error(errc::limit, str_cat("eventfd: ", std::strerror(errno), "; try `ulimit -n 65536`"));
   }
+}
+
+void ring_loop::set_up_polling(bool for_real, unsigned entries, unsigned buffers) {
+  try {
+    polled_.emplace(entries, 0, buffers, for_real);
+    polling_ = true;
+    str_append(backend_.why, ", polled where files are read with O_DIRECT");
+  } catch (const uring_refusal& refused) {
+    str_append(backend_.why, "; not polled: ", refused.call, " with IOPOLL: ", std::strerror(refused.code));
+  }
+}
+
+/// The device, or its file system, does not do it: from now on reads wait for it.
+void ring_loop::stop_polling(const std::string& path) {
+  if (!polling_) return;
+  polling_ = false;
+  buffer_of_.assign(ring_->buffers(), 0);
+  register_refusals_ = 0;
+  const async::mutex_lock lock(report_mutex_);
+  backend_.why.resize(backend_.why.rfind(", polled where"));
+  str_append(
+      backend_.why, "; not polled: the device of ", path,
+      " has no queues to be polled (EOPNOTSUPP; its queue/io_poll in /sys/block says 0). NVMe drives get some by the "
+      "kernel's parameter nvme.poll_queues=4");
+}
+
+/// A turn while the second ring has reads: nobody tells of them, so it is asked again and again. The first ring is asked as
+/// well where it has reads or opens, and else now and then.
+void ring_loop::turn_polled() {
+  polled_->submit();
+  count_.turns.add(1);
+  reap(*polled_);
+  if (!opening_.empty() || !looking_.empty() || in_kernel_.size() > polled_reads_ || ++polled_turns_ % 16 == 0) {
+    ring_->submit();
+    reap(*ring_);
+  }
+  now_ = now_ns();
+  if (!wake_parked_) park_wake();
+  finish_all();
 }
 
 void ring_loop::park_wake() {
@@ -119,7 +159,7 @@ void ring_loop::run() {
   };
   while (kernel_has_some() && now_ns() < give_up_at_ns) {
     ring_->submit_and_wait(1, 0, 100'000'000);
-    ring_->reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+    reap(*ring_);
     finish_all();
   }
   if (!late_.empty() || !late_looks_.empty() || !opening_.empty()) {
@@ -135,10 +175,13 @@ void ring_loop::run() {
   } else {
     for (const auto& slot : slots_) dequeue(*slot);
   }
+  polled_.reset();
   ring_.reset();
 }
 
 void ring_loop::sleep(bool awake) {
+  if (polled_reads_ != 0) return turn_polled();
+  if (polled_ && !polling_) polled_.reset();
   if (awake || !prepare_sleep()) {
     ring_->submit();
   } else if (stopping_.load() && jobs_.out() == 0 && looking_.empty() && looks_done_.empty()) {
@@ -157,7 +200,7 @@ void ring_loop::sleep(bool awake) {
   }
   count_.turns.add(1);
   // All of them before anybody resumes: who resumes starts more, and must find the books in order.
-  ring_->reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+  reap(*ring_);
   now_ = now_ns();
   if (!wake_parked_) park_wake();
   finish_all();
@@ -226,11 +269,15 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
     finish_all();
     pump();
     if (over(argument)) return;
+    if (polled_reads_ != 0) {
+      turn_polled();
+      continue;
+    }
     if (finished_.empty() && looks_done_.empty()) {
       const std::uint64_t due_ns = next_deadline_ns();
       ring_->submit_and_wait(1, 0, due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > now_ ? due_ns - now_ : 0, 1000));
     }
-    ring_->reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+    reap(*ring_);
   }
 }
 
@@ -251,7 +298,7 @@ void ring_loop::expire() {
     part.overdue = add_overdue(*owner.set, *owner.operation, part.offset, context_);
     if (owner.failure == 0) owner.failure = ETIMEDOUT;
     dequeue(owner);
-    cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+    cancel_in_kernel(part);
   }
   while (!opening_.empty() && is_old(opening_.front().since_ns)) {
     file_slot& slot = opening_.front();

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace leat::io::ring {
@@ -48,6 +49,7 @@ class ring_loop final : public async::loop, public io_loop {
   void unregister_buffers() noexcept override {
     buffer_of_.clear();
     ring_->unregister_buffers();
+    if (polled_) polled_->unregister_buffers();
   }
   void after_told(void (*function)(void*) noexcept, void* argument) override {
     after_told_.push_back({function, argument});
@@ -58,7 +60,10 @@ class ring_loop final : public async::loop, public io_loop {
     stopping_.store(true);
     interrupt();
   }
-  [[nodiscard]] rung backend() const override { return backend_; }
+  [[nodiscard]] rung backend() const override {
+    const async::mutex_lock lock(report_mutex_);
+    return backend_;
+  }
   [[nodiscard]] rung registered_buffers() const override {
     const async::mutex_lock lock(report_mutex_);
     return buffers_report_;
@@ -91,6 +96,12 @@ class ring_loop final : public async::loop, public io_loop {
 
   // ring_loop.cpp: turns.
   void set_up(const ring_limits& limits);
+  void set_up_polling(bool for_real, unsigned entries, unsigned buffers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(report_mutex_);
+  void stop_polling(const std::string& path);
+  void turn_polled();
+  void reap(uring& from) {
+    from.reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+  }
   void park_wake();
   void sleep(bool awake);
   [[nodiscard]] bool is_full() const noexcept;
@@ -99,6 +110,10 @@ class ring_loop final : public async::loop, public io_loop {
   void expire();
   void finish_all();
   void cancel_in_kernel(std::uint64_t user_data);
+  void cancel_in_kernel(const chunk& part) {
+    // A polled one is with the device, which answers soon or never.
+    if (!part.polled) cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+  }
   void end_overdue(std::optional<overdue_list::entry>& entry) {
     if (entry) context_.overdue.remove(*entry);
     entry.reset();
@@ -146,7 +161,12 @@ class ring_loop final : public async::loop, public io_loop {
   const unsigned depth_;  // 0: by bytes (queue_depth.hpp)
   const bool insists_on_buffers_;
   std::optional<uring> ring_;  // lives as long as run(): made and ended on its thread
-  rung backend_;
+  // The second ring, of reads that are polled: it can do nothing else, and files and buffers are registered with each ring by
+  // itself. So files are ordinary descriptors then, and buffers are registered with the ring that reads go to.
+  std::optional<uring> polled_;
+  bool polling_ = false;
+  unsigned polled_reads_ = 0;  // it has
+  unsigned polled_turns_ = 0;
   std::atomic<bool> stopping_{false};
   int wake_descriptor_ = -1;
   std::uint64_t wake_value_ = 0;
@@ -186,6 +206,7 @@ class ring_loop final : public async::loop, public io_loop {
   std::uint32_t buffers_registered_ = 0;
 
   mutable async::mutex report_mutex_;
+  rung backend_ ABSL_GUARDED_BY(report_mutex_);
   rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);
   loop_counters count_;
 };

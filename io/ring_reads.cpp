@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <limits>
@@ -56,9 +57,10 @@ void ring_loop::start(file_set& set, std::span<read_operation* const> operations
 void ring_loop::make_ready(job& ready) {
   const read_operation& asked = *ready.operation;
   const std::uint64_t unit = ready.slot->mode.alignment;
-  ready.begin = asked.offset / unit * unit;
+  assert(std::has_single_bit(unit));  // and so no division, of which each takes as long as all the rest of this
+  ready.begin = asked.offset & ~(unit - 1);
   // Never a unit more than the bytes asked for take up: past the end of a file the kernel would clear our memory.
-  ready.end = (ready.wanted_end() + unit - 1) / unit * unit;
+  ready.end = (ready.wanted_end() + unit - 1) & ~(unit - 1);
   ready.issued = ready.begin;
   ready.ranged = true;
   enqueue(ready_, ready);
@@ -128,8 +130,11 @@ void ring_loop::ask(chunk& part) {
   const std::uint64_t offset = part.offset + part.got;
   const std::uint32_t piece =
       into.piece == space::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
-  const std::optional<std::uint32_t> buffer = registered(piece);
-  io_uring_sqe* const sqe = ring_->next_sqe();
+  part.polled = polling_ && from.slot->mode.direct;
+  polled_reads_ += part.polled ? 1 : 0;
+  // Buffers are the second ring's while it is there.
+  const std::optional<std::uint32_t> buffer = part.polled == polling_ ? registered(piece) : std::nullopt;
+  io_uring_sqe* const sqe = (part.polled ? *polled_ : *ring_).next_sqe();
   if (buffer) {
     io_uring_prep_read_fixed(sqe, from.slot->descriptor, memory, bytes, offset, static_cast<int>(*buffer));
   } else {
@@ -152,7 +157,7 @@ std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
   const auto [memory, first_piece] = context_.memory->buffer_of(piece);
   if (memory.empty()) return std::nullopt;  // not from this arena
   if (context_.memory->awaits_pinning(piece)) return std::nullopt;
-  const int failure = ring_->register_buffer(first_piece, memory);
+  const int failure = (polling_ ? *polled_ : *ring_).register_buffer(first_piece, memory);
   const async::mutex_lock lock(report_mutex_);
   if (failure == 0) {
     const std::size_t pieces = (memory.size() + arena::piece_bytes - 1) / arena::piece_bytes;
@@ -188,6 +193,13 @@ void ring_loop::on_chunk(chunk& part, int result) {
   }
 
   const bool given_up = owner.failure != 0 || owner.cancelled || owner.refused;
+  if (std::exchange(part.polled, false)) {
+    --polled_reads_;
+    if (result == -EOPNOTSUPP) {
+      stop_polling(owner.slot->path);
+      if (!given_up) return ask(part);
+    }
+  }
   if (result > 0) {
     count_.bytes_read.add(static_cast<std::uint64_t>(result));
     part.got += static_cast<std::uint64_t>(result);
@@ -308,7 +320,7 @@ void ring_loop::cancel(read_operation& operation) {
     return finish(*asked);
   }
   for (chunk& part : in_kernel_) {
-    if (part.owner == asked) cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+    if (part.owner == asked) cancel_in_kernel(part);
   }
 }
 

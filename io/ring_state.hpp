@@ -52,6 +52,7 @@ struct alignas(8) chunk : list_hook {
   std::uint64_t asked_from = 0;  // `got` when the kernel was last asked
   std::byte* memory = nullptr;
   std::uint64_t since_ns = 0;
+  bool polled = false;  // which ring has it
   std::optional<overdue_list::entry> overdue;
 };
 

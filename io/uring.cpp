@@ -71,11 +71,11 @@ bool uring_refusal::means_absent() const noexcept {
          code == ECANCELED;
 }
 
-uring::uring(unsigned entries, unsigned files, unsigned buffers) {
-  set_up(entries);
+uring::uring(unsigned entries, unsigned files, unsigned buffers, bool polled) {
+  set_up(entries, polled);
   try {
     check_operations();
-    check_reading();
+    if (!polled) check_reading();  // of memory, which nobody polls
     make_tables(files, buffers);
   } catch (...) {
     io_uring_queue_exit(&ring_);
@@ -93,10 +93,10 @@ uring::uring(unsigned entries, unsigned files, unsigned buffers) {
 
 uring::~uring() { io_uring_queue_exit(&ring_); }
 
-void uring::set_up(unsigned entries) {
+void uring::set_up(unsigned entries, bool polled) {
   for (const flag_set& rung : ladder) {
     io_uring_params params{};
-    params.flags = rung.flags;
+    params.flags = rung.flags | (polled ? IORING_SETUP_IOPOLL : 0U);
     params.cq_entries = 4 * entries;
     const int result = io_uring_queue_init_params(entries, &ring_, &params);
     if (result == 0) {

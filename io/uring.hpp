@@ -28,7 +28,8 @@ class uring {
   ///   entries   of the submission queue
   ///   files     size wanted of the table of direct descriptors
   ///   buffers   size wanted of the table of registered buffers; 0: none
-  uring(unsigned entries, unsigned files, unsigned buffers);
+  ///   polled    IORING_SETUP_IOPOLL: a ring of reads only, which asks devices and is told nothing
+  uring(unsigned entries, unsigned files, unsigned buffers, bool polled = false);
   ~uring();
   uring(const uring&) = delete;
   uring& operator=(const uring&) = delete;
@@ -74,7 +75,7 @@ class uring {
   }
 
  private:
-  void set_up(unsigned entries);
+  void set_up(unsigned entries, bool polled);
   void check_operations();
   void check_reading();
   void make_tables(unsigned files, unsigned buffers);

@@ -53,6 +53,10 @@ struct reader_options {
   /// O_DIRECT. Automatic: buffered when what an epoch reads fits in half of the memory available, else O_DIRECT where
   /// the file system has it. A leat::reader knows of no epochs: there automatic is O_DIRECT where it can be had.
   choice direct = choice::automatic;
+  /// O_DIRECT reads of a device that has queues to be polled are asked after and not waited for (IORING_SETUP_IOPOLL): less
+  /// latency, for all of a core while reads are under way. Where that cannot be had they are read as ever, and report()
+  /// says why, behind the backend. A polled read cannot be taken back from the kernel: its timeout is told, and waits for it.
+  bool poll = false;
   /// Reads the kernel has at a time, for each I/O thread; 0: as many as make 7 MiB, between 8 and 128.
   std::uint32_t queue_depth = 0;
   /// Threads with a ring (or a loop) each.

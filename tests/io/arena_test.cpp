@@ -54,6 +54,29 @@ TEST(arena, numbers_pieces_by_address) {
   EXPECT_EQ(arena::bytes_to_piece_end(base + 3_MiB), 1_MiB);
 }
 
+TEST(arena, makes_one_buffer_of_the_pieces_that_nobody_has_touched) {
+  arena memory({.bytes_max = 64_MiB});
+  static_cast<void>(memory.reserve(1_MiB));
+  const arena::region region = memory.reserve(40_MiB);
+  memory.populate(region, region.bytes.subspan(12_MiB, 1));
+  memory.populate_as_one(region, region.bytes.subspan(1_MiB, 24_MiB));
+  const auto buffer_at = [&](std::uint32_t piece) { return memory.buffer_of(region.first_piece + piece); };
+  for (const std::uint32_t piece : {0U, 1U, 2U}) {
+    EXPECT_EQ(buffer_at(piece).first_piece, region.first_piece);
+    EXPECT_EQ(buffer_at(piece).memory.data(), region.bytes.data());
+    EXPECT_EQ(buffer_at(piece).memory.size(), 12_MiB);
+  }
+  EXPECT_EQ(buffer_at(3).first_piece, region.first_piece + 3) << "it was there before";
+  EXPECT_EQ(buffer_at(3).memory.size(), 4_MiB);
+  EXPECT_EQ(buffer_at(4).first_piece, region.first_piece + 4);
+  EXPECT_EQ(buffer_at(6).memory.size(), 12_MiB);
+  EXPECT_TRUE(buffer_at(7).memory.empty()) << "nobody has asked for it";
+  EXPECT_EQ(memory.bytes_populated(), 28_MiB);
+  memory.populate_as_one(region, region.bytes);
+  EXPECT_EQ(buffer_at(6).memory.size(), 12_MiB) << "the same ever after";
+  EXPECT_EQ(buffer_at(9).memory.size(), 12_MiB);
+}
+
 TEST(arena, leaves_the_faulting_in_to_who_writes_where_it_is_told_to) {
   arena memory({.bytes_max = 8_MiB});
   const arena::region region = memory.reserve(8_MiB);

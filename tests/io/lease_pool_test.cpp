@@ -54,6 +54,24 @@ TEST(lease_pool, grants_what_is_asked_for_and_takes_it_back) {
   EXPECT_EQ(pool.count().bytes_used_peak, 12'288U);
 }
 
+TEST(lease_pool, a_lease_as_one_begins_with_a_piece_and_is_one_buffer_and_all_of_its_memory_can_still_be_had) {
+  const auto memory = memory_of(40_MiB);
+  lease_pool pool(memory, {.bytes_max = 40_MiB, .as_one = true});
+  const lease small = std::move(*pool.try_lease(4096));
+  const lease large = std::move(*pool.try_lease(20_MiB + 4096));
+  EXPECT_EQ(large.data(), small.data() + 4_MiB);
+  EXPECT_EQ(memory->buffer_of(large.piece()).memory.data(), large.data());
+  EXPECT_EQ(memory->buffer_of(large.piece()).memory.size(), 24_MiB);
+  EXPECT_EQ(memory->buffer_of(small.piece()).memory.size(), 4_MiB);
+  const space inside = pool.space_at(large.bytes().subspan(9_MiB, 4096));
+  EXPECT_EQ(inside.piece, large.piece() + 2);
+  std::byte own[16];
+  EXPECT_EQ(pool.space_at(own).piece, space::no_piece);
+  // What is left begins within a piece, and may be had all the same.
+  const lease rest = std::move(*pool.try_lease(16_MiB - 4096));
+  EXPECT_EQ(rest.data(), large.data() + 20_MiB + 4096);
+}
+
 TEST(lease_pool, refuses_more_than_it_has_in_all_and_names_both) {
   lease_pool pool(memory_of(1_MiB), {.bytes_max = 1_MiB, .name = "read buffers"});
   try {
