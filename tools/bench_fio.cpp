@@ -37,6 +37,7 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
   if (random) {
     for (const char* each : {"--blockalign=4096", "--norandommap=1", "--randrepeat=0"}) made.emplace_back(each);
   }
+  if (like.rungs.backend.why.find(", polled where") != std::string::npos) made.emplace_back("--hipri");
   if (random && paths.size() > 1) made.emplace_back("--file_service_type=random");
   if (asked.threads > 1) {
     made.push_back(io::str_cat("--numjobs=", asked.threads));

@@ -235,6 +235,7 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
                                .registered_buffers = asked.registered_buffers,
                                .huge_pages = asked.huge_pages,
                                .direct = asked.direct,
+                               .poll = asked.poll,
                                .queue_depth = ring_depth(asked.depth, slot_bytes)};
   drop_from_page_cache(paths);
   std::deque<line> lines;
