@@ -117,7 +117,7 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
 }  // namespace datasets
 
 dataset open_npy(std::span<const std::string> files, const npy_options& options) {
-  if (files.empty()) throw error(errc::usage, "open_npy: no file was given");
+  if (files.empty()) throw error(errc::usage, "open_npy: no file was given; name one, as train.npy");
   std::vector<std::string> paths;
   for (const std::string& pattern : files) {
     for (std::string& path : datasets::expand_paths(pattern)) paths.push_back(std::move(path));
@@ -125,6 +125,12 @@ dataset open_npy(std::span<const std::string> files, const npy_options& options)
   return datasets::open_files(paths, options);
 }
 
-dataset open_npy(const std::string& files, const npy_options& options) { return open_npy({&files, 1}, options); }
+dataset open_npy(std::initializer_list<std::string_view> files, const npy_options& options) {
+  return open_npy(datasets::as_strings(files), options);
+}
+
+dataset open_npy(const std::string& files, const npy_options& options) {
+  return open_npy(std::span(&files, 1), options);
+}
 
 }  // namespace leat

@@ -64,7 +64,8 @@ npz_file look_at(const std::string& path) {
     if (member.name.ends_with("/")) continue;  // A directory.
     found.arrays.push_back(array_in(file, member));
   }
-  if (found.arrays.empty()) throw error(errc::format, io::str_cat(path, ": the archive has no member"));
+  if (found.arrays.empty())
+    throw error(errc::format, io::str_cat(path, ": the archive has no member; numpy.savez(path, x=x) writes one"));
   found.rows = found.arrays.front().header.shape.front();
   for (const npz_array& each : found.arrays) {
     if (each.header.shape.front() == found.rows) continue;
@@ -142,7 +143,7 @@ dataset open_archives(const std::vector<std::string>& paths, const npy_options& 
 }  // namespace datasets
 
 dataset open_npz(std::span<const std::string> files, const npy_options& options) {
-  if (files.empty()) throw error(errc::usage, "open_npz: no file was given");
+  if (files.empty()) throw error(errc::usage, "open_npz: no file was given; name one, as train.npz");
   std::vector<std::string> paths;
   for (const std::string& pattern : files) {
     for (std::string& path : datasets::expand_paths(pattern)) paths.push_back(std::move(path));
@@ -150,6 +151,12 @@ dataset open_npz(std::span<const std::string> files, const npy_options& options)
   return datasets::open_archives(paths, options);
 }
 
-dataset open_npz(const std::string& files, const npy_options& options) { return open_npz({&files, 1}, options); }
+dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options) {
+  return open_npz(datasets::as_strings(files), options);
+}
+
+dataset open_npz(const std::string& files, const npy_options& options) {
+  return open_npz(std::span(&files, 1), options);
+}
 
 }  // namespace leat

@@ -1,6 +1,8 @@
 // What a SOURCE of the command line is, found out by looking.
+#include "datasets/content.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/tar_header.hpp"
 #include "io/text.hpp"
 
 #include <leat/dataset.hpp>
@@ -8,11 +10,7 @@
 
 #include <sys/stat.h>
 
-#include <dirent.h>
-
-#include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -21,30 +19,9 @@ namespace {
 
 using datasets::expand_paths;
 using datasets::file_kind;
+using datasets::files_in;
+using datasets::is_folder;
 using io::str_cat;
-
-bool is_folder(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-// The files directly in a folder whose names end so, sorted by byte. Unreadable folders are left to who opens them, with its
-// message.
-std::vector<std::string> files_in(const std::string& folder, std::string_view ending) {
-  struct closer {
-    void operator()(DIR* stream) const noexcept { ::closedir(stream); }
-  };
-  const std::unique_ptr<DIR, closer> stream(::opendir(folder.c_str()));
-  std::vector<std::string> files;
-  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
-    const std::string_view name = entry->d_name;
-    if (!name.ends_with(ending) || name.starts_with('.')) continue;
-    std::string path = folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
-    if (!is_folder(path)) files.push_back(std::move(path));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 // A folder of what is opened file by file is told how.
 dataset open_pictures(const std::string& folder) {
@@ -73,16 +50,30 @@ dataset open_pictures(const std::string& folder) {
                                          data));
 }
 
-[[noreturn]] void refuse_address(const std::string& source) {
-  throw error(errc::unsupported,
-              str_cat(source, ": only local files can be opened; copy or mount it, then give the path"));
+// A shard has any name. What is no shard has been looked at for all that is known by its content.
+void check_shard(const std::string& path) {
+  if (path.ends_with(".tar")) return;
+  const std::vector<std::byte> start = datasets::start_of_file(path);
+  if (start.empty()) return;  // Whoever opens it says what is wrong.
+  datasets::tar_header header;
+  std::string reason;
+  if (start.size() >= datasets::tar_block_bytes &&
+      datasets::read_tar_block(start, header, reason) != datasets::tar_block::damaged) {
+    return;
+  }
+  const datasets::content_kind found = datasets::content_of(start);
+  if (found.group == datasets::content_group::compressed) return;  // Likewise.
+  const std::string what = found.name.empty() ? "its first bytes tell nothing" : "this is " + found.name;
+  if (found.group == datasets::content_group::picture) {
+    throw error(errc::usage, str_cat(path, ": ", what, datasets::advice_about(found)));
+  }
+  throw error(errc::format, str_cat(path, ": ", what, datasets::advice_about(found),
+                                    "; tried: no tar archive, no .npy; .npz, tokens (.bin) and records (.bin with a "
+                                    ".json beside it) are known by their names"));
 }
 
 // The paths a source stands for; a missing one is named together with what would be understood.
 std::vector<std::string> paths_of(const std::string& source) {
-  for (const std::string_view scheme : {"http://", "https://", "s3://", "gs://", "pipe:"}) {
-    if (source.starts_with(scheme)) refuse_address(source);
-  }
   std::vector<std::string> paths = expand_paths(source);
   struct stat status{};
   if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0 &&
@@ -99,7 +90,7 @@ std::vector<std::string> paths_of(const std::string& source) {
   return paths;
 }
 
-dataset open_as(file_kind kind, const std::vector<std::string>& files) {
+dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
   switch (kind) {
     case file_kind::npy:
       return open_npy(files);
@@ -115,12 +106,12 @@ dataset open_as(file_kind kind, const std::vector<std::string>& files) {
     case file_kind::other:
       break;
   }
-  return open_tar(files);
+  return open_tar(files, options.tar);
 }
 
 }  // namespace
 
-dataset open(std::span<const std::string> sources) {
+dataset open(std::span<const std::string> sources, const open_options& options) {
   if (sources.empty()) throw error(errc::usage, "no source was given: name a folder of pictures, or tar shards");
   std::vector<dataset> parts;
   std::string with_classes;  // The last folder of each kind.
@@ -130,7 +121,7 @@ dataset open(std::span<const std::string> sources) {
   file_kind kind = file_kind::other;
   const auto open_files = [&] {
     if (files.empty()) return;
-    parts.push_back(open_as(kind, files));
+    parts.push_back(open_as(kind, files, options));
     files.clear();
   };
   const auto add_file = [&](std::string path, file_kind of) {
@@ -143,6 +134,7 @@ dataset open(std::span<const std::string> sources) {
       if (!is_folder(path)) {
         const file_kind found = datasets::kind_of_file(path);
         if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
+        if (found == file_kind::other) check_shard(path);
         add_file(std::move(path), found);
         continue;
       }
@@ -166,6 +158,10 @@ dataset open(std::span<const std::string> sources) {
   return concat(parts);
 }
 
-dataset open(const std::string& source) { return open({&source, 1}); }
+dataset open(std::initializer_list<std::string_view> sources, const open_options& options) {
+  return open(datasets::as_strings(sources), options);
+}
+
+dataset open(const std::string& source, const open_options& options) { return open(std::span(&source, 1), options); }
 
 }  // namespace leat

@@ -8,6 +8,7 @@
 #include "datasets/shuffle.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/tar_writer.hpp"
+#include "datasets/webdataset.hpp"
 #include "io/text.hpp"
 
 #include <leat/error.hpp>
@@ -93,7 +94,7 @@ std::optional<number_pattern> parse_number_pattern(std::string_view out) {
     const auto [end, failure] = std::from_chars(out.data() + i + 1, out.data() + out.size(), width);
     const auto at = static_cast<std::size_t>(end - out.data());
     if (at >= out.size() || out[at] != 'd' || (failure != std::errc{} && end != out.data() + i + 1) || width > 18) {
-      refuse("a % that is no number's place");
+      refuse("a % that is no place for a number");
     }
     if (found) refuse("two places for the number");
     found = number_pattern{std::exchange(text, {}), {}, width};
@@ -108,6 +109,7 @@ class shard_plan {
  public:
   shard_plan(std::string_view out, std::uint64_t samples, const pack_options& options) : samples_(samples) {
     if (out.empty()) throw error(errc::usage, "no output was named; for example shards/train-%06d.tar");
+    refuse_address(out);
     if (has_braces(out)) {
       names_ = expand_braces(out);
     } else if ((pattern_ = parse_number_pattern(out))) {
@@ -122,6 +124,7 @@ class shard_plan {
                                            "' names its shards one by one, and a size per shard was given too; "
                                            "name them p-%06d.tar, or leave the size out"));
     }
+    check_ending(out);
     check_distinct(out);
     if (!options.overwrite) check_absent();
   }
@@ -147,11 +150,38 @@ class shard_plan {
     return samples_ / shards() + (shard < samples_ % shards() ? 1 : 0);
   }
 
+  // A name says what a file is: whoever takes shards for something else, or has them taken, finds out late.
+  static void check_ending(std::string_view out) {
+    struct other_format {
+      std::string_view ending;
+      bool compressed;
+    };
+    static constexpr other_format others[] = {
+        {".gz", true},   {".tgz", true},    {".zst", true},  {".tzst", true},    {".xz", true},  {".txz", true},
+        {".bz2", true},  {".tbz2", true},   {".lz4", true},  {".zip", true},     {".7z", true},  {".rar", true},
+        {".npy", false}, {".npz", false},   {".bin", false}, {".json", false},   {".h5", false}, {".hdf5", false},
+        {".mdb", false}, {".arrow", false}, {".idx", false}, {".parquet", false}};
+    const std::string lower = lower_case(out);
+    for (const other_format& other : others) {
+      if (!lower.ends_with(other.ending)) continue;
+      const std::string_view stem = out.substr(0, out.size() - other.ending.size());
+      const std::string tar = io::str_cat(stem, stem.ends_with(".tar") ? "" : ".tar");
+      throw error(errc::usage,
+                  other.compressed
+                      ? io::str_cat("'", out,
+                                    "': shards are plain tars, since samples are read in any order, which a "
+                                    "compressed file does not allow; name it '",
+                                    tar, "' (pictures are compressed already)")
+                      : io::str_cat("'", out, "': shards are tar archives, and *", other.ending,
+                                    " is taken for something else; name it '", tar, "'"));
+    }
+  }
+
   void check_distinct(std::string_view out) const {
     std::vector<std::string> sorted = names_;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return;
-    throw error(errc::usage, io::str_cat("'", out, "' names a shard twice"));
+    throw error(errc::usage, io::str_cat("'", out, "' names a shard twice; give each a name of its own"));
   }
 
   // Before hours of packing, not after.
@@ -367,8 +397,8 @@ class packing {
     for (const field_info& field : from_.model()->fields()) {
       if (field.kind == field_kind::tensor) {
         throw error(errc::usage, io::str_cat("the field '", field.name, "' has rows of ", name(field.type),
-                                             ", and a member of a shard has no dtype and shape; `leat pack --to "
-                                             "records` and `--to npy` keep them"));
+                                             ", and a member of a shard has no dtype and shape; .npy files and "
+                                             "fixed-size records keep them"));
       }
       if (field.kind == field_kind::tokens) {
         throw error(errc::usage,
@@ -387,7 +417,8 @@ class packing {
     if (!found) return false;
     if (!options_.skip_damaged) {
       throw error(errc::corrupt, io::str_cat(from_.name(sample), ": ", found->reason,
-                                             "; mend the source, or pack without damaged samples"));
+                                             "; mend the source, or leave damaged samples out "
+                                             "(pack_options::skip_damaged)"));
     }
     ++result_.skipped;
     return true;

@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 namespace leat::datasets {
 namespace {
@@ -29,7 +31,7 @@ struct brace_group {
 // The first group that means something: {a,b} or {1..3}. "{x}" alone is text, as in a shell.
 std::optional<brace_group> first_group(std::string_view text, std::size_t from);
 
-std::vector<std::string> range_values(std::string_view inside);
+std::vector<std::string> range_values(std::string_view inside, std::string_view whole);
 
 std::optional<std::size_t> matching_close(std::string_view text, std::size_t open, std::vector<std::size_t>& commas) {
   int depth = 0;
@@ -63,7 +65,7 @@ std::optional<brace_group> first_group(std::string_view text, std::size_t from) 
                               "of the name"));
     }
     group.close = *close;
-    if (!group.commas.empty() || !range_values(text.substr(i + 1, *close - i - 1)).empty()) return group;
+    if (!group.commas.empty() || !range_values(text.substr(i + 1, *close - i - 1), text).empty()) return group;
   }
   return std::nullopt;
 }
@@ -88,17 +90,27 @@ bool has_leading_zero(std::string_view text) {
   return text.size() > 1 && text[0] == '0';
 }
 
-// The values of "1..3", "000..127", "a..e", "0..10..5"; none where the text is no range.
-std::vector<std::string> range_values(std::string_view inside) {
+// Shards in falling order are hardly ever meant, and {003..000} mostly is a slip.
+[[noreturn]] void refuse_falling(std::string_view whole, std::string_view first, std::string_view last,
+                                 std::string_view step) {
+  throw error(errc::usage,
+              io::str_cat("'", whole, "' counts down; did you mean {", last, "..", first, step.empty() ? "" : "..",
+                          step, "}? To count down write {", first, "..", last, "..-", step.empty() ? "1" : step, "}"));
+}
+
+// The values of "1..3", "000..127", "a..e", "0..10..5", "3..0..-1"; none where the text is no range.
+std::vector<std::string> range_values(std::string_view inside, std::string_view whole) {
   const std::size_t first_dots = inside.find("..");
   if (first_dots == std::string_view::npos) return {};
   const std::string_view first = inside.substr(0, first_dots);
   std::string_view last = inside.substr(first_dots + 2);
   std::int64_t step = 1;
+  std::string_view step_text;
   if (const std::size_t more_dots = last.find(".."); more_dots != std::string_view::npos) {
     const std::optional<std::int64_t> given = to_number(last.substr(more_dots + 2));
     if (!given || *given <= -1'000'000'000 || *given >= 1'000'000'000) return {};
     step = std::max<std::int64_t>(1, *given < 0 ? -*given : *given);
+    step_text = last.substr(more_dots + 2);
     last = last.substr(0, more_dots);
   }
   const auto is_letter = [](std::string_view text) {
@@ -108,6 +120,7 @@ std::vector<std::string> range_values(std::string_view inside) {
   const std::optional<std::int64_t> from = letters ? std::optional<std::int64_t>(first[0]) : to_number(first);
   const std::optional<std::int64_t> to = letters ? std::optional<std::int64_t>(last[0]) : to_number(last);
   if (!from || !to) return {};
+  if (*from > *to && !step_text.starts_with('-')) refuse_falling(whole, first, last, step_text);
   const auto low = static_cast<std::uint64_t>(std::min(*from, *to));
   const std::uint64_t steps =
       (static_cast<std::uint64_t>(std::max(*from, *to)) - low) / static_cast<std::uint64_t>(step);
@@ -153,7 +166,7 @@ void append_expanded(std::string_view text, std::string_view whole, std::vector<
   const std::string_view inside = text.substr(group->open + 1, group->close - group->open - 1);
   std::vector<std::string> values;
   if (group->commas.empty()) {
-    values = range_values(inside);
+    values = range_values(inside, whole);
   } else {
     std::size_t begin = group->open + 1;
     for (const std::size_t comma : group->commas) {
@@ -173,6 +186,28 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
+// Of the folder that a pattern looks into, for who wonders why nothing matches.
+std::string what_is_there(const std::string& pattern) {
+  namespace fs = std::filesystem;
+  const std::size_t slash = pattern.rfind('/', pattern.find_first_of("*?["));
+  const std::string folder = slash == std::string::npos ? "." : pattern.substr(0, std::max<std::size_t>(slash, 1));
+  const std::string ending = fs::path(pattern).extension().string();
+  std::error_code failure;
+  std::uint64_t entries = 0;
+  std::string example;  // One of the same ending, or any.
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure)) {
+    ++entries;
+    const std::string name = entry->path().filename().string();
+    const bool like = name.ends_with(ending);
+    const bool better = example.empty() || (like && !example.ends_with(ending));
+    if (better || (like == example.ends_with(ending) && name < example)) example = name;
+  }
+  if (failure) return io::str_cat("the folder '", folder, "' cannot be read: ", failure.message());
+  if (entries == 0) return io::str_cat("the folder '", folder, "' is empty");
+  return io::str_cat("the folder '", folder, "' has ", entries, entries == 1 ? " entry, '" : " entries, as '", example,
+                     "'");
+}
+
 std::vector<std::string> glob_matches(const std::string& pattern) {
   struct matches {
     glob_t found{};
@@ -182,9 +217,7 @@ std::vector<std::string> glob_matches(const std::string& pattern) {
   const int outcome = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &result.found);
   if (outcome == GLOB_NOSPACE) throw std::bad_alloc();
   if (outcome != 0 || result.found.gl_pathc == 0) {
-    throw error(errc::not_found,
-                io::str_cat("no file matches '", pattern,
-                            "'; quote the pattern so that the shell leaves it alone, and check the directory"));
+    throw error(errc::not_found, io::str_cat("no file matches '", pattern, "': ", what_is_there(pattern)));
   }
   std::vector<std::string> paths(result.found.gl_pathv, result.found.gl_pathv + result.found.gl_pathc);
   std::sort(paths.begin(), paths.end());
@@ -202,8 +235,30 @@ std::vector<std::string> expand_braces(std::string_view pattern) {
 
 bool has_braces(std::string_view pattern) { return first_group(pattern, 0).has_value(); }
 
+void refuse_address(std::string_view source) {
+  const bool is_pipe = source.starts_with("pipe:");
+  const std::size_t colon = source.find("://");
+  if (!is_pipe && (colon == std::string_view::npos || colon == 0)) return;
+  const std::string_view scheme = source.substr(0, colon);
+  const auto is_of_a_scheme = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '+' || letter == '-';
+  };
+  if (!is_pipe && !std::all_of(scheme.begin(), scheme.end(), is_of_a_scheme)) return;
+  const std::string_view remedy =
+      is_pipe          ? "let the command write a file, and give that"
+      : scheme == "hf" ? "download it first, as with `hf download OWNER/NAME --repo-type dataset --local-dir FOLDER`, "
+                         "and give what is in FOLDER"
+      : scheme == "s3" ? "copy it first, as with `aws s3 sync`, or mount it, and give the path"
+      : scheme == "gs" ? "copy it first, as with `gcloud storage cp -r`, or mount it, and give the path"
+      : scheme == "file"                      ? "leave 'file://' out"
+      : scheme == "http" || scheme == "https" ? "download it first, as with `curl -LO`, and give the path"
+                                              : "copy or mount it, and give the path";
+  throw error(errc::unsupported, io::str_cat(source, ": leat reads local files only, so far; ", remedy));
+}
+
 std::vector<std::string> expand_paths(std::string_view pattern) {
   if (std::string literal(pattern); exists(literal)) return {literal};
+  refuse_address(pattern);
   std::vector<std::string> paths;
   for (std::string& name : expand_braces(pattern)) {
     if (name.find_first_of("*?[") == std::string::npos || exists(name)) {

@@ -1,5 +1,6 @@
 #include "datasets/raw_files.hpp"
 
+#include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/npy_header.hpp"
 #include "io/text.hpp"
@@ -8,8 +9,11 @@
 
 #include <sys/stat.h>
 
+#include <dirent.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 namespace leat::datasets {
@@ -19,14 +23,6 @@ constexpr std::size_t start_bytes = 16;
 
 bool starts_with(std::span<const std::byte> start, std::string_view text) {
   return start.size() >= text.size() && std::memcmp(start.data(), text.data(), text.size()) == 0;
-}
-
-std::vector<std::byte> start_of(const std::string& path) {
-  try {
-    return file_bytes(path).read(0, start_bytes);
-  } catch (const error&) {
-    return {};
-  }
 }
 
 }  // namespace
@@ -44,19 +40,40 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+bool is_folder(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::vector<std::string> files_in(const std::string& folder, std::string_view ending) {
+  struct closer {
+    void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+  };
+  const std::unique_ptr<DIR, closer> stream(::opendir(folder.c_str()));
+  std::vector<std::string> files;
+  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (!name.ends_with(ending) || name.starts_with('.')) continue;
+    std::string path = folder.ends_with('/') ? io::str_cat(folder, name) : io::str_cat(folder, "/", name);
+    if (!is_folder(path)) files.push_back(std::move(path));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 file_kind kind_of_file(const std::string& path) {
   if (path.ends_with(".tar")) return file_kind::other;
   if (!file_exists(path)) {
     return file_exists(path + ".bin") && file_exists(path + ".idx") ? file_kind::tokens : file_kind::other;
   }
-  const std::vector<std::byte> start = start_of(path);
+  const std::vector<std::byte> start = start_of_file(path, start_bytes);
   if (is_npy(start)) return file_kind::npy;
   if (starts_with(start, megatron_magic)) return file_kind::tokens;
   if (path.ends_with(".npy")) return file_kind::npy;  // Whoever opens it says what is wrong.
   if (path.ends_with(".npz")) return file_kind::npz;
   if (path.ends_with(".bin")) {
     if (file_exists(with_extension(path, ".json"))) return file_kind::records;
-    if (starts_with(start_of(with_extension(path, ".idx")), megatron_magic)) return file_kind::tokens;
+    if (starts_with(start_of_file(with_extension(path, ".idx"), start_bytes), megatron_magic)) return file_kind::tokens;
     if (start.size() >= sizeof(std::uint32_t)) {
       const auto magic = number_at<std::uint32_t>(start, 0);
       if (magic == llmc_magic_u16 || magic == llmc_magic_u32 || magic == llmc_magic_eval) return file_kind::tokens;

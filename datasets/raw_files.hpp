@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace leat::datasets {
 
@@ -27,6 +28,10 @@ enum class file_kind : std::uint8_t {
 /// The path with its extension replaced, or added where its last part has none.
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);
+[[nodiscard]] bool is_folder(const std::string& path);
+/// The files directly in a folder whose names end so, sorted by byte. Unreadable folders are left to who opens them, with its
+/// message.
+[[nodiscard]] std::vector<std::string> files_in(const std::string& folder, std::string_view ending);
 
 /// What to do about a file that could be tokens of this type, in words.
 using token_advice = std::string (*)(dtype type);

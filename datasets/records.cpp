@@ -4,6 +4,7 @@
 #include "datasets/integers.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "io/json_error.hpp"
 #include "io/text.hpp"
 
 #include <leat/dataset.hpp>
@@ -43,8 +44,7 @@ class layout_reader {
     if (file.size() > json_bytes_max) fail(io::str_cat("it has ", file.size(), " bytes, and describes no records"));
     const std::vector<std::byte> content = file.read(0, file.size());
     const char* const begin = reinterpret_cast<const char*>(content.data());
-    const json description = json::parse(begin, begin + content.size(), nullptr, false);
-    if (description.is_discarded()) fail("it is no JSON");
+    const json description = parsed({begin, content.size()});
     if (!description.is_object()) fail("it is no object");
     for (const auto& [key, value] : description.items()) {
       if (key == "fields" || key == "records" || key == "header_bytes") continue;
@@ -65,20 +65,29 @@ class layout_reader {
                                           R"("shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}]})"));
   }
 
+  json parsed(std::string_view text) const {
+    try {
+      return json::parse(text);
+    } catch (const json::exception& wrong) {
+      fail(io::str_cat("it is no JSON: ", io::describe(wrong, text)));
+    }
+  }
+
   std::uint64_t count(const json& value, std::string_view of) const {
     if (!value.is_number_unsigned()) fail(io::str_cat("\"", of, "\" is no number from 0 on"));
     return value.get<std::uint64_t>();
   }
 
   void add_field(const json& field) {
-    if (!field.is_object()) fail("an entry of \"fields\" is no object");
+    const std::size_t number = layout_.fields.size() + 1;
+    if (!field.is_object()) fail(io::str_cat("entry ", number, " of \"fields\" is no object"));
     for (const auto& [key, value] : field.items()) {
       if (key == "name" || key == "dtype" || key == "shape") continue;
       fail(io::str_cat("the member '", key.substr(0, 40), "' of a field is none of name, dtype, shape"));
     }
     field_info info;
     if (!field.contains("name") || !field["name"].is_string() || field["name"].get_ref<const std::string&>().empty()) {
-      fail("a field has no \"name\"");
+      fail(io::str_cat("entry ", number, " of \"fields\" has no \"name\""));
     }
     info.name = field["name"].get<std::string>();
     if (std::any_of(layout_.fields.begin(), layout_.fields.end(),
@@ -158,7 +167,7 @@ std::uint64_t records_in(const record_layout& layout, const std::string& path, s
 
 dataset open_records(std::span<const std::string> files) {
   using namespace datasets;
-  if (files.empty()) throw error(errc::usage, "open_records: no file was given");
+  if (files.empty()) throw error(errc::usage, "open_records: no file was given; name one, as train.bin");
   dense_table table;
   const auto names = std::make_shared<io::file_table>();
   std::optional<record_layout> first;
@@ -192,6 +201,10 @@ dataset open_records(std::span<const std::string> files) {
   return dense_rows(std::move(table));
 }
 
-dataset open_records(const std::string& file) { return open_records({&file, 1}); }
+dataset open_records(std::initializer_list<std::string_view> files) {
+  return open_records(datasets::as_strings(files));
+}
+
+dataset open_records(const std::string& file) { return open_records(std::span(&file, 1)); }
 
 }  // namespace leat

@@ -31,7 +31,8 @@ namespace {
 
 class tar_model final : public dataset_model {
  public:
-  tar_model(std::shared_ptr<const io::file_table> files, std::vector<shard_index> shards) : files_(std::move(files)) {
+  tar_model(std::shared_ptr<const io::file_table> files, std::vector<shard_index> shards, at_end_marker at_marker)
+      : files_(std::move(files)), at_marker_(at_marker) {
     std::uint64_t samples = 0;
     std::uint64_t parts = 0;
     for (const shard_index& shard : shards) {
@@ -156,7 +157,7 @@ class tar_model final : public dataset_model {
       offset = table_.records()[part - 1].offset() + tar_padded(table_.records()[part - 1].bytes());
     }
     const std::uint64_t file_bytes = files_->size_bytes(wanted.file());
-    tar_walk walk(files_->path(wanted.file()), file_bytes, offset);
+    tar_walk walk(files_->path(wanted.file()), file_bytes, offset, at_marker_);
     while (walk.position() < wanted.offset()) {
       switch (walk.next()) {
         case tar_walk::result::member:
@@ -175,6 +176,7 @@ class tar_model final : public dataset_model {
   }
 
   std::shared_ptr<const io::file_table> files_;
+  const at_end_marker at_marker_;
   extent_table table_;
   std::vector<field_info> fields_;
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;
@@ -226,15 +228,22 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   for (const std::string& pattern : shards) {
     for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));
   }
-  if (paths.empty()) throw error(errc::usage, "no shards were given");
+  if (paths.empty()) throw error(errc::usage, "open_tar: no shard was given; name one, as train-{000..127}.tar");
   const std::shared_ptr<const io::file_table> files = table_of_shards(paths);
   tar_index_options index_options;
   if (options.shards_in_flight != 0) index_options.shards_in_flight = options.shards_in_flight;
+  if (options.ignore_zeros) index_options.at_marker = at_end_marker::go_on;
   opening_loop loop(opening_loop::traffic::many);
   std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loop.connector(), index_options);
-  return dataset(std::make_shared<tar_model>(files, std::move(indexes)));
+  return dataset(std::make_shared<tar_model>(files, std::move(indexes), index_options.at_marker));
 }
 
-dataset open_tar(const std::string& shards, const tar_options& options) { return open_tar({&shards, 1}, options); }
+dataset open_tar(std::initializer_list<std::string_view> shards, const tar_options& options) {
+  return open_tar(datasets::as_strings(shards), options);
+}
+
+dataset open_tar(const std::string& shards, const tar_options& options) {
+  return open_tar(std::span(&shards, 1), options);
+}
 
 }  // namespace leat

@@ -25,6 +25,8 @@ constexpr std::uint64_t window_bytes_max = 256 << 10;
 // Up to this distance from header to header, reading over costs less than skipping: 20 KiB apart, 24,000 headers took 280 ms
 // read over and 440 ms skipped, on a virtual disk of 3 GiB/s; 55 KiB apart (photographs with labels) skipping won.
 constexpr std::uint64_t stride_read_over_max = 24 << 10;
+// So near to a shard's end all is read: its end marker, and the zeros that fill up its last record, which is 10 KiB.
+constexpr std::uint64_t end_bytes = 12 << 10;
 
 // Memory for one read at a time, aligned for any rung.
 class window_memory {
@@ -99,7 +101,11 @@ class shard_scan {
 class indexing {
  public:
   indexing(const io::source_description& shards, io::connector& loop, const tar_index_options& options)
-      : shards_(shards), loop_(loop), indexes_(shards.files()), failed_file_(shards.files()) {
+      : shards_(shards),
+        loop_(loop),
+        at_marker_(options.at_marker),
+        indexes_(shards.files()),
+        failed_file_(shards.files()) {
     const std::uint32_t scans = std::clamp<std::uint32_t>(options.shards_in_flight, 1, std::max(1U, shards.files()));
     for (std::uint32_t i = 0; i < scans; ++i) scans_.push_back(std::make_unique<shard_scan>(*this));
   }
@@ -121,6 +127,7 @@ class indexing {
 
   [[nodiscard]] io::source& source() noexcept { return *source_; }
   [[nodiscard]] const io::source_description& shards() const noexcept { return shards_; }
+  [[nodiscard]] at_end_marker at_marker() const noexcept { return at_marker_; }
   [[nodiscard]] tar_index_report& counts() noexcept { return report_; }
 
   /// The next shard to walk. After a failure only those before it matter: one of them may fail too, and then it is the
@@ -162,6 +169,7 @@ class indexing {
 
   const io::source_description& shards_;
   io::connector& loop_;
+  const at_end_marker at_marker_;
   std::unique_ptr<io::source> source_;
   std::vector<std::unique_ptr<shard_scan>> scans_;
   std::vector<shard_index> indexes_;
@@ -203,7 +211,7 @@ void shard_scan::opened() noexcept {
     if (open_.size_bytes == 0) {
       throw error(errc::format, path + ": offset 0: the shard is empty, not even an archive's end; write it again");
     }
-    walk_.emplace(path, open_.size_bytes);
+    walk_.emplace(path, open_.size_bytes, 0, all_.at_marker());
     grouper_.emplace(std::move(path), file_);
     members_ = 0;
     walk_on();
@@ -240,7 +248,8 @@ void shard_scan::read(const tar_walk::wanted& wanted) {
   // Whole pages, as the drive and the page cache read them anyway.
   const std::uint64_t begin = wanted.offset / page_bytes * page_bytes;
   std::uint64_t end = wanted.offset + std::max(wanted.bytes, window_bytes());
-  end = std::min((end + page_bytes - 1) / page_bytes * page_bytes, open_.size_bytes);
+  end = (end + page_bytes - 1) / page_bytes * page_bytes;
+  if (end + end_bytes >= open_.size_bytes) end = open_.size_bytes;
   read_.file = file_;
   read_.offset = begin;
   read_.bytes = end - begin;

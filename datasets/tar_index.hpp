@@ -12,6 +12,7 @@ namespace leat::datasets {
 
 struct tar_index_options {
   std::uint32_t shards_in_flight = 64;
+  at_end_marker at_marker = at_end_marker::stop;
 };
 
 /// What reading the headers took.

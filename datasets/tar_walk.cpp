@@ -1,5 +1,6 @@
 #include "datasets/tar_walk.hpp"
 
+#include "datasets/content.hpp"
 #include "io/text.hpp"
 
 #include <algorithm>
@@ -11,25 +12,19 @@ namespace {
 
 // Names and pax records are read whole. Linux paths end at 4 KiB; a pax header that needs more than this is an attack.
 constexpr std::uint64_t extension_bytes_max = std::uint64_t{1} << 20;
+// Zeros are looked through in pieces of this.
+constexpr std::uint64_t zeros_bytes = std::uint64_t{64} << 10;
+// So far behind an end marker somebody looks for another archive: the last record of `tar --blocking-factor=2048` fits.
+constexpr std::uint64_t behind_bytes_max = std::uint64_t{1} << 20;
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What a file that is no tar begins with, as far as people give it to a tar reader.
-std::string_view compression_of(std::span<const std::byte> block) {
-  const std::string_view text = as_text(block);
-  if (text.starts_with("\x1f\x8b")) return "gzip";
-  if (text.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
-  if (text.starts_with("BZh")) return "bzip2";
-  if (text.starts_with(std::string_view("\xfd\x37zXZ\0", 6))) return "xz";
-  return {};
-}
-
 }  // namespace
 
-tar_walk::tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset)
-    : path_(std::move(path)), file_bytes_(file_bytes), position_(offset) {}
+tar_walk::tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset, at_end_marker what)
+    : path_(std::move(path)), file_bytes_(file_bytes), position_(offset), at_marker_(what) {}
 
 void tar_walk::feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
   window_offset_ = offset;
@@ -38,6 +33,18 @@ void tar_walk::feed(std::uint64_t offset, std::span<const std::byte> bytes) noex
 
 void tar_walk::fail(errc code, std::uint64_t offset, const std::string& what) const {
   throw error(code, io::str_cat(path_, ": offset ", offset, ": ", what));
+}
+
+void tar_walk::fail_at_start(std::span<const std::byte> block) const {
+  const content_kind found = content_of(block);
+  if (found.group == content_group::compressed) {
+    fail(errc::unsupported, 0,
+         io::str_cat("this is ", found.name,
+                     "-compressed, and leat reads samples of shards in any order: decompress the shard first"));
+  }
+  fail(errc::format, 0,
+       io::str_cat("no tar archive: ", found.name.empty() ? "its first header is not one" : "this is " + found.name,
+                   advice_about(found)));
 }
 
 std::optional<std::span<const std::byte>> tar_walk::at(std::uint64_t offset, std::uint64_t bytes) {
@@ -56,17 +63,50 @@ tar_walk::result tar_walk::cut(std::uint64_t offset) {
   return result::end;
 }
 
-std::uint64_t tar_walk::bytes_after_end() const noexcept {
-  // Two zero blocks end an archive, and writers fill up their last record: 20 blocks unless told otherwise.
-  constexpr std::uint64_t record_bytes = 20 * tar_block_bytes;
-  if (!end_ || *end_ >= file_bytes_) return 0;
-  const std::uint64_t after = file_bytes_ - *end_;
-  return after <= record_bytes + tar_block_bytes ? 0 : after;
+// Moves scan_ to the first block that is not all zeros, or to `until`. Returns false where bytes have to be fetched first.
+bool tar_walk::pass_zeros(std::uint64_t until) {
+  while (scan_ < until) {
+    const auto piece = at(scan_, std::min(zeros_bytes, until - scan_));
+    if (!piece) return false;
+    const auto other = std::find_if(piece->begin(), piece->end(), [](std::byte each) { return each != std::byte{0}; });
+    if (other != piece->end()) {
+      scan_ += static_cast<std::uint64_t>(other - piece->begin()) / tar_block_bytes * tar_block_bytes;
+      return true;
+    }
+    scan_ += piece->size();
+  }
+  return true;
+}
+
+tar_walk::result tar_walk::look_behind_end() {
+  const std::uint64_t until = std::min(file_bytes_, *marker_ + behind_bytes_max);
+  if (!pass_zeros(until)) return result::wants;
+  if (scan_ < until) {
+    behind_ = behind::other;
+    if (file_bytes_ - scan_ >= tar_block_bytes) {
+      const auto block = at(scan_, tar_block_bytes);
+      if (!block) return result::wants;
+      tar_header header;
+      std::string reason;
+      if (read_tar_block(*block, header, reason) == tar_block::header) behind_ = behind::archive;
+    }
+  } else if (until < file_bytes_) {
+    behind_ = behind::other;
+  }
+  end_ = *marker_;
+  return result::end;
 }
 
 tar_walk::result tar_walk::next() {
   if (end_) return result::end;
   for (;;) {
+    if (passing_) {
+      if (at_marker_ == at_end_marker::stop) return look_behind_end();
+      if (!pass_zeros(file_bytes_)) return result::wants;
+      position_ = scan_;
+      passing_ = false;
+      after_marker_ = true;
+    }
     if (position_ >= file_bytes_) {
       if (first_header_) return cut(*first_header_);  // A long name with nobody to bear it.
       end_ = file_bytes_;
@@ -81,16 +121,17 @@ tar_walk::result tar_walk::next() {
     std::string reason;
     switch (read_tar_block(*block, header, reason)) {
       case tar_block::zeros:
-        end_ = offset;
-        return result::end;
+        forget_extensions();
+        marker_ = offset;
+        scan_ = offset + tar_block_bytes;
+        passing_ = true;
+        continue;
       case tar_block::damaged:
-        if (offset == 0) {
-          if (const std::string_view compression = compression_of(*block); !compression.empty()) {
-            fail(errc::unsupported, 0,
-                 io::str_cat("this is ", compression,
-                             "-compressed, and leat reads samples of shards in any order: decompress the shard first"));
-          }
-          fail(errc::format, 0, "no tar archive: its first header is not one");
+        if (offset == 0) fail_at_start(*block);
+        if (after_marker_) {
+          fail(errc::format, offset,
+               "behind an end marker of the archive lies neither zeros nor another archive; without "
+               "tar_options::ignore_zeros it is left out");
         }
         fail(errc::format, offset,
              io::str_cat("a tar header was expected here: ", reason, "; compare the shard with its original"));
@@ -142,6 +183,7 @@ void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
   member_.data_offset = offset + tar_block_bytes;
   member_.size_bytes = header.size_bytes;
   if (records.size_bytes && (header.type < '1' || header.type > '6')) member_.size_bytes = *records.size_bytes;
+  member_.begins_archive = std::exchange(after_marker_, false);
 
   if (header.type == 'S' || (records.sparse && member_.is_file)) {
     fail(errc::unsupported, offset,
@@ -160,6 +202,10 @@ void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
   member_.cut = member_.size_bytes > file_bytes_ - member_.data_offset;
   position_ = member_.cut ? file_bytes_ : std::min(file_bytes_, member_.data_offset + tar_padded(member_.size_bytes));
   if (member_.cut) end_ = file_bytes_;
+  forget_extensions();
+}
+
+void tar_walk::forget_extensions() {
   first_header_.reset();
   long_name_.reset();
   local_ = {};

@@ -17,6 +17,7 @@ namespace leat::datasets {
 /// A member of an archive, of any type, long names and pax records applied.
 ///   header_offset   of its first header block, the extended ones included
 ///   cut             the archive ends before the content does
+///   begins_archive  an end marker lies before it: of files that were concatenated
 struct tar_member {
   std::string name;
   char type = '0';
@@ -25,6 +26,13 @@ struct tar_member {
   std::uint64_t data_offset = 0;
   std::uint64_t size_bytes = 0;
   bool cut = false;
+  bool begins_archive = false;
+};
+
+/// What a walk does at an end marker.
+enum class at_end_marker : std::uint8_t {
+  stop,  ///< ends there, and looks whether more than zeros lies behind it
+  go_on  ///< goes on behind it, as GNU tar's --ignore-zeros
 };
 
 class tar_walk {
@@ -38,11 +46,19 @@ class tar_walk {
   enum class result : std::uint8_t {
     member,  ///< member() is the next one
     wants,   ///< feed() it wants() first
-    end      ///< the archive's end: a zero block, the file's end, or a cut
+    end      ///< the archive's end: its marker, which is a zero block, the file's end, or a cut
+  };
+
+  /// What lies behind the marker where the walk has stopped.
+  enum class behind : std::uint8_t {
+    nothing,  ///< zeros: writers fill up their last record
+    archive,  ///< a header: archives that were concatenated
+    other     ///< bytes that are no header, or zeros for longer than anybody looks
   };
 
   /// `path` is for messages; the walk starts at `offset`, which must be a header's.
-  tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset = 0);
+  tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset = 0,
+           at_end_marker what = at_end_marker::stop);
 
   /// The window that next() may look at, until the next feed(): bytes of the file from `offset` on.
   void feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
@@ -55,20 +71,29 @@ class tar_walk {
   [[nodiscard]] const wanted& wants() const noexcept { return wants_; }
   [[nodiscard]] const tar_member& member() const noexcept { return member_; }
 
+  [[nodiscard]] std::uint64_t size_bytes() const noexcept { return file_bytes_; }
   /// Where the next header lies.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
   /// Set at the end when the file ends within a header: what is missing behind it nobody can know.
   [[nodiscard]] bool cut_in_header() const noexcept { return cut_in_header_; }
-  /// At the end: bytes behind the archive's end, the padding of its last record not counted.
-  [[nodiscard]] std::uint64_t bytes_after_end() const noexcept;
+  /// Whether any end marker was met.
+  [[nodiscard]] bool has_end_marker() const noexcept { return marker_.has_value(); }
+  /// At the end: where the marker stands that the walk has stopped at, what lies behind it, and from where on.
+  [[nodiscard]] std::uint64_t end_marker() const noexcept { return marker_.value_or(file_bytes_); }
+  [[nodiscard]] behind behind_end() const noexcept { return behind_; }
+  [[nodiscard]] std::uint64_t behind_offset() const noexcept { return scan_; }
 
  private:
   [[nodiscard]] std::optional<std::span<const std::byte>> at(std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool take_extension(const tar_header& header, std::uint64_t offset);
   void take_member(tar_header& header, std::uint64_t offset);
   [[noreturn]] void fail(errc code, std::uint64_t offset, const std::string& what) const;
+  [[noreturn]] void fail_at_start(std::span<const std::byte> block) const;
   [[nodiscard]] result cut(std::uint64_t offset);
+  void forget_extensions();
+  [[nodiscard]] bool pass_zeros(std::uint64_t until);
+  [[nodiscard]] result look_behind_end();
 
   std::string path_;
   std::uint64_t file_bytes_;
@@ -84,6 +109,12 @@ class tar_walk {
   pax_records local_;
   std::optional<std::uint64_t> end_;
   bool cut_in_header_ = false;
+  const at_end_marker at_marker_;
+  std::optional<std::uint64_t> marker_;
+  bool passing_ = false;  // Zeros, from the marker to scan_ so far.
+  std::uint64_t scan_ = 0;
+  behind behind_ = behind::nothing;
+  bool after_marker_ = false;
 };
 
 }  // namespace leat::datasets

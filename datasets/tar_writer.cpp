@@ -121,9 +121,7 @@ std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes) 
 }
 
 std::string shard_exists(std::string_view path) {
-  return io::str_cat(path,
-                     ": is there already; give another name, or --overwrite (pack_options::overwrite) to replace "
-                     "what is there");
+  return io::str_cat(path, ": is there already; give another name, or replace what is there (pack_options::overwrite)");
 }
 
 tar_writer::tar_writer(std::string path, tar_writer_options options) : path_(std::move(path)), options_(options) {
@@ -182,8 +180,7 @@ void tar_writer::remove_temporary() noexcept {
 
 void tar_writer::fail(int failure, std::string_view what) const {
   // Where a disk is full is no place in the shard: how much of it there was room for is what helps.
-  const std::string how_far =
-      written_ > 0 ? io::str_cat(" after its first ", io::bytes_text(written_)) : io::str_cat(" (as ", temporary_, ")");
+  const std::string how_far = written_ > 0 ? io::str_cat(" after its first ", io::bytes_text(written_)) : std::string();
   const std::string why = io::str_cat(path_, ": ", what, how_far, ": ", std::generic_category().message(failure));
   switch (failure) {
     case ENOSPC:

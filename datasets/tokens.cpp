@@ -1,4 +1,5 @@
 // Files of tokens: nanoGPT's, llm.c's, Megatron's and NumPy's. All become extents of runs of integers.
+#include "datasets/content.hpp"
 #include "datasets/extent_table.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/integers.hpp"
@@ -151,7 +152,7 @@ token_file plain_tokens(const file_bytes& file, dtype type) {
   if (file.size() % width != 0) {
     throw error(errc::format,
                 io::str_cat(file.path(), ": ", file.size(), " bytes are no whole number of tokens of ", name(type),
-                            "; is the copy complete, or the type another one (--token-type)?"));
+                            "; is the copy complete, or the type another one (token_options::type)?"));
   }
   return {file.path(), file.size(), type, {{0, file.size()}}, false};
 }
@@ -263,12 +264,37 @@ class megatron_index {
   std::uint64_t sequences_ = 0;
 };
 
+// Files of something else, which would be taken for tokens of u16.
+void check_content(const std::string& path, std::span<const std::byte> start) {
+  const content_kind found = content_of(start);
+  if (found.group == content_group::unknown) return;
+  throw error(errc::usage, io::str_cat(path, ": this is ", found.name, ", and no file of tokens",
+                                       found.group == content_group::text
+                                           ? "; tokens are what a tokenizer makes of it, as nanoGPT's prepare.py does"
+                                           : "",
+                                       "; where it holds tokens all the same, give their type (token_options::type)"));
+}
+
+[[noreturn]] void refuse_folder(const std::string& path) {
+  std::string text = io::str_cat(path, ": tokens are files, and this is a folder");
+  for (const std::string_view ending : {".bin", ".npy", ".idx"}) {
+    const std::size_t files = files_in(path, ending).size();
+    if (files == 0) continue;
+    throw error(errc::usage, io::str_cat(text, "; it has ", files, files == 1 ? " file *" : " files *", ending,
+                                         ": give '", path, path.ends_with('/') ? "*" : "/*", ending, "'"));
+  }
+  throw error(errc::usage, io::str_cat(text,
+                                       " without a .bin or .npy in it; pictures and shards are loaded without "
+                                       "asking for tokens"));
+}
+
 token_file tokens_in(const std::string& path, const token_options& options) {
   // name.bin, name.idx or the name alone, as Megatron's --data-path has it.
   if (path.ends_with(".idx")) return megatron_index(path).read(with_extension(path, ".bin"));
   if (!file_exists(path) && file_exists(path + ".idx")) return megatron_index(path + ".idx").read(path + ".bin");
+  if (is_folder(path)) refuse_folder(path);
   const file_bytes file(path);
-  const std::vector<std::byte> start = file.read(0, 16);
+  const std::vector<std::byte> start = file.read(0, content_bytes);
   if (is_npy(start)) return npy_tokens(file);
   if (path.ends_with(".bin")) {
     const std::string index = with_extension(path, ".idx");
@@ -283,8 +309,9 @@ token_file tokens_in(const std::string& path, const token_options& options) {
       throw error(errc::unsupported, io::str_cat(path, ": begins as llm.c's files do, with ", *header, "; leat knows ",
                                                  llmc_magic_u16, ", version 1, and ", llmc_magic_u32,
                                                  ", version 7. If it has no header, give the type of "
-                                                 "its tokens (--token-type, token_options::type)"));
+                                                 "its tokens (token_options::type)"));
     }
+    check_content(path, start);
   }
   return plain_tokens(file, options.type.value_or(dtype::u16));
 }
@@ -294,7 +321,7 @@ token_file tokens_in(const std::string& path, const token_options& options) {
 
 dataset open_tokens(std::span<const std::string> files, const token_options& options) {
   using namespace datasets;
-  if (files.empty()) throw error(errc::usage, "open_tokens: no file was given");
+  if (files.empty()) throw error(errc::usage, "open_tokens: no file was given; name one, as train.bin");
   if (options.type && (!is_integer(*options.type) || *options.type == dtype::boolean)) {
     throw error(errc::usage, io::str_cat("open_tokens: tokens of ", name(*options.type), "; give a type of integers"));
   }
@@ -311,6 +338,12 @@ dataset open_tokens(std::span<const std::string> files, const token_options& opt
   return dataset(std::make_shared<tokens_model>(found));
 }
 
-dataset open_tokens(const std::string& file, const token_options& options) { return open_tokens({&file, 1}, options); }
+dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options) {
+  return open_tokens(datasets::as_strings(files), options);
+}
+
+dataset open_tokens(const std::string& file, const token_options& options) {
+  return open_tokens(std::span(&file, 1), options);
+}
 
 }  // namespace leat

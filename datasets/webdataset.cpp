@@ -66,6 +66,8 @@ void shard_grouper::end_sample() {
 }
 
 void shard_grouper::add(const tar_member& member) {
+  last_cut_ = member.cut;
+  if (member.begins_archive) end_sample();  // An equal key would be another sample of that name.
   if (!member.is_file) {
     if (member.type != '5') ++index_.members_skipped;
     if (member.type == '2') ++index_.links_skipped;
@@ -110,6 +112,42 @@ void shard_grouper::add(const tar_member& member) {
   index_.records.emplace_back(member.data_offset, member.size_bytes, file_, field);
 }
 
+void shard_grouper::note_end(const tar_walk& walk) {
+  const std::uint64_t rest = walk.size_bytes() - walk.behind_offset();
+  switch (walk.behind_end()) {
+    case tar_walk::behind::archive:
+      index_.notes.push_back(io::str_cat(path_, ": another archive begins at offset ", walk.behind_offset(),
+                                         ", after the archive's end at ", walk.end_marker(), ", and its ",
+                                         io::bytes_text(rest),
+                                         " are not read: samples are missing. `cat a.tar b.tar` makes ",
+                                         "such files; tar_options::ignore_zeros reads them whole"));
+      return;
+    case tar_walk::behind::other:
+      index_.notes.push_back(io::str_cat(path_, ": ", rest, " bytes after the archive's end are not read, as by tar"));
+      return;
+    case tar_walk::behind::nothing:
+      break;
+  }
+  // A cut that is a sample's defect is told as that.
+  if (walk.has_end_marker() || walk.cut_in_header() || last_cut_) return;
+  index_.notes.push_back(io::str_cat(
+      path_,
+      ": the shard has no end marker: it was cut where a member begins, or its writer was not closed; samples "
+      "may be missing: compare it with its original"));
+}
+
+void shard_grouper::note_skipped() {
+  const std::uint64_t skipped = index_.members_skipped;
+  if (skipped == 0) return;
+  std::string note =
+      io::str_cat(path_, ": ", skipped, skipped == 1 ? " member" : " members", " skipped that belong to no sample");
+  if (const std::uint64_t links = index_.links_skipped; links > 0) {
+    io::str_append(note, ", ", links, links == 1 ? " symbolic link" : " symbolic links",
+                   " among them (tar's --dereference stores the files that they lead to)");
+  }
+  index_.notes.push_back(std::move(note));
+}
+
 shard_index shard_grouper::finish(const tar_walk& walk) {
   if (walk.cut_in_header()) {
     const std::string what = io::str_cat("the shard ends inside a header at offset ", walk.position(), ": it was cut");
@@ -118,16 +156,8 @@ shard_index shard_grouper::finish(const tar_walk& walk) {
     mark_defect(walk.position(), io::str_cat(what, ", and this sample may lack what came next"));
   }
   end_sample();
-  if (const std::uint64_t after = walk.bytes_after_end(); after > 0) {
-    index_.notes.push_back(io::str_cat(path_, ": ", after,
-                                       " bytes after the archive's end are not read, as by tar (archives that were "
-                                       "concatenated need `tar --concatenate`)"));
-  }
-  if (index_.members_skipped > 0) {
-    std::string note = io::str_cat(path_, ": ", index_.members_skipped, " members skipped that belong to no sample");
-    if (index_.links_skipped > 0) note += io::str_cat(", ", index_.links_skipped, " symbolic links among them");
-    index_.notes.push_back(std::move(note));
-  }
+  note_end(walk);
+  note_skipped();
   index_.records.shrink_to_fit();
   return std::move(index_);
 }

@@ -60,6 +60,8 @@ class shard_grouper {
 
  private:
   void end_sample();
+  void note_end(const tar_walk& walk);
+  void note_skipped();
   void mark_defect(std::uint64_t offset, std::string reason);
   [[nodiscard]] std::uint16_t field_number(std::string_view extension);
 
@@ -67,6 +69,7 @@ class shard_grouper {
   std::uint32_t file_;
   shard_index index_;
   bool open_ = false;
+  bool last_cut_ = false;  // The last member of all.
   std::string key_;
   std::size_t begin_ = 0;  // Of the open sample's records.
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;

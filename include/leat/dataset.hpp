@@ -158,9 +158,15 @@ struct folder_options {
 ///            error{errc::permission} naming the directory that could not be read
 ///   source   torchvision/datasets/folder.py: find_classes, make_dataset
 [[nodiscard]] dataset open_folder(const std::string& path, const folder_options& options = {});
+/// It opens one folder; open() takes several. Without this, {"a", "b"} would be std::string's range of two pointers.
+dataset open_folder(std::initializer_list<std::string_view> paths, const folder_options& options = {}) = delete;
 
+/// How shards are indexed.
+///   ignore_zeros   reads on behind an archive's end marker, as GNU tar's --ignore-zeros: for files that `cat a.tar b.tar`
+///                  made. Else what lies there is no sample, and notes() says that it is there
 struct tar_options {
   unsigned shards_in_flight = 0;  ///< indexed at a time; 0: 64
+  bool ignore_zeros = false;
 };
 
 /// Samples of WebDataset tar shards: neighbouring members of one key, the path up to the first dot of its last part;
@@ -173,6 +179,7 @@ struct tar_options {
 ///            sample's defect and left to the loader's corrupt policy
 ///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
 [[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
+[[nodiscard]] dataset open_tar(std::initializer_list<std::string_view> shards, const tar_options& options = {});
 [[nodiscard]] dataset open_tar(const std::string& shards, const tar_options& options = {});
 
 struct npy_options {
@@ -194,6 +201,7 @@ struct npy_options {
 ///            what to do about each; error{errc::usage} files of different dtypes or shapes
 ///   source   numpy.lib.format
 [[nodiscard]] dataset open_npy(std::span<const std::string> files, const npy_options& options = {});
+[[nodiscard]] dataset open_npy(std::initializer_list<std::string_view> files, const npy_options& options = {});
 [[nodiscard]] dataset open_npy(const std::string& files, const npy_options& options = {});
 
 /// Arrays that numpy.savez() wrote: each member `x.npy` is the field "x", its first axis the samples; one-dimensional
@@ -201,6 +209,7 @@ struct npy_options {
 ///   throws   as open_npy(); error{errc::unsupported} for compressed members, which numpy.savez() would have stored
 ///   source   PKWARE APPNOTE 6.3.3 (zip, zip64); numpy.lib.format
 [[nodiscard]] dataset open_npz(std::span<const std::string> files, const npy_options& options = {});
+[[nodiscard]] dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options = {});
 [[nodiscard]] dataset open_npz(const std::string& files, const npy_options& options = {});
 
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
@@ -214,6 +223,7 @@ struct npy_options {
 ///   throws   error{errc::not_found} a file, or the JSON beside it; error{errc::format} names what is wrong in the JSON, or
 ///            sizes that do not fit together; error{errc::usage} files of different fields
 [[nodiscard]] dataset open_records(std::span<const std::string> files);
+[[nodiscard]] dataset open_records(std::initializer_list<std::string_view> files);
 [[nodiscard]] dataset open_records(const std::string& files);
 
 ///   type   of files that have no header to say it (nanoGPT's): u16 or u32, or any other integer; u16 where it is not given.
@@ -236,15 +246,22 @@ struct token_options {
 ///   source   karpathy/nanoGPT data/*/prepare.py; karpathy/llm.c dev/data/data_common.py; NVIDIA/Megatron-LM
 ///            megatron/core/datasets/indexed_dataset.py
 [[nodiscard]] dataset open_tokens(std::span<const std::string> files, const token_options& options = {});
+[[nodiscard]] dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options = {});
 [[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
+
+/// What open() hands on to those it calls.
+struct open_options {
+  tar_options tar = {};
+};
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
 /// one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, records, tokens), else a shard;
 /// brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as those it opens; error{errc::not_found} says what was looked for; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about
-[[nodiscard]] dataset open(std::span<const std::string> sources);
-[[nodiscard]] dataset open(const std::string& source);
+[[nodiscard]] dataset open(std::span<const std::string> sources, const open_options& options = {});
+[[nodiscard]] dataset open(std::initializer_list<std::string_view> sources, const open_options& options = {});
+[[nodiscard]] dataset open(const std::string& source, const open_options& options = {});
 
 /// Integers kept beside the samples: "cls" is the label, "length" and "group" serve samplers.
 struct column_values {

@@ -2,6 +2,7 @@
 #include "datasets/model.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/failures.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -204,6 +205,61 @@ TEST(open, a_folder_of_classes_and_one_without_are_refused_by_name) {
   EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open(both)); }),
               AllOf(HasSubstr(both[0] + " has none"), HasSubstr(both[1] + " has class folders")));
   EXPECT_EQ(concat({open(both[0]), open(both[1])}).size(), 2U);
+}
+
+template <class Text>
+concept folder_of_two_names = requires(Text name) { open_folder({name, name}); };
+static_assert(!folder_of_two_names<const char*>, "std::string would be made of two pointers");
+static_assert(requires(const std::string& name) { open_folder(name); });
+
+// Two names as const char* must not become one std::string of a range between unrelated pointers.
+TEST(open, takes_one_name_or_several_in_any_form) {
+  const temporary_directory root;
+  const fs::path first = root.path() / "a.tar";
+  const fs::path second = root.path() / "b.tar";
+  archive().file("1.jpg", "x").end().save(first);
+  archive().file("2.jpg", "x").file("3.jpg", "x").end().save(second);
+  const std::string a = first.string();
+  const std::string b = second.string();
+  EXPECT_EQ(open({a.c_str(), b.c_str()}).size(), 3U);
+  EXPECT_EQ(open({b.c_str()}).size(), 2U);
+  EXPECT_EQ(open(b.c_str()).size(), 2U);
+  EXPECT_EQ(open(b).size(), 2U);
+  EXPECT_EQ(open({b}).size(), 2U);
+  EXPECT_EQ(open(second).size(), 2U);
+  EXPECT_EQ(open({a, b}).size(), 3U);
+  EXPECT_EQ(open({std::string_view(a), std::string_view(b)}).size(), 3U);
+  EXPECT_EQ(open(std::vector<std::string>{a, b}).size(), 3U);
+  EXPECT_EQ(open(std::array<std::string, 2>{a, b}).size(), 3U);
+  EXPECT_EQ(open({a, b}, {.tar = {.ignore_zeros = true}}).size(), 3U);
+  EXPECT_EQ(open_tar({a.c_str(), b.c_str()}).size(), 3U);
+  EXPECT_EQ(open_tar({b.c_str()}, {.shards_in_flight = 1}).size(), 2U);
+  EXPECT_EQ(open_tar(second).size(), 2U);
+  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(open({})); }), HasSubstr("no source"));
+  // Each names its second file as missing: two names arrived.
+  put(root.path() / "x.npy", testing::npy_text(testing::npy_dict("<f4", "2, 1"), std::string(8, '\0')));
+  const std::string array = (root.path() / "x.npy").string();
+  const auto missing = [](auto&& call) { return message_of(errc::not_found, call); };
+  EXPECT_THAT(missing([&] { static_cast<void>(open_npy({array.c_str(), "/no.npy"})); }), HasSubstr("/no.npy"));
+  EXPECT_THAT(missing([&] { static_cast<void>(open_npz({"/no.npz", "/neither.npz"})); }), HasSubstr("/no.npz"));
+  EXPECT_THAT(missing([&] { static_cast<void>(open_tokens({"/no.bin", "/neither.bin"})); }), HasSubstr("/no.bin"));
+  EXPECT_THAT(missing([&] { static_cast<void>(open_records({"/no.bin", "/neither.bin"})); }), HasSubstr("/no.bin"));
+}
+
+TEST(open, says_what_a_file_is_that_it_cannot_open) {
+  const temporary_directory root;
+  const auto said = [&](errc code, const std::string& name, const std::string& content) {
+    put(root.path() / name, content);
+    return message_of(code, [&] { static_cast<void>(open((root.path() / name).string())); });
+  };
+  EXPECT_THAT(said(errc::format, "notes.txt", "My notes on the data\n"),
+              AllOf(HasSubstr("text, 'My notes on the data...'"), HasSubstr("no tar archive"), HasSubstr("no .npy"),
+                    HasSubstr(".npz"), HasSubstr("records"), HasSubstr("tokens")));
+  EXPECT_THAT(said(errc::usage, "a.jpg", "\xff\xd8\xff\xe0"), AllOf(HasSubstr("a JPEG"), HasSubstr("give the folder")));
+  EXPECT_THAT(said(errc::format, "a.h5", "\x89HDF\r\n\x1a\n"), AllOf(HasSubstr("HDF5"), HasSubstr("convert")));
+  EXPECT_THAT(said(errc::unsupported, "a.tgz", "\x1f\x8b\x08" + std::string(600, 'z')), HasSubstr("decompress"));
+  archive().file("1.jpg", "x").end().save(root.path() / "shard.000");
+  EXPECT_EQ(open((root.path() / "shard.000").string()).size(), 1U);
 }
 
 TEST(open, says_what_it_looked_for) {

@@ -41,6 +41,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::message_of;
+using ::testing::Not;
 using ::testing::SizeIs;
 using testing::temporary_directory;
 
@@ -123,6 +124,27 @@ TEST_F(packing, shards_of_an_earlier_run_that_would_mix_in_are_told) {
   EXPECT_THAT(result.notes, ElementsAre(HasSubstr("p-2.tar")));
 }
 
+TEST_F(packing, names_of_other_formats_are_refused_with_one_that_would_do) {
+  for (const auto& [to, better] : {std::pair{"p.tar.gz", "p.tar"},
+                                   {"p-%06d.tgz", "p-%06d.tar"},
+                                   {"p-{0..3}.tar.zst", "p-{0..3}.tar"},
+                                   {"p.TAR.XZ", "p.TAR.tar"},
+                                   {"p.zip", "p.tar"}}) {
+    EXPECT_THAT(message_of(errc::usage, [&] { pack(numbers(3), out(to), {}); }),
+                AllOf(HasSubstr("'" + out(to) + "'"), HasSubstr("plain tars"), HasSubstr("'" + out(better) + "'")));
+  }
+  EXPECT_THAT(message_of(errc::usage, [&] { pack(numbers(3), out("p.npy"), {}); }), HasSubstr("*.npy is taken for"));
+  EXPECT_THAT(message_of(errc::unsupported, [&] { pack(numbers(3), "s3://bucket/p.tar", {}); }), HasSubstr("s3://"));
+  EXPECT_THAT(listing(out_.path()), IsEmpty());
+  pack(numbers(3), out("p"), {});
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p"));
+}
+
+TEST_F(packing, a_temporary_name_is_nobodys_business) {
+  EXPECT_THAT(message_of(errc::not_found, [&] { pack(numbers(3), out("no/p.tar"), {}); }),
+              AllOf(HasSubstr(out("no/p.tar") + ": cannot be created: No such file"), Not(HasSubstr(".partial"))));
+}
+
 TEST_F(packing, shards_that_are_there_are_an_error_before_anything_is_written) {
   pack(numbers(3), out("p-1.tar"), {});
   pack(numbers(3), out("q-000007.tar"), {});
@@ -135,7 +157,7 @@ TEST_F(packing, shards_that_are_there_are_an_error_before_anything_is_written) {
                                        {"q-%06d.tar", "q-000007.tar"},
                                        {"{a,r}.tar", "r.tar"}}) {
     EXPECT_THAT(message_of(errc::usage, [&] { pack(numbers(5), out(to), {}); }),
-                AllOf(HasSubstr(out(in_the_way) + ":"), HasSubstr("--overwrite")));
+                AllOf(HasSubstr(out(in_the_way) + ":"), HasSubstr("pack_options::overwrite")));
     EXPECT_EQ(listing(out_.path()), names) << to;
   }
   EXPECT_EQ(content_of(out("p-1.tar")), before);

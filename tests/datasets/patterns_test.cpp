@@ -1,5 +1,6 @@
 #include "datasets/patterns.hpp"
 
+#include "tests/support/failures.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
@@ -14,6 +15,7 @@
 namespace leat::datasets {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -44,9 +46,46 @@ TEST(patterns, ranges_keep_the_width_of_their_wider_end) {
   EXPECT_THAT(expand_braces("{08..11}"), ElementsAre("08", "09", "10", "11"));
   EXPECT_THAT(expand_braces("{9..0011}"), ElementsAre("0009", "0010", "0011"));
   EXPECT_THAT(expand_braces("{-1..1}"), ElementsAre("-1", "0", "1"));
-  EXPECT_THAT(expand_braces("{3..1}"), ElementsAre("3", "2", "1"));
+  EXPECT_THAT(expand_braces("{3..1..-1}"), ElementsAre("3", "2", "1"));
   EXPECT_THAT(expand_braces("{0..10..5}"), ElementsAre("0", "5", "10"));
-  EXPECT_THAT(expand_braces("{c..a}"), ElementsAre("c", "b", "a"));
+  EXPECT_THAT(expand_braces("{c..a..-1}"), ElementsAre("c", "b", "a"));
+  EXPECT_THAT(expand_braces("{010..000..-5}"), ElementsAre("010", "005", "000"));
+}
+
+TEST(patterns, a_range_that_counts_down_is_asked_about) {
+  const auto asked = [](const std::string& pattern) {
+    return testing::message_of(errc::usage, [&] { static_cast<void>(expand_braces(pattern)); });
+  };
+  EXPECT_EQ(asked("a-{003..000}.tar"),
+            "'a-{003..000}.tar' counts down; did you mean {000..003}? To count down write {003..000..-1}");
+  EXPECT_THAT(asked("{10..0..5}"), AllOf(HasSubstr("{0..10..5}"), HasSubstr("{10..0..-5}")));
+  EXPECT_THAT(asked("{c..a}"), HasSubstr("{a..c}"));
+}
+
+TEST(patterns, a_glob_that_matches_nothing_says_what_is_there) {
+  const temporary_directory directory;
+  const std::string root = directory.path().string();
+  const auto said = [&](const std::string& pattern) {
+    return testing::message_of(errc::not_found, [&] { static_cast<void>(expand_paths(pattern)); });
+  };
+  EXPECT_THAT(said(root + "/*.tar"), HasSubstr("the folder '" + root + "' is empty"));
+  for (const char* name : {"a.txt", "val-1.tar", "val-0.tar"}) touch(directory.path() / name);
+  EXPECT_THAT(said(root + "/train-*.tar"),
+              AllOf(HasSubstr("'" + root + "/train-*.tar'"), HasSubstr("has 3 entries"), HasSubstr("as 'val-0.tar'")));
+  EXPECT_THAT(said(root + "/no/*.tar"), HasSubstr("'" + root + "/no' cannot be read: No such file"));
+}
+
+TEST(patterns, an_address_says_how_to_come_by_a_file) {
+  const auto said = [](const std::string& pattern) {
+    return testing::message_of(errc::unsupported, [&] { static_cast<void>(expand_paths(pattern)); });
+  };
+  EXPECT_THAT(said("hf://datasets/a/b"), AllOf(HasSubstr("local files only"), HasSubstr("hf download")));
+  EXPECT_THAT(said("s3://bucket/{000..003}.tar"), HasSubstr("aws s3 sync"));
+  EXPECT_THAT(said("gs://bucket/a.tar"), HasSubstr("gcloud storage"));
+  EXPECT_THAT(said("https://host/a.tar"), HasSubstr("curl"));
+  EXPECT_THAT(said("pipe:cat a.tar"), HasSubstr("write a file"));
+  EXPECT_THAT(said("abfs://a/b.tar"), HasSubstr("copy or mount"));
+  EXPECT_THAT(expand_paths("dir with space://x.tar"), ElementsAre("dir with space://x.tar"));
 }
 
 TEST(patterns, lists_nest_and_multiply) {

@@ -131,6 +131,21 @@ TEST(record_files, a_description_that_is_none_is_refused_with_an_example) {
   message_of(errc::limit, [&] { static_cast<void>(open_records(data)); });
 }
 
+TEST(record_files, a_json_that_is_none_says_line_and_column) {
+  const temporary_directory root;
+  const std::string data = write_file(root.path() / "r.bin", records(2));
+  const auto said = [&](const std::string& text) {
+    write_file(root.path() / "r.json", text);
+    return message_of(errc::format, [&] { static_cast<void>(open_records(data)); });
+  };
+  EXPECT_THAT(said("{\"fields\": [\n  {\"name\": \"x\", \"dtype\": \"u8\",}\n]}"),
+              AllOf(HasSubstr("r.json: it is no JSON: line 2, column 31: "), HasSubstr("unexpected '}'")));
+  EXPECT_THAT(said("{\"fields\":"), AllOf(HasSubstr("line 1, column 11: "), HasSubstr("unexpected end of input")));
+  EXPECT_THAT(said("x"), HasSubstr("line 1, column 1: "));
+  EXPECT_THAT(said("{\"records\": 1e999}"), HasSubstr("number overflow"));
+  EXPECT_THAT(said(R"({"fields": [{"name": "x", "dtype": "u8"}, 3]})"), HasSubstr("entry 2 of \"fields\""));
+}
+
 TEST(record_files, without_a_json_say_what_they_look_like) {
   const temporary_directory root;
   std::string wide;

@@ -171,7 +171,10 @@ TEST_F(tar, an_archive_without_its_end_is_whole) {
   archive shard;
   shard.file("a.jpg", "1");
   EXPECT_THAT(samples(opened(shard)), ElementsAre("a: jpg=1"));
-  EXPECT_THAT(opened(shard).notes(), IsEmpty());
+  EXPECT_THAT(opened(shard).notes(),
+              ElementsAre(AllOf(HasSubstr("no end marker"), HasSubstr("samples may be missing"))));
+  shard.raw(std::string(512, '\0'));
+  EXPECT_THAT(opened(shard).notes(), IsEmpty()) << "one zero block is a marker, too";
   shard.cut_to(512 + 1);  // Not even the padding is there, all of the content is.
   EXPECT_THAT(samples(opened(shard)), ElementsAre("a: jpg=1"));
 }
@@ -182,6 +185,87 @@ TEST_F(tar, bytes_after_the_end_are_told) {
   const dataset one = opened(shard);
   EXPECT_THAT(samples(one), ElementsAre("a: jpg=1"));
   EXPECT_THAT(one.notes(), ElementsAre(HasSubstr("after the archive's end")));
+}
+
+class concatenated_tars : public tar {
+ protected:
+  // Of archives as a writer ends them: with this many zero blocks.
+  static archive joined(std::size_t zero_blocks) {
+    archive whole;
+    const std::string zeros(zero_blocks * 512, '\0');
+    whole.file("a.jpg", "1").raw(zeros).file("a.jpg", "2").file("a.cls", "7").raw(zeros);
+    const std::string long_name = std::string(300, 'n') + ".jpg";
+    whole.add({.name = long_name, .contents = bytes_of_text("3")}).raw(zeros);
+    return whole;
+  }
+  dataset read_whole(const archive& from) const { return open_tar(from.save(path()), {.ignore_zeros = true}); }
+};
+
+TEST_F(concatenated_tars, are_warned_of_with_the_place_of_the_second) {
+  for (const std::size_t zero_blocks : {1U, 2U, 18U, 38U, 2000U}) {
+    const dataset one = opened(joined(zero_blocks));
+    EXPECT_THAT(samples(one), ElementsAre("a: jpg=1"));
+    EXPECT_THAT(
+        one.notes(),
+        ElementsAre(AllOf(HasSubstr("another archive begins at offset " + std::to_string(1024 + 512 * zero_blocks)),
+                          HasSubstr("samples are missing"), HasSubstr("tar_options::ignore_zeros"))))
+        << zero_blocks;
+  }
+}
+
+TEST_F(concatenated_tars, are_read_whole_where_zeros_are_ignored) {
+  for (const std::size_t zero_blocks : {1U, 2U, 18U, 2000U, 5000U}) {
+    const dataset all = read_whole(joined(zero_blocks));
+    EXPECT_THAT(samples(all), ElementsAre("a: jpg=1", "a: jpg=2 cls=7", std::string(300, 'n') + ": jpg=3"))
+        << zero_blocks;
+    EXPECT_THAT(all.notes(), IsEmpty());
+  }
+}
+
+TEST_F(concatenated_tars, of_which_the_last_is_cut_or_has_no_end_are_what_they_would_be_alone) {
+  archive whole = joined(20);
+  std::string cut = whole.bytes();
+  cut.resize(1024 + 20 * 512 + 1024 + 100);  // Within the header of the second archive's second member.
+  const dataset two = read_whole(archive().raw(cut));
+  EXPECT_EQ(two.size(), 2U);
+  EXPECT_TRUE(two.model()->defect_of(1).has_value());
+}
+
+TEST_F(concatenated_tars, with_something_else_behind_the_marker_are_told_so) {
+  archive shard;
+  shard.file("a.jpg", "1").end().raw(std::string(700, 'z'));
+  EXPECT_THAT(opened(shard).notes(), ElementsAre(AllOf(HasSubstr("700 bytes after the archive's end"))));
+  try {
+    static_cast<void>(read_whole(shard));
+    ADD_FAILURE() << "it was taken";
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), errc::format);
+    EXPECT_THAT(caught.what(), AllOf(HasSubstr("offset 2048"), HasSubstr("tar_options::ignore_zeros")));
+  }
+  archive padded;  // As `tar --blocking-factor=2048` ends it.
+  padded.file("a.jpg", "1").raw(std::string((1 << 20) - 1024, '\0'));
+  EXPECT_THAT(opened(padded).notes(), IsEmpty());
+}
+
+TEST_F(tar, a_file_of_something_else_says_what_it_is_and_what_to_do) {
+  const auto said = [&](std::string_view start) {
+    return failure_of(archive().raw(std::string(start) + std::string(1000, ' ')), errc::format);
+  };
+  EXPECT_THAT(said("<!DOCTYPE html><title>404</title>"), HasSubstr("an HTML page"));
+  EXPECT_THAT(said("version https://git-lfs.github.com/spec/v1\noid sha256:"), HasSubstr("git lfs pull"));
+  EXPECT_THAT(said("\xff\xd8\xff\xe0"), AllOf(HasSubstr("a JPEG"), HasSubstr("give the folder")));
+  EXPECT_THAT(said("PAR1"), AllOf(HasSubstr("Parquet"), HasSubstr("tar shards")));
+  EXPECT_THAT(said("PK\x03\x04"), HasSubstr("unpack it"));
+  EXPECT_THAT(said("a list of my pictures\n"), HasSubstr("text, 'a list of my pictures...'"));
+}
+
+TEST_F(tar, symbolic_links_alone_say_how_to_store_what_they_lead_to) {
+  archive shard;
+  shard.add({.name = "a.jpg", .type = '2', .link_name = "/data/a.jpg"}).end();
+  const dataset none = opened(shard);
+  EXPECT_EQ(none.size(), 0U);
+  EXPECT_THAT(none.notes(), ElementsAre(AllOf(HasSubstr("1 member skipped"), HasSubstr("1 symbolic link among"),
+                                              HasSubstr("--dereference"))));
 }
 
 TEST_F(tar, an_archive_of_nothing_has_no_samples) {
@@ -308,7 +392,8 @@ TEST_F(tar, several_shards_come_in_the_order_given_with_one_set_of_fields) {
   archive().file("b.json", "{}").file("b.jpg", "2").end().save(path("x-1.tar"));
   archive().file("c.jpg", "3").end().save(path("x-2.tar"));
   const std::string root = directory_.path().string();
-  EXPECT_THAT(samples(open_tar(root + "/x-{2..0}.tar")), ElementsAre("c: jpg=3", "b: json={} jpg=2", "a: jpg=1 cls=5"));
+  EXPECT_THAT(samples(open_tar(root + "/x-{2..0..-1}.tar")),
+              ElementsAre("c: jpg=3", "b: json={} jpg=2", "a: jpg=1 cls=5"));
   const dataset sorted = open_tar(root + "/x-*.tar");
   EXPECT_THAT(samples(sorted), ElementsAre("a: jpg=1 cls=5", "b: json={} jpg=2", "c: jpg=3"));
   const std::vector<field_info> fields = sorted.fields();

@@ -89,7 +89,7 @@ TEST(token_files, that_begin_almost_as_those_of_llm_c_are_refused_unless_their_t
     const std::string path = with(magic, version, 9);
     const std::string found = std::to_string(magic) + ", version " + std::to_string(version);
     EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open_tokens(path)); }),
-                AllOf(HasSubstr(found), HasSubstr("20240520"), HasSubstr("--token-type")));
+                AllOf(HasSubstr(found), HasSubstr("20240520"), HasSubstr("(token_options::type)")));
     EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open(path)); }), HasSubstr(found));
     const dataset insisted = open_tokens(path, {.type = dtype::u16});
     EXPECT_EQ(insisted.fields()[0].bytes_total, 1024U + 18);
@@ -100,6 +100,21 @@ TEST(token_files, that_begin_almost_as_those_of_llm_c_are_refused_unless_their_t
   EXPECT_EQ(open_tokens(with(20240521, 256, 9)).size(), 1U);
   EXPECT_EQ(open_tokens(with(20240521, 1, 10)).size(), 1U);
   EXPECT_EQ(open_tokens(with(20240521, 1, 9, 1)).size(), 1U);
+}
+
+TEST(token_files, are_no_folders_pictures_or_texts) {
+  const temporary_directory root;
+  const auto said = [&](const std::string& path) {
+    return message_of(errc::usage, [&] { static_cast<void>(open_tokens(path)); });
+  };
+  EXPECT_THAT(said(root.path().string()),
+              AllOf(HasSubstr("tokens are files, and this is a folder"), HasSubstr("without a .bin or .npy")));
+  write_file(root.path() / "a.bin", bytes_of(counting<std::uint16_t>(10)));
+  EXPECT_THAT(said(root.path().string()), HasSubstr("1 file *.bin: give '" + root.path().string() + "/*.bin'"));
+  EXPECT_THAT(said(write_file(root.path() / "p.jpg", "\xff\xd8\xff\xe0 and so on")), HasSubstr("this is a JPEG"));
+  const std::string text = write_file(root.path() / "input.txt", "First Citizen:\nBefore we proceed any further");
+  EXPECT_THAT(said(text), AllOf(HasSubstr("text, 'First Citizen:...'"), HasSubstr("tokenizer")));
+  EXPECT_EQ(open_tokens(text, {.type = dtype::u8}).fields()[0].type, dtype::u8);
 }
 
 TEST(token_files, without_a_token_have_no_sample) {
