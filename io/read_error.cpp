@@ -42,9 +42,8 @@ constexpr meaning meanings[] = {
     {EBADMSG, errc::io, "a checksum does not match (bad message)", "the file system found the file damaged"},
     {EUCLEAN, errc::io, "the file system needs checking", "unmount it and run fsck"},
     {EINVAL, errc::unsupported, "the file system refuses such a read",
-     "with direct = on it may want a larger alignment than 4096, or have no O_DIRECT: try direct = auto (--direct "
-     "auto)"},
-    {EOPNOTSUPP, errc::unsupported, "the file system has no O_DIRECT", "use direct = auto or off (--direct)"},
+     "with direct = on it may want a larger alignment than 4096, or have no O_DIRECT: try direct = auto"},
+    {EOPNOTSUPP, errc::unsupported, "the file system has no O_DIRECT", "use direct = auto or off"},
     {ESPIPE, errc::unsupported, "is a pipe or socket", "copy it to a file first"},
     {EOVERFLOW, errc::unsupported, "the file is too large for this interface", "use a 64-bit build"},
     {EFAULT, errc::io, "the memory to read into is not there", "was it unmapped while a read was under way?"},

@@ -112,10 +112,8 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options) {
   if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
   opened_device opened = open_device(options.device);
   if (opened.calls == nullptr && options.device_required) {
-    throw error(
-        errc::unsupported,
-        io::str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
-                    "; without loader_options::device_required (`leat epoch`: --device auto) they stay on the host"));
+    throw error(errc::unsupported, io::str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
+                                               "; without loader_options::device_required they stay on the host"));
   }
   if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
   return on_device(std::move(opened.calls));
@@ -511,10 +509,9 @@ void loader::machine::hand_over(work& batch) {
     const auto first =
         std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined; });
     if (first != end) {
-      return fail(batch,
-                  io::str_cat("corrupt sample ", first->planned_name,
-                              place_text(first->planned_source, first->planned_offset), ": ", first->planned_reason,
-                              "; on_corrupt (--on-corrupt) = skip or substitute goes on without it"));
+      return fail(batch, io::str_cat("corrupt sample ", first->planned_name,
+                                     place_text(first->planned_source, first->planned_offset), ": ",
+                                     first->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
     }
   }
 

@@ -18,7 +18,7 @@ std::string loader_plan::to_string() const {
   for (const line& row : lines) {
     absl::StrAppendFormat(&text, "%-16s %10s   %s\n", row.holder, io::bytes_text(row.bytes), row.why);
   }
-  absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max, --host-bytes-max); %s would do\n", "in all",
+  absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max); %s would do\n", "in all",
                         io::bytes_text(bytes_total), io::bytes_text(host_bytes_max),
                         io::bytes_text(host_bytes_least, io::rounding::up));
   if (device.bytes != 0) {
@@ -110,13 +110,14 @@ memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
   const auto [read_least, batch_least, usual_scratch, scratch_least, least] = least_of(needs, threads);
   if (least > needs.host_bytes_max) {
-    throw error(errc::limit,
-                io::str_cat("host_bytes_max (--host-bytes-max) of ", io::bytes_text(needs.host_bytes_max),
-                            " is too small: one batch takes ", io::bytes_text(batch_least), ", the largest read ",
-                            io::bytes_text(read_least), ", the decoders of ", threads, " threads ",
-                            io::bytes_text(least - read_least - batch_least), "; give at least ",
-                            io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
-                            threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads (--threads)" : ""));
+    throw error(
+        errc::limit,
+        io::str_cat("host_bytes_max of ", io::bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
+                    io::bytes_text(batch_least), ", the largest read ", io::bytes_text(read_least),
+                    ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
+                    io::bytes_text(least - read_least - batch_least), "; give at least ",
+                    io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
+                    threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least;
 
@@ -151,7 +152,7 @@ memory_plan divide_memory(const memory_needs& needs) {
   plan.scratch_bytes = scratch_least + scratch_more;
   plan.decode_threads = threads;
 
-  std::string threads_text = io::str_cat(threads, " threads");
+  std::string threads_text = io::str_cat(threads, threads == 1 ? " thread" : " threads");
   if (threads < needs.decode_threads) {
     io::str_append(threads_text, " (of ", needs.decode_threads, " cores; all with host_bytes_max of ",
                    io::bytes_text(budget_for_all_threads(needs), io::rounding::up), ", or decode_threads given)");

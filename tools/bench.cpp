@@ -181,7 +181,8 @@ bool create(const bench_read_arguments& arguments, interruption& stop) {
 
 epoch_reads open_epoch(const bench_read_arguments& arguments, interruption& stop) {
   const auto leave = [&stop] { complain("bench read", io::str_cat("stopped by ", stop.name())); };
-  const dataset opened = open_sources(arguments.paths, stop, leave, advise_loading, arguments.windows.files());
+  const dataset opened =
+      open_sources(arguments.paths, stop, leave, advise_loading, {.tokens = arguments.windows.files()});
   const leaving_at_once leaving(stop, leave);
   const chosen_fields fields = fields_of(opened, {}, arguments.windows);
   for (const std::string& each : fields.warnings) complain("bench read", each);

@@ -5,6 +5,7 @@
 #include "tools/batch_files.hpp"
 #include "tools/epoch_report.hpp"
 #include "tools/fields.hpp"
+#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
@@ -54,6 +55,7 @@ struct epoch_arguments {
   picture_options pictures;
   window_options windows;
   std::optional<npy_options> arrays;
+  bool ignore_zeros = false;
   order_options order;
   std::uint32_t epochs = 1;
   std::uint64_t limit = 0;
@@ -348,8 +350,11 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
-  const dataset opened =
-      open_sources(arguments.sources, stop, leave, advise_loading, arguments.windows.files(), arguments.arrays);
+  const dataset opened = open_sources(
+      arguments.sources, stop, leave, advise_loading,
+      {.tokens = arguments.windows.files(), .arrays = arguments.arrays, .ignore_zeros = arguments.ignore_zeros});
+  tell_notes("epoch", opened);
+  report.notes = notes_of(opened);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
     return fields_of(opened, arguments.pictures, arguments.windows);
@@ -371,7 +376,7 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }
   if (arguments.plan) {
     report.plan = train.plan();
-    if (!arguments.json) tell(arguments, "\n" + train.plan().to_string());
+    if (!arguments.json) tell(arguments, "\n" + in_flags(train.plan().to_string()));
   }
   if (arguments.digests) report.run_digest.emplace();
 
@@ -407,11 +412,11 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
     report.interrupted = stop.requested() && problem.code() == errc::cancelled;
     if (!report.interrupted) {
       if (problem.code() == errc::usage) throw;  // Nothing was run: what there is to say is the error.
-      report.failure = problem.what();
+      report.failure = in_flags(problem.what());
       failure = std::current_exception();
     }
   } catch (const std::exception& problem) {
-    report.failure = problem.what();
+    report.failure = in_flags(problem.what());
     failure = std::current_exception();
   }
   report.measure_process();
@@ -439,6 +444,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
               "sample are "
               "left out, with a warning")
       ->group("What to load");
+  app.option_defaults()->group("What to load");
+  add_ignore_zeros(app, arguments.ignore_zeros);
 
   app.option_defaults()->group("What a batch holds");
   add_order_options(app, arguments.order);

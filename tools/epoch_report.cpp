@@ -141,6 +141,7 @@ json epoch_report::as_json() const {
   }
   object["stages"] = std::move(stages);
   if (plan) object["plan"] = plan_json(*plan);
+  object["notes"] = notes;
   object["interrupted"] = interrupted;
   if (!failure.empty()) object["error"] = failure;
   return object;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace leat::tools {
 
@@ -21,6 +22,7 @@ namespace leat::tools {
 ///   first_batch_ms    since the start of the process; unset when none was delivered
 ///   run_digest        the chain over the batches' digests; unset with --digest off
 ///   failure           what ended the run before its time
+///   notes             what is odd about the sources
 struct epoch_report {
   loader_stats stats;
   std::uint64_t planned_in_all = 0;  ///< samples, had it come to its end
@@ -34,6 +36,7 @@ struct epoch_report {
   std::optional<loader_plan> plan;
   bool interrupted = false;
   std::string failure;
+  std::vector<std::string> notes;
 
   /// cpu_s and rss_bytes_max, as of now.
   void measure_process();

@@ -32,6 +32,7 @@ using datasets::dataset_model;
 struct inspect_arguments {
   std::vector<std::string> sources;
   std::optional<dtype> tokens;  // the sources are files of tokens
+  bool ignore_zeros = false;
   bool json = false;
 };
 
@@ -296,7 +297,7 @@ nlohmann::ordered_json as_json(const findings& found) {
             {"measured", found.jpegs.measured},
             {"speed_up", found.jpegs.speed_up},
             {"saving", found.jpegs.saving()}}},
-          {"notes", found.samples.notes()},
+          {"notes", notes_of(found.samples)},
           {"defects", defects}};
 }
 
@@ -408,8 +409,9 @@ std::string as_text(const findings& found) {
     }
     if (found.defects.size() > defects_shown) io::str_append(text, "  ", screen.dim("... --json has them all"), "\n");
   }
-  if (!found.samples.notes().empty()) text += heading(screen, "notes");
-  for (const std::string& note : found.samples.notes()) io::str_append(text, "  ", one_line(note), "\n");
+  const std::vector<std::string> notes = notes_of(found.samples);
+  if (!notes.empty()) text += heading(screen, "notes");
+  for (const std::string& note : notes) io::str_append(text, "  ", one_line(note), "\n");
   return text + "\n";
 }
 
@@ -419,7 +421,8 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("inspect", io::str_cat("stopped by ", stop.name())); };
   const dataset samples =
       open_sources(arguments.sources, stop, leave, advise_looking,
-                   arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt);
+                   {.tokens = arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt,
+                    .ignore_zeros = arguments.ignore_zeros});
   const findings found = [&] {
     const std::stop_callback leaving(stop.token(), [&] {
       leave();
@@ -444,6 +447,7 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
       app, "--token-type", arguments->tokens,
       {{"u16", std::optional(dtype::u16)}, {"u32", std::optional(dtype::u32)}, {"i32", std::optional(dtype::i32)}},
       "the sources are files of tokens, of this type where no header says it");
+  add_ignore_zeros(app, arguments->ignore_zeros);
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
   app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");
   app.callback(

@@ -33,6 +33,7 @@ struct pack_arguments {
   datasets::pack_options how;
   bool transcode = false;
   std::optional<row_format> rows;  // none: tar shards
+  bool ignore_zeros = false;
   bool json = false;
 };
 
@@ -114,6 +115,16 @@ void check_one_file(const std::string& out) {
                                        "rows.npy or rows.bin"));
 }
 
+// Rows are known by dtype and shape, which a member of a shard has no place for.
+void check_members(const dataset& from) {
+  for (const field_info& field : from.fields()) {
+    if (field.kind != field_kind::tensor) continue;
+    throw error(errc::usage, io::str_cat("the field '", field.name, "' has rows of ", name(field.type),
+                                         ", and a member of a shard has no dtype and shape; --to records and --to npy "
+                                         "keep them"));
+  }
+}
+
 int pack_sources(pack_arguments& arguments, interruption& stop) {
   if (arguments.paths.size() < 2) {
     throw error(errc::usage, "SOURCE and OUT are both needed; as in `leat pack photos 'photos-{000000..000003}.tar'`");
@@ -136,7 +147,10 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
   };
   const dataset from = open_sources(sources, stop, leave,
-                                    [](dtype) { return std::string("files of tokens need no packing: copy them"); });
+                                    [](dtype) { return std::string("files of tokens need no packing: copy them"); },
+                                    {.ignore_zeros = arguments.ignore_zeros});
+  tell_notes("pack", from);
+  if (!arguments.rows) check_members(from);
 
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [began] {
@@ -172,6 +186,8 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     return stop.exit_code();
   }
   if (arguments.json) {
+    const std::vector<std::string> notes = notes_of(from);
+    made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
     nlohmann::ordered_json all = as_json(made, seconds());
     if (arguments.transcode) all["transcoded"] = as_json(transcoded);
     print(json_text(all) + "\n");
@@ -214,6 +230,7 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "--transcode", arguments->transcode,
       "write progressive and other multi-scan JPEGs as baseline, which decode in a third of the time: the same "
       "pixels and markers; what is baseline or damaged is left as it is");
+  add_ignore_zeros(app, arguments->ignore_zeros);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(
       "  leat pack photos photos.tar\n"

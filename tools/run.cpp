@@ -1,5 +1,6 @@
 // The command as a whole: from argv to an exit code.
 #include "io/text.hpp"
+#include "tools/flags.hpp"
 #include "tools/help.hpp"
 #include "tools/output.hpp"
 #include "tools/subcommand.hpp"
@@ -59,7 +60,7 @@ int run_chosen(const chosen_command& chosen, interruption& stop, const std::stri
   try {
     return chosen(stop);
   } catch (const error& failure) {
-    complain(name, failure.what());
+    complain(name, in_flags(failure.what()));
     return failure.code() == errc::usage ? exit_usage : exit_failed;
   } catch (const std::bad_alloc&) {
     complain(name, "out of memory; give a smaller --host-bytes-max or --batch-size, or free some");

@@ -2,11 +2,14 @@
 
 #include "datasets/patterns.hpp"
 #include "io/text.hpp"
+#include "tools/flags.hpp"
 #include "tools/human.hpp"
+#include "tools/output.hpp"
 #include "tools/status_line.hpp"
 
 #include <leat/error.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -65,8 +68,7 @@ leaving_at_once::leaving_at_once(interruption& stop, const std::function<void()>
       }) {}
 
 dataset open_sources(const std::vector<std::string>& sources, interruption& stop, const std::function<void()>& leave,
-                     datasets::token_advice advice, const std::optional<token_options>& tokens,
-                     const std::optional<npy_options>& arrays) {
+                     datasets::token_advice advice, const source_kind& kind) {
   const auto began = std::chrono::steady_clock::now();
   const leaving_at_once leaving(stop, leave);
   const std::string what =
@@ -78,12 +80,35 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     const std::string shown_line = line.size() + clock.size() <= columns ? line : "  opening";
     return screen.dim(shown_line + clock);
   });
-  if (!tokens && !arrays) refuse_unknown(sources, advice);
-  if (tokens && !tokens->type) refuse_other_kinds(sources);
-  dataset opened = tokens ? open_tokens(sources, *tokens) : arrays ? open_npy(sources, *arrays) : open(sources);
-  if (opened.size() == 0) throw error(errc::not_found, io::str_cat(what, ": there is no sample in it"));
-  if (tokens) check_type(opened, *tokens);
+  if (!kind.tokens && !kind.arrays) refuse_unknown(sources, advice);
+  if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
+  dataset opened = kind.tokens   ? open_tokens(sources, *kind.tokens)
+                   : kind.arrays ? open_npy(sources, *kind.arrays)
+                                 : open(sources, {.tar = {.ignore_zeros = kind.ignore_zeros}});
+  if (opened.size() == 0) {
+    throw error(errc::not_found, io::str_cat(what, ": there is no sample in it",
+                                             opened.notes().empty() ? "" : "; " + opened.notes().front()));
+  }
+  if (kind.tokens) check_type(opened, *kind.tokens);
   return opened;
+}
+
+void tell_notes(std::string_view command, const dataset& samples) {
+  constexpr std::size_t notes_shown = 5;
+  const std::vector<std::string>& all = samples.notes();
+  for (std::size_t i = 0; i < std::min(all.size(), notes_shown); ++i) {
+    complain(command, io::str_cat("warning: ", in_flags(all[i])));
+  }
+  if (all.size() > notes_shown) {
+    complain(command, io::str_cat("warning: and ", count_text(all.size() - notes_shown),
+                                  " more of the kind; `leat inspect` lists them"));
+  }
+}
+
+std::vector<std::string> notes_of(const dataset& samples) {
+  std::vector<std::string> all;
+  for (const std::string& note : samples.notes()) all.push_back(in_flags(note));
+  return all;
 }
 
 }  // namespace leat::tools

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::tools {
@@ -27,14 +28,26 @@ class leaving_at_once {
 /// What a command that loads says of a file that could be tokens.
 [[nodiscard]] std::string advise_loading(dtype type);
 
-/// leat::open(), or leat::open_tokens() where `tokens` is given, or leat::open_npy() where `arrays` is, saying on a terminal
+/// What the command line says of its sources: nothing, files of tokens, or of arrays.
+struct source_kind {
+  std::optional<token_options> tokens = std::nullopt;
+  std::optional<npy_options> arrays = std::nullopt;
+  bool ignore_zeros = false;
+};
+
+/// leat::open(), or leat::open_tokens() where `kind` has tokens, or leat::open_npy() where it has arrays, saying on a terminal
 /// that it is at it. Opening is left at once.
 ///   advice   what this command can do with a file that could be tokens
-///   throws   as those, and error{errc::not_found} where there is no sample; error{errc::usage} where `tokens` has another
-///            type than the files say that they have
+///   throws   as those, and error{errc::not_found} where there is no sample, with the first note if there is any;
+///            error{errc::usage} where the tokens given have another type than the files say that they have
 [[nodiscard]] dataset open_sources(const std::vector<std::string>& sources, interruption& stop,
                                    const std::function<void()>& leave, datasets::token_advice advice,
-                                   const std::optional<token_options>& tokens = std::nullopt,
-                                   const std::optional<npy_options>& arrays = std::nullopt);
+                                   const source_kind& kind = {});
+
+/// What is odd about a source, as warnings of this command on standard error: the first few, each once.
+void tell_notes(std::string_view command, const dataset& samples);
+
+/// The same for JSON: all of them.
+[[nodiscard]] std::vector<std::string> notes_of(const dataset& samples);
 
 }  // namespace leat::tools

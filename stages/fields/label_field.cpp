@@ -1,5 +1,6 @@
 // label: a number, or a few, from text, from JSON or from the dataset's own classes.
 #include "datasets/model.hpp"
+#include "io/json_error.hpp"
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
@@ -190,8 +191,12 @@ class label_program final : public field_program {
   }
 
   outcome<void> decode_json(std::string_view text, std::byte* row) const {
-    const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
-    if (object.is_discarded()) return corrupt(io::str_cat(quoted(text), " is no JSON"));
+    nlohmann::json object;
+    try {
+      object = nlohmann::json::parse(text);
+    } catch (const nlohmann::json::exception& wrong) {
+      return corrupt(io::str_cat(quoted(text), " is no JSON: ", io::describe(wrong, text)));
+    }
     if (!object.is_object() || !object.contains(settings_.json_key)) {
       return corrupt(io::str_cat("the JSON has no member '", settings_.json_key, "'"));
     }

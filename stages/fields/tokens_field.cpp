@@ -158,7 +158,7 @@ class tokens_model final : public field_model {
     };
     if (type == dtype::i64 || (type == dtype::i32 && fits(settings_.pad) && fits(settings_.ignored))) return;
     refuse(io::str_cat("rows of ", leat::name(type), " are filled up with ", settings_.pad, " and ", settings_.ignored,
-                       "; give a type of i32 or i64 that holds them"));
+                       "; give a type of i32 or i64 that holds them (tokens::type)"));
   }
 
   tokens settings_;

@@ -97,8 +97,7 @@ stages::failure scratch_budget::refusal(std::size_t bytes) const {
       "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " + mebibytes(can_give);
   if (host_bytes_max_ != 0) {
     // A quarter of it is for the sample; the rest holds what it holds now.
-    reason += "; host_bytes_max (--host-bytes-max) of " +
-              mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
+    reason += "; host_bytes_max of " + mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
   }
   return stages::over_budget(std::move(reason));
 }
@@ -150,7 +149,7 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   const std::size_t more = bytes - arena.held_;
   if (!arena.commit(bytes)) {
     return stages::over_budget("decoding needs " + mebibytes(bytes) + " of scratch memory and the system gives none: " +
-                               std::strerror(errno) + "; lower host_bytes_max (--host-bytes-max) or free memory");
+                               std::strerror(errno) + "; lower host_bytes_max or free memory");
   }
   used_ += more;
   peak_ = std::max(peak_, used_);

@@ -426,7 +426,7 @@ std::vector<field> fields_of_any_size() {
 
 /// The budget that the message says would do, which is in whole MiB.
 std::size_t budget_named(const std::string& message) {
-  constexpr std::string_view before = "host_bytes_max (--host-bytes-max) of ";
+  constexpr std::string_view before = "host_bytes_max of ";
   const std::size_t at = message.find(before);
   if (at == std::string::npos) return 0;
   return std::stoull(message.substr(at + before.size())) << 20;

@@ -140,7 +140,7 @@ std::vector<testing::fake_sample> with_a_large_picture() {
 
 // The budget that a refusal says would do, in whole MiB; 0 where it names none.
 std::size_t budget_named(const std::string& message) {
-  constexpr std::string_view before = "host_bytes_max (--host-bytes-max) of ";
+  constexpr std::string_view before = "host_bytes_max of ";
   const std::size_t at = message.find(before);
   return at == std::string::npos ? 0 : std::size_t{std::stoull(message.substr(at + before.size()))} << 20;
 }

@@ -468,7 +468,7 @@ TEST(picture_decoder, refuses_a_progressive_picture_that_the_budget_cannot_hold)
       decoder.decode(testing::make_jpeg(texture, {.progressive = true}), drawn, how, {}, row.data(), nullptr);
   EXPECT_EQ(refused.kind(), outcome_kind::over_budget);
   EXPECT_THAT(refused.reason(), HasSubstr("needs 2 MiB of scratch memory and the budget can give 1 MiB"));
-  EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max (--host-bytes-max) of 65 MiB would do"));
+  EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max of 65 MiB would do"));
   EXPECT_LE(budget.peak(), budget.bytes_max());
   EXPECT_TRUE(decoder.decode(testing::make_jpeg(texture, {}), drawn, how, {}, row.data(), nullptr)) << "and goes on";
 }

@@ -61,7 +61,7 @@ TEST(scratch, lets_in_the_same_samples_with_any_number_of_arenas) {
     one.begin();
     const auto refused = one.reserve(largest + 1);
     EXPECT_EQ(refused.kind(), outcome_kind::over_budget) << threads;
-    EXPECT_THAT(refused.reason(), HasSubstr("(--host-bytes-max) of 65 MiB would do")) << threads;
+    EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max of 65 MiB would do")) << threads;
     one.end();
   }
 }
@@ -78,7 +78,7 @@ TEST(scratch, refuses_what_never_fits_and_says_what_would) {
   EXPECT_EQ(refused.kind(), outcome_kind::over_budget);
   EXPECT_THAT(refused.reason(), HasSubstr("needs 21 MiB of scratch memory and the budget can give 1 MiB"));
   // 100 MiB, less 1 MiB that is scratch now, and 20 MiB + 1 step + the other's base.
-  EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max (--host-bytes-max) of 120 MiB would do"));
+  EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max of 120 MiB would do"));
   one.end();
   EXPECT_THROW(
       {

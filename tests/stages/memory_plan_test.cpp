@@ -147,9 +147,23 @@ TEST(memory_plan, takes_so_many_threads_as_were_asked_for_or_says_which_budget_w
     EXPECT_EQ(refused.code(), errc::limit);
     const std::string said = refused.what();
     EXPECT_NE(said.find("the decoders of 128 threads"), std::string::npos) << said;
-    EXPECT_NE(said.find("fewer decode_threads (--threads)"), std::string::npos) << said;
+    EXPECT_NE(said.find("fewer decode_threads"), std::string::npos) << said;
+    EXPECT_EQ(said.find("--"), std::string::npos) << "flags are the command's: " << said;
     needs.host_bytes_max = std::stoull(said.substr(said.find('(', said.find("at least")) + 1));
     EXPECT_EQ(divide_memory(needs).decode_threads, 128U);
+  }
+}
+
+TEST(memory_plan, says_one_thread) {
+  memory_needs needs = usual();
+  needs.decode_threads = 1;
+  EXPECT_NE(divide_memory(needs).shown.to_string().find("1 thread x"), std::string::npos);
+  needs.host_bytes_max = 4096;
+  try {
+    static_cast<void>(divide_memory(needs));
+    FAIL() << "not refused";
+  } catch (const error& refused) {
+    EXPECT_NE(std::string(refused.what()).find("the decoders of 1 thread "), std::string::npos) << refused.what();
   }
 }
 

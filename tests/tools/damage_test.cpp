@@ -143,11 +143,66 @@ TEST(damage, a_source_that_is_no_regular_file_is_refused_by_name_at_once) {
   }
 }
 
+// `cat a.tar b.tar`: the second archive's samples are lost for whoever stops at the first one's end.
+TEST(damage, a_concatenated_tar_is_warned_of_by_every_command_and_read_with_ignore_zeros) {
+  const temporary_directory directory;
+  archive shard;
+  shard.file("a.jpg", photo_text(1)).end().file("b.jpg", photo_text(2)).file("c.jpg", photo_text(3)).end();
+  const std::string path = shard.save(directory.path() / "both.tar");
+  const std::string page = (directory.path() / "s.html").string();
+  const auto out = [&](const char* name) { return (directory.path() / name).string(); };
+  const std::vector<std::vector<std::string>> commands = {
+      {"epoch", path, "--json"}, {"pack", path, out("one.tar"), "--json"}, {"show", path, "-o", page}};
+  for (const std::vector<std::string>& command : commands) {
+    const ended process = run(command);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    expect_one_line(process, "leat " + command.front() + ": warning: " + path + ": another archive begins at offset");
+    EXPECT_THAT(process.err, HasSubstr("samples are missing"));
+    EXPECT_THAT(process.err, HasSubstr("--ignore-zeros"));
+    if (command.front() == "show") continue;
+    EXPECT_EQ(process.json().at("samples"), 1);
+    ASSERT_EQ(process.json().at("notes").size(), 1U);
+    EXPECT_THAT(process.json()["notes"][0].get<std::string>(), HasSubstr("--ignore-zeros"));
+  }
+  for (std::vector<std::string> command :
+       {std::vector<std::string>{"epoch", path}, {"pack", path, out("three.tar")}, {"inspect", path}}) {
+    command.insert(command.end(), {"--ignore-zeros", "--json"});
+    const ended process = run(command);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    EXPECT_EQ(process.err, "");
+    EXPECT_EQ(process.json().at("samples"), 3);
+  }
+}
+
+TEST(damage, many_notes_are_told_in_a_few_lines_and_whole_in_json) {
+  const temporary_directory directory;
+  for (int i = 0; i < 8; ++i) {
+    archive shard;
+    shard.file("k.jpg", photo_text(1)).save(directory.path() / (std::to_string(i) + ".tar"));
+  }
+  const ended process = run({"epoch", directory.path().string(), "--json"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_EQ(lines_of(process.err).size(), 6U) << process.err;
+  EXPECT_THAT(process.err, HasSubstr("no end marker"));
+  EXPECT_THAT(process.err, HasSubstr("3 more of the kind; `leat inspect` lists them"));
+  EXPECT_EQ(process.json().at("notes").size(), 8U);
+}
+
+TEST(damage, a_tar_of_symbolic_links_alone_says_why_it_has_no_sample) {
+  const temporary_directory directory;
+  archive shard;
+  shard.add({.name = "a.jpg", .type = '2', .link_name = "/data/a.jpg"}).end();
+  const ended process = run({"epoch", shard.save(directory.path() / "s.tar")});
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.err, HasSubstr("there is no sample in it"));
+  EXPECT_THAT(process.err, HasSubstr("--dereference"));
+}
+
 TEST(damage, a_budget_too_small_is_told_in_units_that_fit_and_by_the_option_s_name) {
   const photo_folder photos;
   const ended process = run({"epoch", photos.path().string(), "--host-bytes-max", "4KiB"});
   EXPECT_EQ(process.exit_code, 2);
-  expect_one_line(process, "leat epoch: host_bytes_max (--host-bytes-max) of 4.00 KiB is too small");
+  expect_one_line(process, "leat epoch: --host-bytes-max of 4.00 KiB is too small");
   // What it says would do does.
   const std::string wanted = "give at least ";
   const std::size_t at = process.err.find(wanted);
@@ -158,7 +213,7 @@ TEST(damage, a_budget_too_small_is_told_in_units_that_fit_and_by_the_option_s_na
   const std::string sheet = (photos.path() / "sheet.html").string();
   const ended shown = run({"show", photos.path().string(), "-o", sheet, "--host-bytes-max", "4KiB"});
   EXPECT_EQ(shown.exit_code, 2) << "the same mistake of the command line";
-  expect_one_line(shown, "leat show: host_bytes_max (--host-bytes-max) of 4.00 KiB is too small");
+  expect_one_line(shown, "leat show: --host-bytes-max of 4.00 KiB is too small");
 }
 
 }  // namespace

@@ -335,7 +335,7 @@ TEST(epoch, a_budget_too_small_says_what_would_do) {
   const photo_folder photos;
   const ended process = run(epoch(photos, {"--host-bytes-max", "1MiB"}));
   EXPECT_EQ(process.exit_code, 2);
-  expect_one_line(process, "leat epoch: host_bytes_max");
+  expect_one_line(process, "leat epoch: --host-bytes-max");
   EXPECT_THAT(process.err, HasSubstr("give at least"));
 }
 

@@ -1,0 +1,65 @@
+#include "tools/flags.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace leat::tools {
+namespace {
+
+struct option_words {
+  std::string_view in_program;
+  std::string_view on_command_line;
+};
+
+constexpr option_words all_words[] = {
+    {"without loader_options::device_required", "with --device auto"},
+    {"tar_options::ignore_zeros", "--ignore-zeros"},
+    {"token_options::type", "--token-type"},
+    {"pack_options::overwrite", "--overwrite"},
+    {"pack_options::skip_damaged", "--skip-damaged"},
+    {"tokens::length", "--tokens"},
+    {"tokens::type", "--tokens-as"},
+    {"host_bytes_max", "--host-bytes-max"},
+    {"decode_threads", "--threads"},
+    {"queue_depth", "--queue-depth"},
+    {"batch_size", "--batch-size"},
+    {"on_corrupt =", "--on-corrupt"},
+    {"direct =", "--direct"},
+};
+
+bool is_of_a_word(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
+         letter == '_' || letter == '/' || letter == '-' || letter == '.' || letter == ':';
+}
+
+// ". " and ": " end a sentence or a part of one, and are no more of the word.
+bool goes_on(std::string_view rest) {
+  if (rest.empty() || !is_of_a_word(rest.front())) return false;
+  const bool ends_a_part = rest.front() == '.' || rest.front() == ':';
+  return !ends_a_part || (rest.size() > 1 && rest[1] != ' ');
+}
+
+}  // namespace
+
+std::string in_flags(std::string_view message) {
+  std::string text;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::string_view rest = message.substr(at);
+    const bool begins_word = at == 0 || !is_of_a_word(message[at - 1]);
+    const auto* const found = begins_word ? std::find_if(std::begin(all_words), std::end(all_words),
+                                                         [&](const option_words& each) {
+                                                           return rest.starts_with(each.in_program) &&
+                                                                  !goes_on(rest.substr(each.in_program.size()));
+                                                         })
+                                          : std::end(all_words);
+    if (found == std::end(all_words)) {
+      text += message[at++];
+    } else {
+      text += found->on_command_line;
+      at += found->in_program.size();
+    }
+  }
+  return text;
+}
+
+}  // namespace leat::tools
