@@ -98,6 +98,84 @@ std::string nearest(const std::string& given, const std::vector<std::string>& kn
   return best;
 }
 
+// What other loaders and trainers call it.
+struct other_name {
+  std::string_view theirs;
+  std::string_view ours;
+};
+constexpr other_name other_names[] = {{"workers", "--threads"},
+                                      {"num-workers", "--threads"},
+                                      {"n-workers", "--threads"},
+                                      {"nproc", "--threads"},
+                                      {"jobs", "--threads"},
+                                      {"num-threads", "--threads"},
+                                      {"bs", "--batch-size"},
+                                      {"batch", "--batch-size"},
+                                      {"num-epochs", "--epochs"},
+                                      {"max-epochs", "--epochs"},
+                                      {"random-seed", "--seed"},
+                                      {"manual-seed", "--seed"},
+                                      {"image-size", "--size"},
+                                      {"img-size", "--size"},
+                                      {"imgsz", "--size"},
+                                      {"input-size", "--size"},
+                                      {"resolution", "--size"},
+                                      {"resize", "--size"},
+                                      {"crop", "--size"},
+                                      {"crop-size", "--size"},
+                                      {"augment", "--transform"},
+                                      {"eval", "--transform"},
+                                      {"val", "--transform"},
+                                      {"precision", "--dtype"},
+                                      {"channels-last", "--layout"},
+                                      {"memory-format", "--layout"},
+                                      {"gpu", "--device"},
+                                      {"cuda", "--device"},
+                                      {"seq-len", "--tokens"},
+                                      {"seq-length", "--tokens"},
+                                      {"sequence-length", "--tokens"},
+                                      {"block-size", "--tokens"},
+                                      {"context-length", "--tokens"},
+                                      {"max-steps", "--limit"},
+                                      {"steps", "--limit"},
+                                      {"num-batches", "--limit"},
+                                      {"max-batches", "--limit"},
+                                      {"memory", "--host-bytes-max"},
+                                      {"max-memory", "--host-bytes-max"},
+                                      {"prefetch", "--host-bytes-max"},
+                                      {"prefetch-factor", "--host-bytes-max"},
+                                      {"on-error", "--on-corrupt"},
+                                      {"skip-errors", "--on-corrupt"},
+                                      {"skip-corrupt", "--on-corrupt"},
+                                      {"output", "--out"},
+                                      {"force", "--overwrite"},
+                                      {"sequential", "--no-shuffle"},
+                                      {"no-random", "--no-shuffle"}};
+
+// What is done without being asked for, in words.
+constexpr other_name done_anyway[] = {{"pin-memory", "memory is pinned by itself where --device is a GPU"},
+                                      {"persistent-workers", "threads live as long as the loader"},
+                                      {"use-io-uring", "io_uring is used where the kernel allows it; see --reader"}};
+
+// "--num_workers" as it stands in the lists above.
+std::string plain_name(std::string_view given) {
+  std::string name(given.substr(std::min(given.find_first_not_of('-'), given.size())));
+  for (char& letter : name) {
+    if (letter == '_') letter = '-';
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return name;
+}
+
+// Nothing where it is no name that others have for one of `known`.
+std::string_view meaning_of(std::string_view given, const std::vector<std::string>& known) {
+  const std::string name = plain_name(given);
+  for (const other_name& each : other_names) {
+    if (each.theirs == name && std::find(known.begin(), known.end(), each.ours) != known.end()) return each.ours;
+  }
+  return {};
+}
+
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -142,7 +220,14 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
     static_cast<void>(extras);
     const std::vector<std::string> left = app.remaining();
     const std::string given = left.empty() ? "" : left.front().substr(0, left.front().find('='));
-    const std::string meant = nearest(given, names_of(app));
+    const std::vector<std::string> known = names_of(app);
+    for (const other_name& each : done_anyway) {
+      if (given.starts_with("-") && each.theirs == plain_name(given)) {
+        return io::str_cat("unknown option '", given, "'; ", each.ours);
+      }
+    }
+    const std::string_view elsewhere = given.starts_with("-") ? meaning_of(given, known) : std::string_view();
+    const std::string meant = elsewhere.empty() ? nearest(given, known) : std::string(elsewhere);
     const char* const kind = given.starts_with("-")            ? "option"
                              : app.get_subcommands({}).empty() ? "argument"
                                                                : "command";
