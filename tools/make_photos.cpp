@@ -41,8 +41,21 @@ constexpr std::uint32_t classes_max = 1000;
 
 // --- Errors and files ----------------------------------------------------------------------------------------------
 
+// Of the hidden directory in which a set is made; its own name is nothing that anybody gave.
+constexpr std::string_view unfinished_mark = ".unfinished-";
+
+fs::path without_mark(const fs::path& path) {
+  fs::path plain;
+  for (const fs::path& part : path) {
+    const std::string name = part.string();
+    const std::size_t mark = name.find(unfinished_mark);
+    plain /= name.starts_with('.') && mark != std::string::npos ? fs::path(name.substr(1, mark - 1)) : part;
+  }
+  return plain;
+}
+
 [[noreturn]] void fail(const std::string& what, const fs::path& where, int code) {
-  const std::string line = what + " " + where.string() + ": " + std::generic_category().message(code);
+  const std::string line = what + " " + without_mark(where).string() + ": " + std::generic_category().message(code);
   switch (code) {
     case ENOSPC:
     case EDQUOT:
@@ -52,7 +65,7 @@ constexpr std::uint32_t classes_max = 1000;
     case EROFS:
       throw error(errc::permission, line + "; choose a directory you may write to");
     default:
-      throw error(errc::io, line);
+      throw error(errc::io, line + "; see dmesg for what the disk says");
   }
 }
 
@@ -164,7 +177,7 @@ std::optional<photo_set_summary> find_set(const fs::path& directory, const make_
 class workshop {
  public:
   workshop(const fs::path& target, std::stop_token stop)
-      : prefix_("." + target.filename().string() + ".unfinished-"),
+      : prefix_("." + target.filename().string() + std::string(unfinished_mark)),
         parent_(target.parent_path()),
         stop_(std::move(stop)) {
     remove_abandoned();
