@@ -310,6 +310,10 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
           throw error(errc::usage,
                       "the source holds tokens, and no samples yet; give --tokens LENGTH, as --tokens 1024");
         }
+        chosen.windows = {"x", "y"};
+        if (windows.documents == document_rule::mark) {
+          chosen.windows.insert(chosen.windows.end(), {"document", "position"});
+        }
         chosen.all.emplace_back(tokens{.length = static_cast<std::int64_t>(windows.length),
                                        .type = windows.type,
                                        .windows = windows.order,

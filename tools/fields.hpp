@@ -75,6 +75,7 @@ struct chosen_fields {
   std::vector<std::string> labels = {};
   std::vector<std::string> texts = {};
   std::vector<std::string> arrays = {};
+  std::vector<std::string> windows = {};  ///< outputs of tokens: x, y, and what document_rule::mark adds
 };
 
 /// What a label's text holds (a class number, a float, a vector) is seen from the first sample's.

@@ -17,12 +17,14 @@ struct rgb_picture {
 };
 
 /// The file a picture came from.
-///   file            as it is, or a smaller JPEG of it where it is large; empty where there is none
-///   media_type      "image/jpeg" or "image/png"
+///   file            as it is; empty where there is none, or it is too large for a page
+///   media_type      of `file`
+///   small           a JPEG of at most original_side_max pixels a side, where `file` is large or left out
 ///   width, height   in pixels, of the original, not of the smaller one
 struct original_picture {
   std::vector<std::byte> file;
   std::string media_type;
+  std::vector<std::byte> small = {};
   int width = 0;
   int height = 0;
 };
@@ -59,7 +61,13 @@ struct sheet {
   std::vector<sheet_cell> cells;
 };
 
-/// One page that needs nothing beside it: pictures are data: addresses, all text is escaped.
+/// A page is not larger, and a page of more than 64 cells has so much for each 64: mails and browsers take it.
+inline constexpr std::size_t page_bytes_max = 4'000'000;
+inline constexpr int original_side_max = 360;
+
+/// One page that needs nothing beside it: pictures are data: addresses, all text is escaped. What the trainer sees is there
+/// pixel by pixel (PNG), and originals as they are, as far as page_bytes_max allows; else originals are the small ones,
+/// then what the trainer sees is JPEG, of less and less quality, and smaller at last. The page says which.
 [[nodiscard]] std::string sheet_html(const sheet& shown);
 
 /// The pictures as the trainer sees them in a plain grid; a missing one is a grey cell with a cross.

@@ -1,13 +1,17 @@
 #include "io/text.hpp"
+#include "tools/jpeg_encode.hpp"
 #include "tools/png_encode.hpp"
 #include "tools/sheet.hpp"
 
 #include <absl/strings/escaping.h>
 #include <absl/strings/str_format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace leat::tools {
 namespace {
@@ -66,8 +70,133 @@ std::string rectangle_path(double x, double y, double width, double height) {
   return io::str_cat("M", number(x), " ", number(y), "h", number(width), "v", number(height), "h", number(-width), "z");
 }
 
+// Base64 in a page.
+std::size_t bytes_on_page(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+
+/// How the pictures of a page are written.
+struct picture_form {
+  int jpeg_quality = 0;    // 0: PNG, exact
+  std::uint32_t part = 1;  // 2: half as wide and high
+  bool small_originals = false;
+};
+
+// From the best to the smallest.
+constexpr picture_form forms[] = {{},
+                                  {.small_originals = true},
+                                  {.jpeg_quality = 95, .small_originals = true},
+                                  {.jpeg_quality = 90, .small_originals = true},
+                                  {.jpeg_quality = 80, .small_originals = true},
+                                  {.jpeg_quality = 80, .part = 2, .small_originals = true},
+                                  {.jpeg_quality = 75, .part = 4, .small_originals = true},
+                                  {.jpeg_quality = 75, .part = 8, .small_originals = true}};
+
+// Each pixel the mean of part x part; what is left over at the right and lower edge is left out.
+rgb_picture smaller(const rgb_picture& from, std::uint32_t part) {
+  rgb_picture to{std::max(from.width / part, 1U), std::max(from.height / part, 1U), {}};
+  to.rgb.resize(std::size_t{to.width} * to.height * 3);
+  const std::uint32_t across = std::min(part, from.width);
+  const std::uint32_t down = std::min(part, from.height);
+  for (std::uint32_t y = 0; y < to.height; ++y) {
+    for (std::uint32_t x = 0; x < to.width; ++x) {
+      for (std::uint32_t channel = 0; channel < 3; ++channel) {
+        std::uint32_t sum = 0;
+        for (std::uint32_t k = 0; k < across * down; ++k) {
+          const std::size_t line = y * part + k / across;
+          sum += from.rgb[(line * from.width + x * part + k % across) * 3 + channel];
+        }
+        to.rgb[(std::size_t{y} * to.width + x) * 3 + channel] = static_cast<std::uint8_t>(sum / (across * down));
+      }
+    }
+  }
+  return to;
+}
+
+std::vector<std::byte> encoded(const rgb_picture& seen, const picture_form& form) {
+  if (form.jpeg_quality == 0) return encode_png(seen.rgb, seen.width, seen.height);
+  const rgb_picture* picture = &seen;
+  rgb_picture part;
+  if (form.part > 1) {
+    part = smaller(seen, form.part);
+    picture = &part;
+  }
+  std::vector<std::uint8_t> file;
+  encode_jpeg(picture->rgb, picture->width, picture->height, {.quality = form.jpeg_quality}, file);
+  const auto bytes = std::as_bytes(std::span(file));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// The pictures of a page as files, in a form in which the page is not too large.
+class page_pictures {
+ public:
+  explicit page_pictures(const sheet& shown) {
+    constexpr std::size_t cells_usual = 64;
+    constexpr std::size_t words_bytes = 2000;  // of a cell, beside its pictures
+    const std::size_t cells = std::max(shown.cells.size(), cells_usual);
+    const std::size_t room = page_bytes_max / cells_usual * cells - words_bytes * (shown.cells.size() + 4);
+    for (const picture_form& form : forms) {
+      form_ = form;
+      if (encode(shown, room)) return;
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::byte>& seen(std::size_t cell) const { return seen_[cell]; }
+  [[nodiscard]] std::string_view seen_type() const { return form_.jpeg_quality == 0 ? "image/png" : "image/jpeg"; }
+
+  /// Empty where there is none that can be shown.
+  [[nodiscard]] const std::vector<std::byte>& original(const original_picture& of) const {
+    return is_small(of) ? of.small : of.file;
+  }
+  [[nodiscard]] std::string_view original_type(const original_picture& of) const {
+    return is_small(of) ? std::string_view("image/jpeg") : std::string_view(of.media_type);
+  }
+
+  /// What was done to them, for the reader of the page.
+  [[nodiscard]] std::string words(const sheet& shown) const {
+    std::string text = "Left: what the trainer gets, taken back from the tensor";
+    if (form_.jpeg_quality == 0) {
+      text += ", pixel by pixel.";
+    } else {
+      io::str_append(text, ", as a JPEG of quality ", form_.jpeg_quality,
+                     form_.part > 1 ? io::str_cat(" at 1/", form_.part, " of its size") : "",
+                     " to keep the page small; a smaller --batch-size, or -o sheet.png, shows each pixel as it is.");
+    }
+    text += " Right: the file, with the part that was used";
+    const bool any_small = std::any_of(shown.cells.begin(), shown.cells.end(),
+                                       [&](const sheet_cell& cell) { return is_small(cell.original); });
+    if (any_small) io::str_append(text, ", scaled to at most ", original_side_max, " pixels a side where it is large");
+    return text + ".";
+  }
+
+ private:
+  [[nodiscard]] bool is_small(const original_picture& of) const {
+    return !of.small.empty() && (form_.small_originals || of.file.empty());
+  }
+
+  // Whether all of it fits.
+  bool encode(const sheet& shown, std::size_t room) {
+    std::size_t bytes = 0;
+    for (const sheet_cell& cell : shown.cells) bytes += bytes_on_page(original(cell.original).size());
+    if (bytes > room && !form_.small_originals) return false;
+    // A picture does not change from one form to the next.
+    const bool same = !seen_.empty() && form_.jpeg_quality == encoded_.jpeg_quality && form_.part == encoded_.part;
+    if (!same) {
+      seen_.clear();
+      for (const sheet_cell& cell : shown.cells) {
+        seen_.push_back(cell.seen ? encoded(*cell.seen, form_) : std::vector<std::byte>());
+      }
+      encoded_ = form_;
+    }
+    for (const std::vector<std::byte>& file : seen_) bytes += bytes_on_page(file.size());
+    return bytes <= room;
+  }
+
+  picture_form form_;
+  picture_form encoded_;
+  std::vector<std::vector<std::byte>> seen_;
+};
+
 // The original, dimmed but for the box.
-std::string original_html(const sheet_cell& cell) {
+std::string original_html(const sheet_cell& cell, const page_pictures& pictures) {
   const original_picture& original = cell.original;
   const int width = original.width;
   const int height = original.height;
@@ -75,7 +204,7 @@ std::string original_html(const sheet_cell& cell) {
   const bool wide = width * 170 >= height * 220;
   std::string html = io::str_cat("<div class=\"original\"><div class=\"frame ", wide ? "wide" : "tall",
                                  "\" style=\"--w:", width, ";--h:", height, "\"><img alt=\"the original\" src=\"",
-                                 data_address(original.media_type, original.file), "\">");
+                                 data_address(pictures.original_type(original), pictures.original(original)), "\">");
   if (cell.box) {
     const crop_box& box = *cell.box;
     const std::string inner = rectangle_path(box.x, box.y, box.width, box.height);
@@ -86,17 +215,17 @@ std::string original_html(const sheet_cell& cell) {
   return html + "</div></div>";
 }
 
-std::string pair_html(const sheet_cell& cell) {
+std::string pair_html(const sheet_cell& cell, std::size_t number, const page_pictures& pictures) {
+  const bool has_original = !pictures.original(cell.original).empty();
   std::string html = "<div class=\"pair\">";
   if (cell.seen) {
     io::str_append(html, "<img class=\"seen\" alt=\"as the trainer sees it\" width=\"", cell.seen->width,
                    "\" height=\"", cell.seen->height, "\" src=\"",
-                   data_address("image/png", encode_png(cell.seen->rgb, cell.seen->width, cell.seen->height)), "\">");
+                   data_address(pictures.seen_type(), pictures.seen(number)), "\">");
   } else {
-    const bool alone = cell.original.file.empty();
-    io::str_append(html, "<div class=\"problem", alone ? "" : " half", "\">", html_text(cell.problem), "</div>");
+    io::str_append(html, "<div class=\"problem", has_original ? " half" : "", "\">", html_text(cell.problem), "</div>");
   }
-  if (!cell.original.file.empty()) html += original_html(cell);
+  if (has_original) html += original_html(cell, pictures);
   return html + "</div>";
 }
 
@@ -180,16 +309,19 @@ std::string sheet_html(const sheet& shown) {
       "</h1>\n<p class=\"facts\">");
   for (const std::string& fact : shown.facts) html += chip(fact);
   html += "</p>\n<div class=\"sheet\">\n";
-  for (const sheet_cell& cell : shown.cells) {
+  const page_pictures pictures(shown);
+  bool has_pictures = false;
+  for (std::size_t number = 0; number < shown.cells.size(); ++number) {
+    const sheet_cell& cell = shown.cells[number];
+    const bool has_picture = cell.seen || !pictures.original(cell.original).empty();
+    has_pictures = has_pictures || has_picture;
     html += "<figure>";
     // A sample of texts alone has no place for pictures.
-    if (cell.seen || !cell.problem.empty() || !cell.original.file.empty()) html += pair_html(cell);
+    if (has_picture || !cell.problem.empty()) html += pair_html(cell, number, pictures);
     io::str_append(html, caption_html(cell), "</figure>\n");
   }
-  return html +
-         "</div>\n<footer>Left: what the trainer gets, taken back from the tensor. Right: the file, with the part that "
-         "was "
-         "used. Made by leat show.</footer>\n</html>\n";
+  return io::str_cat(html, "</div>\n<footer>", has_pictures ? pictures.words(shown) + " " : "",
+                     "Made by leat show.</footer>\n</html>\n");
 }
 
 }  // namespace leat::tools

@@ -1,6 +1,8 @@
 // leat show: a contact sheet of the first batch, each picture as the trainer will see it beside its original.
 #include "io/text.hpp"
+#include "stages/field_model.hpp"
 #include "stages/pixels/picture_decoder.hpp"
+#include "stages/token_windows.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/fields.hpp"
@@ -41,15 +43,20 @@ struct show_arguments {
   std::vector<std::string> sources;
   std::string out;
   picture_options pictures;
+  window_options windows;
   order_options order;
+  bool ignore_zeros = false;
+  std::uint32_t threads = 0;
   std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
 };
 
-// Originals that are larger go onto the page as a smaller JPEG: a page of 64 photographs from a camera would be 300 MB.
+// Originals that are larger are on no page as they are, and of smaller ones a page may have no use for a yet smaller JPEG.
 constexpr std::size_t original_bytes_max = std::size_t{400} << 10;
-constexpr int original_side_max = 720;
+constexpr std::size_t original_bytes_small = std::size_t{12} << 10;
 constexpr std::size_t text_bytes_max = 2000;
+// Of an array's row and of a window of tokens.
 constexpr std::int64_t numbers_max = 12;
+constexpr std::int64_t tokens_max = 48;
 
 /// The loader's journal, in memory: it knows why a sample is not in the batch.
 class journal_in_memory {
@@ -94,12 +101,13 @@ struct first_batch {
   }
 };
 
-first_batch load_first(const dataset& samples, const show_arguments& arguments, const chosen_fields& fields,
-                       interruption& stop) {
+//   loaded   what becomes of `samples`: themselves, or the windows of tokens in them
+first_batch load_first(const dataset& samples, const dataset& loaded, const show_arguments& arguments,
+                       const chosen_fields& fields, interruption& stop) {
   first_batch first;
   const bool shuffle = arguments.order.shuffled(arguments.pictures);
   const global_sampler sampler(
-      samples.size(),
+      loaded.size(),
       {.shuffle = shuffle, .seed = arguments.order.seed, .batch_size = arguments.order.batch_size, .drop_last = false});
   if (sampler.batches(0) == 0) return first;
   first.planned.resize(sampler.rows(0, 0));
@@ -112,6 +120,7 @@ first_batch load_first(const dataset& samples, const show_arguments& arguments, 
   options.shuffle = shuffle;
   options.epochs = 1;
   options.batches_max = 1;
+  options.decode_threads = arguments.threads;
   options.host_bytes_max = arguments.host_bytes_max;
   options.on_corrupt = corrupt_policy::skip;
   options.journal = journal.path();
@@ -164,9 +173,8 @@ class onlooker {
       cell.decimation = drawn->decimation;
     }
     cell.original.media_type = pixels::media_type(info->what);
-    const bool large = encoded.size() > original_bytes_max;
-    if (large) shrink(encoded, cell.original);
-    if (cell.original.file.empty()) cell.original.file = std::move(encoded);
+    if (encoded.size() > original_bytes_small) shrink(encoded, cell.original);
+    if (encoded.size() <= original_bytes_max) cell.original.file = std::move(encoded);
   }
 
  private:
@@ -196,10 +204,9 @@ class onlooker {
     std::vector<std::uint8_t> file;
     encode_jpeg({reinterpret_cast<const std::uint8_t*>(rgb.data()), rgb.size()},
                 static_cast<std::uint32_t>(whole.out_width), static_cast<std::uint32_t>(whole.out_height),
-                {.quality = 88, .chroma = jpeg_chroma::yuv420}, file);
+                {.quality = 75, .chroma = jpeg_chroma::yuv420}, file);
     const auto bytes = std::as_bytes(std::span(file));
-    original.file.assign(bytes.begin(), bytes.end());
-    original.media_type = "image/jpeg";
+    if (bytes.size() < encoded.size()) original.small.assign(bytes.begin(), bytes.end());
   }
 
   pixels::draw_key key_;
@@ -233,7 +240,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 // "f32 [3, 64, 64]: 0.25, 0.5, 1 ...": the row's first numbers.
-std::string numbers_text(const tensor& rows, std::size_t row) {
+std::string numbers_text(const tensor& rows, std::size_t row, std::int64_t most) {
   std::string text(name(rows.type));
   dimensions shape;
   for (std::size_t axis = 1; axis < rows.shape.size(); ++axis) {
@@ -243,7 +250,7 @@ std::string numbers_text(const tensor& rows, std::size_t row) {
   if (!shape.empty()) text += "]";
   tensor first = rows;
   const std::int64_t there = shape.elements();
-  first.shape = {std::min<std::int64_t>(there, numbers_max)};
+  first.shape = {std::min<std::int64_t>(there, most)};
   first.strides = {1};
   first.data = static_cast<std::byte*>(rows.data) + row * static_cast<std::size_t>(there) * size_bytes(rows.type);
   std::string_view separator = ": ";
@@ -251,15 +258,36 @@ std::string numbers_text(const tensor& rows, std::size_t row) {
     io::str_append(text, separator, number.dump());
     separator = ", ";
   }
-  return there > numbers_max ? text + " ..." : text;
+  return there > most ? text + " ..." : text;
 }
+
+/// What the samples are called on the page: "train.bin at offset 2048: tokens 1,024 to 1,088", or their own names.
+class namer {
+ public:
+  namer(const dataset& loaded, std::uint64_t seed)
+      : loaded_(loaded), windows_(dynamic_cast<const stages::token_windows*>(loaded.model().get())), seed_(seed) {}
+
+  [[nodiscard]] std::string operator()(std::uint64_t sample) const {
+    if (windows_ == nullptr) return loaded_.name(sample);
+    const stages::token_window window = windows_->window(sample, seed_, 0);
+    return io::str_cat(windows_->sources()[window.source]->file_name(window.file), " at offset ", window.offset,
+                       ": tokens ", count_text(window.first), " to ", count_text(window.first + window.tokens - 1));
+  }
+  [[nodiscard]] bool of_windows() const noexcept { return windows_ != nullptr; }
+
+ private:
+  const dataset& loaded_;
+  const stages::token_windows* windows_;
+  const std::uint64_t seed_;
+};
 
 /// Puts a sheet together, cell by cell.
 class sheet_maker {
  public:
-  sheet_maker(const dataset& samples, const show_arguments& arguments, const chosen_fields& fields,
+  sheet_maker(const dataset& samples, const namer& names, const show_arguments& arguments, const chosen_fields& fields,
               const first_batch& first)
       : samples_(samples),
+        names_(names),
         fields_(fields),
         first_(first),
         rows_(first.rows()),
@@ -278,7 +306,7 @@ class sheet_maker {
   sheet_cell about(std::size_t place) const {
     sheet_cell cell;
     cell.sample = first_.planned[place];
-    cell.name = samples_.name(cell.sample);
+    cell.name = names_(cell.sample);
     const std::optional<std::size_t> row = rows_[place];
     if (!row) {
       const auto reason = first_.reasons.find(cell.sample);
@@ -290,7 +318,9 @@ class sheet_maker {
     for (const std::string& name : fields_.texts)
       cell.texts.emplace_back(name, text_of(first_.delivered->bytes(name, *row)));
     for (const std::string& name : fields_.arrays)
-      cell.texts.emplace_back(name, numbers_text((*first_.delivered)[name], *row));
+      cell.texts.emplace_back(name, numbers_text((*first_.delivered)[name], *row, numbers_max));
+    for (const std::string& name : fields_.windows)
+      cell.texts.emplace_back(name, numbers_text((*first_.delivered)[name], *row, tokens_max));
     return cell;
   }
 
@@ -310,7 +340,8 @@ class sheet_maker {
     return cell;
   }
 
-  const dataset& samples_;
+  const dataset& samples_;  // loaded: the source's, or windows
+  const namer& names_;
   const chosen_fields& fields_;
   const first_batch& first_;
   const std::vector<std::optional<std::size_t>> rows_;
@@ -318,25 +349,49 @@ class sheet_maker {
   std::vector<std::unique_ptr<onlooker>> onlookers_;
 };
 
-std::vector<std::string> facts_of(const dataset& samples, const show_arguments& arguments, const first_batch& first) {
+std::string_view window_words(window_order order) {
+  switch (order) {
+    case window_order::shifted:
+      return "shifted";
+    case window_order::tiled:
+      return "tiled";
+    case window_order::random:
+      return "random";
+  }
+  return "";
+}
+
+// What is shown of a sample, by what it is.
+void add_contents(const show_arguments& arguments, const chosen_fields& fields, std::vector<std::string>& facts) {
   const picture_options& pictures = arguments.pictures;
-  std::vector<std::string> facts = {
-      io::str_cat("first batch: ", count_text(first.planned.size()), " of ",
-                  counted(samples.size(), "sample", "samples")),
-      arguments.order.shuffled(pictures) ? io::str_cat("shuffled, seed ", arguments.order.seed)
-                                         : "in the source's order",
-      io::str_cat(pictures.train ? "train" : "eval", ", ", pictures.size, " × ", pictures.size, " ",
-                  name(pictures.type), " ", pictures.order == layout::nchw ? "nchw" : "nhwc")};
+  if (!fields.pictures.empty()) {
+    facts.push_back(io::str_cat(pictures.train ? "train" : "eval", ", ", pictures.size, " × ", pictures.size, " ",
+                                name(pictures.type), " ", pictures.order == layout::nchw ? "nchw" : "nhwc"));
+  }
+  if (!fields.arrays.empty()) {
+    facts.push_back(io::str_cat("of arrays the first ", numbers_max, " numbers of each row"));
+  }
+  if (!fields.windows.empty()) {
+    facts.push_back(io::str_cat("windows of ", counted(arguments.windows.length, "token", "tokens"), ", ",
+                                window_words(arguments.windows.order), ": of each the first ", tokens_max));
+  }
+}
+
+std::vector<std::string> facts_of(const namer& names, const dataset& loaded, const show_arguments& arguments,
+                                  const chosen_fields& fields, const first_batch& first) {
+  std::vector<std::string> facts = {io::str_cat("first batch: ", count_text(first.planned.size()), " of ",
+                                                names.of_windows() ? counted(loaded.size(), "window", "windows")
+                                                                   : counted(loaded.size(), "sample", "samples")),
+                                    arguments.order.shuffled(arguments.pictures)
+                                        ? io::str_cat("shuffled, seed ", arguments.order.seed)
+                                        : "in the source's order"};
+  add_contents(arguments, fields, facts);
   if (!first.reasons.empty()) facts.push_back(counted(first.reasons.size(), "corrupt sample", "corrupt samples"));
   return facts;
 }
 
 bool ends_with(std::string_view path, std::string_view end) {
   return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
-}
-
-std::string advise_inspecting(dtype type) {
-  return io::str_cat("`leat inspect --token-type ", name(type), "` looks at it as tokens");
 }
 
 int show(const show_arguments& arguments, interruption& stop) {
@@ -346,16 +401,12 @@ int show(const show_arguments& arguments, interruption& stop) {
                 io::str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
   }
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
-  const dataset opened = open_sources(arguments.sources, stop, leave, advise_inspecting);
-  for (const field_info& field : opened.fields()) {
-    if (field.kind != field_kind::tokens) continue;
-    throw error(errc::usage,
-                "show draws pictures, texts and the first numbers of arrays; of tokens, `leat inspect` says how "
-                "many there are, and `leat epoch --tokens LENGTH --npy DIR` writes the windows");
-  }
+  const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
+                                      {.tokens = arguments.windows.files(), .ignore_zeros = arguments.ignore_zeros});
+  tell_notes("show", opened);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
-    return fields_of(opened, arguments.pictures);
+    return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("show", each);
   const dataset& samples = fields.samples;
@@ -364,10 +415,12 @@ int show(const show_arguments& arguments, interruption& stop) {
   try {
     const status_line drawing(
         [](const terminal& screen, std::size_t) { return screen.dim("  drawing the first batch"); });
-    const first_batch first = load_first(samples, arguments, fields, stop);
+    const dataset loaded = set_up([&] { return stages::samples_for(samples, fields.all); });
+    const first_batch first = load_first(samples, loaded, arguments, fields, stop);
+    const namer names(loaded, arguments.order.seed);
     shown.title = io::str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
-    shown.facts = facts_of(samples, arguments, first);
-    sheet_maker maker(samples, arguments, fields, first);
+    shown.facts = facts_of(names, loaded, arguments, fields, first);
+    sheet_maker maker(loaded, names, arguments, fields, first);
     for (std::size_t place = 0; place < first.planned.size(); ++place) {
       if (stop.requested()) throw error(errc::cancelled, "stopped");
       maker.add_cells(place, shown.cells);
@@ -415,8 +468,15 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
       ->required();
   add_order_options(app, arguments->order);
   add_picture_options(app, arguments->pictures);
+  CLI::Option* const tokens = add_window_options(app, arguments->windows);
+  add_token_output_option(app, arguments->windows, tokens);
+  add_ignore_zeros(app, arguments->ignore_zeros);
+  add_number(app, "--threads", arguments->threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max, "memory for loading (512MiB)");
-  app.footer("  leat show photos -o sheet.html\n  leat show photos -o sheet.png --transform eval --batch-size 16");
+  app.footer(
+      "  leat show photos -o sheet.html\n"
+      "  leat show photos -o sheet.png --transform eval --batch-size 16\n"
+      "  leat show train.bin --tokens 64 -o windows.html");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return show(*arguments, stop); }; });
 }
 

@@ -67,7 +67,7 @@ TEST(raw_sources, of_tokens_are_told_what_the_command_at_hand_can_do) {
       {{"bench", "read", narrow, "--pattern", "extents"}, "--tokens LENGTH"},
       {{"epoch", wide}, "--tokens 1024 --token-type u32"},
       {{"pack", narrow, out}, "copy them"},
-      {{"show", narrow, "-o", "s.html"}, "`leat inspect --token-type u16`"}};
+      {{"show", narrow, "-o", "s.html"}, "--tokens LENGTH"}};
   for (const auto& [arguments, hint] : hints) {
     const ended process = run(arguments);
     EXPECT_EQ(process.exit_code, 2);
@@ -278,7 +278,7 @@ TEST(raw_sources, are_shown_by_their_first_numbers_and_inspected_by_their_types)
   EXPECT_THAT(run({"inspect", tokens, "--token-type", "u16"}).out, HasSubstr("u16, 1,001 tokens"));
   const std::string header = write_file(root.path() / "f.bin", llmc_text(std::vector<std::uint16_t>(50)));
   EXPECT_EQ(run_json({"inspect", header}).at("fields").at(0).at("dtype"), "u16");
-  EXPECT_THAT(run({"show", header, "-o", page}).err, HasSubstr("leat inspect"));
+  EXPECT_THAT(run({"show", header, "-o", page}).err, HasSubstr("--tokens LENGTH"));
 }
 
 }  // namespace

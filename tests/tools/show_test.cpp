@@ -1,6 +1,7 @@
 // leat show: the page and the grid of a real batch.
 #include "stages/pixels/geometry.hpp"
 #include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/tools/command.hpp"
 
 #include <gmock/gmock.h>
@@ -17,6 +18,7 @@
 namespace leat::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -124,6 +126,61 @@ TEST(show, it_shows_the_batch_that_epoch_loads) {
     const std::size_t found = page.find("<span>sample " + std::to_string(id.get<int>()) + "</span>", at);
     ASSERT_NE(found, std::string::npos) << "sample " << id << " is missing, or in another place";
     at = found;
+  }
+}
+
+TEST(show, a_page_of_64_photographs_is_at_most_4_mb_and_says_what_is_scaled) {
+  tools::make_photos_options large_photos = photo_folder::small();
+  large_photos.count = 64;
+  large_photos.width = 640;
+  large_photos.height = 480;
+  const photo_folder photos(large_photos);
+  const temporary_directory directory;
+  const std::string file = (directory.path() / "sheet.html").string();
+  const auto page_of = [&](const std::string& batch_size) {
+    const ended process = run({"show", photos.path().string(), "-o", file, "--batch-size", batch_size});
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return text_of(file);
+  };
+  const std::string large = page_of("64");
+  EXPECT_LE(large.size(), 4'000'000U);
+  EXPECT_EQ(count_of(large, "<figure>"), 64U);
+  EXPECT_EQ(count_of(large, "class=\"seen\""), 64U);
+  EXPECT_EQ(count_of(large, "class=\"box\""), 64U);
+  EXPECT_THAT(large, HasSubstr("as a JPEG of quality"));
+  EXPECT_THAT(large, HasSubstr("scaled to at most 360 pixels a side where it is large"));
+  EXPECT_THAT(large, HasSubstr("viewBox=\"0 0 640 480\"")) << "the box is in the original's pixels";
+  const std::string small = page_of("4");
+  EXPECT_EQ(count_of(small, "src=\"data:image/png;base64,"), 4U);
+  EXPECT_THAT(small, AllOf(HasSubstr("pixel by pixel"), Not(HasSubstr("scaled to"))));
+}
+
+TEST(show, of_tokens_it_shows_windows_and_of_arrays_numbers_and_says_so) {
+  const temporary_directory directory;
+  const std::string bin = write_file(directory.path() / "train.bin", bytes_of(counting<std::uint16_t>(1001)));
+  const std::string file = (directory.path() / "sheet.html").string();
+  const auto page_of = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "show");
+    arguments.insert(arguments.end(), {"-o", file});
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return text_of(file);
+  };
+  const std::string windows =
+      page_of({bin, "--tokens", "8", "--windows", "tiled", "--no-shuffle", "--batch-size", "3", "--documents", "mark"});
+  EXPECT_THAT(windows, AllOf(HasSubstr("first batch: 3 of 125 windows"), HasSubstr("windows of 8 tokens, tiled"),
+                             HasSubstr("<b>x</b>i64 [8]: 8, 9, 10, 11, 12, 13, 14, 15<"),
+                             HasSubstr("<b>y</b>i64 [8]: 9, 10, 11, 12, 13, 14, 15, 16<"), HasSubstr("<b>document</b>"),
+                             HasSubstr("train.bin at offset 16: tokens 8 to 16")));
+  EXPECT_EQ(count_of(windows, "<figure>"), 3U);
+  const std::string random = page_of({bin, "--tokens", "100", "--seed", "3", "--batch-size", "2"});
+  EXPECT_THAT(random, AllOf(HasSubstr("shuffled, seed 3"), HasSubstr(" ...")));
+  const std::string array =
+      write_file(directory.path() / "x.npy", npy_text(npy_dict("<f4", "2, 3"), std::string(24, '\0')));
+  const std::string numbers = page_of({array});
+  EXPECT_THAT(numbers, AllOf(HasSubstr("the first 12 numbers of each row"), HasSubstr("f32 [3]: 0.0, 0.0, 0.0")));
+  for (const std::string& page : {windows, random, numbers}) {
+    EXPECT_THAT(page, AllOf(Not(HasSubstr("nchw")), Not(HasSubstr("224")), Not(HasSubstr("Left: "))));
   }
 }
 
