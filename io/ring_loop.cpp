@@ -76,7 +76,7 @@ void ring_loop::set_up(const ring_limits& limits) {
   } else {
     buffers_report_ = {"on", context_.memory->pins_first()
                                  ? "each 4 MiB when first read into, of batches after it was pinned"
-                                 : "each 4 MiB, or lease of more, when first read into"};
+                                 : "each 4 MiB when first read into"};
   }
   buffer_of_.resize(ring_->buffers());
 
