@@ -2,6 +2,7 @@
 
 #include <jerror.h>
 
+#include <algorithm>
 #include <cstring>
 
 // libjpeg only ever hands these back to us; it leaves their content to the memory manager.
@@ -13,12 +14,19 @@ struct jvirt_sarray_control {
   jvirt_sarray_control* next;
 };
 
+// `rows` are all of them, or the few that libjpeg has asked for last, from `first_row`; the others are `packed`.
 struct jvirt_barray_control {
   JBLOCKARRAY rows;
   JDIMENSION blocks_per_row;
   JDIMENSION row_count;
+  JDIMENSION rows_at_a_time;
   boolean zeroed;
   jvirt_barray_control* next;
+
+  leat::pixels::block_pages::page** packed;
+  JDIMENSION first_row;
+  JDIMENSION rows_here;
+  bool written;
 };
 
 namespace leat::pixels {
@@ -68,15 +76,20 @@ jvirt_sarray_ptr request_virt_sarray(j_common_ptr cinfo, int pool, boolean zeroe
 }
 
 jvirt_barray_ptr request_virt_barray(j_common_ptr cinfo, int pool, boolean zeroed, JDIMENSION blocks_per_row,
-                                     JDIMENSION row_count, JDIMENSION /*rows at a time*/) {
+                                     JDIMENSION row_count, JDIMENSION rows_at_a_time) {
   auto* const control = static_cast<jvirt_barray_ptr>(alloc(cinfo, pool, sizeof(jvirt_barray_control)));
   jpeg_memory& memory = memory_of(cinfo);
-  *control = {nullptr, blocks_per_row, row_count, zeroed, memory.block_arrays};
+  *control = {};
+  control->blocks_per_row = blocks_per_row;
+  control->row_count = row_count;
+  control->rows_at_a_time = std::min(rows_at_a_time, row_count);
+  control->zeroed = zeroed;
+  control->next = memory.block_arrays;
   memory.block_arrays = control;
   return control;
 }
 
-// Whole, in memory, at once: the reader has reserved them, or has refused the picture.
+// At once: the reader has reserved them, whole or packed, or has refused the picture.
 void realize_virt_arrays(j_common_ptr cinfo) {
   jpeg_memory& memory = memory_of(cinfo);
   for (jvirt_sarray_ptr a = memory.sample_arrays; a != nullptr; a = a->next) {
@@ -87,6 +100,13 @@ void realize_virt_arrays(j_common_ptr cinfo) {
   }
   for (jvirt_barray_ptr a = memory.block_arrays; a != nullptr; a = a->next) {
     if (a->rows != nullptr) continue;
+    if (memory.packs) {  // All rows are zero: libjpeg asks for no others.
+      const std::size_t bytes = a->row_count * sizeof(block_pages::page*);
+      a->packed = static_cast<block_pages::page**>(alloc(cinfo, JPOOL_IMAGE, bytes));
+      std::memset(a->packed, 0, bytes);
+      a->rows = alloc_barray(cinfo, JPOOL_IMAGE, a->blocks_per_row, a->rows_at_a_time);
+      continue;
+    }
     a->rows = alloc_barray(cinfo, JPOOL_IMAGE, a->blocks_per_row, a->row_count);
     if (a->zeroed == FALSE) continue;
     std::memset(a->rows[0], 0, std::size_t{a->blocks_per_row} * a->row_count * sizeof(JBLOCK));
@@ -105,10 +125,34 @@ JSAMPARRAY access_virt_sarray(j_common_ptr cinfo, jvirt_sarray_ptr array, JDIMEN
   return array->rows + row;
 }
 
+// libjpeg keeps no rows from one call to the next (jmemmgr.c: they may be swapped out).
+void swap_rows(j_common_ptr cinfo, jvirt_barray_control& array, JDIMENSION row, JDIMENSION row_count) {
+  jpeg_memory& memory = memory_of(cinfo);
+  for (JDIMENSION i = 0; array.written && i < array.rows_here; ++i) {
+    if (memory.pages.pack(array.rows[i], array.blocks_per_row, array.packed[array.first_row + i])) continue;
+    memory.has_room = false;
+    cinfo->err->msg_code = JERR_OUT_OF_MEMORY;
+    cinfo->err->msg_parm.i[0] = 0;
+    cinfo->err->error_exit(cinfo);
+  }
+  for (JDIMENSION i = 0; i < row_count; ++i) {
+    block_pages::unpack(array.packed[row + i], array.rows[i], array.blocks_per_row);
+  }
+  array.first_row = row;
+  array.rows_here = row_count;
+  array.written = false;
+}
+
 JBLOCKARRAY access_virt_barray(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION row, JDIMENSION row_count,
-                               boolean /*writable*/) {
+                               boolean writable) {
   if (array->rows == nullptr || row > array->row_count || row_count > array->row_count - row) bad_access(cinfo);
-  return array->rows + row;
+  if (array->packed == nullptr) return array->rows + row;
+  if (row_count > array->rows_at_a_time) bad_access(cinfo);
+  if (row < array->first_row || row + row_count > array->first_row + array->rows_here) {
+    swap_rows(cinfo, *array, row, row_count);
+  }
+  if (writable != FALSE) array->written = true;
+  return array->rows + (row - array->first_row);
 }
 
 // The arena forgets everything at the end of the sample.
@@ -134,6 +178,13 @@ void jpeg_memory::begin(scratch_arena& from) noexcept {
   arena = &from;
   sample_arrays = nullptr;
   block_arrays = nullptr;
+  packs = false;
+  has_room = true;
+}
+
+void jpeg_memory::pack(std::size_t bytes_max) noexcept {
+  packs = true;
+  pages.begin(*arena, bytes_max);
 }
 
 std::size_t jpeg_samples_bytes(std::size_t samples_per_row, std::size_t rows) noexcept {
@@ -143,6 +194,11 @@ std::size_t jpeg_samples_bytes(std::size_t samples_per_row, std::size_t rows) no
 std::size_t jpeg_blocks_bytes(std::size_t blocks_per_row, std::size_t rows) noexcept {
   return scratch_arena::rounded(rows * sizeof(JBLOCKROW)) +
          scratch_arena::rounded(blocks_per_row * rows * sizeof(JBLOCK));
+}
+
+std::size_t jpeg_packed_bytes(std::size_t blocks_per_row, std::size_t rows, std::size_t rows_at_a_time) noexcept {
+  return scratch_arena::rounded(rows * sizeof(block_pages::page*)) +
+         jpeg_blocks_bytes(blocks_per_row, std::min(rows, rows_at_a_time));
 }
 
 }  // namespace leat::pixels

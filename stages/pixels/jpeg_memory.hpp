@@ -2,6 +2,7 @@
 // given back by forgetting it. Used by jpeg_reader alone, which explains when.
 #pragma once
 
+#include "stages/pixels/packed_blocks.hpp"
 #include "stages/pixels/scratch.hpp"
 
 #include <cstddef>
@@ -19,13 +20,24 @@ struct jpeg_memory {
   scratch_arena* arena;
   jvirt_sarray_control* sample_arrays;
   jvirt_barray_control* block_arrays;
+  bool packs;     // coefficients are held packed, but for the rows that libjpeg has asked for last
+  bool has_room;  // where they are packed: for all of them, so far
+  block_pages pages;
 
   /// Ready for one picture.
   void begin(scratch_arena& from) noexcept;
+
+  /// Before coefficients are asked for: they are held packed, in so many bytes. Where these do not do, libjpeg gets an
+  /// error, and has_room is false.
+  void pack(std::size_t bytes_max) noexcept;
 };
 
 /// What an array of `rows` rows costs, row pointers included.
 [[nodiscard]] std::size_t jpeg_samples_bytes(std::size_t samples_per_row, std::size_t rows) noexcept;
 [[nodiscard]] std::size_t jpeg_blocks_bytes(std::size_t blocks_per_row, std::size_t rows) noexcept;
+
+/// The same of a packed array, without what is packed, where libjpeg asks for so many rows at a time.
+[[nodiscard]] std::size_t jpeg_packed_bytes(std::size_t blocks_per_row, std::size_t rows,
+                                            std::size_t rows_at_a_time) noexcept;
 
 }  // namespace leat::pixels

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace leat::pixels {
 namespace {
@@ -55,6 +56,7 @@ struct frame {
 
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
+  bool several_scans;
   bool in_headers;
   bool skipping;
   JDIMENSION needed_mcu_row;  // the first iMCU row that has a part in the region
@@ -301,6 +303,34 @@ void read_step(frame& f) {
   }
 }
 
+// What start() and read() take, for the sizes that size_step() has computed.
+std::size_t bytes_of(frame& f, bool packed) {
+  jpeg_decompress_struct& c = f.cinfo;
+  const auto dct_min = static_cast<std::size_t>(dct_size_min(c));
+  const auto max_h = static_cast<std::size_t>(c.max_h_samp_factor);
+  const auto max_v = static_cast<std::size_t>(c.max_v_samp_factor);
+  const auto round_up = [](std::size_t value, std::size_t to) { return (value + to - 1) / to * to; };
+
+  std::size_t bytes = modules_bytes;
+  for (int i = 0; i < c.num_components; ++i) {
+    const jpeg_component_info& component = c.comp_info[i];
+    const auto h = static_cast<std::size_t>(component.h_samp_factor);
+    const auto v = static_cast<std::size_t>(component.v_samp_factor);
+    const auto dct = static_cast<std::size_t>(dct_size(component));
+    // jdmainct.c: an iMCU row and two row groups of context, and the pointers to them; jdsample.c: one row group out.
+    const std::size_t group = v * dct / dct_min;
+    bytes += jpeg_samples_bytes(component.width_in_blocks * dct, group * (dct_min + 2));
+    bytes += scratch_arena::rounded(2 * group * (dct_min + 4) * sizeof(JSAMPROW));
+    bytes += jpeg_samples_bytes(round_up(c.output_width, max_h), max_v);
+    if (jpeg_has_multiple_scans(&c) == FALSE) continue;
+    // jdcoefct.c: all coefficients; it says that it may ask for 5 iMCU rows at a time.
+    const std::size_t across = round_up(component.width_in_blocks, h);
+    const std::size_t down = round_up(component.height_in_blocks, v);
+    bytes += packed ? jpeg_packed_bytes(across, down, 5 * v) : jpeg_blocks_bytes(across, down);
+  }
+  return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
+}
+
 stages::failure failure_of(const frame& f) {
   if (f.failed == stages::outcome_kind::cancelled) return stages::cancelled();
   return {f.failed, std::string("JPEG: ") + f.message};
@@ -316,6 +346,9 @@ struct jpeg_reader::state {
   // The struct as jpeg_create_decompress() left it, which every picture starts from: libjpeg itself would keep one
   // picture's tables for the next, and a file that lacks its own would depend on what this thread decoded before.
   jpeg_decompress_struct fresh{};
+  stages::failure too_little;  // said where packed coefficients have no room
+
+  [[nodiscard]] stages::failure why() const { return f.memory.has_room ? failure_of(f) : too_little; }
 };
 
 jpeg_reader::jpeg_reader(scratch_arena& arena) : state_(std::make_unique<state>(arena)) {
@@ -357,6 +390,7 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
       f.cinfo.image_height != static_cast<JDIMENSION>(info.height)) {
     return stages::corrupt("JPEG: two frame headers that differ");
   }
+  f.several_scans = jpeg_has_multiple_scans(&f.cinfo) != FALSE;
   return check_jpeg_claims(f.cinfo, f.scans);
 }
 
@@ -365,35 +399,31 @@ std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) 
   f.region = region;
   f.decimation = decimation;
   if (!run(f, size_step)) return modules_bytes;  // start() will say why.
-  jpeg_decompress_struct& c = f.cinfo;
-  const auto dct_min = static_cast<std::size_t>(dct_size_min(c));
-  const auto max_h = static_cast<std::size_t>(c.max_h_samp_factor);
-  const auto max_v = static_cast<std::size_t>(c.max_v_samp_factor);
-  const auto round_up = [](std::size_t value, std::size_t to) { return (value + to - 1) / to * to; };
+  return bytes_of(f, false);
+}
 
-  std::size_t bytes = modules_bytes;
-  for (int i = 0; i < c.num_components; ++i) {
-    const jpeg_component_info& component = c.comp_info[i];
-    const auto h = static_cast<std::size_t>(component.h_samp_factor);
-    const auto v = static_cast<std::size_t>(component.v_samp_factor);
-    const auto dct = static_cast<std::size_t>(dct_size(component));
-    // jdmainct.c: an iMCU row and two row groups of context, and the pointers to them; jdsample.c: one row group out.
-    const std::size_t group = v * dct / dct_min;
-    bytes += jpeg_samples_bytes(component.width_in_blocks * dct, group * (dct_min + 2));
-    bytes += scratch_arena::rounded(2 * group * (dct_min + 4) * sizeof(JSAMPROW));
-    bytes += jpeg_samples_bytes(round_up(c.output_width, max_h), max_v);
-    if (jpeg_has_multiple_scans(&c) != FALSE) {  // jdcoefct.c: all coefficients
-      bytes += jpeg_blocks_bytes(round_up(component.width_in_blocks, h), round_up(component.height_in_blocks, v));
-    }
-  }
-  return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
+std::size_t jpeg_reader::scratch_bytes_packed(const rectangle& region, int decimation) {
+  frame& f = state_->f;
+  f.region = region;
+  f.decimation = decimation;
+  if (!run(f, size_step) || jpeg_has_multiple_scans(&f.cinfo) == FALSE) return 0;
+  return bytes_of(f, true);
+}
+
+void jpeg_reader::pack(std::size_t bytes_max, stages::failure too_little) {
+  state_->f.memory.pack(bytes_max);
+  state_->too_little = std::move(too_little);
+}
+
+std::string_view jpeg_reader::remedy() const noexcept {
+  return state_->f.several_scans ? "written anew as baseline it needs little: `leat pack --transcode`" : "";
 }
 
 stages::outcome<void> jpeg_reader::start(const rectangle& region, int decimation) {
   frame& f = state_->f;
   f.region = region;
   f.decimation = decimation;
-  if (!run(f, start_step)) return failure_of(f);
+  if (!run(f, start_step)) return state_->why();
   f.column_offset *= 3;  // CMYK lines have become RGB when they are handed on
   return {};
 }
@@ -402,7 +432,7 @@ bool jpeg_reader::gave_up() const noexcept { return state_->f.gave_up; }
 
 stages::outcome<lines> jpeg_reader::read() {
   frame& f = state_->f;
-  if (!run(f, read_step)) return failure_of(f);
+  if (!run(f, read_step)) return state_->why();
   // Lines are taken from the arena one after the other, so they lie at the same distance.
   const auto stride = static_cast<std::size_t>(f.rows[1] - f.rows[0]);
   return lines{f.rows[0] + f.column_offset, stride, f.row_count};

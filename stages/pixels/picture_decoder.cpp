@@ -128,9 +128,24 @@ struct picture_decoder::state {
   outcome<void> start(const source& from, const rectangle& region, int decimation, std::size_t more) {
     outcome<void> opened = from.reader.open(from.encoded, from.info, from.how);
     if (!opened) return opened;
-    outcome<void> reserved = arena.reserve(from.reader.scratch_bytes(region, decimation) + more);
+    outcome<void> reserved = reserve(from, region, decimation, more);
     if (!reserved) return reserved;
     return from.reader.start(region, decimation);
+  }
+
+  /// A picture that takes more than it can be given is held packed, in all that it can be given. Both are matters of sizes
+  /// alone, so that every run decides alike; and the pixels are the same.
+  outcome<void> reserve(const source& from, const rectangle& region, int decimation, std::size_t more) {
+    outcome<void> reserved = arena.reserve(from.reader.scratch_bytes(region, decimation) + more);
+    if (reserved.kind() != stages::outcome_kind::over_budget) return reserved;
+    stages::failure refused = reserved.error();
+    if (!from.reader.remedy().empty()) refused.reason.append("; ").append(from.reader.remedy());
+    const std::size_t packed = from.reader.scratch_bytes_packed(region, decimation);
+    const std::size_t most = arena.most();
+    if (packed == 0 || packed + more >= most) return refused;
+    reserved = arena.reserve(most);
+    if (reserved) from.reader.pack(most - packed - more, std::move(refused));
+    return reserved;
   }
 
   /// Calls line(pointer) for every line of the region.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 namespace leat::pixels {
 
@@ -39,6 +40,16 @@ class picture_reader {
   ///   region       not empty, in decimated pixels
   ///   decimation   1; or 2, 4 or 8 where the reader decimates(): sizes round up
   [[nodiscard]] virtual std::size_t scratch_bytes(const rectangle& region, int decimation) = 0;
+
+  /// The same where the reader can hold the picture packed, without what is packed; 0 where it cannot. For pictures that take
+  /// more than they can be given: it takes more time.
+  [[nodiscard]] virtual std::size_t scratch_bytes_packed(const rectangle& /*region*/, int /*decimation*/) { return 0; }
+
+  /// Before start(): holds it packed, in at most so many bytes. Where these do not do, start() fails with `too_little`.
+  virtual void pack(std::size_t /*bytes_max*/, stages::failure /*too_little*/) {}
+
+  /// How the same picture would be stored to need little memory, for a person; empty where it is.
+  [[nodiscard]] virtual std::string_view remedy() const noexcept { return {}; }
 
   /// Begins to decode. What needs its whole self in memory is decoded here.
   virtual stages::outcome<void> start(const rectangle& region, int decimation) = 0;

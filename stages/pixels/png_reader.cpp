@@ -252,6 +252,10 @@ std::size_t png_reader::scratch_bytes(const rectangle& region, int /*decimation*
          scratch_arena::rounded(width * height * 3 + line_slack_bytes);
 }
 
+std::string_view png_reader::remedy() const noexcept {
+  return state_->f.expected.progressive ? "stored without interlacing it needs little" : "";
+}
+
 stages::outcome<void> png_reader::start(const rectangle& region, int decimation) {
   assert(decimation == 1);
   static_cast<void>(decimation);

@@ -20,6 +20,7 @@ class png_reader final : public picture_reader {
   stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info, const reading& how) override;
   /// Of an interlaced picture the region's lines are held.
   [[nodiscard]] std::size_t scratch_bytes(const rectangle& region, int decimation) override;
+  [[nodiscard]] std::string_view remedy() const noexcept override;
   stages::outcome<void> start(const rectangle& region, int decimation) override;
   stages::outcome<lines> read() override;
 

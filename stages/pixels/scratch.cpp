@@ -84,15 +84,15 @@ void scratch_budget::leave(scratch_arena& arena) {
   changed_.notify_all();
 }
 
-bool scratch_budget::can_ever_grow_to(std::size_t bytes) const {
-  if (host_bytes_max_ != 0 && bytes > sample_bytes_max(host_bytes_max_)) return false;
-  return bytes + (arenas_.size() - 1) * scratch_arena::base_bytes <= bytes_max_;
+std::size_t scratch_budget::can_give() const {
+  const std::size_t most = bytes_max_ - (arenas_.size() - 1) * scratch_arena::base_bytes;
+  return host_bytes_max_ == 0 ? most : std::min(most, sample_bytes_max(host_bytes_max_));
 }
 
+bool scratch_budget::can_ever_grow_to(std::size_t bytes) const { return bytes <= can_give(); }
+
 stages::failure scratch_budget::refusal(std::size_t bytes) const {
-  const std::size_t others = (arenas_.size() - 1) * scratch_arena::base_bytes;
-  std::size_t can_give = bytes_max_ - others;
-  if (host_bytes_max_ != 0) can_give = std::min(can_give, sample_bytes_max(host_bytes_max_));
+  const std::size_t can_give = this->can_give();
   std::string reason =
       "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " + mebibytes(can_give);
   if (host_bytes_max_ != 0) {
@@ -202,6 +202,11 @@ stages::outcome<void> scratch_arena::reserve(std::size_t bytes) {
   const std::size_t needed = (used_ + bytes + step_bytes - 1) / step_bytes * step_bytes;
   if (needed <= held_) return {};
   return budget_.grow(*this, needed);
+}
+
+std::size_t scratch_arena::most() const {
+  const async::mutex_lock lock(budget_.mutex_);
+  return budget_.can_give() / step_bytes * step_bytes - used_;
 }
 
 void* scratch_arena::take(std::size_t bytes) noexcept {

@@ -69,6 +69,7 @@ class scratch_budget {
   bool make_room(const scratch_arena& arena, std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool can_ever_grow_to(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void reclaim(scratch_arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] std::size_t can_give() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] stages::failure refusal(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t bytes_max_;
@@ -109,6 +110,8 @@ class scratch_arena {
   /// than base_bytes have been taken: who holds nothing while waiting cannot be waited for.
   ///   returns   over_budget where that much can never be given; cancelled after the budget's stop()
   stages::outcome<void> reserve(std::size_t bytes);
+  /// The most that reserve() can ever give.
+  [[nodiscard]] std::size_t most() const;
   /// Cuts off `bytes`, uninitialised; null where they were not reserved.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;
   /// Cuts off `bytes` that nobody will touch: they stand for memory that a library allocates by itself, and what lay in

@@ -408,11 +408,11 @@ TEST(corrupt, is_what_was_decoded_and_not_what_lies_beside_it) {
 
 // --- pictures that the budget cannot hold are no corrupt samples --------------------------------------------------------
 
-/// Loose files of which number 37 is a progressive picture: its coefficients take 6 MB, and small_budget gives a sample
-/// 10 MiB.
+/// Loose files of which number 37 is a progressive picture: its coefficients take 6 MB, also packed, and small_budget gives
+/// a sample 10 MiB.
 std::vector<fake_sample> one_large_picture() {
   static const std::vector<std::byte> large =
-      testing::make_jpeg(testing::make_texture(9, 1600, 1200), {.progressive = true});
+      testing::make_jpeg(testing::make_noise(9, 1600, 1200), {.quality = 100, .progressive = true});
   std::vector<fake_sample> samples = testing::make_samples(1, sample_count);
   samples[37].remove("png");
   samples[37].remove("jpg");

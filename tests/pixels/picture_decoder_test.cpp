@@ -464,13 +464,54 @@ TEST(picture_decoder, refuses_a_progressive_picture_that_the_budget_cannot_hold)
   const geometry drawn = plain_box(0, 0, 30, 30);
   std::vector<std::byte> row(how.row_bytes(30, 30));
   EXPECT_TRUE(decoder.decode(testing::make_jpeg(texture, {}), drawn, how, {}, row.data(), nullptr));
+  // Its coefficients are many and large: packed they take as much.
   const auto refused =
-      decoder.decode(testing::make_jpeg(texture, {.progressive = true}), drawn, how, {}, row.data(), nullptr);
+      decoder.decode(testing::make_jpeg(testing::make_noise(6, 800, 600), {.quality = 100, .progressive = true}), drawn,
+                     how, {}, row.data(), nullptr);
   EXPECT_EQ(refused.kind(), outcome_kind::over_budget);
   EXPECT_THAT(refused.reason(), HasSubstr("needs 2 MiB of scratch memory and the budget can give 1 MiB"));
   EXPECT_THAT(refused.reason(), HasSubstr("host_bytes_max of 65 MiB would do"));
+  EXPECT_THAT(refused.reason(), HasSubstr("written anew as baseline it needs little: `leat pack --transcode`"));
   EXPECT_LE(budget.peak(), budget.bytes_max());
   EXPECT_TRUE(decoder.decode(testing::make_jpeg(texture, {}), drawn, how, {}, row.data(), nullptr)) << "and goes on";
+}
+
+// Several scans and not enough memory for all coefficients: the same pixels, out of less.
+TEST(picture_decoder, makes_the_same_pixels_of_packed_coefficients) {
+  const auto how = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  testing::for_each_seed(4, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto between = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+    const rgb_picture texture = testing::make_texture(random(), between(900, 1300), between(900, 1100));
+    for (jpeg_options options :
+         {jpeg_options{.progressive = true}, jpeg_options{.h = 1, .v = 1, .progressive = true},
+          jpeg_options{.separate_scans = true}, jpeg_options{.h = 1, .progressive = true, .band_scans = 9},
+          jpeg_options{.colours = jpeg_colours::ycck, .h = 1, .v = 1, .progressive = true},
+          jpeg_options{.colours = jpeg_colours::grey, .h = 1, .v = 1, .progressive = true},
+          jpeg_options{.progressive = true, .arithmetic = true}}) {
+      options.quality = between(5, 50);
+      const auto encoded = testing::make_jpeg(texture, options);
+      const int w = between(1, texture.width);
+      const int h = between(1, texture.height);
+      const geometry drawn = plain_box(between(0, texture.width - w), between(0, texture.height - h), w, h);
+      const auto decode = [&](std::size_t budget_bytes, std::vector<std::byte>& row) {
+        pixels::scratch_budget budget(budget_bytes);
+        pixels::picture_decoder decoder(budget);
+        row.assign(how.row_bytes(h, w), std::byte{0xEE});
+        const auto result = decoder.decode(encoded, drawn, how, {}, row.data(), nullptr);
+        EXPECT_LE(budget.peak(), budget_bytes);
+        return result.kind();
+      };
+      std::vector<std::byte> whole;
+      if (decode(std::size_t{64} << 20, whole) == outcome_kind::unsupported && options.arithmetic) continue;
+      const std::size_t coefficients =
+          static_cast<std::size_t>(texture.width * texture.height) * 2;  // of one component
+      std::vector<std::byte> packed;
+      ASSERT_EQ(decode(coefficients, packed), outcome_kind::ok) << encoded.size();
+      EXPECT_EQ(packed, whole);
+      ASSERT_EQ(decode(std::size_t{300} << 10, packed), outcome_kind::over_budget);
+    }
+  });
 }
 
 TEST(picture_decoder, stops_when_told_to) {

@@ -83,6 +83,13 @@ rgb_picture make_texture(std::uint64_t seed, int width, int height) {
   return out;
 }
 
+rgb_picture make_noise(std::uint64_t seed, int width, int height) {
+  std::mt19937_64 random(seed);
+  rgb_picture noise{width, height, std::vector<std::uint8_t>(static_cast<std::size_t>(width * height) * 3)};
+  for (std::uint8_t& each : noise.pixels) each = static_cast<std::uint8_t>(random());
+  return noise;
+}
+
 rgb_picture crop(const rgb_picture& from, int x, int y, int width, int height) {
   if (x < 0 || y < 0 || x + width > from.width || y + height > from.height) throw std::out_of_range("crop()");
   rgb_picture out{width, height, {}};

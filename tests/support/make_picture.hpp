@@ -28,6 +28,9 @@ struct rgb_picture {
 /// Waves, edges and some noise: something to lose in every band of frequencies.
 rgb_picture make_texture(std::uint64_t seed, int width, int height);
 
+/// Nothing but noise, which nobody can compress.
+rgb_picture make_noise(std::uint64_t seed, int width, int height);
+
 /// The part of a picture; it must lie inside.
 rgb_picture crop(const rgb_picture& from, int x, int y, int width, int height);
 
