@@ -1,3 +1,4 @@
+#include "io/near_miss.hpp"
 #include "io/text.hpp"
 #include "stages/batch_state.hpp"
 
@@ -14,6 +15,11 @@ namespace leat {
 namespace {
 
 using slot = stages::batch_layout::slot;
+
+[[noreturn]] void throw_no_output(std::string_view name, std::span<const std::string> names) {
+  throw error(errc::not_found, io::str_cat("no output '", name, "' in this batch; it holds ",
+                                           absl::StrJoin(names, ", "), io::did_you_mean(name, names)));
+}
 
 }  // namespace
 
@@ -94,8 +100,7 @@ tensor batch::view(std::string_view name) const {
       return {dtype::i64, {rows + 1}, {1}, base + place.offset, where};
     }
   }
-  throw error(errc::not_found, io::str_cat("no output '", name, "' in this batch; it holds ",
-                                           absl::StrJoin(state_->layout->names(), ", ")));
+  throw_no_output(name, state_->layout->names());
 }
 
 std::span<const std::string> batch::outputs() const noexcept { return state_->layout->names(); }
@@ -115,8 +120,7 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
     const auto end = static_cast<std::size_t>(offsets[row + 1]);
     return {base + state_->raggeds[place.ragged_index].offset + begin, end - begin};
   }
-  throw error(errc::not_found, io::str_cat("no output '", name, "' in this batch; it holds ",
-                                           absl::StrJoin(state_->layout->names(), ", ")));
+  throw_no_output(name, state_->layout->names());
 }
 
 std::uint32_t batch::valid_rows() const noexcept { return state_->rows; }

@@ -1,5 +1,6 @@
 #include "tools/help.hpp"
 
+#include "io/near_miss.hpp"
 #include "io/text.hpp"
 #include "tools/terminal.hpp"
 
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -67,35 +67,6 @@ std::string usage(const CLI::App& app, const std::string& name) {
   }
   if (!app.get_subcommands({}).empty()) return line + " COMMAND ...";
   return line + (has_options ? " [options]" : "");
-}
-
-// Damerau's distance: letters missing, wrong, too many or exchanged.
-std::size_t slips(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
-  std::iota(cost[0].begin(), cost[0].end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      cost[i][j] =
-          std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return cost[a.size()][b.size()];
-}
-
-std::string nearest(const std::string& given, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t best_slips = 1 + given.size() / 4;
-  for (const std::string& name : known) {
-    const std::size_t wrong = slips(given, name);
-    if (wrong > best_slips || (wrong == best_slips && !best.empty())) continue;
-    best = name;
-    best_slips = wrong;
-  }
-  return best;
 }
 
 // What other loaders and trainers call it.
@@ -227,7 +198,7 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
       }
     }
     const std::string_view elsewhere = given.starts_with("-") ? meaning_of(given, known) : std::string_view();
-    const std::string meant = elsewhere.empty() ? nearest(given, known) : std::string(elsewhere);
+    const std::string meant = elsewhere.empty() ? io::nearest_name(given, known) : std::string(elsewhere);
     const char* const kind = given.starts_with("-")            ? "option"
                              : app.get_subcommands({}).empty() ? "argument"
                                                                : "command";

@@ -7,8 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace leat {
 
@@ -100,6 +103,9 @@ class dimensions {
   std::size_t rank_ = 0;
 };
 
+/// "[64, 3, 224, 224]"; "[]" of a scalar.
+[[nodiscard]] std::string to_string(const dimensions& shape);
+
 /// Strides, in elements, of a dense row-major tensor.
 [[nodiscard]] constexpr dimensions dense_strides(const dimensions& shape) noexcept {
   dimensions strides = shape;
@@ -125,6 +131,37 @@ inline constexpr device host{};
 /// The GPU that CUDA numbers `index`.
 [[nodiscard]] constexpr device cuda(int index = 0) noexcept { return {device::kind::cuda, index}; }
 
+namespace detail {
+
+/// Whether elements of this type may be looked at as T. Bytes as std::byte, char or unsigned char; what is stored as f16 or bf16
+/// as its bits (std::uint16_t) or as a type of 2 bytes that stands for it (_Float16, __half).
+template <class T>
+[[nodiscard]] constexpr bool holds(dtype type) noexcept {
+  using U = std::remove_cv_t<T>;
+  if (sizeof(U) != size_bytes(type)) return false;
+  const bool half = type == dtype::f16 || type == dtype::bf16;
+  if constexpr (std::is_same_v<U, bool>) {
+    return type == dtype::boolean;
+  } else if constexpr (std::is_same_v<U, std::byte> || std::is_same_v<U, char> || std::is_same_v<U, unsigned char>) {
+    return true;
+  } else if constexpr (std::is_integral_v<U>) {
+    if (half) return std::is_same_v<U, std::uint16_t>;
+    const bool floats = type == dtype::f32 || type == dtype::f64;
+    const bool is_signed = type == dtype::i8 || type == dtype::i16 || type == dtype::i32 || type == dtype::i64;
+    return !floats && type != dtype::boolean && std::is_signed_v<U> == is_signed;
+  } else if constexpr (sizeof(U) == 2) {
+    // Of a type that C++ knows the digits of, std::float16_t is no std::bfloat16_t.
+    if constexpr (std::numeric_limits<U>::is_specialized) {
+      return type == (std::numeric_limits<U>::digits == 11 ? dtype::f16 : dtype::bf16);
+    }
+    return half;
+  } else {
+    return (std::is_same_v<U, float> && type == dtype::f32) || (std::is_same_v<U, double> && type == dtype::f64);
+  }
+}
+
+}  // namespace detail
+
 /// A view of elements somebody else owns.
 ///   strides   in elements, as in DLPack
 ///   data      the first element, on `where`
@@ -142,12 +179,22 @@ struct tensor {
   [[nodiscard]] std::span<const std::byte> as_bytes() const noexcept {
     return {static_cast<const std::byte*>(data), bytes()};
   }
-  /// The elements of a dense host tensor as T. The caller answers for T being `type`'s.
+  /// The elements of a dense host tensor as T or const T: std::uint8_t for u8, float for f32, bool for boolean. Bytes also as
+  /// std::byte or char; f16 and bf16 as std::uint16_t, their bits, or as a type of 2 bytes that stands for them.
+  ///   throws   error{errc::usage}: another type than `type`'s, a tensor on a device, or one that is not dense
   template <class T>
-  [[nodiscard]] std::span<T> as() const noexcept {
-    assert(sizeof(T) == size_bytes(type) && where == host);
+  [[nodiscard]] std::span<T> as() const {
+    static_assert(std::is_trivially_copyable_v<T>, "elements are numbers");
+    if (!detail::holds<T>(type))
+      refuse_type(std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool>, std::is_floating_point_v<T>,
+                  std::is_signed_v<T>, sizeof(T));
+    check_readable();
     return {static_cast<T*>(data), static_cast<std::size_t>(shape.elements())};
   }
+
+ private:
+  [[noreturn]] void refuse_type(bool is_integral, bool is_floating, bool is_signed, std::size_t bytes) const;
+  void check_readable() const;
 };
 
 }  // namespace leat
