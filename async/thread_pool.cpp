@@ -1,6 +1,7 @@
 #include "async/thread_pool.hpp"
 
 #include "async/clock.hpp"
+#include "async/start_thread.hpp"
 
 #include <pthread.h>
 #include <time.h>
@@ -50,7 +51,9 @@ thread_pool::thread_pool(const thread_pool_options& options) {
     for (std::size_t i = 0; i < options.thread_count; ++i) {
       std::string number = '-' + std::to_string(i);
       std::string name = options.name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number;
-      workers_[i]->thread = std::thread([this, i, n = std::move(name)]() mutable { work(i, std::move(n)); });
+      workers_[i]->thread =
+          start_thread({.what = options.what, .number = i, .of = options.thread_count, .remedy = options.remedy},
+                       [this, i, n = std::move(name)]() mutable { work(i, std::move(n)); });
     }
   } catch (...) {
     stop(stop_mode::drop);  // joins those that did start

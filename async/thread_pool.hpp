@@ -81,6 +81,9 @@ struct thread_pool_options {
   std::size_t thread_count = 1;
   /// Shown by top -H and debuggers, with the thread's number behind it; 15 characters in all, pthread_setname_np(3).
   std::string name = "leat";
+  /// What an error calls one of them, and what else to do where one cannot be started.
+  std::string what = "thread";
+  std::string remedy = {};
 };
 
 /// A fixed pool of threads with one queue, first in, first out.

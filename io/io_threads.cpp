@@ -2,6 +2,7 @@
 
 #include "async/clock.hpp"
 #include "async/mutex.hpp"
+#include "async/start_thread.hpp"
 #include "io/io_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/read_error.hpp"
@@ -160,23 +161,21 @@ class io_threads::implementation {
     // A ring belongs to the thread that makes it.
     std::promise<std::unique_ptr<io_loop>> made;
     std::future<std::unique_ptr<io_loop>> there = made.get_future();
-    try {
-      threads_.emplace_back([this, number, made = std::move(made)]() mutable {
-        ::pthread_setname_np(::pthread_self(), str_cat("leat-io-", number).c_str());
-        io_loop* loop = nullptr;
-        try {
-          std::unique_ptr<io_loop> own = make_loop(context_);
-          loop = own.get();
-          made.set_value(std::move(own));
-        } catch (...) {
-          made.set_exception(std::current_exception());
-          return;
-        }
-        loop->run();
-      });
-    } catch (const std::system_error& failure) {
-      throw error(errc::limit, str_cat("cannot start an I/O thread: ", failure.what(), "; see `ulimit -u`"));
-    }
+    threads_.push_back(async::start_thread({.what = "I/O thread", .number = number, .of = context_.options.io_threads},
+                                           [this, number, made = std::move(made)]() mutable {
+                                             ::pthread_setname_np(::pthread_self(),
+                                                                  str_cat("leat-io-", number).c_str());
+                                             io_loop* loop = nullptr;
+                                             try {
+                                               std::unique_ptr<io_loop> own = make_loop(context_);
+                                               loop = own.get();
+                                               made.set_value(std::move(own));
+                                             } catch (...) {
+                                               made.set_exception(std::current_exception());
+                                               return;
+                                             }
+                                             loop->run();
+                                           }));
     loops_.push_back(there.get());
   }
 

@@ -4,6 +4,7 @@
 #include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
 #include "async/simple_loop.hpp"
+#include "async/start_thread.hpp"
 #include "io/file_source.hpp"
 #include "io/file_status.hpp"
 #include "io/open_files.hpp"
@@ -167,10 +168,14 @@ preadv_loop::preadv_loop(io_context& context, std::string why)
   backend_ = {"preadv", str_cat(why, "; ", count, " threads", context.options.poll ? "; not polled: no io_uring" : "")};
   workers_.resize(count);
   try {
-    for (unsigned i = 0; i < count; ++i) workers_[i].thread = std::thread([this, i] { work(i); });
-  } catch (const std::system_error& failure) {
+    for (unsigned i = 0; i < count; ++i) {
+      workers_[i].thread = async::start_thread(
+          {.what = "reading thread", .number = i, .of = count, .remedy = "or give fewer preadv_threads"},
+          [this, i] { work(i); });
+    }
+  } catch (...) {
     join_threads();
-    throw error(errc::limit, str_cat("cannot start a reading thread: ", failure.what(), "; see `ulimit -u`"));
+    throw;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "stages/batch_layout.hpp"
 
+#include "io/budget_refusal.hpp"
 #include "io/source.hpp"
 #include "io/text.hpp"
 
@@ -20,7 +21,7 @@ constexpr std::size_t bytes_max = std::size_t{1} << 47;
 
 std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::string& output) {
   if (row_bytes == 0 || rows <= bytes_max / row_bytes) return align_tensor(rows * row_bytes);
-  throw error(errc::limit, io::str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
+  throw io::budget_refusal(io::str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
                                        ": more than a process can address; lower batch_size"));
 }
 

@@ -1,6 +1,8 @@
 #include "stages/device_transfer.hpp"
 
+#include "async/start_thread.hpp"
 #include "async/thread_number.hpp"
+#include "io/budget_refusal.hpp"
 #include "io/text.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/range.hpp"
@@ -167,9 +169,9 @@ void device_transfer::take_memory(std::size_t block_bytes) {
   std::size_t wanted = std::max<std::uint32_t>(options_.batches, 1);
   if (options_.bytes_max != 0) wanted = std::min(wanted, options_.bytes_max / block_bytes);
   if (wanted == 0) {
-    throw error(errc::limit,
-                io::str_cat("device_bytes_max of ", options_.bytes_max, " bytes is too small: one batch takes ",
-                            block_bytes, "; give at least that, or a smaller batch"));
+    throw io::budget_refusal(io::str_cat("device_bytes_max of ", options_.bytes_max,
+                                         " bytes is too small: one batch takes ", block_bytes,
+                                         "; give at least that, or a smaller batch"));
   }
   blocks_.reserve(wanted);
   free_blocks_.reserve(wanted);
@@ -239,7 +241,8 @@ bool device_transfer::next_can_go() const {
 // False where there is no such thread to be had: then nothing goes any more.
 bool device_transfer::leave_to_sender() noexcept {
   try {
-    if (!sender_.joinable()) sender_ = std::thread([this] { send_what_takes_time(); });
+    if (!sender_.joinable())
+      sender_ = async::start_thread({.what = "the thread that queues copies"}, [this] { send_what_takes_time(); });
     something_to_send_.notify_one();
     return true;
   } catch (...) {
@@ -487,7 +490,7 @@ void device_transfer::starve(bool waiting) {
 
 void device_transfer::start_watching() {
   if (watcher_.joinable() || ending_) return;
-  watcher_ = std::thread([this] { watch(); });
+  watcher_ = async::start_thread({.what = "the thread that waits for copies"}, [this] { watch(); });
 }
 
 // Waits for the oldest copy while somebody needs to know.

@@ -1,5 +1,6 @@
 #include "stages/memory_plan.hpp"
 
+#include "io/budget_refusal.hpp"
 #include "io/source.hpp"
 #include "io/text.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -110,8 +111,7 @@ memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
   const auto [read_least, batch_least, usual_scratch, scratch_least, least] = least_of(needs, threads);
   if (least > needs.host_bytes_max) {
-    throw error(
-        errc::limit,
+    throw io::budget_refusal(
         io::str_cat("host_bytes_max of ", io::bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
                     io::bytes_text(batch_least), ", the largest read ", io::bytes_text(read_least),
                     ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",

@@ -3,6 +3,7 @@
 #include "async/clock.hpp"
 #include "async/histogram.hpp"
 #include "io/arena.hpp"
+#include "io/budget_refusal.hpp"
 #include "io/io_threads.hpp"
 #include "io/queue_depth.hpp"
 #include "io/text.hpp"
@@ -375,7 +376,7 @@ void check_memory(const read_settings& asked, const epoch_reads* epoch, const io
   } else {
     text += epoch != nullptr ? "it is too little for such samples" : "give a smaller --block";
   }
-  throw error(errc::limit, text);
+  throw io::budget_refusal(text);
 }
 
 std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked) {

@@ -1,6 +1,7 @@
 // What the command is made of: each subcommand adds its options, and leaves behind what is to be run.
 #pragma once
 
+#include "io/budget_refusal.hpp"
 #include "tools/interruption.hpp"
 
 #include <leat/error.hpp>
@@ -15,20 +16,19 @@ namespace leat::tools {
 enum exit_code : int {
   exit_done = 0,
   exit_failed = 1,  ///< the data or the environment
-  exit_usage = 2    ///< the command line; also where it asks for more than a budget or the machine's limits hold
+  exit_usage = 2    ///< the command line; also where it asks for more than a budget holds
 };
 
-/// Makes what the command line asks for, and runs nothing yet: a limit that is met here says what else to ask for, and is a
-/// mistake of the command line. One that is met while it runs is not.
+/// Makes what the command line asks for: a budget that does not hold the rest of it is a mistake of the command line. A limit of
+/// the machine (threads, files, memory) is none, whether it is met here or while it runs.
 ///   returns   what `make` does
-///   throws    what `make` does; error{errc::usage} for its error{errc::limit}
+///   throws    what `make` does; error{errc::usage} for its io::budget_refusal
 template <class Make>
 decltype(auto) set_up(Make&& make) {
   try {
     return make();
-  } catch (const error& refused) {
-    if (refused.code() == errc::limit) throw error(errc::usage, refused.what());
-    throw;
+  } catch (const io::budget_refusal& refused) {
+    throw error(errc::usage, refused.what());
   }
 }
 

@@ -1,5 +1,6 @@
 // image: a picture, decoded straight into its row.
 #include "datasets/model.hpp"
+#include "io/budget_refusal.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/pixels/geometry.hpp"
@@ -48,9 +49,9 @@ class image_program final : public field_program {
     const std::int64_t width = pipeline_.out_width();
     // Finished on the host or on the device: what a program can load must not depend on where it runs.
     if (!fits_a_picture(static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width))) {
-      throw error(errc::limit,
-                  absl::StrCat("image '", settings.name, "' of ", height, " x ", width, " pixels: a picture may have ",
-                               picture_elements_max / 3, " of them; give it a smaller size"));
+      throw io::budget_refusal(absl::StrCat("image '", settings.name, "' of ", height, " x ", width,
+                                            " pixels: a picture may have ", picture_elements_max / 3,
+                                            " of them; give it a smaller size"));
     }
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
     // u8 is what crosses the bus in any case.
