@@ -36,6 +36,7 @@ constexpr meaning meanings[] = {
      "is the machine out of memory or requests?"},
     {EINTR, errc::io, "interrupted too often", "what sends this process so many signals?"},
     {ESTALE, errc::io, "the network file system forgot the file", "it was replaced on the server: open the data again"},
+    {ENOTCONN, errc::io, "the file system's server is gone", "a mount of FUSE or a network has died: mount it again"},
     {ENODEV, errc::io, "the device is gone", "was a disk or a mount removed?"},
     {ENXIO, errc::io, "the device is gone", "was a disk or a mount removed?"},
     {EREMOTEIO, errc::io, "the device reports an error", "look at dmesg"},

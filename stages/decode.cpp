@@ -1,5 +1,6 @@
 #include "stages/decode.hpp"
 
+#include "async/exception_text.hpp"
 #include "io/text.hpp"
 #include "stages/digest.hpp"
 #include "stages/journal.hpp"
@@ -125,6 +126,11 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
       slot.field_at_fault = field;
       slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
       return;
+    } catch (...) {
+      slot.corrupt = true;
+      slot.field_at_fault = field;
+      slot.reason = io::str_cat(program.outputs().front().name, ": ", async::current_exception_text());
+      return;
     }
     const decode_input input{.sample = slot.sample,
                              .epoch = batch.epoch,
@@ -222,6 +228,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
   if (slot.quarantined) return;  // A substitute: it will be counted in its own place.
   slot.quarantined = true;
   slot.planned_reason = slot.reason;
+  slot.planned_read_failure = slot.read_failure;
   address found = find(slot.planned, slot.owner->epoch, slot.field_at_fault);
   slot.planned_name = std::move(found.name);
   slot.planned_source = std::move(found.source);

@@ -11,11 +11,43 @@
 #include <utility>
 
 namespace leat::stages {
+namespace {
+
+// Where a thread waits for one completion, which the thread that completes it leaves here itself: no executor is between them,
+// and no thread of one, which a child of fork() would not have.
+struct waiter {
+  async::mutex mutex;
+  async::condition_variable changed;
+  bool done ABSL_GUARDED_BY(mutex) = false;
+  std::exception_ptr failure ABSL_GUARDED_BY(mutex);
+  std::optional<batch> got ABSL_GUARDED_BY(mutex);
+
+  void tell(std::exception_ptr why, std::optional<batch> what) {
+    const async::mutex_lock lock(mutex);
+    failure = std::move(why);
+    got = std::move(what);
+    done = true;
+    changed.notify_one();  // Under the lock: who waits may take all this down once it has it.
+  }
+};
+
+// What is left of an item that nobody wants: its place in the order.
+delivery_item placeholder_of(const delivery_item& item) {
+  delivery_item left;
+  left.epoch = item.epoch;
+  left.end_of_epoch = item.end_of_epoch;
+  return left;
+}
+
+}  // namespace
 
 void delivery::put(std::uint64_t sequence, delivery_item item) {
+  delivery_item dropped;  // Batches go home outside the lock.
   {
     const async::mutex_lock lock(mutex_);
+    if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
     arrived_.emplace(sequence, std::move(item));
+    pass_skipped();
   }
   pump();
 }
@@ -68,6 +100,71 @@ void delivery::next(next_completion done) {
   pump();
 }
 
+next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline) {
+  waiter here;
+  next(next_completion([&here](std::exception_ptr failure, std::optional<batch> got) {
+    here.tell(std::move(failure), std::move(got));
+  }));
+  async::mutex_lock lock(here.mutex);
+  while (!here.done) {
+    if (!deadline) {
+      here.changed.wait(here.mutex);
+    } else if (!here.changed.wait_until(here.mutex, *deadline) && !here.done) {
+      lock.unlock();
+      if (abandon()) return next_result(next_status::not_ready);
+      deadline.reset();  // Its batch is on the way.
+      lock.lock();
+    }
+  }
+  if (here.failure != nullptr) std::rethrow_exception(here.failure);
+  return here.got ? next_result(std::move(*here.got)) : next_result(next_status::end_of_epoch);
+}
+
+next_result delivery::try_next() {
+  {
+    const async::mutex_lock lock(mutex_);
+    if (!busy_ && !has_next()) return next_result(next_status::not_ready);
+  }
+  return next_blocking();
+}
+
+// As cancel(), for who waits itself: nothing is to be completed. False where its batch is on the way.
+bool delivery::abandon() {
+  next_completion done;
+  const async::mutex_lock lock(mutex_);
+  if (!waiting_) return false;
+  done = std::move(waiting_);
+  profiled_.end();
+  busy_ = false;
+  return true;
+}
+
+std::optional<std::uint32_t> delivery::skip_epoch() {
+  std::vector<delivery_item> dropped;
+  const async::mutex_lock lock(mutex_);
+  if (busy_) {
+    throw error(errc::usage, "skip_epoch() was called before the last next() had completed; cancel it, or wait for it");
+  }
+  if (closed_ || !epoch_) return std::nullopt;
+  skip_before_ = *epoch_ + 1;
+  epoch_.reset();
+  for (auto& [sequence, item] : arrived_) {
+    if (is_skipped(item)) dropped.push_back(std::exchange(item, placeholder_of(item)));
+  }
+  pass_skipped();
+  return skip_before_;
+}
+
+// Whoever calls this calls pump() after it, or knows that nobody waits.
+void delivery::pass_skipped() {
+  for (auto first = arrived_.find(next_sequence_); first != arrived_.end() && is_skipped(first->second);
+       first = arrived_.find(next_sequence_)) {
+    if (first->second.end_of_epoch) ++counted_.epochs_finished;
+    arrived_.erase(first);
+    ++next_sequence_;
+  }
+}
+
 void delivery::cancel() {
   next_completion done;
   {
@@ -80,6 +177,12 @@ void delivery::cancel() {
   done.complete(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)), std::nullopt);
 }
 
+// Whether pump() would have something for a call.
+bool delivery::has_next() const {
+  return (!closed_ && arrived_.contains(next_sequence_)) || failure_ != nullptr ||
+         (end_sequence_ && next_sequence_ >= *end_sequence_);
+}
+
 // Serves the call that waits, if there is one and something to serve it with.
 void delivery::pump() {
   delivery_item item;
@@ -87,12 +190,14 @@ void delivery::pump() {
   std::uint64_t asked_ns = 0;
   {
     const async::mutex_lock lock(mutex_);
-    if (!waiting_) return;
+    if (!waiting_ || !has_next()) return;
     const auto first = arrived_.find(next_sequence_);
     if (first != arrived_.end() && !closed_) {
       item = std::move(first->second);
       arrived_.erase(first);
       ++next_sequence_;
+      epoch_.reset();
+      if (item.finished != nullptr) epoch_ = item.epoch;
       if (item.failure != nullptr) {
         closed_ = true;
         if (failure_ == nullptr) failure_ = item.failure;
@@ -100,8 +205,6 @@ void delivery::pump() {
     } else if (failure_ != nullptr) {
       closed_ = true;  // From here on nothing else is handed out, whatever still arrives.
       item.failure = failure_;
-    } else if (!end_sequence_ || next_sequence_ < *end_sequence_) {
-      return;
     } else if (empty_epochs_ > 0) {
       --empty_epochs_;
       item.end_of_epoch = true;
@@ -114,6 +217,21 @@ void delivery::pump() {
 }
 
 void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns) {
+  std::unique_ptr<batch::state> refused;
+  if (item.failure == nullptr) {
+    if (const std::optional<error> too_many = watch_.see(item)) {
+      // As a corrupt sample under `raise`: its batch is not handed out, and its other rows are neither delivered nor lost.
+      refused = std::move(item.finished);
+      item.failure = std::make_exception_ptr(*too_many);
+      item.planned = item.quarantined;
+      item.samples = item.substituted = item.bytes = 0;
+      item.end_of_epoch = false;
+      for (journal_entry& entry : item.journal) {
+        entry.action = "raised";
+        entry.substitute.reset();
+      }
+    }
+  }
   std::exception_ptr failure = item.failure;
   try {
     for (const journal_entry& entry : item.journal) journal_.append(entry);

@@ -4,12 +4,15 @@
 #include "async/histogram.hpp"
 #include "async/mutex.hpp"
 #include "stages/batch_state.hpp"
+#include "stages/corrupt_watch.hpp"
 #include "stages/journal.hpp"
 #include "stages/range.hpp"
 
 #include <leat/batch.hpp>
 #include <leat/completion.hpp>
+#include <leat/next_result.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -21,6 +24,7 @@ namespace leat::stages {
 
 /// What next() hands out in one place of the run's order: a batch, the end of an epoch, or an error.
 struct delivery_item {
+  std::uint32_t epoch = 0;
   std::unique_ptr<batch::state> finished;
   std::exception_ptr failure;
   // What is counted and written when it is handed out, not before.
@@ -33,7 +37,7 @@ struct delivery_item {
   std::vector<journal_entry> journal;
 };
 
-/// Thread: put(), fail() and end() from any; next() from one at a time.
+/// Thread: put(), fail() and end() from any; next(), its variants and skip_epoch() from one at a time.
 class delivery {
  public:
   using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
@@ -52,7 +56,7 @@ class delivery {
     async::histogram::summary waits;
   };
 
-  explicit delivery(journal log) : journal_(std::move(log)) {}
+  explicit delivery(journal log, const corrupt_limits& limits = {}) : watch_(limits), journal_(std::move(log)) {}
 
   /// The item of place `sequence`; places are 0, 1, 2, ... and each is put once.
   void put(std::uint64_t sequence, delivery_item item);
@@ -65,6 +69,14 @@ class delivery {
   void close(std::exception_ptr why);
 
   void next(next_completion done);
+  /// The same on the caller's thread, until `deadline` or for ever. Throws what next() would complete with.
+  [[nodiscard]] next_result next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline = {});
+  /// What next() could hand out now.
+  [[nodiscard]] next_result try_next();
+
+  /// Drops what is left of the epoch that the consumer is in, now and as it is put, its end included. Returns the first epoch
+  /// that is still wanted; nothing where the consumer is in none. Throws error{errc::usage} while a next() waits.
+  std::optional<std::uint32_t> skip_epoch();
 
   [[nodiscard]] counters count() const;
   /// Whether somebody waits in next() right now.
@@ -72,6 +84,12 @@ class delivery {
 
  private:
   void cancel();
+  [[nodiscard]] bool abandon();
+  [[nodiscard]] bool has_next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool is_skipped(const delivery_item& item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return item.epoch < skip_before_;
+  }
+  void pass_skipped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pump() ABSL_LOCKS_EXCLUDED(mutex_);
   void hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns);
 
@@ -80,6 +98,8 @@ class delivery {
   std::uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<std::uint64_t> end_sequence_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t empty_epochs_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<std::uint32_t> epoch_ ABSL_GUARDED_BY(mutex_);  // the consumer's, from its first batch to its end
+  std::uint32_t skip_before_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
   next_completion waiting_ ABSL_GUARDED_BY(mutex_);
@@ -88,7 +108,9 @@ class delivery {
   // From next() to its completion: one call at a time, also while what it gets is being written to the journal.
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   counters counted_ ABSL_GUARDED_BY(mutex_);
-  journal journal_;  // only who hands out touches it, and only one does
+  // Only who hands out touches these, and only one does.
+  corrupt_watch watch_;
+  journal journal_;
   async::histogram waits_;
   std::shared_ptr<std::atomic<std::int64_t>> batches_out_ = std::make_shared<std::atomic<std::int64_t>>(0);
 };

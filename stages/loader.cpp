@@ -67,6 +67,16 @@ loader_options checked(loader_options options) {
   if (options.decode_threads > 1024) {
     throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
   }
+  if (!(options.corrupt_max.share >= 0 && options.corrupt_max.share <= 1)) {
+    throw error(errc::usage, io::str_cat("corrupt_max.share is ", options.corrupt_max.share,
+                                         "; give a share of an epoch's samples, from 0 to 1"));
+  }
+  if (options.on_corrupt == corrupt_policy::raise && options.corrupt_max != corrupt_bound()) {
+    throw error(
+        errc::usage,
+        "corrupt_max says how many corrupt samples are passed over, and on_corrupt = raise passes over none; give "
+        "skip or substitute, or leave corrupt_max out");
+  }
   return options;
 }
 
@@ -142,7 +152,10 @@ class loader::machine final : public line_events {
                   .seed = options_.seed}),
         memory_available_(io::find_memory_available()),
         memory_(divide_memory(needs())),
-        delivery_(options_.journal.empty() ? journal() : journal(options_.journal)),
+        delivery_(options_.journal.empty() ? journal() : journal(options_.journal),
+                  {.corrupt_max = options_.corrupt_max,
+                   .unreadable_max = options_.unreadable_max,
+                   .epoch_samples = std::min(batches_of(0) * options_.batch_size, dataset_.size())}),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
@@ -162,7 +175,10 @@ class loader::machine final : public line_events {
         reads_(dataset_, programs_, connectors(), read_pool_, *this),
         works_free_(memory_.batches),
         ready_(io_.size()),
-        decoders_({.thread_count = memory_.decode_threads, .name = "leat-decode"}) {
+        decoders_({.thread_count = memory_.decode_threads,
+                   .name = "leat-decode",
+                   .what = "decode thread",
+                   .remedy = "or give fewer decode_threads"}) {
     for (std::uint32_t i = 0; i < memory_.batches; ++i) {
       work& added = works_.emplace_back();
       added.owner = this;
@@ -198,6 +214,19 @@ class loader::machine final : public line_events {
     }
     delivery_.next(std::move(done));
   }
+
+  [[nodiscard]] next_result next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline = {}) {
+    return delivery_.next_blocking(deadline);
+  }
+  [[nodiscard]] next_result try_next() { return delivery_.try_next(); }
+
+  void skip_epoch() {
+    const std::optional<std::uint32_t> wanted = delivery_.skip_epoch();
+    // Whoever has a batch of it in hands lets go of it when it looks here; delivery drops what has got further.
+    if (wanted) skip_before_.store(*wanted, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] asio::any_io_executor executor() { return io_.executor(0); }
 
   [[nodiscard]] static error used_in_child() {
     return {errc::usage, "this loader was made before fork(): its threads stayed in the parent; make one after fork()"};
@@ -244,11 +273,20 @@ class loader::machine final : public line_events {
   void decoded(work& batch);
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
+  void drop(work& batch);
+  void send(work& batch, std::size_t bytes, std::span<const finish_step> finish) noexcept;
   void send(work& batch) noexcept;
   void fail(work& batch, const std::string& reason);
-  void end_run(work& batch, const error& why, delivery_item item = {});
+  void end_run(work& batch, std::exception_ptr why, delivery_item item = {});
   void retire(work& batch) noexcept;
   [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
+  [[nodiscard]] bool is_skipped(std::uint32_t epoch) const noexcept {
+    return epoch < skip_before_.load(std::memory_order_relaxed);
+  }
+  /// Nobody will look at its rows.
+  [[nodiscard]] bool is_unwanted(const sample_slot& slot) const noexcept {
+    return stopping_.load(std::memory_order_relaxed) || is_skipped(slot.owner->epoch);
+  }
 
   // --- events -----------------------------------------------------------------------------------------------------
   void ready(sample_slot& slot, std::size_t loop) noexcept override;
@@ -300,7 +338,8 @@ class loader::machine final : public line_events {
   async::thread_pool decoders_;
 
   std::atomic<bool> stopping_{false};
-  asio::cancellation_signal stop_signal_;  // I/O thread
+  std::atomic<std::uint32_t> skip_before_{0};  // what is left of the epochs before it is dropped
+  asio::cancellation_signal stop_signal_;      // I/O thread
   std::future<void> finished_;
   std::once_flag stopped_;
   async::mutex works_mutex_;  // held by who looks at the works from outside; not by the line
@@ -412,8 +451,12 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   }
   for (std::uint32_t epoch = 0; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
     const std::uint64_t batches = batches_of(epoch);
-    for (std::uint64_t index = 0; index < batches; ++index) {
+    for (std::uint64_t index = 0; index < batches && !is_skipped(epoch); ++index) {
       co_await works_free_.acquire(1);
+      if (is_skipped(epoch)) {
+        works_free_.release(1);
+        break;
+      }
       work& batch = *idle_works_.back();
       idle_works_.pop_back();
       batch.sequence = sequence_++;
@@ -423,6 +466,7 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
       co_await start_batch(batch, children);
     }
     delivery_item end;
+    end.epoch = epoch;
     end.end_of_epoch = true;
     delivery_.put(sequence_++, std::move(end));
   }
@@ -449,6 +493,10 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
     transfer_->starve(false);
   }
   batch.memory = std::move(*memory);
+  if (is_skipped(batch.epoch)) {  // while this waited for it
+    drop(batch);
+    co_return;
+  }
   // Nothing to do where the decoders touch the pages first, which they do unless huge pages are insisted on.
   while (batch_pool_.populate_next(batch.memory)) {
     if (options_.reader.huge_pages == choice::on) co_await async::next_turn();
@@ -462,11 +510,17 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
 // All rows of the batch are there, or known not to be.
 void loader::machine::decoded(work& batch) {
   if (stopping_.load(std::memory_order_relaxed)) return;
+  if (is_skipped(batch.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows;
+  const auto threw =
+      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.failure != nullptr; });
+  if (threw != end) return end_run(batch, threw->failure);
   // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
   const auto refused =
       std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.over_budget; });
-  if (refused != end) return end_run(batch, error(errc::limit, refused->reason));
+  if (refused != end) {
+    return end_run(batch, std::make_exception_ptr(error(errc::limit, refused->reason)));
+  }
   if (options_.on_corrupt == corrupt_policy::substitute) {
     const bool whole = std::none_of(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.corrupt; });
     if (!whole) {
@@ -517,6 +571,7 @@ void loader::machine::hand_over(work& batch) {
 
   delivery_item& item = batch.outgoing;
   item = {};
+  item.epoch = batch.epoch;
   const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
@@ -539,6 +594,18 @@ void loader::machine::hand_over(work& batch) {
   decoders_.post(std::move(jobs));
 }
 
+// A batch that nobody wants any more goes the same way, since others wait for its turn to pass; with nothing in it.
+void loader::machine::drop(work& batch) {
+  delivery_item& item = batch.outgoing;
+  item = {};
+  item.epoch = batch.epoch;
+  item.finished = std::make_unique<batch::state>();
+  item.finished->layout = layout_;
+  item.finished->memory = std::move(batch.memory);
+  item.finished->way_home = transfer_;
+  send(batch, 0, {});
+}
+
 // A decode thread's job.
 void loader::machine::mix(work& batch, std::size_t thread) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
@@ -556,12 +623,16 @@ void loader::machine::mix(work& batch, std::size_t thread) noexcept {
 }
 
 void loader::machine::send(work& batch) noexcept {
+  send(batch, bytes_used(*batch.outgoing.finished), layout_->finish());
+}
+
+void loader::machine::send(work& batch, std::size_t bytes, std::span<const finish_step> finish) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   delivery_item& item = batch.outgoing;
   batch.sending.memory = &item.finished->memory;
-  batch.sending.bytes = bytes_used(*item.finished);
+  batch.sending.bytes = bytes;
   batch.sending.rows = item.finished->rows;
-  batch.sending.finish = layout_->finish();
+  batch.sending.finish = finish;
   batch.sending.failure = nullptr;
   batch.sending.handed_over = &machine::sent;
   collated_.fetch_add(1, std::memory_order_relaxed);
@@ -581,12 +652,13 @@ void loader::machine::fail(work& batch, const std::string& reason) {
     item.journal.back().substitute.reset();
   }
   item.planned = item.quarantined;
-  end_run(batch, error(errc::corrupt, reason), std::move(item));
+  end_run(batch, std::make_exception_ptr(error(errc::corrupt, reason)), std::move(item));
 }
 
 // The same with nothing counted beside it: no sample is corrupt, or none that matters any more.
-void loader::machine::end_run(work& batch, const error& why, delivery_item item) {
-  item.failure = std::make_exception_ptr(why);
+void loader::machine::end_run(work& batch, std::exception_ptr why, delivery_item item) {
+  item.epoch = batch.epoch;
+  item.failure = std::move(why);
   const std::uint64_t sequence = batch.sequence;
   batch.outgoing = {};
   batch.memory = {};
@@ -604,6 +676,7 @@ void loader::machine::sent(transfer_operation& operation) noexcept {
   delivery_item item = std::move(batch.outgoing);
   if (operation.failure != nullptr) {
     item = {};
+    item.epoch = batch.epoch;
     item.failure = operation.failure;
   }
   // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
@@ -629,6 +702,7 @@ journal_entry loader::machine::describe(const work& batch, const sample_slot& sl
                       .source = slot.planned_source,
                       .offset = slot.planned_offset,
                       .reason = slot.planned_reason,
+                      .read_failure = slot.planned_read_failure,
                       .action = action,
                       .substitute = std::nullopt};
   if (slot.sample != slot.planned) entry.substitute = slot.sample;
@@ -669,25 +743,21 @@ void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
 
 void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
   try {
-    if (!stopping_.load(std::memory_order_relaxed)) {
-      decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
-    }
+    if (!is_unwanted(slot)) decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
   } catch (...) {
-    slot.corrupt = true;
-    broken(std::current_exception());
+    slot.failure = std::current_exception();  // told in the batch's turn, and so the same at every thread count
   }
   finish(slot);
 }
 
 void loader::machine::make_here(sample_slot& slot, std::size_t loop) noexcept {
   try {
-    if (!slot.read_into && !stopping_.load(std::memory_order_relaxed) &&
+    if (!slot.read_into && !is_unwanted(slot) &&
         !decoder_.make_rows(slot, memory_.decode_threads + static_cast<std::uint32_t>(loop), stopping_)) {
       return decoders_.post(slot);
     }
   } catch (...) {
-    slot.corrupt = true;
-    broken(std::current_exception());
+    slot.failure = std::current_exception();
   }
   finish(slot);
 }
@@ -831,23 +901,57 @@ void mix_job::run(async::worker_context& worker) noexcept {
 loader::loader(dataset samples, loader_options options, std::vector<field> fields)
     : machine_(std::make_unique<machine>(samples, std::move(options), fields)) {}
 
-loader::~loader() {
+loader::loader(loader&& other) noexcept = default;
+
+loader& loader::operator=(loader&& other) noexcept {
+  if (this != &other) {
+    end();
+    machine_ = std::move(other.machine_);
+  }
+  return *this;
+}
+
+loader::~loader() { end(); }
+
+void loader::end() noexcept {
   // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with
   // the process.
   if (machine_ != nullptr && machine_->in_child()) static_cast<void>(machine_.release());
+  machine_.reset();
 }
 
-void loader::start_next(next_completion done) { machine_->next(std::move(done)); }
-void loader::check_process() const {
+loader::machine& loader::check_process() const {
+  if (machine_ == nullptr) throw error(errc::usage, "this loader was moved from; use the one that it was moved to");
   // Thrown and not delivered: the executor to deliver it on may have lost its threads in the fork, too.
   if (machine_->in_child()) throw machine::used_in_child();
+  return *machine_;
 }
-std::optional<batch> loader::next_blocking() { return next(asio::use_future).get(); }
+bool loader::has_threads(const machine& of) noexcept { return !of.in_child(); }
+asio::any_io_executor loader::executor_of(machine& of) { return of.executor(); }
+void loader::start_next(machine& of, next_completion done) { of.next(std::move(done)); }
+
+std::optional<batch> loader::next_blocking() {
+  next_result got = check_process().next_blocking();
+  return got ? std::optional<batch>(*std::move(got)) : std::nullopt;
+}
+next_result loader::next_blocking(std::chrono::duration<double> patience) {
+  machine& line = check_process();
+  // What a clock cannot count is for ever.
+  constexpr std::chrono::duration<double> countable = std::chrono::hours(24 * 365 * 100);
+  if (!(patience < countable)) return line.next_blocking();
+  return line.next_blocking(
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::max(patience, std::chrono::duration<double>(0))));
+}
+next_result loader::try_next() { return check_process().try_next(); }
+void loader::skip_epoch() { check_process().skip_epoch(); }
 std::uint64_t loader::samples() const noexcept { return machine_->samples(); }
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
 loader_stats loader::stats() const { return machine_->stats(); }
 std::vector<std::string> loader::reads_under_way() const { return machine_->reads_under_way(); }
-void loader::stop() noexcept { machine_->stop(); }
+void loader::stop() noexcept {
+  if (machine_ != nullptr) machine_->stop();
+}
 
 }  // namespace leat

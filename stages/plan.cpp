@@ -230,7 +230,9 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datase
                           std::span<std::size_t> ragged_bytes, joinable& before) const {
   slot.over_budget = false;
   slot.corrupt = false;
+  slot.failure = nullptr;
   slot.reason.clear();
+  slot.read_failure = 0;
   slot.field_at_fault = work::no_field;
   slot.reads.clear();
   slot.fetched.clear();

@@ -1,9 +1,11 @@
 #include "stages/read.hpp"
 
 #include "async/clock.hpp"
+#include "async/exception_text.hpp"
 #include "async/mutex.hpp"
 #include "async/turn.hpp"
 #include "io/text.hpp"
+#include "stages/blame.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,14 +18,6 @@
 
 namespace leat::stages {
 namespace {
-
-// What is wrong with one file or one place of it is that sample's fault; everything else is the machine's, and ends
-// the run: a retry would hide it, and skipping would hide it worse.
-bool concerns_the_sample(int failure) noexcept {
-  return failure == EIO || failure == ENOENT || failure == ENODATA || failure == ESTALE || failure == EISDIR ||
-         failure == ENOTDIR || failure == ELOOP || failure == ENAMETOOLONG || failure == EILSEQ || failure == EBADMSG ||
-         failure == EUCLEAN;
-}
 
 // Runs on a loop's thread: what another thread wants done with its sources.
 struct errand {
@@ -281,7 +275,7 @@ void reader_stage::finished(read_slot& read) noexcept {
 // when there is nothing more to read.
 bool reader_stage::read_row_by_row(read_slot& read) noexcept {
   if (!read.row_by_row) {
-    if (!concerns_the_sample(read.failure)) return false;
+    if (blame_of(read.failure) == blame::environment) return false;
     read.row_by_row = true;
     read.left = read.into;
   } else {
@@ -313,7 +307,7 @@ void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
   std::string reason;
   if (read.failure != 0 && read.failure != ECANCELED) {  // Then the run is over, and nobody looks.
     const error why = loops_[loop_of(batch)].sources[read.source]->explain(read);
-    if (concerns_the_sample(read.failure)) {
+    if (blame_of(read.failure) != blame::environment) {
       reason = why.what();
     } else {
       events_.broken(std::make_exception_ptr(why));
@@ -327,6 +321,7 @@ void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
     if (read.failure != 0) {
       slot.corrupt = true;
       slot.reason = reason;
+      slot.read_failure = read.failure;
     } else {
       for (; part != read.parts.end() && part->row == row; ++part) {
         batch.encoded[row * programs_.size() + part->program] =
@@ -358,6 +353,9 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
   } catch (const std::exception& problem) {
     slot.corrupt = true;
     slot.reason = problem.what();
+  } catch (...) {
+    slot.corrupt = true;
+    slot.reason = async::current_exception_text();
   }
   if (--slot.reads_missing == 0) events_.ready(slot, 0);
 }

@@ -99,11 +99,14 @@ struct sample_slot final : async::job {
 
   bool over_budget = false;  ///< no corrupt sample, but one that ends the run; `reason` is the whole message
   bool corrupt = false;
+  std::exception_ptr failure;             ///< what a function threw: neither, and ends the run in the batch's turn
   std::string reason;                     ///< of the latest candidate
+  int read_failure = 0;                   ///< its errno, where it is a read that failed
   std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
+  int planned_read_failure = 0;
   std::string planned_name;
   std::string planned_source;
   std::optional<std::uint64_t> planned_offset;

@@ -67,6 +67,8 @@ struct epoch_arguments {
   std::string device = "host";
   reader_options reader;
   corrupt_policy on_corrupt = corrupt_policy::raise;
+  corrupt_bound corrupt_max;
+  std::uint64_t unreadable_max = loader_options().unreadable_max;
   std::string journal;
   bool digests = true;
   std::string batches;
@@ -107,6 +109,8 @@ loader_options options_of(const epoch_arguments& arguments) {
           .prefetch_batches = 0,
           .reader = arguments.reader,
           .on_corrupt = arguments.on_corrupt,
+          .corrupt_max = arguments.corrupt_max,
+          .unreadable_max = arguments.unreadable_max,
           .journal = arguments.journal,
           .mix = mix_of(arguments),
           .digests = arguments.digests,
@@ -125,7 +129,29 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
   }
 }
 
+// "100" is a count, "1%" and "0.5%" a share.
+corrupt_bound parse_corrupt_max(const std::string& option, const std::string& given) {
+  constexpr std::string_view wanted = "a number of samples, or a share of an epoch's, as 1%";
+  if (!given.ends_with('%')) {
+    std::uint64_t count = 0;
+    const auto [end, failure] = std::from_chars(given.data(), given.data() + given.size(), count);
+    if (failure != std::errc{} || end != given.data() + given.size()) refuse(option, given, wanted);
+    return {.count = count};
+  }
+  double percent = -1;
+  const char* const sign = given.data() + given.size() - 1;
+  const auto [end, failure] = std::from_chars(given.data(), sign, percent, std::chars_format::fixed);
+  if (failure != std::errc{} || end != sign || !(percent >= 0 && percent <= 100)) refuse(option, given, wanted);
+  return {.share = percent / 100};
+}
+
 void check(const epoch_arguments& arguments) {
+  if (arguments.on_corrupt == corrupt_policy::raise && arguments.corrupt_max != corrupt_bound()) {
+    throw error(
+        errc::usage,
+        "--corrupt-max says how many corrupt samples are passed over, and none is unless --on-corrupt is skip or "
+        "substitute; give one of them as well");
+  }
   if (arguments.windows.length != 0 && arguments.arrays) {
     throw error(errc::usage, "--tokens and --arrays each say what the sources are; leave one of them out");
   }
@@ -392,12 +418,6 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }
   train.stop();  // Its threads have counted their last sample when it returns.
   settle();
-  if (report.stats.planned > 0 && report.stats.samples + report.stats.substituted == 0) {
-    throw error(errc::corrupt,
-                io::str_cat("nothing was delivered: ", report.stats.planned == 1 ? "the one sample planned is" : "all ",
-                            report.stats.planned == 1 ? "" : count_text(report.stats.planned) + " samples planned are",
-                            " corrupt; leave out --on-corrupt to see why, or give --journal FILE"));
-  }
 }
 
 int epoch(const epoch_arguments& arguments, interruption& stop) {
@@ -488,6 +508,13 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
       app, "--on-corrupt", arguments.on_corrupt,
       {{"raise", corrupt_policy::raise}, {"skip", corrupt_policy::skip}, {"substitute", corrupt_policy::substitute}},
       "end there, leave the row out, or put another sample into it (raise); a run that delivers no sample fails");
+  app.add_option_function<std::string>(
+         "--corrupt-max",
+         [&arguments](const std::string& given) { arguments.corrupt_max = parse_corrupt_max("--corrupt-max", given); },
+         "the most of an epoch that may be left out or replaced: 100, or 1% (all, as long as some are delivered)")
+      ->type_name("N|P%");
+  add_number(app, "--unreadable-max", arguments.unreadable_max, 0,
+             "the most of an epoch whose file is gone or cannot be read (16)");
   add_text(app, "--journal", arguments.journal, "FILE", "a JSON line for each");
 
   app.option_defaults()->group("What to see of it");

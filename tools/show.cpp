@@ -123,6 +123,7 @@ first_batch load_first(const dataset& samples, const dataset& loaded, const show
   options.decode_threads = arguments.threads;
   options.host_bytes_max = arguments.host_bytes_max;
   options.on_corrupt = corrupt_policy::skip;
+  options.unreadable_max = options.batch_size;  // Each is shown with its reason.
   options.journal = journal.path();
   loader train = set_up([&] { return loader(samples, options, fields.all); });
   const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });

@@ -17,7 +17,6 @@
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/require.hpp>
-#include <boost/asio/system_executor.hpp>
 
 #include <atomic>
 #include <cassert>
@@ -27,6 +26,11 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+
+namespace boost::asio::detail {
+template <typename T, typename Blocking>
+class promise_executor;  // of the token use_future
+}  // namespace boost::asio::detail
 
 namespace leat {
 
@@ -68,6 +72,37 @@ class completion_gate {
   std::atomic<unsigned> state_{open};
   std::thread::id canceller_;
 };
+
+/// Runs what it is given at once, on the thread that gives it: for handlers that have no executor of their own, where the
+/// operation has none either. No pool of the process stands behind it: the threads of such a one stay in the parent of a fork().
+class completing_thread {
+ public:
+  template <class Function>
+  void execute(Function&& function) const {
+    std::decay_t<Function> local(std::forward<Function>(function));
+    std::move(local)();
+  }
+  // complete() asks for it, and calls no handler with a lock held.
+  [[nodiscard]] completing_thread require(asio::execution::blocking_t::never_t) const noexcept { return {}; }
+  friend constexpr bool operator==(completing_thread, completing_thread) noexcept { return true; }
+  friend constexpr bool operator!=(completing_thread, completing_thread) noexcept { return false; }
+};
+
+/// Whether a handler's executor is none of its user's: what use_future brings along stands for the pool of the process.
+template <class Executor>
+inline constexpr bool stands_for_process_pool = false;
+template <class T, class Blocking>
+inline constexpr bool stands_for_process_pool<asio::detail::promise_executor<T, Blocking>> = true;
+
+/// Where a handler completes.
+template <class Handler, class Fallback>
+[[nodiscard]] auto executor_of(const Handler& handler, const Fallback& fallback) {
+  if constexpr (stands_for_process_pool<asio::associated_executor_t<Handler, Fallback>>) {
+    return fallback;
+  } else {
+    return asio::associated_executor_t<Handler, Fallback>(asio::get_associated_executor(handler, fallback));
+  }
+}
 
 /// One heap block per operation: the handler, its executor with outstanding work, and the gate. Held by the completion
 /// or by the function it posted, and by the cancellation slot's handler where there is one.
@@ -174,7 +209,7 @@ class completion_block_of final : public completion_block<Args...> {
   void invoke(std::tuple<Args...>&& arguments) {
     // On the handler's executor: the one place besides the initiation where the slot may be touched.
     if (this->cancellable && this->slot.is_connected()) this->slot.clear();
-    // Of a system executor it is a type without a destructor, and would be an unused variable.
+    // Of the completing thread it is a type without a destructor, and would be an unused variable.
     [[maybe_unused]] const tracked_executor work(std::move(work_.executor));
     Handler handler(std::move(handler_.value));
     abandon();
@@ -215,10 +250,11 @@ class completion_cancel {
 
 /// A completion handler of any type, waiting for its operation: move-only, one allocation.
 ///
-///   executor        the handler's associated one, else the fallback given (else asio::system_executor); outstanding
-///                   work is kept on it until the handler has run, so a run loop does not end under an operation
+///   executor        the handler's associated one, else (and for use_future) the fallback given; outstanding work is kept on it until the handler
+///                   has run, so a run loop does not end under an operation. Without either the handler runs inside
+///                   complete(), on the thread that calls it: it must not block there
 ///   allocation      by the handler's associated allocator, else by Asio's recycling one
-///   complete()      from any thread, once; the handler is always posted, never run inside complete()
+///   complete()      from any thread, once; the handler is posted, and not run inside complete() where it has an executor
 ///   destruction     without complete() destroys the handler unrun, as an execution context does at shutdown: a last
 ///                   resort, as a coroutine that awaits the operation is destroyed by it
 ///   cancellation    on_cancel(), below
@@ -241,12 +277,12 @@ class completion<void(Args...)> {
 
   /// Takes a handler over; call it inside the initiation (asio::async_initiate), on the handler's executor.
   ///   fallback   the executor for handlers without one: the operation's own, where it has one
-  template <class Handler, class Executor = asio::system_executor>
+  template <class Handler, class Executor = detail::completing_thread>
     requires(!std::same_as<std::remove_cvref_t<Handler>, completion>)
   explicit completion(Handler handler, const Executor& fallback = Executor()) {
-    using associated = asio::associated_executor_t<Handler, Executor>;
-    const associated executor = asio::get_associated_executor(handler, fallback);
-    block_ = detail::completion_block_of<Handler, associated, Args...>::make(std::move(handler), executor);
+    const auto executor = detail::executor_of(handler, fallback);
+    using chosen = std::remove_const_t<decltype(executor)>;
+    block_ = detail::completion_block_of<Handler, chosen, Args...>::make(std::move(handler), executor);
   }
 
   completion(completion&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}

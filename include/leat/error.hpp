@@ -17,11 +17,13 @@ enum class errc {
   format,       ///< bytes that are not what they should be: a cut tar, a bad header
   unsupported,  ///< well-formed, and not for this build or machine
   device,       ///< a call of the GPU's runtime failed: the message names call, device and what to do
-  corrupt,      ///< a corrupt sample under the policy `raise`
+  corrupt,      ///< a corrupt sample under the policy `raise`, or more of them than corrupt_max
+  callback,     ///< a function of yours threw (leat::custom); what it threw is nested in the error
   cancelled     ///< the caller, or stop(), asked for it
 };
 
-/// An error with its kind. what() is one line: what happened, where, what to do.
+/// An error with its kind. what() is one line: what happened, where, what to do. Where something else was thrown first, and
+/// led to it, that is nested: std::rethrow_if_nested(error) throws it.
 class error : public std::runtime_error {
  public:
   error(errc code, const std::string& message) : std::runtime_error(message), code_(code) {}

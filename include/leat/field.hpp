@@ -222,7 +222,9 @@ struct sample_context {
 /// One's own decoding, run on the decode threads.
 ///   function   (encoded bytes, context, row) -> empty, or the reason why the sample is corrupt. Writes every byte of
 ///              the row; the encoded bytes are gone after it returns. Called by several threads at once; must be a
-///              pure function of its arguments, or batches are not reproducible. An exception ends the loader
+///              pure function of its arguments, or batches are not reproducible. What it throws, whatever that is, ends the
+///              run in the batch's turn: error{errc::callback} with sample and field, and the original nested in it
+///              (std::rethrow_if_nested)
 class custom {
  public:
   using function = std::function<std::string(std::span<const std::byte>, const sample_context&, std::span<std::byte>)>;

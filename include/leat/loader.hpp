@@ -4,14 +4,17 @@
 #include <leat/awaitable_operation.hpp>
 #include <leat/batch.hpp>
 #include <leat/completion.hpp>
+#include <leat/corrupt_policy.hpp>
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 #include <leat/field.hpp>
+#include <leat/next_result.hpp>
 #include <leat/reader.hpp>
 #include <leat/sampler.hpp>
 #include <leat/stats.hpp>
 #include <leat/units.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 
 #include <chrono>
@@ -34,14 +37,6 @@ namespace stages {
 class transfer;      // stages/transfer.hpp
 class device_calls;  // stages/device.hpp
 }  // namespace stages
-
-/// What happens to a corrupt sample. Whatever it is, the sample is counted and written to the journal. A sample that the
-/// memory budget cannot hold is not one: next() throws error{errc::limit} in the batch's turn.
-enum class corrupt_policy : std::uint8_t {
-  raise,      ///< next() throws error{errc::corrupt} in the batch's turn
-  skip,       ///< its row is left out: the batch is shorter by it, and no other batch changes
-  substitute  ///< another sample, drawn from the counter-based generator, takes its row
-};
 
 struct loader_options {
   std::uint32_t batch_size = 64;
@@ -66,6 +61,13 @@ struct loader_options {
   reader_options reader = {};
 
   corrupt_policy on_corrupt = corrupt_policy::raise;
+  /// Corrupt samples of an epoch that `skip` and `substitute` may pass over: {.share = 0.01}, {.count = 100}. In the turn of the
+  /// batch that has one more next() throws error{errc::corrupt}, with the reason that was most frequent. Whatever it is, a run
+  /// whose first 1,000 samples, or all of whose first epoch, give none ends as well.
+  corrupt_bound corrupt_max = {};
+  /// Of them, those of which a file is gone or cannot be read any more (ENOENT, EIO): one more ends the run likewise, by
+  /// error{errc::io}. A few are bad luck of a few files; more of them are a folder that was deleted, a mount or a disk that goes.
+  std::uint64_t unreadable_max = 16;
   /// JSON lines, one per quarantined sample, in delivery order; empty is none.
   std::filesystem::path journal = {};
 
@@ -119,7 +121,8 @@ struct loader_plan {
 /// Loads batches ahead of the consumer. Which bytes a batch holds depends on the dataset, the fields, seed, epoch and
 /// position alone: never on threads, timing or the machine.
 ///
-/// Thread: next() from one thread at a time; stats(), reads_under_way() and stop() from any.
+/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), reads_under_way() and stop() from any.
+/// Movable; what is left behind may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}.
 class loader {
  public:
   /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with
@@ -130,6 +133,10 @@ class loader {
       : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
   loader(dataset samples, loader_options options, std::vector<field> fields);
 
+  /// Also while a next() is pending, which stays the same. A range of blocking() refers to its loader, which stays in place.
+  loader(loader&& other) noexcept;
+  /// Ends the loader that was here, as the destructor does.
+  loader& operator=(loader&& other) noexcept;
   loader(const loader&) = delete;
   loader& operator=(const loader&) = delete;
   /// stop(), then joins its threads. Batches still held stay valid.
@@ -137,7 +144,8 @@ class loader {
 
   /// The next batch; std::nullopt once at the end of each epoch, and for ever after the last. An Asio asynchronous
   /// operation, void(std::exception_ptr, std::optional<batch>).
-  ///   completion     posted to the handler's associated executor
+  ///   completion     posted to the handler's associated executor; a handler that has none (a plain function, use_future) runs
+  ///                  on the loader's first I/O thread, where it must neither block nor end the loader
   ///   errors         what the loader failed with, again at every further call; error{errc::usage} for a second call
   ///                  before the first one completed
   ///   throws         error{errc::usage} in a child of fork(), at once: the threads that would complete it, and perhaps
@@ -145,17 +153,33 @@ class loader {
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted) and no batch is lost
   template <class Token>
   auto next(Token&& token) {
-    check_process();
+    static_cast<void>(check_process());
     return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
-        [](auto handler, loader* self) { self->start_next(next_completion(std::move(handler))); }, token, this);
+        [](auto handler, machine* self) {
+          // Launched in a child of fork(), there is no I/O thread to complete on.
+          start_next(*self, has_threads(*self) ? next_completion(std::move(handler), executor_of(*self))
+                                               : next_completion(std::move(handler)));
+        },
+        token, machine_.get());
   }
 
   /// next() for trainers without coroutines: blocks the calling thread, throws its errors.
   [[nodiscard]] std::optional<batch> next_blocking();
+  /// The same for so long at most, as next_blocking(100ms). A batch that comes later is the next call's.
+  [[nodiscard]] next_result next_blocking(std::chrono::duration<double> patience);
+  /// What is there now. Never waits; stats().next counts the calls that found something.
+  [[nodiscard]] next_result try_next();
 
   class blocking_range;
-  /// One epoch, as `for (leat::batch& b : train.blocking())`.
+  /// One epoch, as `for (leat::batch& b : train.blocking())`; or the rest of the one that has begun: a `break` leaves the epoch
+  /// where it is, and the next call of any kind goes on with the batch behind it. skip_epoch() drops that rest.
   [[nodiscard]] blocking_range blocking();
+
+  /// What is left of the epoch that has begun, its std::nullopt too, is not delivered: the next batch is the next epoch's
+  /// first. Nothing happens where the consumer stands between two epochs: no batch has been handed out since the last end.
+  /// Never waits. Batches and reads that are under way are dropped as they come, and are counted nowhere.
+  ///   throws   error{errc::usage} while a next() waits, or in a child of fork()
+  void skip_epoch();
 
   /// Samples of each epoch: the dataset's, or the windows that the field `tokens` cuts out of it.
   [[nodiscard]] std::uint64_t samples() const noexcept;
@@ -177,8 +201,12 @@ class loader {
 
  private:
   using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
-  void check_process() const;
-  void start_next(next_completion done);
+  /// Throws error{errc::usage} in a child of fork(), and of a loader that was moved from.
+  machine& check_process() const;
+  static bool has_threads(const machine& of) noexcept;
+  static boost::asio::any_io_executor executor_of(machine& of);
+  static void start_next(machine& of, next_completion done);
+  void end() noexcept;
 
   std::unique_ptr<machine> machine_;
 };

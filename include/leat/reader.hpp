@@ -75,7 +75,8 @@ struct reader_options {
 ///     leat::lease memory = co_await disk.lease(disk.lease_bytes(0, 1_MiB), asio::use_awaitable);
 ///     std::span<const std::byte> bytes = co_await disk.read(weights, 0, 1_MiB, memory, asio::use_awaitable);
 ///
-/// Any completion token will do; handlers run on their associated executor. On the reader's own executor nothing hops
+/// Any completion token will do; handlers run on their associated executor, and on the reader's own where they have none
+/// (use_future). On the reader's own executor nothing hops
 /// between threads, which costs 7 us when idle: spawn there what does nothing but read.
 ///
 /// In a child of fork() every call throws error{errc::usage}, at once: the threads stayed in the parent.
@@ -138,7 +139,8 @@ class reader {
     check_process();
     return asio::async_initiate<Token, void(std::exception_ptr, file)>(
         [](auto handler, reader* self, std::string where) {
-          self->start_open(std::move(where), completion<void(std::exception_ptr, file)>(std::move(handler)));
+          self->start_open(std::move(where),
+                           completion<void(std::exception_ptr, file)>(std::move(handler), self->get_executor()));
         },
         token, this, std::move(path));
   }
@@ -153,7 +155,8 @@ class reader {
     check_process();
     return asio::async_initiate<Token, void(std::exception_ptr, leat::lease)>(
         [](auto handler, reader* self, std::size_t wanted) {
-          self->start_lease(wanted, completion<void(std::exception_ptr, leat::lease)>(std::move(handler)));
+          self->start_lease(
+              wanted, completion<void(std::exception_ptr, leat::lease)>(std::move(handler), self->get_executor()));
         },
         token, this, bytes);
   }
@@ -171,7 +174,7 @@ class reader {
     using signature = void(std::exception_ptr, std::span<const std::byte>);
     return asio::async_initiate<Token, signature>(
         [](auto handler, reader* self, request what) {
-          self->start_read(what, completion<signature>(std::move(handler)));
+          self->start_read(what, completion<signature>(std::move(handler), self->get_executor()));
         },
         token, this, request{from, offset, bytes, &into, {}, 0});
   }
@@ -185,7 +188,7 @@ class reader {
     check_process();
     return asio::async_initiate<Token, void(std::exception_ptr)>(
         [](auto handler, reader* self, std::span<request> what) {
-          self->start_batch(what, completion<void(std::exception_ptr)>(std::move(handler)));
+          self->start_batch(what, completion<void(std::exception_ptr)>(std::move(handler), self->get_executor()));
         },
         token, this, requests);
   }

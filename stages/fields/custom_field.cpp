@@ -1,4 +1,5 @@
 // custom: the user's own decoding.
+#include "async/exception_text.hpp"
 #include "datasets/model.hpp"
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
@@ -6,6 +7,8 @@
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
+
+#include <exception>
 
 namespace leat {
 namespace stages {
@@ -25,12 +28,31 @@ class custom_program final : public field_program {
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     const sample_context context{
         .sample = input.sample, .epoch = input.epoch, .seed = input.seed, .label = input.dataset->label(input.sample)};
-    std::string reason = decode_(input.encoded, context, rows.front().bytes);
+    std::string reason;
+    try {
+      reason = decode_(input.encoded, context, rows.front().bytes);
+    } catch (...) {
+      throw_from_user(input);
+    }
     if (!reason.empty()) return corrupt(std::move(reason));
     return {};
   }
 
  private:
+  // Around what is being handled.
+  [[noreturn]] void throw_from_user(const decode_input& input) const {
+    std::string name;
+    try {
+      name = io::str_cat(input.dataset->name(input.sample), " (number ", input.sample, ")");
+    } catch (const std::exception&) {
+      name = io::str_cat("number ", input.sample);  // What holds its name cannot be read.
+    }
+    std::throw_with_nested(
+        error(errc::callback, io::str_cat("sample ", name, ", field '", outputs_.front().name, "': its function threw ",
+                                          async::current_exception_text(),
+                                          "; a sample that is only damaged is told by the reason that it returns")));
+  }
+
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
   custom::function decode_;

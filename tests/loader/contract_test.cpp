@@ -684,10 +684,12 @@ TEST(errors, of_a_users_function_reach_next) {
   std::string what;
   try {
     for (int i = 0; i < 30; ++i) static_cast<void>(train.next_blocking());
-  } catch (const std::runtime_error& thrown) {
+  } catch (const error& thrown) {
     what = thrown.what();
+    EXPECT_THROW(std::rethrow_if_nested(thrown), std::runtime_error);
   }
-  EXPECT_EQ(what, "thrown by the user");
+  EXPECT_NE(what.find("sample/9 (number 9), field 'cls'"), std::string::npos) << what;
+  EXPECT_NE(what.find("thrown by the user"), std::string::npos) << what;
 }
 
 TEST(options, that_cannot_be_right_are_refused_with_what_to_do) {

@@ -1,0 +1,28 @@
+#include "stages/blame.hpp"
+
+#include <cerrno>
+
+namespace leat::stages {
+
+blame blame_of(int failure) noexcept {
+  switch (failure) {
+    case ENODATA:  // the file ends before the sample does
+    case EBADMSG:  // a checksum of the file system
+    case EUCLEAN:
+    case EILSEQ:
+      return blame::sample;
+    case EIO:
+    case EREMOTEIO:
+    case ENOENT:
+    // What stands under the name, or above it, is another thing than it was.
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return blame::unreadable;
+    default:
+      return blame::environment;
+  }
+}
+
+}  // namespace leat::stages

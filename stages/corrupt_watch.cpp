@@ -1,0 +1,115 @@
+#include "stages/corrupt_watch.hpp"
+
+#include "io/text.hpp"
+#include "stages/blame.hpp"
+#include "stages/delivery.hpp"
+#include "stages/journal.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat::stages {
+namespace {
+
+// Reasons that are told apart; what comes after so many kinds is counted together, so that a run of any length takes no more.
+constexpr std::size_t kinds_max = 256;
+constexpr const char* other_kinds = "";
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+std::uint64_t corrupt_max_of(const corrupt_limits& limits) {
+  const double share = std::floor(limits.corrupt_max.share * static_cast<double>(limits.epoch_samples));
+  // Of one that is all of them nothing is rounded: a double does not hold every number of samples.
+  const std::uint64_t of_share =
+      limits.corrupt_max.share >= 1 ? std::numeric_limits<std::uint64_t>::max() : static_cast<std::uint64_t>(share);
+  return std::min(limits.corrupt_max.count, of_share);
+}
+
+std::string count_text(std::uint64_t count, std::string_view of) {
+  return io::str_cat(count, " ", of, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string kind_of_reason(std::string_view reason) {
+  std::string kind;
+  for (std::size_t at = 0; at < reason.size(); ++at) {
+    const char c = reason[at];
+    if (c == '\'') {
+      const std::size_t end = reason.find('\'', at + 1);
+      kind += '\'';
+      if (end != std::string_view::npos) at = end;
+    } else if (is_digit(c)) {
+      while (at + 1 < reason.size() && is_digit(reason[at + 1])) ++at;
+      kind += '#';
+    } else {
+      kind += c;
+    }
+  }
+  return kind;
+}
+
+corrupt_watch::corrupt_watch(const corrupt_limits& limits)
+    : corrupt_max_(corrupt_max_of(limits)), unreadable_max_(limits.unreadable_max) {}
+
+std::optional<error> corrupt_watch::see(const delivery_item& item) {
+  if (item.epoch != epoch_) {
+    epoch_ = item.epoch;
+    corrupt_ = unreadable_ = 0;
+  }
+  for (const journal_entry& entry : item.journal) count(entry);
+  planned_ += item.planned;
+  delivered_ += item.samples + item.substituted;
+
+  if (unreadable_ > unreadable_max_) {
+    return error(errc::io,
+                 io::str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
+                             unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true)),
+                             "; was the dataset moved or deleted, or has a disk or a mount gone?"));
+  }
+  if (corrupt_ > corrupt_max_) {
+    return error(errc::corrupt,
+                 io::str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are",
+                             " corrupt, and ", corrupt_max_, " may be (corrupt_max)", words_for(most_frequent(false))));
+  }
+  const bool judged = planned_ >= samples_without_any_max || item.end_of_epoch;
+  if (delivered_ == 0 && corrupt_in_all_ != 0 && judged) {
+    const reason& most = most_frequent(false);
+    return error(
+        most.unreadable ? errc::io : errc::corrupt,
+        io::str_cat("nothing was delivered: ",
+                    planned_ == 1 ? "the one sample planned is" : io::str_cat("all ", planned_, " samples planned are"),
+                    " corrupt", words_for(most)));
+  }
+  return std::nullopt;
+}
+
+void corrupt_watch::count(const journal_entry& entry) {
+  ++corrupt_;
+  ++corrupt_in_all_;
+  const bool unreadable = entry.read_failure != 0 && blame_of(entry.read_failure) == blame::unreadable;
+  if (unreadable) ++unreadable_;
+  // The words of a failed read begin with its file.
+  std::string kind = entry.read_failure != 0 ? io::str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
+  if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
+  reason& known = reasons_[kind];
+  if (known.count++ == 0) {
+    known.first = io::str_cat(entry.name, place_text(entry.source, entry.offset), ": ", entry.reason);
+    known.unreadable = unreadable;
+  }
+}
+
+// There is one, or one that is unreadable, when it is asked for.
+const corrupt_watch::reason& corrupt_watch::most_frequent(bool unreadable) const {
+  const auto rank = [unreadable](const reason& of) { return unreadable && !of.unreadable ? 0 : of.count; };
+  return std::max_element(reasons_.begin(), reasons_.end(),
+                          [&](const auto& a, const auto& b) { return rank(a.second) < rank(b.second); })
+      ->second;
+}
+
+std::string corrupt_watch::words_for(const reason& what) const {
+  return io::str_cat("; the most frequent reason (", what.count, " of ", corrupt_in_all_, "), first of sample ",
+                     what.first);
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,67 @@
+// How many corrupt samples a run puts up with. Judged in delivery order, so that the same run ends at the same batch whatever
+// the threads do.
+#pragma once
+
+#include <leat/corrupt_policy.hpp>
+#include <leat/error.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat::stages {
+
+struct delivery_item;
+struct journal_entry;
+
+/// What may be passed over.
+///   epoch_samples   planned for each epoch: what a share is of
+struct corrupt_limits {
+  corrupt_bound corrupt_max = {};
+  std::uint64_t unreadable_max = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t epoch_samples = 0;
+};
+
+/// Thread: one at a time.
+class corrupt_watch {
+ public:
+  /// A run that has delivered nothing of so many samples ends.
+  static constexpr std::uint64_t samples_without_any_max = 1000;
+
+  explicit corrupt_watch(const corrupt_limits& limits = {});
+
+  /// What is handed out next. Returns the error that ends the run in its place, if one does.
+  [[nodiscard]] std::optional<error> see(const delivery_item& item);
+
+ private:
+  struct reason {
+    std::uint64_t count = 0;
+    std::string first;  ///< in words, with the first sample that had it
+    bool unreadable = false;
+  };
+
+  void count(const journal_entry& entry);
+  [[nodiscard]] const reason& most_frequent(bool unreadable) const;
+  [[nodiscard]] std::string words_for(const reason& what) const;
+
+  const std::uint64_t corrupt_max_;  // of an epoch
+  const std::uint64_t unreadable_max_;
+  // Of this epoch.
+  std::uint32_t epoch_ = 0;
+  std::uint64_t corrupt_ = 0;
+  std::uint64_t unreadable_ = 0;
+  // Of the run.
+  std::uint64_t planned_ = 0;
+  std::uint64_t delivered_ = 0;
+  std::uint64_t corrupt_in_all_ = 0;
+  std::map<std::string, reason, std::less<>> reasons_;
+};
+
+/// A reason without what differs from sample to sample, for counting: numbers and what stands in quotes.
+[[nodiscard]] std::string kind_of_reason(std::string_view reason);
+
+}  // namespace leat::stages
