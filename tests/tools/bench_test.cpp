@@ -117,7 +117,7 @@ TEST(bench_extents, an_epochs_reads_are_those_of_the_loader) {
 
 TEST(bench_extents, windows_of_tokens_are_those_of_the_loader) {
   const temporary_directory directory;
-  const dataset runs = open_tokens(file_of(directory.path() / "t.bin", 20'002));
+  const dataset runs = open_tokens(file_of(directory.path() / "t.bin", 20'002), {.type = dtype::u16});
   for (const window_order order : {window_order::shifted, window_order::random}) {
     const tools::chosen_fields fields = tools::fields_of(runs, {}, {.length = 100, .order = order});
     const tools::epoch_reads epoch = tools::plan_epoch(fields.samples, fields.all, {.batch_size = 8});
