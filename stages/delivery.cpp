@@ -31,6 +31,10 @@ struct waiter {
   }
 };
 
+std::string_view kind_of(const journal_entry& corrupt) {
+  return corrupt.read_failure != 0 ? "unreadable" : corrupt_kind(corrupt.reason);
+}
+
 // What is left of an item that nobody wants: its place in the order.
 delivery_item placeholder_of(const delivery_item& item) {
   delivery_item left;
@@ -247,6 +251,7 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
       counted_.planned += item.planned;
       counted_.samples += item.samples;
       counted_.quarantined += item.quarantined;
+      for (const journal_entry& entry : item.journal) ++counted_.quarantined_as[std::string(kind_of(entry))];
       counted_.substituted += item.substituted;
       counted_.bytes += item.bytes;
       if (item.finished != nullptr) ++counted_.batches;

@@ -4,6 +4,7 @@
 #include "async/histogram.hpp"
 #include "async/mutex.hpp"
 #include "stages/batch_state.hpp"
+#include "stages/corrupt_kind.hpp"
 #include "stages/corrupt_watch.hpp"
 #include "stages/journal.hpp"
 #include "stages/range.hpp"
@@ -46,6 +47,7 @@ class delivery {
     std::uint64_t planned = 0;
     std::uint64_t samples = 0;
     std::uint64_t quarantined = 0;
+    corrupt_kinds quarantined_as;
     std::uint64_t substituted = 0;
     std::uint64_t batches = 0;
     std::uint64_t bytes = 0;

@@ -79,6 +79,15 @@ std::string headline(const epoch_report& run) {
   return io::str_cat(text, ", ", seconds_text(run.seconds));
 }
 
+// "10 TIFF, 2 damaged".
+std::string kinds_text(const loader_stats& stats) {
+  std::string text;
+  for (const corrupt_count& each : stats.quarantined_as) {
+    io::str_append(text, text.empty() ? "" : ", ", count_text(each.samples), " ", each.kind);
+  }
+  return text;
+}
+
 std::string reader_text(const terminal& screen, const reader_report& reader) {
   std::string text = io::str_cat(reader.backend.use, ", O_DIRECT ", reader.direct.use, ", registered buffers ",
                                  reader.registered_buffers.use, ", huge pages ", reader.huge_pages.use);
@@ -106,6 +115,8 @@ json epoch_report::as_json() const {
   object["samples"] = stats.samples;
   object["batches"] = stats.batches;
   object["quarantined"] = stats.quarantined;
+  object["quarantined_as"] = json::object();
+  for (const corrupt_count& each : stats.quarantined_as) object["quarantined_as"][each.kind] = each.samples;
   object["substituted"] = stats.substituted;
   object["epochs"] = stats.epochs_finished;
   object["seconds"] = seconds;
@@ -186,7 +197,8 @@ std::string epoch_report::as_text(const terminal& screen) const {
     const std::string_view fate = !failure.empty()                         ? ""
                                   : stats.substituted == stats.quarantined ? ", substituted"
                                                                            : ", left out";
-    row(text, screen, "corrupt", screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), fate)));
+    row(text, screen, "corrupt",
+        screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), fate, ": ", kinds_text(stats))));
   }
   if (run_digest) row(text, screen, "digest", run_digest->hex());
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace leat {
 
@@ -51,12 +52,21 @@ enum class bottleneck : std::uint8_t { read, decode, transfer, consumer };
   return names[static_cast<std::size_t>(who)];
 }
 
+/// Quarantined samples of one kind.
+struct corrupt_count {
+  std::string kind;
+  std::uint64_t samples = 0;
+};
+
 /// Counted since construction; a snapshot, each number exact, the set not from one instant.
 struct loader_stats {
   // delivered rows that are themselves + quarantined = planned, for the batches handed out.
   std::uint64_t planned = 0;
   std::uint64_t samples = 0;
   std::uint64_t quarantined = 0;
+  /// What they were, sorted by name: a picture format that is not read ("TIFF"), "unknown format", "unsupported", "empty",
+  /// "incomplete", "unreadable" or "damaged". loader_options::journal has the reason of each.
+  std::vector<corrupt_count> quarantined_as;
   std::uint64_t substituted = 0;
   std::uint64_t batches = 0;
   std::uint32_t epochs_finished = 0;
