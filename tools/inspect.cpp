@@ -4,6 +4,7 @@
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/picture_survey.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -227,6 +228,7 @@ struct findings {
   size_histogram sizes;
   class_counts classes;
   std::vector<known_defect> defects;
+  picture_survey pictures;
   jpeg_survey jpegs;
 };
 
@@ -238,6 +240,7 @@ findings look_through(dataset samples) {
                  .sizes = {},
                  .classes = {},
                  .defects = {},
+                 .pictures = survey_pictures(samples),
                  .jpegs = survey_jpegs(samples)};
   std::vector<std::uint64_t> sizes = sizes_of(samples);
   for (const std::uint64_t size : sizes) found.bytes += size;
@@ -245,6 +248,14 @@ findings look_through(dataset samples) {
   found.classes = classes_of(samples);
   found.defects = defects_of(samples);
   return found;
+}
+
+nlohmann::ordered_json formats_json(const picture_survey& found) {
+  nlohmann::ordered_json formats = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < found.count.size(); ++i) {
+    if (found.count[i] > 0) formats[std::string(name(static_cast<pixels::format>(i)))] = found.count[i];
+  }
+  return formats;
 }
 
 nlohmann::ordered_json as_json(const findings& found) {
@@ -291,6 +302,10 @@ nlohmann::ordered_json as_json(const findings& found) {
             {"columns", memory.columns},
             {"data", memory.data},
             {"total", memory.total()}}},
+          {"pictures",
+           {{"looked_at", found.pictures.looked_at},
+            {"formats", formats_json(found.pictures)},
+            {"refused", found.pictures.refused()}}},
           {"jpegs",
            {{"looked_at", found.jpegs.looked_at},
             {"progressive", found.jpegs.progressive},
@@ -376,6 +391,34 @@ std::string classes_text(const terminal& screen, const findings& found) {
   return text;
 }
 
+// "980 JPEG, 12 PNG", of those that are read or of the others.
+std::string format_counts(const picture_survey& found, bool read) {
+  std::string text;
+  for (std::size_t i = 0; i < found.count.size(); ++i) {
+    const auto what = static_cast<pixels::format>(i);
+    if (found.count[i] == 0 || pixels::is_read(what) != read) continue;
+    io::str_append(text, text.empty() ? "" : ", ", count_text(found.count[i]), " ",
+                   what == pixels::format::unknown ? "of no known format" : name(what));
+  }
+  return text;
+}
+
+std::string pictures_text(const terminal& screen, const findings& found) {
+  if (found.pictures.looked_at == 0) return {};
+  std::string text = heading(screen, "pictures by content");
+  if (found.pictures.samples < found.samples.size()) {
+    io::str_append(
+        text, "  ",
+        screen.dim(io::str_cat("as seen in ", count_text(found.pictures.samples), " samples, evenly spread")), "\n");
+  }
+  const std::string read = format_counts(found.pictures, true);
+  if (!read.empty()) io::str_append(text, "  ", read, "\n");
+  if (found.pictures.refused() == 0) return text;
+  io::str_append(text, "  ", screen.warning(io::str_cat("not read: ", format_counts(found.pictures, false))),
+                 ": corrupt samples when they are loaded\n");
+  return text;
+}
+
 // Nothing where all are baseline: there is nothing to be done then.
 std::string jpegs_text(const terminal& screen, const jpeg_survey& found) {
   if (found.progressive == 0) return {};
@@ -401,6 +444,7 @@ std::string as_text(const findings& found) {
   text += fields_text(screen, found);
   if (!found.sizes.buckets.empty()) text += sizes_text(screen, found);
   if (!found.classes.samples.empty()) text += classes_text(screen, found);
+  text += pictures_text(screen, found);
   text += jpegs_text(screen, found.jpegs);
   if (!found.defects.empty()) {
     text += heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));

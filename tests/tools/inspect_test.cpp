@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <string>
 
@@ -96,6 +97,42 @@ TEST(inspect, damage_is_named) {
   ASSERT_EQ(found.at("defects").size(), 1U) << found;
   EXPECT_FALSE(found["defects"][0].at("reason").get<std::string>().empty());
   EXPECT_THAT(run({"inspect", shard}).out, HasSubstr("1 damaged sample"));
+}
+
+// Formats by content, whatever the names say, and what is left out beside.
+TEST(inspect, pictures_are_counted_by_their_content) {
+  const photo_folder photos;
+  const auto write = [](const std::filesystem::path& path, const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+  };
+  const std::filesystem::path one_class = photos.files().front().parent_path();
+  using namespace std::string_literals;
+  write(one_class / "page.jpg", "GIF89a, or so it says"s);
+  write(one_class / "scan.tif", "II*\0\x08\0\0\0"s);
+  write(one_class / "old.webp", "BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0"s);
+  write(one_class / "none.png", "<html>not found</html>"s);
+  write(one_class / "phone.heic", "left out"s);
+  write(photos.path() / "loose.jpg", "left out"s);
+  const json found = run({"inspect", photos.path().string(), "--json"}).json();
+  const json expected = {{"looked_at", 16},
+                         {"formats", {{"unknown", 1}, {"JPEG", 12}, {"BMP", 1}, {"GIF", 1}, {"TIFF", 1}}},
+                         {"refused", 3}};
+  EXPECT_EQ(found.at("pictures"), expected);
+  ASSERT_EQ(found.at("notes").size(), 2U);
+  EXPECT_THAT(found["notes"][0].get<std::string>(), HasSubstr("1 picture beside the class folders"));
+  EXPECT_THAT(found["notes"][1].get<std::string>(), HasSubstr("1 .heic"));
+
+  const ended page = run({"inspect", photos.path().string()});
+  EXPECT_THAT(page.out, HasSubstr("12 JPEG, 1 BMP\n"));
+  EXPECT_THAT(page.out,
+              HasSubstr("not read: 1 of no known format, 1 GIF, 1 TIFF: corrupt samples when they are loaded"));
+  EXPECT_THAT(page.out, HasSubstr("loose.jpg"));
+
+  // Members of shards likewise.
+  const temporary_directory directory;
+  const std::string shard = (directory.path() / "p.tar").string();
+  ASSERT_EQ(run({"pack", photos.path().string(), shard}).exit_code, 0);
+  EXPECT_EQ(run({"inspect", shard, "--json"}).json().at("pictures"), expected);
 }
 
 TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {

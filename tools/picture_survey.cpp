@@ -1,0 +1,110 @@
+#include "tools/picture_survey.hpp"
+
+#include "datasets/blocking_source.hpp"
+#include "datasets/model.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+using datasets::blocking_source;
+
+// Reads that are waited for together.
+constexpr std::size_t reads_together = 64;
+
+/// Beginnings of files, collected and then read together.
+class beginnings {
+ public:
+  beginnings(const datasets::dataset_model& model, picture_survey& found) : model_(model), found_(found) {}
+
+  void add(const extent& where) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(where.stored_bytes, pixels::format_bytes);
+    std::vector<wanted>& of_source = wanted_[where.source];
+    of_source.push_back({where.file, where.offset, std::vector<std::byte>(bytes)});
+    if (of_source.size() == reads_together) look(where.source, of_source);
+  }
+
+  void look_at_the_rest() {
+    for (auto& [source, of_source] : wanted_) look(source, of_source);
+  }
+
+ private:
+  struct wanted {
+    std::uint32_t file;
+    std::uint64_t offset;
+    std::vector<std::byte> bytes;
+  };
+
+  void look(std::uint32_t source, std::vector<wanted>& all) {
+    std::vector<blocking_source::request> requests;
+    for (wanted& each : all) requests.push_back({each.file, each.offset, each.bytes});
+    blocking_source& from = sources_.of(*model_.sources()[source]);
+    if (!read(from, requests)) {
+      // Which one it was is not told: one after the other.
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (!read(from, {&requests[i], 1})) all[i].bytes.clear();
+      }
+    }
+    for (const wanted& each : all) {
+      if (each.bytes.empty()) continue;
+      ++found_.looked_at;
+      ++found_.count[static_cast<std::size_t>(pixels::format_of(each.bytes))];
+    }
+    all.clear();
+  }
+
+  static bool read(blocking_source& from, std::span<const blocking_source::request> requests) {
+    try {
+      from.read(requests);
+      return true;
+    } catch (const error&) {
+      return false;
+    }
+  }
+
+  const datasets::dataset_model& model_;
+  picture_survey& found_;
+  datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
+  std::map<std::uint32_t, std::vector<wanted>> wanted_;
+};
+
+}  // namespace
+
+std::uint64_t picture_survey::refused() const noexcept {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < count.size(); ++i) all += pixels::is_read(static_cast<pixels::format>(i)) ? 0 : count[i];
+  return all;
+}
+
+picture_survey survey_pictures(const dataset& samples, std::uint64_t samples_max) {
+  const datasets::dataset_model& model = *samples.model();
+  picture_survey found;
+  const std::span<const field_info> fields = model.fields();
+  const auto is_picture = [](const field_info& each) { return each.kind == field_kind::picture; };
+  if (std::none_of(fields.begin(), fields.end(), is_picture)) return found;
+  beginnings looks(model, found);
+  datasets::part_list parts;
+  found.samples = std::min(samples_max, samples.size());
+  for (std::uint64_t k = 0; k < found.samples; ++k) {
+    const auto sample = static_cast<std::uint64_t>(static_cast<double>(k) * static_cast<double>(samples.size()) /
+                                                   static_cast<double>(found.samples));
+    parts.clear();
+    model.parts(sample, parts);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool first = i == 0 || parts[i].field != parts[i - 1].field;
+      if (first && is_picture(fields[parts[i].field]) && parts[i].where.stored_bytes > 0) looks.add(parts[i].where);
+    }
+  }
+  looks.look_at_the_rest();
+  return found;
+}
+
+}  // namespace leat::tools
