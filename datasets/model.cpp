@@ -72,11 +72,16 @@ std::optional<std::int64_t> dataset_model::label(std::uint64_t sample) const {
   return found ? column(sample, *found) : std::nullopt;
 }
 
+std::span<const std::string_view> picture_names() noexcept {
+  static constexpr std::array<std::string_view, 10> names = {"jpg", "jpeg", "png", "webp", "bmp",
+                                                             "tif", "tiff", "ppm", "pgm",  "jpe"};
+  return names;
+}
+
 field_kind kind_of(std::string_view field_name) noexcept {
-  constexpr std::array<std::string_view, 10> pictures = {"jpg", "jpeg", "png",  "ppm",  "bmp",
-                                                         "pgm", "tif",  "tiff", "webp", "jpe"};
   constexpr std::array<std::string_view, 3> texts = {"txt", "text", "caption"};
   const std::string_view last = field_name.substr(field_name.rfind('.') + 1);
+  const std::span<const std::string_view> pictures = picture_names();
   if (std::find(pictures.begin(), pictures.end(), last) != pictures.end()) return field_kind::picture;
   if (last == "cls" || last == "cls2" || last == "index" || last == "id") return field_kind::label;
   if (std::find(texts.begin(), texts.end(), last) != texts.end()) return field_kind::text;

@@ -135,6 +135,10 @@ class dataset_model {
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
 
+/// Field names that promise a picture, "jpg" first: it is what people call a picture whatever it is, so a field "jpg" that is
+/// asked for is whichever of these a sample has.
+[[nodiscard]] std::span<const std::string_view> picture_names() noexcept;
+
 /// The kind that a field's name (lower case, without dot) promises. "seg.png" is a picture too: the last extension counts.
 [[nodiscard]] field_kind kind_of(std::string_view field_name) noexcept;
 

@@ -27,10 +27,13 @@ image picture(const std::string& name, const picture_options& options) {
     field = field.resize((size * 256 + 112) / 224).center_crop(size);
   }
   if (options.type != dtype::u8) field = field.normalize(imagenet);
-  return field.as(options.type).as(options.order);
+  return field.as(options.type).as(options.order).exif_orientation(options.exif_orientation);
 }
 
-bool goes_as_jpg(std::string_view name) { return name == "jpg" || name == "jpeg" || name == "png"; }
+bool goes_as_jpg(std::string_view name) {
+  const std::span<const std::string_view> any = datasets::picture_names();
+  return std::find(any.begin(), any.end(), name) != any.end();
+}
 
 // What a batch may hold: a field, or several that are names for one thing.
 struct candidate {
@@ -80,7 +83,7 @@ class field_survey {
     }
   }
 
-  // Whether jpg, jpeg and png are names for the same thing: hardly a sample has two of them.
+  // Whether jpg, jpeg, png and the others are names for the same thing: hardly a sample has two of them.
   [[nodiscard]] bool has_one_picture() {
     if (goes_as_jpg_count() <= 1) return true;
     std::uint64_t with_one = 0;
@@ -243,6 +246,8 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
              {{"u8", dtype::u8}, {"f16", dtype::f16}, {"bf16", dtype::bf16}, {"f32", dtype::f32}},
              "of pictures; floats are normalised as for ImageNet (f32)");
   add_choice(app, "--layout", pictures.order, {{"nchw", layout::nchw}, {"nhwc", layout::nhwc}}, "of pictures (nchw)");
+  app.add_flag("--exif-orientation", pictures.exif_orientation,
+               "turn pictures upright first, as EXIF or XMP says (as they are stored)");
 }
 
 void add_order_options(CLI::App& app, order_options& order) {

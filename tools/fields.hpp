@@ -16,8 +16,10 @@ namespace leat::tools {
 /// What becomes of pictures.
 ///   train      random_resized_crop(size), random_flip; else resize(size * 256 / 224), center_crop(size)
 ///   type       floats are normalised with ImageNet's mean and deviation; u8 is the pixel
+///   exif_orientation   turned upright before that
 struct picture_options {
   bool train = true;
+  bool exif_orientation = false;
   std::uint32_t size = 224;
   dtype type = dtype::f32;
   layout order = layout::nchw;

@@ -1,6 +1,8 @@
 // leat show: a contact sheet of the first batch, each picture as the trainer will see it beside its original.
+#include "datasets/model.hpp"
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
+#include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/token_windows.hpp"
 #include "tools/arguments.hpp"
@@ -33,6 +35,7 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -135,7 +138,7 @@ first_batch load_first(const dataset& samples, const dataset& loaded, const show
 // The bytes of the member that the picture field takes: the first that the sample has.
 std::vector<std::byte> read_picture(const dataset& samples, std::uint64_t sample, const std::string& field) {
   std::vector<std::string> names{field};
-  if (field == "jpg") names.insert(names.end(), {"jpeg", "png"});
+  if (field == "jpg") names.assign(datasets::picture_names().begin(), datasets::picture_names().end());
   for (const std::string& name : names) {
     try {
       return samples.read(sample, name);
@@ -160,10 +163,11 @@ class onlooker {
 
   /// Fills in original, box, flip and decimation, as far as the bytes allow.
   void look_at(std::uint64_t sample, std::vector<std::byte> encoded, sheet_cell& cell) {
-    const pixels::outcome<pixels::picture_info> info = pixels::peek(encoded);
+    const pixels::outcome<pixels::picture_info> info =
+        pixels::peek(encoded, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
     if (!info) return;
-    cell.original.width = info->width;
-    cell.original.height = info->height;
+    const pixels::orientation turn(info->orientation);
+    std::tie(cell.original.width, cell.original.height) = turn.size(info->width, info->height);
     key_.sample = sample;
     std::vector<std::byte> row(store_.row_bytes(steps_.out_height(), steps_.out_width()));
     const pixels::outcome<pixels::decoded> drawn =
@@ -174,8 +178,10 @@ class onlooker {
       cell.decimation = drawn->decimation;
     }
     cell.original.media_type = pixels::media_type(info->what);
-    if (encoded.size() > original_bytes_small) shrink(encoded, cell.original);
-    if (encoded.size() <= original_bytes_max) cell.original.file = std::move(encoded);
+    // The page shows files as they are stored: of one that the trainer sees turned it has the small one alone.
+    const bool turned = !turn.upright();
+    if (turned || encoded.size() > original_bytes_small) shrink(encoded, cell.original, turned);
+    if (!turned && encoded.size() <= original_bytes_max) cell.original.file = std::move(encoded);
   }
 
  private:
@@ -189,7 +195,7 @@ class onlooker {
             .height = drawn.out_height * down};
   }
 
-  void shrink(std::span<const std::byte> encoded, original_picture& original) {
+  void shrink(std::span<const std::byte> encoded, original_picture& original, bool whatever_it_takes) {
     const int side = std::max(original.width, original.height);
     const auto scaled = [side](int length) {
       const auto pixels = static_cast<std::int64_t>(length) * std::min(side, original_side_max) / side;
@@ -200,14 +206,15 @@ class onlooker {
     whole.scaled_width = whole.out_width = scaled(original.width);
     whole.scaled_height = whole.out_height = scaled(original.height);
     std::vector<std::byte> rgb(store_.row_bytes(whole.out_height, whole.out_width));
-    const pixels::decode_options how{.exif_orientation = false, .pixels_max = options_.pixels_max, .decimate = true};
+    const pixels::decode_options how{
+        .exif_orientation = options_.exif_orientation, .pixels_max = options_.pixels_max, .decimate = true};
     if (!decoder_.decode(encoded, whole, store_, how, rgb.data(), nullptr)) return;
     std::vector<std::uint8_t> file;
     encode_jpeg({reinterpret_cast<const std::uint8_t*>(rgb.data()), rgb.size()},
                 static_cast<std::uint32_t>(whole.out_width), static_cast<std::uint32_t>(whole.out_height),
                 {.quality = 75, .chroma = jpeg_chroma::yuv420}, file);
     const auto bytes = std::as_bytes(std::span(file));
-    if (bytes.size() < encoded.size()) original.small.assign(bytes.begin(), bytes.end());
+    if (whatever_it_takes || bytes.size() < encoded.size()) original.small.assign(bytes.begin(), bytes.end());
   }
 
   pixels::draw_key key_;

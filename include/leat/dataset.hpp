@@ -26,7 +26,7 @@ class dataset_model;
 
 /// What a field's bytes are, judged by its name alone: enough to choose the fields of a command nobody gave any.
 enum class field_kind : std::uint8_t {
-  picture,  ///< an encoded picture: jpg, jpeg, png ...
+  picture,  ///< an encoded picture: jpg, jpeg, png, webp ...
   label,    ///< a number as text (cls), or a column of integers kept with the dataset
   text,     ///< txt, text, caption
   bytes,    ///< anything else

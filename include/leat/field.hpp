@@ -34,9 +34,9 @@ class field {
   std::shared_ptr<const stages::field_model> model_;  // Immutable, and shared by the copies of this value.
 };
 
-/// A picture: JPEG or PNG by content, whatever its name says.
-///   encoded    the sample's member of this name, or that of from(); "jpg" also finds jpeg and png, and the picture of a
-///              folder
+/// A picture: JPEG, PNG, WebP or BMP by content, whatever its name says.
+///   encoded    the sample's member of this name, or that of from(); "jpg" also finds jpeg, png, webp, bmp, tif, tiff, ppm, pgm
+///              and jpe, and the picture of a folder
 ///   output     `name`: [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc) of f32, unless changed by as().
 ///              u8 is the pixel, 0..255; floats are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut or damaged inside the region that is decoded, unsupported format, more than pixels_max() pixels
@@ -53,7 +53,7 @@ class image {
  public:
   explicit image(std::string name = "jpg");
 
-  /// Reads this member of a sample; the name is then the output's alone. As the name does, "jpg" also finds jpeg and png.
+  /// Reads this member of a sample; the name is then the output's alone. As the name does, "jpg" also finds the others.
   [[nodiscard]] image from(std::string member) const;
 
   [[nodiscard]] image random_resized_crop(int size, std::array<double, 2> scale = {0.08, 1.0},
@@ -70,7 +70,8 @@ class image {
   [[nodiscard]] image normalize(const normalization& statistics) const;
   [[nodiscard]] image as(dtype type) const;
   [[nodiscard]] image as(layout order) const;
-  /// Turns the picture upright as its EXIF orientation says. Off by default, as in PIL-based pipelines.
+  /// Turns the picture upright first, as its EXIF or XMP says: what ImageOps.exif_transpose does. Off by default, as in
+  /// PIL-based pipelines.
   [[nodiscard]] image exif_orientation(bool on = true) const;
   /// Lets the JPEG decoder halve the picture (1/2, 1/4, 1/8) where the crop stays at least as large as the output.
   /// Part of what a batch holds: pixels differ slightly from undecimated ones. On where a transform is random, off

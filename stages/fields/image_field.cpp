@@ -131,9 +131,11 @@ class image_model final : public field_model {
 
   const std::string& name() const noexcept override { return settings_.name; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
-    // "jpg" is what people call a picture whatever it is: then any picture's name will do.
     std::vector<std::string_view> names{settings_.member};
-    if (settings_.member == "jpg") names.insert(names.end(), {"jpeg", "png"});
+    if (settings_.member == "jpg") {
+      const std::span<const std::string_view> any = datasets::picture_names();
+      names.assign(any.begin(), any.end());
+    }
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, settings_.member, settings_.name);
     return std::make_unique<image_program>(settings_, std::move(fields), finished);

@@ -295,6 +295,40 @@ TEST(epoch, a_corrupt_sample_ends_the_run_unless_told_otherwise) {
   EXPECT_EQ(substituted["substituted"], 1);
 }
 
+TEST(epoch, says_what_the_quarantined_samples_were) {
+  using namespace std::string_literals;
+  const photo_folder photos;
+  const auto write = [&](std::size_t file, const std::string& content) {
+    std::ofstream(photos.files()[file], std::ios::binary | std::ios::trunc) << content;
+  };
+  EXPECT_EQ(run_json(photos)["quarantined_as"], json::object());
+  write(1, "II*\0\x08\0\0\0"s);
+  write(2, "GIF89a and so on"s);
+  write(3, "II*\0\x08\0\0\0"s);
+  write(5, ""s);
+  write(6, "<html>not found</html>"s);
+  cut(photos.files()[8]);
+  const json expected = {{"GIF", 1}, {"TIFF", 2}, {"damaged", 1}, {"empty", 1}, {"unknown format", 1}};
+  const json found = run_json(photos, {"--on-corrupt", "skip"});
+  EXPECT_EQ(found["quarantined"], 6);
+  EXPECT_EQ(found["quarantined_as"], expected);
+  EXPECT_THAT(run(epoch(photos, {"--on-corrupt", "skip"})).out,
+              HasSubstr("6 samples, left out: 1 GIF, 2 TIFF, 1 damaged, 1 empty, 1 unknown format\n"));
+}
+
+TEST(epoch, pictures_are_turned_upright_where_that_is_asked_for) {
+  const photo_folder photos;
+  const std::string before = run_json(photos, {"--transform", "eval"})["digest"];
+  const std::string exif = "\xFF\xE1" + std::string(
+                                            "\0\x22"
+                                            "Exif\0\0MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0",
+                                            34);
+  const std::string photo = text_of(photos.files()[4].string());
+  std::ofstream(photos.files()[4], std::ios::binary | std::ios::trunc) << photo.substr(0, 2) << exif << photo.substr(2);
+  EXPECT_EQ(run_json(photos, {"--transform", "eval"})["digest"], before);
+  EXPECT_NE(run_json(photos, {"--transform", "eval", "--exif-orientation"})["digest"], before);
+}
+
 TEST(epoch, journal_tells_of_each_corrupt_sample_and_is_the_same_at_every_thread_count) {
   const photo_folder photos;
   cut(photos.files()[2]);
