@@ -116,8 +116,7 @@ asio::awaitable<void> drive(line& on, std::uint32_t depth, run_state& shared) {
   std::iota(idle.begin(), idle.end(), std::uint64_t{0});
   std::vector<read_request> next;
   next.reserve(depth);
-  for (;;) {
-    const std::uint64_t now_ns = async::now_ns();
+  for (std::uint64_t now_ns = async::now_ns();;) {
     if (now_ns < shared.until_ns && !shared.failed.load(std::memory_order_relaxed)) {
       std::uint64_t n = shared.next.fetch_add(idle.size(), std::memory_order_relaxed);
       for (const std::uint64_t slot : idle) {
@@ -132,14 +131,14 @@ asio::awaitable<void> drive(line& on, std::uint32_t depth, run_state& shared) {
     }
     const std::span<const read_completion> ended = co_await queue.completed(asio::deferred);
     if (ended.empty()) co_return;
-    const std::uint64_t ended_ns = async::now_ns();
+    now_ns = async::now_ns();
     std::uint64_t bytes = 0;
     for (const read_completion& each : ended) {
       if (each.failure != 0) {
         shared.failed.store(true);
         throw error(queue.explain(each));
       }
-      shared.latency.record(ended_ns - began_ns[each.tag]);
+      shared.latency.record(now_ns - began_ns[each.tag]);
       bytes += each.bytes;
       idle.push_back(each.tag);
     }
@@ -273,8 +272,8 @@ read_row run_lines(std::deque<line>& lines, const read_places& places, const rea
   read_row row;
   row.asked = asked;
   run_state shared(places);
+  const double machine_cpu = machine_cpu_s();  // reading /proc/stat takes some of ours
   const double cpu = cpu_seconds();
-  const double machine_cpu = machine_cpu_s();
   const std::uint64_t began = async::now_ns();
   shared.until_ns = began + static_cast<std::uint64_t>(asked.seconds * 1e9);
   std::vector<std::future<void>> ends;
