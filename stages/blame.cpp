@@ -17,6 +17,7 @@ blame blame_of(int failure) noexcept {
     // What stands under the name, or above it, is another thing than it was.
     case ENOTDIR:
     case EISDIR:
+    case ESPIPE:
     case ELOOP:
     case ENAMETOOLONG:
       return blame::unreadable;

@@ -797,7 +797,7 @@ void loader::machine::stop() noexcept {
         [](void* argument) noexcept {
           auto& self = *static_cast<machine*>(argument);
           self.stop_signal_.emit(asio::cancellation_type::all);
-          self.reads_.cancel(self.works_);
+          self.reads_.cancel();
         },
         this);
     finished_.wait();
@@ -818,7 +818,7 @@ std::vector<std::string> loader::machine::reads_under_way() {
   if (forked_.in_child()) return {};
   const async::mutex_lock lock(works_mutex_);
   if (works_gone_) return {};
-  return reads_.under_way(works_);
+  return reads_.under_way();
 }
 
 loader_stats loader::machine::stats() const {

@@ -21,30 +21,42 @@ namespace {
 
 // Runs on a loop's thread: what another thread wants done with its sources.
 struct errand {
-  std::vector<std::unique_ptr<io::source>>* sources = nullptr;
+  reader_stage::loop_state* loop = nullptr;
   std::vector<io::read_operation*> operations;
-  bool cancel = false;
 
-  void run() {
-    if (cancel) {
-      for (io::read_operation* operation : operations) {
-        auto& read = static_cast<read_slot&>(*operation);
-        if (read.in_flight) (*sources)[read.source]->cancel(read);
-      }
-      return;
+  void start() {
+    for (io::read_operation* operation : operations) {
+      auto* const read = static_cast<read_slot*>(operation);
+      read->place_in_flight = static_cast<std::uint32_t>(loop->in_flight.size());
+      loop->in_flight.push_back(read);
     }
-    for (io::read_operation* operation : operations) static_cast<read_slot*>(operation)->in_flight = true;
     // Runs of one source are handed over together.
     std::size_t begin = 0;
     while (begin < operations.size()) {
       const std::uint32_t source = static_cast<read_slot*>(operations[begin])->source;
       std::size_t end = begin;
       while (end < operations.size() && static_cast<read_slot*>(operations[end])->source == source) ++end;
-      (*sources)[source]->start(std::span(operations).subspan(begin, end - begin));
+      loop->sources[source]->start(std::span(operations).subspan(begin, end - begin));
       begin = end;
+    }
+    // The end was asked for while these were on their way here: nobody else would cancel them.
+    if (loop->cancelled) cancel(operations, *loop);
+  }
+
+  static void cancel(std::span<io::read_operation* const> operations, const reader_stage::loop_state& on) {
+    for (io::read_operation* const operation : operations) {
+      auto& read = static_cast<read_slot&>(*operation);
+      if (read.place_in_flight != read_slot::not_in_flight) on.sources[read.source]->cancel(read);
     }
   }
 };
+
+void remove_from(std::vector<read_slot*>& in_flight, read_slot& ended) noexcept {
+  in_flight.back()->place_in_flight = ended.place_in_flight;
+  in_flight[ended.place_in_flight] = in_flight.back();
+  in_flight.pop_back();
+  ended.place_in_flight = read_slot::not_in_flight;
+}
 
 // One look at the first file of each source, on the first loop.
 struct first_look : io::open_operation {
@@ -62,11 +74,10 @@ struct roll_call {
   };
   struct row {
     roll_call* all = nullptr;
-    std::vector<const read_slot*> reads;
+    const reader_stage::loop_state* loop = nullptr;
 
     void answer() {
-      for (const read_slot* const read : reads) {
-        if (!read->in_flight) continue;
+      for (const read_slot* const read : loop->in_flight) {
         const io::source_description& from = *all->dataset.sources()[read->source];
         std::string what = io::str_cat(from.file_name(read->file), " at offset ", read->offset);
         const async::mutex_lock lock(all->mutex);
@@ -77,8 +88,6 @@ struct roll_call {
   };
 
   const datasets::dataset_model& dataset;
-  reader_stage* stage;
-  std::deque<work>* batches;
   std::vector<row> rows;
   std::atomic<std::size_t> left;
   std::promise<void> answered;
@@ -93,7 +102,7 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            io::lease_pool& pool, line_events& events)
     : dataset_(dataset), programs_(programs), pool_(pool), events_(events) {
   for (io::connector* loop : loops) {
-    loop_state state{.loop = loop, .sources = {}};
+    loop_state state{.loop = loop, .sources = {}, .in_flight = {}, .cancelled = false};
     for (const auto& description : dataset_.sources()) state.sources.push_back(description->connect(*loop));
     loops_.push_back(std::move(state));
   }
@@ -241,22 +250,14 @@ void reader_stage::start(work& batch, std::vector<io::read_operation*>& operatio
   in_flight_.fetch_add(operations.size(), std::memory_order_relaxed);
   const std::uint64_t now = async::now_ns();
   for (io::read_operation* operation : operations) operation->started_ns = now;
-  run_on(loop_of(batch), operations, false);
-  // A lease that was granted just before the end was asked for: nobody else would cancel these.
-  if (cancelled_) run_on(loop_of(batch), operations, true);
+  const std::size_t loop = loop_of(batch);
+  errand task{.loop = &loops_[loop], .operations = operations};
   operations.clear();
-}
-
-void reader_stage::run_on(std::size_t loop, std::vector<io::read_operation*> operations, bool cancel) {
-  errand task{.sources = &loops_[loop].sources, .operations = std::move(operations), .cancel = cancel};
-  if (loop == 0) {
-    task.run();
-    return;
-  }
+  if (loop == 0) return task.start();
   loops_[loop].loop->post(
       [](void* argument) noexcept {
         const std::unique_ptr<errand> posted(static_cast<errand*>(argument));
-        posted->run();
+        posted->start();
       },
       new errand(std::move(task)));
 }
@@ -265,7 +266,7 @@ void reader_stage::finished(read_slot& read) noexcept {
   flight_ns_.fetch_add(async::now_ns() - read.started_ns, std::memory_order_relaxed);
   if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
   if (read.rows.size() > 1 && read_row_by_row(read)) return;
-  read.in_flight = false;
+  remove_from(loops_[loop_of(*read.owner)].in_flight, read);
   settle(read, read.rows.size() - read.rows_settled);
   // Last: whoever waits for zero may take everything down.
   if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
@@ -370,12 +371,19 @@ void reader_stage::release(sample_slot& slot) noexcept {
   slot.fetched.clear();
 }
 
-void reader_stage::cancel(std::deque<work>& batches) {
-  cancelled_ = true;
-  for (work& batch : batches) {
-    std::vector<io::read_operation*> operations;
-    for (std::size_t i = 0; i < batch.reads_used; ++i) operations.push_back(&batch.reads[i]);
-    run_on(loop_of(batch), std::move(operations), true);
+void reader_stage::cancel() {
+  for (loop_state& each : loops_) {
+    const auto end_all = [](void* argument) noexcept {
+      auto& loop = *static_cast<loop_state*>(argument);
+      loop.cancelled = true;
+      const std::vector<io::read_operation*> all(loop.in_flight.begin(), loop.in_flight.end());
+      errand::cancel(all, loop);
+    };
+    if (&each == &loops_.front()) {
+      end_all(&each);
+    } else {
+      each.loop->post(end_all, &each);
+    }
   }
 }
 
@@ -386,32 +394,18 @@ void reader_stage::drain() noexcept {
   }
 }
 
-std::vector<std::string> reader_stage::under_way(std::deque<work>& batches) {
+std::vector<std::string> reader_stage::under_way() {
   roll_call call{.dataset = dataset_,
-                 .stage = this,
-                 .batches = &batches,
                  .rows = std::vector<roll_call::row>(loops_.size()),
                  .left = loops_.size(),
                  .answered = {},
                  .mutex = {},
                  .found = {}};
-  for (roll_call::row& row : call.rows) row.all = &call;
-  // What the batches consist of is known on the first loop.
-  loops_.front().loop->post(
-      [](void* argument) noexcept {
-        auto& asked = *static_cast<roll_call*>(argument);
-        reader_stage& stage = *asked.stage;
-        for (const work& batch : *asked.batches) {
-          std::vector<const read_slot*>& reads = asked.rows[stage.loop_of(batch)].reads;
-          for (std::size_t i = 0; i < batch.reads_used; ++i) reads.push_back(&batch.reads[i]);
-        }
-        for (std::size_t k = asked.rows.size(); k-- > 1;) {
-          stage.loops_[k].loop->post([](void* row) noexcept { static_cast<roll_call::row*>(row)->answer(); },
-                                     &asked.rows[k]);
-        }
-        asked.rows.front().answer();
-      },
-      &call);
+  for (std::size_t k = 0; k < loops_.size(); ++k) {
+    call.rows[k].all = &call;
+    call.rows[k].loop = &loops_[k];
+    loops_[k].loop->post([](void* row) noexcept { static_cast<roll_call::row*>(row)->answer(); }, &call.rows[k]);
+  }
   call.answered.get_future().wait();
 
   const async::mutex_lock lock(call.mutex);

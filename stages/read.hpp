@@ -53,9 +53,8 @@ class reader_stage {
   /// The sample's bytes are no longer needed. Thread: any.
   static void release(sample_slot& slot) noexcept;
 
-  /// Asks for the end of whatever is in flight in these batches, and of whatever may still be asked for; each read
-  /// still completes.
-  void cancel(std::deque<work>& batches);
+  /// Asks for the end of whatever is in flight, and of whatever may still be asked for; each read still completes.
+  void cancel();
 
   /// Waits until no read is in flight. Thread: any but a loop's.
   void drain() noexcept;
@@ -63,15 +62,20 @@ class reader_stage {
   [[nodiscard]] counters count() const noexcept;
 
   /// The reads that a source has at this moment, the oldest first, each as "file at offset n". Asks each loop. Thread:
-  /// any but a loop's; `batches` stays until this has returned.
-  [[nodiscard]] std::vector<std::string> under_way(std::deque<work>& batches);
+  /// any but a loop's.
+  [[nodiscard]] std::vector<std::string> under_way();
 
- private:
-  struct loop_state {
+  /// What one loop has. Thread: the loop's, once it reads.
+  struct alignas(64) loop_state {
     io::connector* loop = nullptr;
     std::vector<std::unique_ptr<io::source>> sources;
+    /// In no order. A list of the loop's own: which reads a batch consists of, and which loop has them, is known on the first
+    /// loop, and may be another batch's by the time that somebody asks here.
+    std::vector<read_slot*> in_flight;
+    bool cancelled = false;  ///< what is started from now on ends at once
   };
 
+ private:
   /// Batches are dealt out to the loops. Where coroutines fetch parts of a sample they do so on the first, and its reads
   /// are there, too: what a sample still misses is counted on one thread.
   [[nodiscard]] std::size_t loop_of(const work& batch) const noexcept {
@@ -80,7 +84,6 @@ class reader_stage {
   asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
   void place_reads(work& batch, sample_slot& slot, io::lease memory, std::vector<io::read_operation*>& operations);
   void start(work& batch, std::vector<io::read_operation*>& operations);
-  void run_on(std::size_t loop, std::vector<io::read_operation*> operations, bool cancel);
   void finished(read_slot& read) noexcept;
   [[nodiscard]] bool read_row_by_row(read_slot& read) noexcept;
   void settle(read_slot& read, std::size_t rows) noexcept;
@@ -91,8 +94,7 @@ class reader_stage {
   std::vector<loop_state> loops_;
   io::lease_pool& pool_;
   line_events& events_;
-  bool awaits_ = false;     // some program's bytes may come from a coroutine
-  bool cancelled_ = false;  // what is started from now on ends at once
+  bool awaits_ = false;  // some program's bytes may come from a coroutine
   std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> bytes_{0};

@@ -64,7 +64,8 @@ struct read_slot final : io::read_operation {
   absl::InlinedVector<read_part, 4> parts;     ///< by row
   absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it; the first one's has it started
   // On the thread of the loop that reads.
-  bool in_flight = false;
+  static constexpr std::uint32_t not_in_flight = 0xFFFFFFFFU;
+  std::uint32_t place_in_flight = not_in_flight;  ///< among the reads that its loop has
   // Where it failed for several samples and is tried again for each: the memory for those to come, since no two may share a
   // page of which one read may spoil the other's part. (The lease is made for that.)
   bool row_by_row = false;

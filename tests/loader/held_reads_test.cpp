@@ -91,5 +91,32 @@ TEST(reads_under_way, are_named_on_every_loop_the_oldest_first) {
   EXPECT_THAT(train.reads_under_way(), IsEmpty());
 }
 
+// Which reads a batch consists of changes while they are asked for, and so does the loop that has them: for ThreadSanitizer.
+TEST(reads_under_way, are_told_while_batches_come_and_go_on_every_loop) {
+  const testing::watchdog dog("reads_under_way");
+  const testing::temporary_directory directory;
+  const dataset samples = testing::write_samples(
+      labels(60), {.layout = testing::fake_layout::file_per_member, .disk = {}}, directory.path());
+  loader_options options = testing::small_options();
+  options.batch_size = 3;
+  options.epochs = 20;
+  options.prefetch_batches = 2;
+  options.reader.io_threads = 3;
+  loader train(samples, options, testing::label_only());
+  std::atomic<bool> over{false};
+  std::thread asks([&] {
+    while (!over) {
+      for (const std::string& read : train.reads_under_way()) EXPECT_THAT(read, HasSubstr(".cls at offset 0"));
+    }
+  });
+  for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    while (train.next_blocking()) {
+    }
+  }
+  over = true;
+  asks.join();
+  EXPECT_THAT(train.reads_under_way(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace leat
