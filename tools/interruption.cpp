@@ -20,6 +20,9 @@ sigset_t stop_signals() {
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGINT);
   ::sigaddset(&set, SIGTERM);
+  // nohup(1) starts a program with it ignored, and means it. A signal that is held is kept for us also while it is ignored.
+  struct sigaction there{};
+  if (::sigaction(SIGHUP, nullptr, &there) == 0 && there.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -86,6 +89,15 @@ void interruption::watch() {
   }
 }
 
-const char* interruption::name() const noexcept { return signal_.load() == SIGTERM ? "SIGTERM" : "Ctrl-C"; }
+const char* interruption::name() const noexcept {
+  switch (signal_.load()) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "Ctrl-C";
+  }
+}
 
 }  // namespace leat::tools

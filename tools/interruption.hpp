@@ -1,4 +1,4 @@
-// Ctrl-C, as a request that the program can answer in order.
+// Ctrl-C, and a terminal that is closed, as a request that the program can answer in order.
 #pragma once
 
 #include <atomic>
@@ -7,12 +7,13 @@
 
 namespace leat::tools {
 
-/// SIGINT and SIGTERM wait from now on, on this thread and those that it starts, until an interruption takes them.
-/// Returns an errno, or 0.
+/// SIGINT, SIGTERM and SIGHUP (unless it comes ignored, as under nohup) wait from now on, on this thread and those that it
+/// starts, until an interruption takes them. Returns an errno, or 0.
 int hold_stop_signals() noexcept;
 
-/// Turns the first SIGINT or SIGTERM into a stop request; the second one ends the process at once. Also of processes
-/// that a shell started in the background, where SIGINT comes ignored: who sends it to us by number means it.
+/// Turns the first SIGINT, SIGTERM or SIGHUP into a stop request; the second one ends the process at once. SIGINT also of
+/// processes that a shell started in the background, where it comes ignored: who sends it to us by number means it. A SIGHUP that
+/// comes ignored stays ignored.
 ///
 /// What is registered with the token (std::stop_callback) runs on a thread of this, not in a signal handler, so it may
 /// lock and wait. Thread: constructed before any other thread, since those must inherit the blocked signals.
@@ -25,9 +26,9 @@ class interruption {
 
   [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
   [[nodiscard]] bool requested() const noexcept { return source_.stop_requested(); }
-  /// 130 after SIGINT, 143 after SIGTERM, as shells count.
+  /// 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP, as shells count.
   [[nodiscard]] int exit_code() const noexcept { return 128 + signal_.load(); }
-  /// "Ctrl-C" or "SIGTERM".
+  /// "Ctrl-C", "SIGTERM" or "SIGHUP".
   [[nodiscard]] const char* name() const noexcept;
 
  private:

@@ -30,14 +30,14 @@ namespace {
 // In the child: nothing but system calls until exec.
 [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
                          command::start begin) {
+  const int pending = begin == command::start::interrupted ? SIGINT : begin == command::start::hung_up ? SIGHUP : 0;
   sigset_t blocked;
   ::sigemptyset(&blocked);
-  if (begin == command::start::interrupted) {
-    // A signal that is held stays pending over exec.
-    ::sigaddset(&blocked, SIGINT);
-  }
+  // A signal that is held stays pending over exec.
+  if (pending != 0) ::sigaddset(&blocked, pending);
   ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
-  if (begin == command::start::interrupted) ::kill(::getpid(), SIGINT);
+  if (pending != 0) ::kill(::getpid(), pending);
+  ::signal(SIGHUP, begin == command::start::hang_up_ignored ? SIG_IGN : SIG_DFL);
   ::execve(arguments[0], arguments.data(), environment.data());
   ::_exit(127);
 }

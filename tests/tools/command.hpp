@@ -25,8 +25,9 @@ struct ended {
 ///   arguments   what follows `leat`, the path of which is in the environment as LEAT_COMMAND
 class command {
  public:
-  enum class streams { pipes, terminal };   ///< terminal: all three are one terminal of 100 columns; `out` has it all
-  enum class start { plain, interrupted };  ///< interrupted: SIGINT is there before the program's first instruction
+  enum class streams { pipes, terminal };  ///< terminal: all three are one terminal of 100 columns; `out` has it all
+  /// A signal that is there before the program's first instruction (SIGINT, SIGHUP), or is ignored from there on, as under nohup.
+  enum class start { plain, interrupted, hung_up, hang_up_ignored };
   explicit command(const std::vector<std::string>& arguments, streams how = streams::pipes,
                    const std::vector<std::string>& environment = {}, start begin = start::plain);
   command(const command&) = delete;

@@ -8,7 +8,9 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -32,15 +34,80 @@ TEST(interruption, a_signal_that_is_there_before_the_program_is_answered_in_orde
                                                           {"doctor", folder}};
   for (const std::vector<std::string>& arguments : commands) {
     SCOPED_TRACE(arguments[0]);
-    command process(arguments, command::streams::pipes, {}, command::start::interrupted);
-    const ended result = process.wait();
-    EXPECT_FALSE(result.killed);
-    EXPECT_EQ(result.exit_code, 130) << result.err;
-    expect_one_line(result, "leat " + arguments[0] + ": stopped by Ctrl-C");
+    for (const auto begin : {command::start::interrupted, command::start::hung_up}) {
+      const bool by_key = begin == command::start::interrupted;
+      command process(arguments, command::streams::pipes, {}, begin);
+      const ended result = process.wait();
+      EXPECT_FALSE(result.killed);
+      EXPECT_EQ(result.exit_code, by_key ? 130 : 129) << result.err;
+      expect_one_line(result, "leat " + arguments[0] + ": stopped by " + (by_key ? "Ctrl-C" : "SIGHUP"));
+    }
   }
   for (const auto& left : std::filesystem::directory_iterator(directory.path())) {
     EXPECT_EQ(left.path().filename(), "made") << left.path();
   }
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+void wait_for_a_file_in(const std::filesystem::path& directory) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (names_in(directory).empty()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "nothing was begun";
+    std::this_thread::yield();
+  }
+}
+
+// A closed terminal, `kill`: most runs that are ended end so.
+TEST(interruption, a_command_that_is_hung_up_or_terminated_leaves_nothing_unfinished) {
+  const temporary_directory directory;
+  const std::filesystem::path from = directory.path() / "from", to = directory.path() / "to";
+  std::filesystem::create_directory(from);
+  // A file of holes: it takes seconds to pack and no disk.
+  std::ofstream(from / "a.jpg").put('a');
+  std::filesystem::resize_file(from / "a.jpg", std::uintmax_t{4} << 30);
+  for (const int signal : {SIGHUP, SIGTERM}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"pack", from.string(), (to / "p.tar").string()},
+          {"make-photos", (to / "made").string(), "--count", "100000"}}) {
+      SCOPED_TRACE(arguments[0] + " and signal " + std::to_string(signal));
+      std::filesystem::create_directory(to);
+      command process(arguments);
+      wait_for_a_file_in(to);
+      process.signal(signal);
+      const ended result = process.wait();
+      EXPECT_EQ(result.exit_code, 128 + signal);
+      EXPECT_FALSE(result.killed);
+      expect_one_line(result, "leat " + arguments[0] + ": stopped by " + (signal == SIGHUP ? "SIGHUP" : "SIGTERM"));
+      EXPECT_THAT(names_in(to), ::testing::IsEmpty());
+      std::filesystem::remove_all(to);
+    }
+  }
+}
+
+TEST(interruption, a_command_under_nohup_does_not_mind_a_closed_terminal) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string lines = (directory.path() / "lines").string();
+  command process({"epoch", photos.path().string(), "--batch-size", "5", "--epochs", "1000000", "--batches", lines},
+                  command::streams::pipes, {}, command::start::hang_up_ignored);
+  wait_for_a_file_in(directory.path());
+  process.signal(SIGHUP);
+  const auto written = [&] { return std::filesystem::file_size(lines); };
+  const std::uintmax_t before = written();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (written() <= before + 10'000 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_GT(written(), before + 10'000) << "it goes on";
+  process.signal(SIGINT);
+  const ended result = process.wait();
+  EXPECT_EQ(result.exit_code, 130);
+  expect_one_line(result, "leat epoch: stopped by Ctrl-C");
 }
 
 // A line of /proc/PID/status as a number.
