@@ -84,7 +84,23 @@ arena::arena(arena_options options)
 arena::~arena() {
   // A child of fork() never had this memory, and may have other things at its address by now.
   if (forked_.in_child()) return;
-  for (const mapping& mapped : mappings_) ::munmap(mapped.begin, mapped.bytes);
+  for (const mapping& mapped : mappings_) {
+    if (!is_given_up({mapped.begin, mapped.bytes})) ::munmap(mapped.begin, mapped.bytes);
+  }
+}
+
+void arena::give_up(std::span<const std::byte> part) {
+  const async::mutex_lock lock(mutex_);
+  given_up_.push_back(part);
+  some_given_up_.store(true, std::memory_order_release);
+}
+
+bool arena::is_given_up(std::span<const std::byte> part) const noexcept {
+  if (!some_given_up_.load(std::memory_order_acquire)) return false;
+  const async::mutex_lock lock(mutex_);
+  return std::any_of(given_up_.begin(), given_up_.end(), [&](std::span<const std::byte> lost) {
+    return lost.data() < part.data() + part.size() && part.data() < lost.data() + lost.size();
+  });
 }
 
 arena::region arena::reserve(std::size_t bytes, bool pinned_first) {

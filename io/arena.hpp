@@ -78,6 +78,12 @@ class arena {
   /// Whether there is a region that is pinned first.
   [[nodiscard]] bool pins_first() const noexcept { return pins_first_.load(std::memory_order_relaxed); }
 
+  /// The kernel may write to `part` for as long as the process lives, and nobody will be told when it has: pools give it out
+  /// no more, and it is never unmapped. Thread: any.
+  void give_up(std::span<const std::byte> part);
+  /// Whether some of `part` was given up. Thread: any.
+  [[nodiscard]] bool is_given_up(std::span<const std::byte> part) const noexcept;
+
   /// The number of the piece that `address`, in the region whose piece `some_piece` is, lies in.
   ///   known    an address in piece `some_piece`
   [[nodiscard]] static std::uint32_t piece_at(const std::byte* address, const std::byte* known,
@@ -140,9 +146,11 @@ class arena {
   const std::unique_ptr<piece_entry[]> pieces_;
   std::atomic<std::size_t> populated_{0};
   std::atomic<bool> pins_first_{false};
+  std::atomic<bool> some_given_up_{false};
 
   mutable async::mutex mutex_;
   std::vector<mapping> mappings_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::span<const std::byte>> given_up_ ABSL_GUARDED_BY(mutex_);
   std::size_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint32_t pieces_reserved_ ABSL_GUARDED_BY(mutex_) = 0;
 };

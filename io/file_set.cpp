@@ -33,11 +33,13 @@ failed_read described(const read_operation& read, int failure, std::string_view 
 file_set::file_set(const file_table& table, direct_policy& policy) : files(&table), modes(policy), id(next_id()) {}
 
 error explain(const file_set& set, const read_operation& failed, const io_context& context) {
+  if (const std::optional<error> why = context.failure.get(); why && failed.failure == loop_failed) return *why;
   const std::string path = set.files->path(failed.file);
   return explain_read(described(failed, failed.failure, path, context));
 }
 
-error explain(const file_set& set, const open_operation& failed) {
+error explain(const file_set& set, const open_operation& failed, const io_context& context) {
+  if (const std::optional<error> why = context.failure.get(); why && failed.failure == loop_failed) return *why;
   return explain_open(failed.failure, set.files->path(failed.file));
 }
 

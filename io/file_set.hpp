@@ -21,6 +21,8 @@ struct file_set {
   file_modes modes;
   const std::uint64_t id;        ///< 32 bits of it, of the process
   std::uint64_t operations = 0;  ///< taken and not done; loop thread
+  /// Its file system has no reads that do not wait: what io_uring opens with O_NONBLOCK says EAGAIN there. Loop thread.
+  bool opens_without_nonblock = false;
 
   /// A file's key among those of all sets.
   [[nodiscard]] std::uint64_t key_of(std::uint32_t file) const noexcept { return id << 32 | file; }
@@ -28,7 +30,7 @@ struct file_set {
 
 // The failed operation in words, and its place among those that the kernel has had for too long.
 [[nodiscard]] error explain(const file_set& set, const read_operation& failed, const io_context& context);
-[[nodiscard]] error explain(const file_set& set, const open_operation& failed);
+[[nodiscard]] error explain(const file_set& set, const open_operation& failed, const io_context& context);
 ///   offset   where the kernel is at, in the file
 [[nodiscard]] overdue_list::entry add_overdue(const file_set& set, const read_operation& late, std::uint64_t offset,
                                               io_context& context);

@@ -28,7 +28,9 @@ class file_source final : public source {
   [[nodiscard]] error explain(const read_operation& failed) const override {
     return io::explain(*set_, failed, loop_.context());
   }
-  [[nodiscard]] error explain(const open_operation& failed) const override { return io::explain(*set_, failed); }
+  [[nodiscard]] error explain(const open_operation& failed) const override {
+    return io::explain(*set_, failed, loop_.context());
+  }
 
  private:
   Loop& loop_;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 namespace leat::io {
 
@@ -30,6 +31,38 @@ int look_at(const char* path, file_status& out) noexcept {
   const long result = ::syscall(SYS_statx, AT_FDCWD, path, AT_STATX_SYNC_AS_STAT,
                                 file_status::mask_basic | file_status::mask_direct, &out);
   return result == 0 ? 0 : errno;
+}
+
+namespace {
+constexpr int open_tries_max = 16;
+}
+
+int open_to_read(const char* path, int flags) noexcept {
+  constexpr int always = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+  struct stat status{};
+  int wait = O_NONBLOCK;
+  for (int tries = 1;; ++tries) {
+    const int descriptor = ::open(path, always | wait | flags);
+    if (descriptor < 0) {
+      if (errno == EINTR && tries < open_tries_max) continue;
+      const int failure = errno;
+      // Somebody holds a lease on it (fcntl(2)), which only a regular file can have; he is told, and waited for.
+      if (failure == EAGAIN && std::exchange(wait, 0) != 0) continue;
+      // A socket has no open(2), and a pipe no O_DIRECT.
+      if ((failure == ENXIO || failure == EINVAL) && ::stat(path, &status) == 0 && !has_offsets(status.st_mode)) {
+        return -ESPIPE;
+      }
+      return -failure;
+    }
+    const int failure = ::fstat(descriptor, &status) != 0 ? errno : has_offsets(status.st_mode) ? 0 : ESPIPE;
+    if (failure != 0) {
+      ::close(descriptor);
+      return -failure;
+    }
+    // Some file systems are told the flags with each read.
+    if (wait != 0) static_cast<void>(::fcntl(descriptor, F_SETFL, flags));
+    return descriptor;
+  }
 }
 
 std::string file_system_of(std::uint32_t device_major, std::uint32_t device_minor) {

@@ -48,6 +48,16 @@ static_assert(sizeof(file_status) == 256);
 /// Asks, and blocks on the disk. Returns 0 or an errno.
 [[nodiscard]] int look_at(const char* path, file_status& out) noexcept;
 
+/// What can be read at an offset: a regular file or a block device. Directories too, whose reading says what they are.
+[[nodiscard]] constexpr bool has_offsets(unsigned mode) noexcept {
+  return (mode & S_IFMT) == S_IFREG || (mode & S_IFMT) == S_IFBLK || (mode & S_IFMT) == S_IFDIR;
+}
+
+/// open(2) for reading that does not wait for who writes to a pipe, whatever stands at the path by now.
+///   flags     besides O_RDONLY and O_CLOEXEC: O_DIRECT
+///   returns   a descriptor, or a negative errno: ESPIPE for a pipe, a socket or a character device
+[[nodiscard]] int open_to_read(const char* path, int flags = 0) noexcept;
+
 /// The type of the file system mounted as this device ("ext4", "tmpfs"), from /proc/self/mountinfo; empty if unknown.
 [[nodiscard]] std::string file_system_of(std::uint32_t device_major, std::uint32_t device_minor);
 

@@ -12,10 +12,12 @@
 #include <leat/stats.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,12 +52,40 @@ class overdue_list {
   std::list<std::string> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
+/// Of operations whose loop can read no more: read_operation::failure, open_operation::failure. No file is to blame.
+inline constexpr int loop_failed = ENOTRECOVERABLE;
+
+/// Why a loop can read no more: the first one's reason is all of theirs. Thread: any.
+class loop_failure {
+ public:
+  /// Before the first operation.
+  void on_failure(std::function<void(const error&)> told) { told_ = std::move(told); }
+
+  void set(const error& why) {
+    {
+      const async::mutex_lock lock(mutex_);
+      if (!why_) why_ = why;
+    }
+    if (told_) told_(why);
+  }
+  [[nodiscard]] std::optional<error> get() const {
+    const async::mutex_lock lock(mutex_);
+    return why_;
+  }
+
+ private:
+  std::function<void(const error&)> told_;
+  mutable async::mutex mutex_;
+  std::optional<error> why_ ABSL_GUARDED_BY(mutex_);
+};
+
 /// What all loops share; outlives them.
 struct io_context {
   reader_options options;
   std::shared_ptr<arena> memory;  // as leases do: the ring must not outlive what it has registered
   direct_policy direct;
   overdue_list overdue;
+  loop_failure failure;
 
   io_context(const reader_options& from, std::shared_ptr<arena> arena_in_use)
       : options(from), memory(std::move(arena_in_use)), direct(from.direct) {}

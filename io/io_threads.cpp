@@ -218,6 +218,12 @@ void io_threads::on_overdue(std::function<void(const error&)> told) {
   implementation_->context_.overdue.on_overdue(std::move(told));
 }
 
+void io_threads::on_failure(std::function<void(const error&)> told) {
+  implementation_->context_.failure.on_failure(std::move(told));
+}
+
+std::optional<error> io_threads::failure() const { return implementation_->context_.failure.get(); }
+
 void io_threads::wait_until_quiet() noexcept {
   implementation_->on_each([](io_loop& /*loop*/) noexcept {});
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,11 @@ class io_threads {
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.
   void on_overdue(std::function<void(const error&)> told);
+  /// Has `told` called, on the I/O thread, where a thread can read no more: its ring has failed. Its operations end with
+  /// loop_failed, and whatever is posted to it still runs. Before the first operation.
+  void on_failure(std::function<void(const error&)> told);
+  /// Why a thread can read no more, once one cannot.
+  [[nodiscard]] std::optional<error> failure() const;
   /// Whatever others have posted to the loops has run when this returns. Thread: any but theirs.
   void wait_until_quiet() noexcept;
   /// Has each ring let go of its registered buffers, and returns when the kernel has. Nothing is read any more, nor will be.

@@ -12,6 +12,7 @@
 #include <boost/system/system_error.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <functional>
 #include <vector>
@@ -181,6 +182,11 @@ class lease_pool::state final : public leat::detail::lease_home,
     if (forked_.in_child()) return;
     const auto offset = static_cast<std::size_t>(memory.data() - region_.bytes.data());
     const std::size_t bytes = whole_units(memory.size());
+    // It counts as held, and who waits for memory might wait for this.
+    if (arena_->is_given_up(region_.bytes.subspan(offset, bytes))) {
+      lost_.store(true, std::memory_order_relaxed);
+      return close();
+    }
     poison(region_.bytes.subspan(offset, bytes));
     bool somebody_waits = false;
     {
@@ -250,6 +256,12 @@ class lease_pool::state final : public leat::detail::lease_home,
     }
   }
   [[nodiscard]] std::exception_ptr closed_error() const {
+    if (lost_.load(std::memory_order_relaxed)) {
+      return std::make_exception_ptr(
+          error(errc::io, str_cat(name_,
+                                  ": the kernel may still write to some of it, since a ring has failed while reads "
+                                  "were under way; it gives no more leases")));
+    }
     return std::make_exception_ptr(error(errc::cancelled, str_cat(name_, ": closed while waiting for a lease")));
   }
 
@@ -329,6 +341,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   const bool in_pieces_;
   const bool as_one_;
   const async::fork_guard forked_;
+  std::atomic<bool> lost_{false};  // some of it will not come home
 
   mutable async::mutex mutex_;
   free_list free_ ABSL_GUARDED_BY(mutex_);

@@ -51,6 +51,8 @@ struct lease_pool_options {
 ///                  larger one begins with a piece
 ///   threads        any thread may call anything; a waiter resumes on its handler's associated executor, by post
 ///   cancellation   total: a cancelled wait holds nothing, and those behind it move up
+///   given up       a lease whose memory the kernel may write for ever (arena::give_up()) does not come home, and the pool is
+///                  closed: who waits might wait for that
 ///   lifetime       leases may outlive the pool; operations that wait must have ended before it does (close())
 class lease_pool {
  public:

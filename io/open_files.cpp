@@ -18,14 +18,6 @@ namespace {
 constexpr auto open_again = std::chrono::milliseconds(10);
 constexpr int open_again_max = 500;
 
-int open_file(const std::string& path, bool direct) {
-  for (;;) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (direct ? O_DIRECT : 0));
-    if (descriptor >= 0) return descriptor;
-    if (errno != EINTR) return -errno;
-  }
-}
-
 }  // namespace
 
 open_files::~open_files() {
@@ -98,7 +90,7 @@ open_files::use open_files::open(file_set& set, std::uint32_t file, std::string&
     }
   }
   for (int tries = 0;; ++tries) {
-    const int result = open_file(path, mode->direct);
+    const int result = open_to_read(path.c_str(), mode->direct ? O_DIRECT : 0);
     if (result >= 0) return {0, result, *mode, nullptr};
     const int failure = -result;
     if ((failure == EINVAL || failure == EOPNOTSUPP) && mode->direct) {

@@ -318,7 +318,9 @@ void preadv_loop::do_look(job& given) {
   const std::string path = given.set->files->path(given.look->file);
   given.failure = look_at(path.c_str(), given.status);
   if (given.failure != 0) return;
-  given.failure = given.status.is_directory() ? EISDIR : given.set->modes.failure_of(given.status);
+  given.failure = given.status.is_directory()       ? EISDIR
+                  : !has_offsets(given.status.mode) ? ESPIPE
+                                                    : given.set->modes.failure_of(given.status);
 }
 
 // ---- The loop -----------------------------------------------------------------------------------------------------

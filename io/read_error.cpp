@@ -45,7 +45,7 @@ constexpr meaning meanings[] = {
     {EINVAL, errc::unsupported, "the file system refuses such a read",
      "with direct = on it may want a larger alignment than 4096, or have no O_DIRECT: try direct = auto"},
     {EOPNOTSUPP, errc::unsupported, "the file system has no O_DIRECT", "use direct = auto or off"},
-    {ESPIPE, errc::unsupported, "is a pipe or socket", "copy it to a file first"},
+    {ESPIPE, errc::unsupported, "is a pipe, a socket or a device without offsets", "copy what it gives to a file"},
     {EOVERFLOW, errc::unsupported, "the file is too large for this interface", "use a 64-bit build"},
     {EFAULT, errc::io, "the memory to read into is not there", "was it unmapped while a read was under way?"},
     {ECANCELED, errc::cancelled, "cancelled", ""},
@@ -60,10 +60,7 @@ const meaning* find(int code) {
 
 error compose(int failure, const std::string& where) {
   const meaning* const known = find(failure);
-  const char* const what = known != nullptr ? known->what : std::strerror(failure);
-  std::string text = str_cat(where, ": ", what, " (", errno_name(failure), ")");
-  if (known != nullptr && *known->remedy != '\0') str_append(text, "; ", known->remedy);
-  return {known != nullptr ? known->kind : errc::io, text};
+  return {known != nullptr ? known->kind : errc::io, str_cat(where, ": ", words_of(failure))};
 }
 
 }  // namespace
@@ -73,6 +70,13 @@ std::string errno_name(int code) {
   if (const char* const name = ::strerrorname_np(code)) return name;
 #endif
   return str_cat("errno ", code);
+}
+
+std::string words_of(int failure) {
+  const meaning* const known = find(failure);
+  std::string text = str_cat(known != nullptr ? known->what : std::strerror(failure), " (", errno_name(failure), ")");
+  if (known != nullptr && *known->remedy != '\0') str_append(text, "; ", known->remedy);
+  return text;
 }
 
 error explain_read(const failed_read& read) {

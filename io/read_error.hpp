@@ -12,6 +12,9 @@ namespace leat::io {
 /// "EIO", "ENOENT" ...; the number where it has no name.
 [[nodiscard]] std::string errno_name(int code);
 
+/// "the device or file system failed (EIO); look at dmesg; ...": what stands behind an errno of a read, an open or a look.
+[[nodiscard]] std::string words_of(int failure);
+
 /// What is known of a failed read.
 ///   data_bytes   how much of it was there (for ENODATA: where the file ends)
 ///   timeout_s    of the reader (for ETIMEDOUT)

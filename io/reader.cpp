@@ -3,6 +3,7 @@
 #include "async/mutex.hpp"
 #include "io/arena.hpp"
 #include "io/file_table.hpp"
+#include "io/io_loop.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/read_error.hpp"
@@ -182,6 +183,7 @@ class reader::machine {
 
   [[nodiscard]] opening& take_opening(line& at);
   void told(opening& ended) noexcept;
+  [[nodiscard]] error why_not_opened(const opening& ended) const;
   void abandon(opening& asked) noexcept;
 
   [[nodiscard]] error explain(std::uint32_t file, io::failed_read failed) const;
@@ -284,7 +286,7 @@ void reader::machine::told(opening& ended) noexcept {
     if (ended.failure == ECANCELED) {
       ended.asker.complete(stopped(), {});
     } else if (ended.failure != 0) {
-      ended.asker.complete(std::make_exception_ptr(io::explain_open(ended.failure, ended.what->table.path(0))), {});
+      ended.asker.complete(std::make_exception_ptr(why_not_opened(ended)), {});
     } else {
       ended.asker.complete(nullptr, {ended.number, ended.size_bytes, ended.version, ended.alignment});
     }
@@ -295,6 +297,11 @@ void reader::machine::told(opening& ended) noexcept {
     at.spare_openings.push_back(&ended);
   }
   end_if_quiet(at);
+}
+
+error reader::machine::why_not_opened(const opening& ended) const {
+  if (const auto why = threads_.failure(); why && ended.failure == io::loop_failed) return *why;
+  return io::explain_open(ended.failure, ended.what->table.path(0));
 }
 
 /// The kernel writes its answer into memory of ours: who asked need not wait for it.
@@ -457,6 +464,7 @@ void reader::machine::complete(batch& ended) noexcept {
 
 error reader::machine::explain(std::uint32_t file, io::failed_read failed) const {
   if (failed.failure == ECANCELED) return {errc::cancelled, "the read was cancelled"};
+  if (const auto why = threads_.failure(); why && failed.failure == io::loop_failed) return *why;
   const std::string path = known(file).table.path(0);
   failed.path = path;
   failed.timeout_s = timeout_s_;

@@ -20,6 +20,7 @@ constexpr unsigned open_again_max = 500;
 }  // namespace
 
 bool ring_loop::place(job& placed) {
+  if (failing_) return false;
   const std::uint32_t file = placed.operation->file;
   const std::uint64_t key = placed.set->key_of(file);
   file_slot* slot = nullptr;
@@ -33,7 +34,7 @@ bool ring_loop::place(job& placed) {
     if (slot == nullptr) return false;
     slot->set = placed.set;
     slot->file = file;
-    slot->stale = false;
+    slot->stale = slot->looked_at = slot->held_by_lease = false;
     slot->tries = 0;
     slot_of_.emplace(key, slot);
     begin_open(*slot);
@@ -73,6 +74,8 @@ file_slot* ring_loop::take_slot() {
 void ring_loop::begin_open(file_slot& slot) {
   slot.set->files->path(slot.file, slot.path);
   const std::uint32_t directory = slot.set->files->directory(slot.file);
+  // An open that may wait is for what is known to be a file.
+  if (slot.set->opens_without_nonblock) return ask_status(slot);
   if (const std::optional<file_mode> mode = slot.set->modes.known(directory)) return open_now(slot, *mode);
   if (slot.set->modes.each_file()) return ask_status(slot);
   // The first of a directory looks; the others wait for what it finds.
@@ -101,7 +104,9 @@ void ring_loop::open_now(file_slot& slot, file_mode mode) {
   slot.now = phase::opening;
   slot.mode = mode;
   slot.since_ns = now_ns();
-  const int flags = O_RDONLY | O_NOCTTY | (mode.direct ? O_DIRECT : 0);
+  // O_NONBLOCK: an open of what has become a pipe would wait for who writes to it.
+  slot.nonblock = !slot.held_by_lease && !slot.set->opens_without_nonblock;
+  const int flags = O_RDONLY | O_NOCTTY | (mode.direct ? O_DIRECT : 0) | (slot.nonblock ? O_NONBLOCK : 0);
   io_uring_sqe* const sqe = ring_->next_sqe();
   if (direct_descriptors_) {
     // Not in the process's table, so neither O_CLOEXEC nor RLIMIT_NOFILE concern it.
@@ -136,7 +141,11 @@ void ring_loop::on_slot(file_slot& slot, int result) {
 void ring_loop::on_status(file_slot& slot, int result) {
   file_set& set = *slot.set;
   const std::uint32_t directory = set.files->directory(slot.file);
-  const int failure = result == 0 ? set.modes.learn(directory, slot.path, &slot.status) : 0;
+  slot.looked_at = result == 0;
+  const int failure = failing_                                        ? loop_failed
+                      : result == 0 && !has_offsets(slot.status.mode) ? ESPIPE
+                      : result == 0 ? set.modes.learn(directory, slot.path, &slot.status)
+                                    : 0;
   if (failure != 0) {
     fail_open(slot, failure);
   } else {
@@ -160,8 +169,14 @@ void ring_loop::ask_again(const file_set& set, std::uint32_t directory) {
 }
 
 void ring_loop::on_open(file_slot& slot, int result) {
-  const int failure = result < 0 ? -result : 0;
+  const int failure = result < 0 ? -result : type_of_open(slot, result);
+  if (failure == EAGAIN && slot.nonblock) {
+    slot.held_by_lease = true;
+    return open_now(slot, slot.mode);
+  }
   if ((failure == EINVAL || failure == EOPNOTSUPP) && slot.mode.direct) {
+    // A pipe says this, too, which says nothing of its neighbours.
+    if (!slot.looked_at && !failing_) return ask_status(slot);
     if (slot.set->modes.refused(slot.set->files->directory(slot.file), slot.path, failure)) {
       return open_now(slot, {});
     }
@@ -182,6 +197,17 @@ void ring_loop::on_open(file_slot& slot, int result) {
     make_ready(next);
   }
   if (slot.users == 0) enqueue(idle_, slot);  // all of them were cancelled
+}
+
+/// Whether what was opened can be read at an offset: ESPIPE, else 0. (A direct descriptor cannot be asked: see look_at_slow().)
+int ring_loop::type_of_open(file_slot& slot, int descriptor) {
+  if (direct_descriptors_ || std::exchange(slot.looked_at, true)) return 0;
+  struct statx found{};
+  const int result = ::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found);
+  if (result != 0 || has_offsets(found.stx_mode)) return 0;
+  slot.descriptor = descriptor;
+  close_file(slot);
+  return ESPIPE;
 }
 
 void ring_loop::fail_open(file_slot& slot, int failure) {
@@ -259,6 +285,12 @@ void ring_loop::forget(file_slot& slot) {
 }
 
 void ring_loop::close_file(file_slot& slot) {
+  if (failing_) {
+    // A direct descriptor ends with the ring.
+    if (!direct_descriptors_) ::close(slot.descriptor);
+    slot.descriptor = -1;
+    return;
+  }
   io_uring_sqe* const sqe = ring_->next_sqe();
   if (direct_descriptors_) {
     io_uring_prep_close_direct(sqe, slot.index);
@@ -299,32 +331,50 @@ void ring_loop::close_files_of(const file_set& set) {
 }
 
 void ring_loop::start(file_set& set, open_operation& operation) {
+  if (failing_) {
+    operation.failure = loop_failed;
+    operation.state = nullptr;
+    looks_done_.push_back(&operation);
+    return;
+  }
   look& begun = looks_.take();
   begun.operation = &operation;
   begun.set = &set;
-  begun.since_ns = now_ns();
+  begun.slow = nullptr;
   set.files->path(operation.file, begun.path);
   operation.failure = 0;
   operation.state = &begun;
   ++set.operations;
+  ask(begun);
+  looking_.push_back(begun);
+}
+
+void ring_loop::ask(look& begun) {
+  begun.since_ns = now_ns();
   io_uring_sqe* const sqe = ring_->next_sqe();
   io_uring_prep_statx(sqe, AT_FDCWD, begun.path.c_str(), AT_STATX_SYNC_AS_STAT,
                       file_status::mask_basic | file_status::mask_direct,
                       reinterpret_cast<struct statx*>(&begun.status));
   io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&begun) | tag_look);
-  looking_.push_back(begun);
 }
 
 void ring_loop::on_look(look& done, int result) {
   open_operation* const operation = std::exchange(done.operation, nullptr);
-  if (done.overdue) {
+  file_slot* const slow = std::exchange(done.slow, nullptr);
+  if (slow != nullptr) {
+    own_looks_.remove(done);
+  } else if (done.overdue) {
     late_looks_.remove(done);
     end_overdue(done.overdue);
   } else {
     looking_.remove(done);
   }
   if (operation != nullptr) {
-    if (result == 0) result = done.status.is_directory() ? -EISDIR : -done.set->modes.failure_of(done.status);
+    if (result == 0) {
+      result = done.status.is_directory()       ? -EISDIR
+               : !has_offsets(done.status.mode) ? -ESPIPE
+                                                : -done.set->modes.failure_of(done.status);
+    }
     operation->failure = result < 0 ? -result : 0;
     operation->state = nullptr;
     if (result == 0) {
@@ -334,8 +384,35 @@ void ring_loop::on_look(look& done, int result) {
     }
     --done.set->operations;
     looks_done_.push_back(operation);
+  } else if (slow != nullptr && result == 0 && !has_offsets(done.status.mode) && slow->path == done.path) {
+    fail_reads_of(*slow, ESPIPE);
   }
   looks_.give_back(done);
+}
+
+/// A read of a pipe may take for ever, and a direct descriptor does not say what it is: the path does.
+void ring_loop::look_at_slow() {
+  for (const chunk& part : in_kernel_) {
+    if (now_ < part.since_ns + slow_ns) return;
+    file_slot& slot = *part.owner->slot;
+    if (std::exchange(slot.looked_at, true)) continue;
+    look& begun = looks_.take();
+    begun.operation = nullptr;
+    begun.set = slot.set;
+    begun.slow = &slot;
+    begun.path = slot.path;
+    ask(begun);
+    own_looks_.push_back(begun);
+  }
+}
+
+void ring_loop::fail_reads_of(const file_slot& slot, int failure) {
+  for (chunk& part : in_kernel_) {
+    if (part.owner->slot != &slot) continue;
+    if (part.owner->failure == 0) part.owner->failure = failure;
+    dequeue(*part.owner);
+    cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+  }
 }
 
 }  // namespace leat::io::ring

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -125,10 +126,18 @@ void ring_loop::turn_polled() {
   finish_all();
 }
 
+void ring_loop::wake() noexcept {
+  const std::uint64_t one = 1;
+  // A wake-up that is lost would be waited for in vain. EAGAIN: there are so many that no more can be counted.
+  for (int tries = 0; tries < 1000; ++tries) {
+    if (::write(wake_descriptor_, &one, sizeof(one)) == sizeof(one) || errno == EAGAIN) return;
+  }
+}
+
 void ring_loop::park_wake() {
   // A blocking descriptor on purpose: the kernel then waits for it; with O_NONBLOCK the read would fail.
   io_uring_sqe* const sqe = ring_->next_sqe();
-  io_uring_prep_read(sqe, wake_descriptor_, &wake_value_, sizeof(wake_value_), 0);
+  io_uring_prep_read(sqe, wake_descriptor_, wake_value_.get(), sizeof(*wake_value_), 0);
   io_uring_sqe_set_data64(sqe, tag_wake);
   wake_parked_ = true;
 }
@@ -142,63 +151,54 @@ void ring_loop::run() {
     expire();
     finish_all();
     pump();
-    if (stopping_.load(std::memory_order_relaxed) && jobs_.out() == 0 && looking_.empty() && looks_done_.empty()) break;
-    sleep(!finished_.empty() || !looks_done_.empty() || !wake_parked_);
+    if (stopping_.load(std::memory_order_relaxed) && is_over()) break;
+    sleep(!finished_.empty() || !looks_done_.empty() || (ring_ && !wake_parked_));
+    break_off_if_failed();
   }
-
-  // The kernel may still write into our slots (statx) and must not find them gone.
-  for (const auto& slot : slots_) {
-    if (slot->now == phase::opening || slot->now == phase::waiting_for_status) {
-      cancel_in_kernel(reinterpret_cast<std::uintptr_t>(slot.get()) | tag_slot);
+  if (ring_) {
+    // The kernel may still write into our slots (statx) and must not find them gone.
+    for (const auto& slot : slots_) {
+      if (slot->now == phase::opening || slot->now == phase::waiting_for_status) {
+        cancel_in_kernel(reinterpret_cast<std::uintptr_t>(slot.get()) | tag_slot);
+      }
     }
+    cancel_in_kernel(tag_wake);
+    collect_from_ring(now_ns() + 5'000'000'000);
+    if (kernel_has_books()) keep_books();  // a dead mount holds them
+    polled_.reset();
+    ring_.reset();
   }
-  cancel_in_kernel(tag_wake);
-  const std::uint64_t give_up_at_ns = now_ns() + 5'000'000'000;
-  const auto kernel_has_some = [this] {
-    return wake_parked_ || !opening_.empty() || !late_.empty() || !late_looks_.empty() || closing_ != 0;
-  };
-  while (kernel_has_some() && now_ns() < give_up_at_ns) {
-    ring_->submit_and_wait(1, 0, 100'000'000);
-    reap(*ring_);
-    finish_all();
-  }
-  if (!late_.empty() || !late_looks_.empty() || !opening_.empty()) {
-    // A dead mount holds them. What the kernel may write into later is never freed.
-    struct kept {
-      std::vector<std::unique_ptr<file_slot>> slots;
-      stock<look> looks;
-      kept* before = nullptr;
-    };
-    static std::atomic<kept*> all{nullptr};
-    auto* const keep = new kept{std::move(slots_), std::move(looks_), nullptr};
-    keep->before = all.exchange(keep);
-  } else {
-    for (const auto& slot : slots_) dequeue(*slot);
-  }
-  polled_.reset();
-  ring_.reset();
+  for (const auto& slot : slots_) dequeue(*slot);
 }
+
+/// Nothing is under way, and nobody is to be told of anything.
+bool ring_loop::is_over() const noexcept { return jobs_.out() == 0 && looking_.empty() && looks_done_.empty(); }
 
 void ring_loop::sleep(bool awake) {
   if (polled_reads_ != 0) return turn_polled();
   if (polled_ && !polling_) polled_.reset();
   if (awake || !prepare_sleep()) {
-    ring_->submit();
-  } else if (stopping_.load() && jobs_.out() == 0 && looking_.empty() && looks_done_.empty()) {
+    if (ring_) ring_->submit();
+  } else if (stopping_.load() && is_over()) {
     cancel_sleep();
     return;
   } else {
     const std::uint64_t slept_at_ns = now_ns();
-    const std::uint64_t due_ns = next_deadline_ns();
-    const std::uint64_t left_ns =
-        due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > slept_at_ns ? due_ns - slept_at_ns : 0, 1000);
-    // A quarter of what the kernel has: fewer wake-ups, and the device never runs dry.
-    const auto count = static_cast<unsigned>(std::max<std::size_t>(in_kernel_.size() / 4, 1));
-    ring_->submit_and_wait(count, is_full() ? patience_full_ns : patience_ns, left_ns);
+    if (ring_) {
+      const std::uint64_t due_ns = next_deadline_ns();
+      const std::uint64_t left_ns =
+          due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > slept_at_ns ? due_ns - slept_at_ns : 0, 1000);
+      // A quarter of what the kernel has: fewer wake-ups, and the device never runs dry.
+      const auto count = static_cast<unsigned>(std::max<std::size_t>(in_kernel_.size() / 4, 1));
+      ring_->submit_and_wait(count, is_full() ? patience_full_ns : patience_ns, left_ns);
+    } else {
+      sleep_without_ring(1000);
+    }
     cancel_sleep();
     count_.wait_ns.add(now_ns() - slept_at_ns);
   }
   count_.turns.add(1);
+  if (!ring_) return;
   // All of them before anybody resumes: who resumes starts more, and must find the books in order.
   reap(*ring_);
   now_ = now_ns();
@@ -231,6 +231,11 @@ std::uint64_t ring_loop::next_deadline_ns() const noexcept {
   if (!in_kernel_.empty()) first = std::min(first, in_kernel_.front().since_ns + timeout_ns_);
   if (!opening_.empty()) first = std::min(first, opening_.front().since_ns + timeout_ns_);
   if (!looking_.empty()) first = std::min(first, looking_.front().since_ns + timeout_ns_);
+  for (const chunk& part : in_kernel_) {
+    if (part.owner->slot->looked_at) continue;
+    first = std::min(first, part.since_ns + slow_ns);
+    break;
+  }
   if (open_again_at_ns_ != 0) first = std::min(first, open_again_at_ns_);
   return first == std::numeric_limits<std::uint64_t>::max() ? 0 : first;
 }
@@ -271,6 +276,11 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
     if (over(argument)) return;
     if (polled_reads_ != 0) {
       turn_polled();
+      break_off_if_failed();
+      continue;
+    }
+    if (!ring_) {
+      sleep_without_ring(1);  // what was asked for has failed, and who waits for more is told by others
       continue;
     }
     if (finished_.empty() && looks_done_.empty()) {
@@ -278,10 +288,12 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
       ring_->submit_and_wait(1, 0, due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > now_ ? due_ns - now_ : 0, 1000));
     }
     reap(*ring_);
+    break_off_if_failed();
   }
 }
 
 void ring_loop::cancel_in_kernel(std::uint64_t user_data) {
+  if (failing_) return;
   io_uring_sqe* const sqe = ring_->next_sqe();
   io_uring_prep_cancel64(sqe, user_data, 0);
   io_uring_sqe_set_data64(sqe, tag_none);
@@ -333,6 +345,7 @@ void ring_loop::expire() {
     --old.set->operations;
     looks_done_.push_back(operation);
   }
+  look_at_slow();
   if (open_again_at_ns_ != 0 && now_ >= open_again_at_ns_) open_again_at_ns_ = 0;
   place_waiting();
 }

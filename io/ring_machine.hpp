@@ -1,5 +1,5 @@
-// The ring's loop, whole: its parts are in ring_loop.cpp (turns and deadlines), ring_files.cpp (what is open) and
-// ring_reads.cpp (what is read), and nobody else includes this.
+// The ring's loop, whole: its parts are in ring_loop.cpp (turns and deadlines), ring_files.cpp (what is open), ring_reads.cpp
+// (what is read) and ring_failure.cpp (what becomes of it all when the ring fails), and nobody else includes this.
 //
 // The rule of all of them: completions only change the books. Who is told is told by finish_all(), when the books are in
 // order again, since who is told starts more.
@@ -48,7 +48,7 @@ class ring_loop final : public async::loop, public io_loop {
   void run() override;
   void unregister_buffers() noexcept override {
     buffer_of_.clear();
-    ring_->unregister_buffers();
+    if (ring_) ring_->unregister_buffers();
     if (polled_) polled_->unregister_buffers();
   }
   void after_told(void (*function)(void*) noexcept, void* argument) override {
@@ -82,6 +82,8 @@ class ring_loop final : public async::loop, public io_loop {
   static constexpr unsigned depth_max = 4096;
   // Opens under way. Each that misses the dentry cache holds one of the kernel's worker threads.
   static constexpr unsigned opens_max = 64;
+  // A read that takes longer may be of a pipe, where a file was.
+  static constexpr std::uint64_t slow_ns = 1'000'000'000;
 
   struct bound_function {
     void (*function)(void*) noexcept;
@@ -89,26 +91,27 @@ class ring_loop final : public async::loop, public io_loop {
     void operator()() const noexcept { function(argument); }
   };
 
-  void wake() noexcept override {
-    const std::uint64_t one = 1;
-    static_cast<void>(::write(wake_descriptor_, &one, sizeof(one)));
-  }
+  void wake() noexcept override;
 
   // ring_loop.cpp: turns.
   void set_up(const ring_limits& limits);
   void set_up_polling(bool for_real, unsigned entries, unsigned buffers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(report_mutex_);
   void stop_polling(const std::string& path);
   void turn_polled();
-  void reap(uring& from) {
-    from.reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+  unsigned reap(uring& from) {
+    return from.reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
   }
   void park_wake();
   void sleep(bool awake);
+  void sleep_without_ring(int patience_ms);
+  [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool is_full() const noexcept;
   void on_completion(std::uint64_t user_data, int result);
   [[nodiscard]] std::uint64_t next_deadline_ns() const noexcept;
   void expire();
   void finish_all();
+  /// Whether the kernel may still write to a file's slot, a look, or where the wake-up goes.
+  [[nodiscard]] bool kernel_has_books() const noexcept;
   void cancel_in_kernel(std::uint64_t user_data);
   void cancel_in_kernel(const chunk& part) {
     // A polled one is with the device, which answers soon or never.
@@ -118,6 +121,14 @@ class ring_loop final : public async::loop, public io_loop {
     if (entry) context_.overdue.remove(*entry);
     entry.reset();
   }
+
+  // ring_failure.cpp: the kernel takes no more calls.
+  void break_off_if_failed();
+  void break_off(int failure);
+  void collect_from_ring(std::uint64_t until_ns);
+  void give_up_what_the_kernel_has();
+  void fail_what_is_left();
+  void keep_books();
 
   // ring_files.cpp: a job gets a slot, the slot its file.
   void close_files_of(const file_set& set);
@@ -138,7 +149,11 @@ class ring_loop final : public async::loop, public io_loop {
   void close_file(file_slot& slot);
   void enqueue(intrusive_list<file_slot>& queue, file_slot& slot);
   void dequeue(file_slot& slot);
+  [[nodiscard]] int type_of_open(file_slot& slot, int descriptor);
+  void ask(look& begun);
   void on_look(look& done, int result);
+  void look_at_slow();
+  void fail_reads_of(const file_slot& slot, int failure);
 
   // ring_reads.cpp: a job whose file is open becomes chunks, and when they are done it is.
   void make_ready(job& ready);
@@ -160,7 +175,8 @@ class ring_loop final : public async::loop, public io_loop {
   const std::uint64_t timeout_ns_;
   const unsigned depth_;  // 0: by bytes (queue_depth.hpp)
   const bool insists_on_buffers_;
-  std::optional<uring> ring_;  // lives as long as run(): made and ended on its thread
+  std::optional<uring> ring_;  // lives as long as run(), or until it fails: made and ended on its thread
+  bool failing_ = false;       // nothing is asked of it any more
   // The second ring, of reads that are polled: it can do nothing else, and files and buffers are registered with each ring by
   // itself. So files are ordinary descriptors then, and buffers are registered with the ring that reads go to.
   std::optional<uring> polled_;
@@ -169,7 +185,7 @@ class ring_loop final : public async::loop, public io_loop {
   unsigned polled_turns_ = 0;
   std::atomic<bool> stopping_{false};
   int wake_descriptor_ = -1;
-  std::uint64_t wake_value_ = 0;
+  std::unique_ptr<std::uint64_t> wake_value_ = std::make_unique<std::uint64_t>();
   bool wake_parked_ = false;
   std::uint64_t now_ = 0;  // of this turn
 
@@ -195,6 +211,7 @@ class ring_loop final : public async::loop, public io_loop {
   intrusive_list<chunk> late_chunks_;
   intrusive_list<look> looking_;
   intrusive_list<look> late_looks_;
+  intrusive_list<look> own_looks_;          // nobody waits for them
   std::deque<open_operation*> looks_done_;  // to be told
   std::vector<bound_function> after_told_;
   std::uint64_t bytes_in_kernel_ = 0;

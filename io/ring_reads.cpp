@@ -46,7 +46,10 @@ void ring_loop::start(file_set& set, std::span<read_operation* const> operations
     operation->data = {};
     ++set.operations;
     count_.in_flight.add(1);
-    if (operation->bytes == 0) {
+    if (failing_) {
+      taken.failure = loop_failed;
+      finish(taken);
+    } else if (operation->bytes == 0) {
       finish(taken);
     } else if (!place(taken)) {
       enqueue(unplaced_, taken);
@@ -197,7 +200,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
     --polled_reads_;
     if (result == -EOPNOTSUPP) {
       stop_polling(owner.slot->path);
-      if (!given_up) return ask(part);
+      if (!given_up && !failing_) return ask(part);
     }
   }
   if (result > 0) {
@@ -205,8 +208,8 @@ void ring_loop::on_chunk(chunk& part, int result) {
     part.got += static_cast<std::uint64_t>(result);
     const std::uint64_t reached = part.offset + part.got;
     if (part.got == part.bytes || reached >= owner.wanted_end()) return end_chunk(part);
-    if (given_up) {
-      if (owner.failure == 0) owner.failure = owner.cancelled ? ECANCELED : 0;
+    if (given_up || failing_) {
+      if (owner.failure == 0) owner.failure = owner.cancelled ? ECANCELED : failing_ ? loop_failed : 0;
       return end_chunk(part);
     }
     // O_DIRECT goes on from a multiple of the alignment. An end in between is the file's own; reading on from before it
@@ -226,7 +229,14 @@ void ring_loop::on_chunk(chunk& part, int result) {
   }
 
   const int failure = -result;
-  if ((failure == EINTR || failure == EAGAIN || failure == ECANCELED) && !given_up && owner.tries < tries_max) {
+  if (failure == EAGAIN && owner.slot->nonblock && !given_up) {
+    // This file system has no reads that do not wait (no FMODE_NOWAIT), and O_NONBLOCK forbids io_uring to have a thread wait.
+    owner.slot->set->opens_without_nonblock = true;
+    owner.refused = true;
+    return end_chunk(part);
+  }
+  if ((failure == EINTR || failure == EAGAIN || failure == ECANCELED) && !given_up && !failing_ &&
+      owner.tries < tries_max) {
     ++owner.tries;
     count_.retries.add(1);
     return ask(part);
@@ -239,7 +249,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
                                               failure)) {
       owner.refused = true;
     } else if (!owner.refused) {
-      owner.failure = failure;
+      owner.failure = failing_ ? loop_failed : failure;
     }
   }
   end_chunk(part);

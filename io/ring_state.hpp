@@ -66,7 +66,10 @@ struct alignas(8) file_slot : list_hook {
   file_set* set = nullptr;
   std::uint32_t file = 0;
   file_mode mode;
-  bool stale = false;  // not to be found by others any more
+  bool stale = false;          // not to be found by others any more
+  bool nonblock = false;       // opened with O_NONBLOCK
+  bool looked_at = false;      // what it is was asked for
+  bool held_by_lease = false;  // somebody has a lease on it (fcntl(2)), and is told by an open that waits
   int descriptor = -1;
   unsigned users = 0;  // jobs
   unsigned tries = 0;
@@ -80,7 +83,8 @@ struct alignas(8) file_slot : list_hook {
 
 /// open_operation with its place for the answer, which the kernel writes. Its address + 2 is the user_data.
 struct alignas(8) look : list_hook {
-  open_operation* operation = nullptr;  // nullptr once it was done without us
+  open_operation* operation = nullptr;  // nullptr once it was done without us, and where the loop itself asks
+  file_slot* slow = nullptr;            // for it: a read of this file takes long
   file_set* set = nullptr;
   std::uint64_t since_ns = 0;
   std::optional<overdue_list::entry> overdue;

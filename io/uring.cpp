@@ -1,19 +1,23 @@
 #include "io/uring.hpp"
 
+#include "async/clock.hpp"
+#include "io/keep_for_ever.hpp"
 #include "io/read_error.hpp"
 #include "io/text.hpp"
 
-#include <leat/error.hpp>
-
 #include <sys/mman.h>
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 namespace leat::io {
 namespace {
@@ -49,6 +53,30 @@ std::string hint_for(int code) {
   return {};
 }
 
+// What comes round again does so at once a few times, then after 0.1 ms and twice as long each time up to 20 ms: some 110 calls
+// before it is given up.
+constexpr unsigned refusals_at_once = 8;
+constexpr std::uint64_t refused_max_ns = 2'000'000'000;
+constexpr std::uint64_t refusal_forgotten_ns = 500'000'000;
+
+void pause(unsigned refusals) noexcept {
+  const timespec time{0, std::min(100'000L << std::min(refusals, 10U), 20'000'000L)};
+  ::nanosleep(&time, nullptr);
+}
+
+bool comes_round_again(int failure) noexcept { return failure == EINTR || failure == EAGAIN || failure == EBUSY; }
+
+/// Calls `attempt` until it succeeds or fails for good: a start is not lost for one refusal.
+template <class Attempt>
+int insist(const Attempt& attempt) {
+  constexpr unsigned attempts_max = 32;  // 0.4 s
+  for (unsigned refusals = 0;; ++refusals) {
+    const int result = attempt();
+    if (result >= 0 || !comes_round_again(-result) || refusals == attempts_max) return result;
+    if (refusals >= refusals_at_once) pause(refusals - refusals_at_once);
+  }
+}
+
 /// A descriptor that closes itself.
 class descriptor {
  public:
@@ -66,10 +94,7 @@ class descriptor {
 
 }  // namespace
 
-bool uring_refusal::means_absent() const noexcept {
-  return code == EPERM || code == ENOSYS || code == EINVAL || code == EACCES || code == EOPNOTSUPP || code == ENOMEM ||
-         code == ECANCELED;
-}
+bool uring_refusal::means_absent() const noexcept { return code != EMFILE && code != ENFILE; }
 
 uring::uring(unsigned entries, unsigned files, unsigned buffers, bool polled) {
   set_up(entries, polled);
@@ -98,7 +123,10 @@ void uring::set_up(unsigned entries, bool polled) {
     io_uring_params params{};
     params.flags = rung.flags | (polled ? IORING_SETUP_IOPOLL : 0U);
     params.cq_entries = 4 * entries;
-    const int result = io_uring_queue_init_params(entries, &ring_, &params);
+    const int result = insist([&] {
+      ring_ = {};
+      return io_uring_queue_init_params(entries, &ring_, &params);
+    });
     if (result == 0) {
       flags_ = rung.name;
       // Timeouts without an entry of their own, and arguments that need not outlive the submission: Linux 5.11.
@@ -138,17 +166,19 @@ void uring::check_reading() {
   std::memset(written, 0x5A, sizeof(written));
   if (::write(file.get(), written, sizeof(written)) != static_cast<ssize_t>(sizeof(written))) return;
 
-  char found[64] = {};
-  io_uring_prep_read(next_sqe(), file.get(), found, sizeof(found), 0);
+  auto found = std::make_unique<std::array<char, sizeof(written)>>();
+  io_uring_prep_read(next_sqe(), file.get(), found->data(), sizeof(written), 0);
   io_uring_cqe* completion = nullptr;
-  const int submitted = io_uring_submit_and_wait(&ring_, 1);
-  if (submitted < 0) throw uring_refusal{-submitted, "io_uring_enter", hint_for(-submitted)};
-  const int waited = io_uring_wait_cqe(&ring_, &completion);
-  if (waited < 0) throw uring_refusal{-waited, "io_uring_enter", hint_for(-waited)};
+  const int submitted = insist([this] { return io_uring_submit_and_wait(&ring_, 1); });
+  const int waited = submitted < 0 ? submitted : insist([&] { return io_uring_wait_cqe(&ring_, &completion); });
+  if (waited < 0) {
+    keep_for_ever(std::move(found));  // Nobody knows whether the kernel is still to write there.
+    throw uring_refusal{-waited, "io_uring_enter", hint_for(-waited)};
+  }
   const int result = completion->res;
   io_uring_cqe_seen(&ring_, completion);
   if (result < 0) throw uring_refusal{-result, "a read through io_uring", hint_for(-result)};
-  if (std::memcmp(written, found, sizeof(found)) != 0) {
+  if (std::memcmp(written, found->data(), sizeof(written)) != 0) {
     throw uring_refusal{EOPNOTSUPP, "a read through io_uring", "it returned other bytes than the file has"};
   }
 }
@@ -179,43 +209,80 @@ int uring::register_buffer(unsigned index, std::span<std::byte> memory) noexcept
 
 void uring::unregister_buffers() noexcept {
   if (buffers_ == 0) return;
-  while (io_uring_unregister_buffers(&ring_) == -EINTR) {
-  }
+  static_cast<void>(insist([this] { return io_uring_unregister_buffers(&ring_); }));
   buffers_ = 0;
 }
 
 io_uring_sqe* uring::next_sqe() {
-  for (;;) {
-    if (io_uring_sqe* const sqe = io_uring_get_sqe(&ring_)) {
-      return sqe;
-    }
+  if (failure_ == 0 && submit_waiting()) {
+    if (io_uring_sqe* const sqe = io_uring_get_sqe(&ring_)) return sqe;
     submit();
+    if (io_uring_sqe* const sqe = io_uring_get_sqe(&ring_); sqe != nullptr && failure_ == 0) return sqe;
   }
+  return &waiting_.emplace_back();
+}
+
+/// Moves what waits to the queue, in its order. False if some of it found no room.
+bool uring::submit_waiting() {
+  while (!waiting_.empty()) {
+    io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
+    if (sqe == nullptr) return false;
+    *sqe = waiting_.front();
+    waiting_.pop_front();
+  }
+  return true;
 }
 
 void uring::submit() {
-  const int result = io_uring_submit_and_get_events(&ring_);
-  // EBUSY: completions must be reaped first; EAGAIN: no memory this moment. Both come round again.
-  if (result < 0 && result != -EINTR && result != -EBUSY && result != -EAGAIN) {
-    throw error(errc::io, str_cat("io_uring_enter: ", std::strerror(-result), " (", errno_name(-result), ")"));
-  }
+  if (failure_ != 0) return;
+  static_cast<void>(submit_waiting());
+  note(io_uring_submit_and_get_events(&ring_));
 }
 
 void uring::submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint64_t deadline_ns) {
+  if (failure_ != 0) return;
+  if (!submit_waiting()) return submit();
   const auto wait = [this](unsigned wanted, std::uint64_t ns) {
     __kernel_timespec time{static_cast<std::int64_t>(ns / 1'000'000'000), static_cast<long long>(ns % 1'000'000'000)};
     io_uring_cqe* first = nullptr;
-    const int result = io_uring_submit_and_wait_timeout(&ring_, &first, wanted, ns != 0 ? &time : nullptr, nullptr);
-    if (result < 0 && result != -ETIME && result != -EINTR && result != -EBUSY && result != -EAGAIN) {
-      throw error(errc::io, str_cat("io_uring_enter: ", std::strerror(-result), " (", errno_name(-result), ")"));
-    }
+    note(io_uring_submit_and_wait_timeout(&ring_, &first, wanted, ns != 0 ? &time : nullptr, nullptr));
   };
   if (count > 1) {
     wait(count, deadline_ns != 0 ? std::min(patience_ns, deadline_ns) : patience_ns);
-    if (io_uring_cq_ready(&ring_) != 0) return;
+    if (refusals_ != 0 || failure_ != 0 || io_uring_cq_ready(&ring_) != 0) return;
     if (deadline_ns != 0 && deadline_ns <= patience_ns) return;
   }
   wait(1, deadline_ns);
 }
+
+// What io_uring_enter(2) said. EBUSY: completions must be reaped first; EAGAIN: no memory at this moment; EINTR: a signal, a
+// debugger. The caller comes round again, and not at once if it is refused again and again.
+void uring::note(int result) noexcept {
+  if (result >= 0 || result == -ETIME || io_uring_cq_ready(&ring_) != 0) {
+    refusals_ = 0;
+    if (result >= 0 || result == -ETIME) return;
+  }
+  if (!comes_round_again(-result)) {
+    failure_ = -result;
+    return;
+  }
+  const std::uint64_t now = async::now_ns();
+  // A wait that something ends now and then is none that is refused.
+  if (refusals_ == 0 || now - last_refused_ns_ > refusal_forgotten_ns) {
+    refusals_ = 0;
+    first_refused_ns_ = now;
+  }
+  ++refusals_;
+  if (refusals_ > refusals_at_once) {
+    if (now - first_refused_ns_ > refused_max_ns) {
+      failure_ = -result;
+      return;
+    }
+    pause(refusals_ - refusals_at_once);
+  }
+  last_refused_ns_ = async::now_ns();
+}
+
+bool uring::fetch() noexcept { return io_uring_get_events(&ring_) >= 0; }
 
 }  // namespace leat::io

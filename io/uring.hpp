@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 
@@ -16,8 +17,8 @@ struct uring_refusal {
   std::string call;  ///< what the kernel refused
   std::string hint;  ///< and what may stand behind it
 
-  /// Whether reading by threads instead is what a user would want: io_uring is forbidden, missing or too old here, or has
-  /// no memory or threads left for this user. What is left (EMFILE) is an error, for the threads would run into it too.
+  /// Whether reading by threads instead is what a user would want: io_uring is forbidden, missing or too old here, has no memory
+  /// or threads left for this user, or does not serve. Not where no descriptor is left: the threads would run into it too.
   [[nodiscard]] bool means_absent() const noexcept;
 };
 
@@ -49,7 +50,8 @@ class uring {
   /// some time later. No read to any of them is under way.
   void unregister_buffers() noexcept;
 
-  /// A cleared entry of the submission queue; submits what is there when it is full.
+  /// An entry to be prepared; submits what is there when the queue is full. Where the kernel takes none at this moment, one that
+  /// is submitted in its turn later, or that was never submitted: see failure().
   [[nodiscard]] io_uring_sqe* next_sqe();
 
   /// Submits, and lets finished work show.
@@ -58,6 +60,19 @@ class uring {
   /// Submits, then sleeps until `count` completions are there, or after `patience_ns` at least one, or `deadline_ns`
   /// (from now; 0: none) has passed. May return early.
   void submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint64_t deadline_ns);
+
+  /// The errno that io_uring_enter(2) has ended this ring with; 0 while it serves. EINTR, EAGAIN and EBUSY are tried again, at
+  /// longer and longer intervals for two seconds; all others end it at once. From then on nothing is submitted, and what
+  /// the kernel has had before is still its own: see fetch().
+  [[nodiscard]] int failure() const noexcept { return failure_; }
+
+  /// Of a ring that nothing is submitted to any more: takes back what the kernel has not seen, and never will. Calls `each(user_data)`, which may
+  /// use next_sqe().
+  template <class Function>
+  void take_back(Function&& each);
+
+  /// Asks for completions and for nothing else. False where that was refused.
+  [[nodiscard]] bool fetch() noexcept;
 
   /// Calls `each(user_data, result)` for every completion that is there. `each` may use next_sqe().
   template <class Function>
@@ -85,12 +100,34 @@ class uring {
   void check_operations();
   void check_reading();
   void make_tables(unsigned files, unsigned buffers);
+  [[nodiscard]] bool submit_waiting();
+  void note(int result) noexcept;
 
   io_uring ring_{};
+  std::deque<io_uring_sqe> waiting_;  // entries that found no room in the queue
+  int failure_ = 0;
+  unsigned refusals_ = 0;  // in a row
+  std::uint64_t first_refused_ns_ = 0;
+  std::uint64_t last_refused_ns_ = 0;
   std::string flags_;
   unsigned files_ = 0;
   unsigned buffers_ = 0;
   std::string why_no_buffers_;
 };
+
+template <class Function>
+void uring::take_back(Function&& each) {
+  // What is in the queue lies between the kernel's head and our tail, flushed or not: entry n in its place n.
+  io_uring_sq& queue = ring_.sq;
+  for (unsigned n = __atomic_load_n(queue.khead, __ATOMIC_ACQUIRE); n != queue.sqe_tail; ++n) {
+    each(queue.sqes[n & queue.ring_mask].user_data);
+  }
+  queue.sqe_head = queue.sqe_tail = __atomic_load_n(queue.khead, __ATOMIC_ACQUIRE);
+  while (!waiting_.empty()) {
+    const std::uint64_t user_data = waiting_.front().user_data;
+    waiting_.pop_front();
+    each(user_data);
+  }
+}
 
 }  // namespace leat::io

@@ -422,7 +422,9 @@ std::uint64_t loader::machine::epoch_bytes() const {
 // The sources are connected once the I/O threads know what an epoch reads.
 std::vector<io::connector*> loader::machine::connectors() {
   io_.set_epoch_bytes(epoch_bytes(), memory_available_);
-  io_.on_overdue([this](const error& overdue) { broken(std::make_exception_ptr(overdue)); });
+  const auto tell = [this](const error& why) { broken(std::make_exception_ptr(why)); };
+  io_.on_overdue(tell);
+  io_.on_failure(tell);
   std::vector<io::connector*> loops;
   for (std::uint32_t k = 0; k < io_.size(); ++k) loops.push_back(&io_.loop(k));
   return loops;

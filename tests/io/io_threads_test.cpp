@@ -156,30 +156,63 @@ TEST_P(io_threads_test, reads_a_file_without_o_direct_buffered_or_refuses_it_by_
 }
 
 TEST_P(io_threads_test, tells_of_a_read_that_outlives_its_timeout_while_the_kernel_has_it) {
-  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  std::ofstream(path("held")) << std::string(100, 'h');
+  held_file held(path("held"));
+  if (!held.held()) GTEST_SKIP() << "no leases on this file system";
   io::io_threads threads({.backend = GetParam(), .direct = choice::off, .read_timeout = std::chrono::milliseconds(50)},
                          arena_);
   std::promise<std::string> told;
   threads.on_overdue([&](const error& late) { told.set_value(late.what()); });
   auto table = std::make_shared<io::file_table>();
-  table->add(path("pipe"));
+  table->add(path("held"));
   const io::file_description files(table);
   auto source = files.connect(threads.loop(0));
   waited_read read;
   read.bytes = 100;
   start(threads, *source, read);
-  EXPECT_THAT(told.get_future().get(), HasSubstr(path("pipe")));
-  int writer = -1;
+  EXPECT_THAT(told.get_future().get(), HasSubstr(path("held")));
   if (threads.report().backend.use == "preadv") {
-    // A thread in open(2) keeps it: it is named until the pipe gets a writer.
-    EXPECT_THAT(threads.overdue(), ElementsAre(HasSubstr(path("pipe"))));
-    writer = ::open(path("pipe").c_str(), O_WRONLY | O_NONBLOCK);
-    EXPECT_GE(writer, 0);
+    // A thread in open(2) keeps it: it is named until the file is let go of.
+    EXPECT_THAT(threads.overdue(), ElementsAre(HasSubstr(path("held"))));
+    held.let_go();
   }
   read.ended.get_future().wait();
   EXPECT_EQ(read.failure, ETIMEDOUT);
-  if (writer >= 0) ::close(writer);
   source.reset();
+}
+
+// What was a file when the dataset was opened. Without a writer an open waits for one, and with one a read does.
+TEST_P(io_threads_test, says_of_a_file_that_has_become_a_pipe_that_it_is_none) {
+  for (const bool has_writer : {false, true}) {
+    for (const choice direct : {choice::off, choice::automatic}) {
+      SCOPED_TRACE(std::string(has_writer ? "with" : "without") + " a writer, direct " +
+                   (direct == choice::off ? "off" : "automatic"));
+      const std::string name = path(has_writer ? "written" : "pipe");
+      ::unlink(name.c_str());
+      ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
+      const int writer = has_writer ? ::open(name.c_str(), O_RDWR | O_CLOEXEC) : -1;
+      std::ofstream(path("file")) << std::string(100, 'f');
+      io::io_threads threads({.backend = GetParam(), .direct = direct}, arena_);
+      auto table = std::make_shared<io::file_table>();
+      table->add(name, 100);
+      table->add(path("file"), 100);
+      const io::file_description files(table);
+      auto source = files.connect(threads.loop(0));
+      waited_read read, neighbour;
+      read.bytes = neighbour.bytes = 100;
+      neighbour.file = 1;
+      start(threads, *source, read);
+      start(threads, *source, neighbour);
+      read.ended.get_future().wait();
+      neighbour.ended.get_future().wait();
+      EXPECT_EQ(neighbour.failure, 0);
+      // Of an empty pipe without a writer the ring learns no more than that it ends.
+      EXPECT_THAT(read.failure, ::testing::AnyOf(ESPIPE, ENODATA));
+      EXPECT_THAT(source->explain(read).what(), HasSubstr(name));
+      if (writer >= 0) ::close(writer);
+      source.reset();
+    }
+  }
 }
 
 TEST_P(io_threads_test, reads_that_hang_hold_nobody_else) {

@@ -1,0 +1,23 @@
+// Memory that the kernel may still write into, and nobody can tell when it has: it is kept until the process ends.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+namespace leat::io {
+
+/// Takes `what`, and never destroys it. Thread: any.
+template <class T>
+void keep_for_ever(T what) {
+  struct kept {
+    T what;
+    kept* before;
+  };
+  // In a list, so that it is found, and not taken for a leak.
+  static std::atomic<kept*> all{nullptr};
+  auto* const keep = new kept{std::move(what), all.load(std::memory_order_relaxed)};
+  while (!all.compare_exchange_weak(keep->before, keep, std::memory_order_release)) {
+  }
+}
+
+}  // namespace leat::io

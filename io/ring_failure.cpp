@@ -1,0 +1,191 @@
+// What becomes of a loop whose ring takes no more calls: what the kernel has is waited for, as far as it can still be asked,
+// what was asked for fails, and the loop turns without a ring, for those who have to hear of it.
+//
+// The proof that the kernel has let go of memory is a completion, and nothing else: close(2) of a ring ends its reads some time
+// later, and tells nobody. Memory without that proof is kept until the process ends.
+#include "async/clock.hpp"
+#include "io/keep_for_ever.hpp"
+#include "io/read_error.hpp"
+#include "io/ring_machine.hpp"
+#include "io/text.hpp"
+
+#include <poll.h>
+#include <time.h>
+
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace leat::io::ring {
+
+using async::now_ns;
+
+namespace {
+
+// What a slow disk takes for a queue of reads. Where the kernel refuses to be asked, nothing is to be waited for.
+constexpr std::uint64_t collect_max_ns = 5'000'000'000;
+constexpr std::uint64_t refused_max_ns = 500'000'000;
+constexpr long ask_again_ns = 500'000;
+
+error explain_enter(int failure) {
+  std::string_view hint;
+  switch (failure) {
+    case EAGAIN:
+    case EBUSY:
+    case EINTR:
+      hint = "it was tried again for two seconds; ";
+      break;
+    case ENOMEM:
+      hint = "the machine or its control group is out of memory; ";
+      break;
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+      hint = "was it forbidden (seccomp) while the process ran? ";
+      break;
+    case EBADR:
+      hint = "the kernel has lost completions for want of memory; ";
+      break;
+    default:
+      break;
+  }
+  return {errc::io,
+          str_cat("io_uring_enter: ", std::strerror(failure), " (", errno_name(failure),
+                  "): the ring of an I/O thread has failed; ", hint, "the reader preadv does without io_uring")};
+}
+
+}  // namespace
+
+void ring_loop::break_off_if_failed() {
+  if (!ring_) return;
+  if (ring_->failure() != 0) return break_off(ring_->failure());
+  if (polled_ && polled_->failure() != 0) break_off(polled_->failure());
+}
+
+void ring_loop::break_off(int failure) {
+  failing_ = true;
+  polling_ = false;
+  const error why = explain_enter(failure);
+  context_.failure.set(why);
+  collect_from_ring(now_ns() + collect_max_ns);
+  const bool has_reads = !in_kernel_.empty() || !late_chunks_.empty();
+  give_up_what_the_kernel_has();
+  fail_what_is_left();
+  if (!has_reads) unregister_buffers();
+  buffer_of_.clear();
+  // Direct descriptors end with it.
+  polled_.reset();
+  ring_.reset();
+  {
+    const async::mutex_lock lock(report_mutex_);
+    backend_ = {"io_uring", why.what()};
+  }
+  finish_all();
+}
+
+/// Takes what the kernel completes. Returns when it has nothing of ours any more, or at `until_ns`; of rings that fail, soon
+/// after they cannot be asked.
+void ring_loop::collect_from_ring(std::uint64_t until_ns) {
+  const auto kernel_has_some = [this] {
+    return kernel_has_books() || !in_kernel_.empty() || !late_chunks_.empty() || closing_ != 0;
+  };
+  std::uint64_t answered_ns = now_ns();
+  bool taken_back = false;
+  for (std::uint64_t now = answered_ns; kernel_has_some() && now < until_ns; now = now_ns()) {
+    if (!failing_ && ring_->failure() == 0) {
+      ring_->submit_and_wait(1, 0, 100'000'000);
+      reap(*ring_);
+      finish_all();
+      answered_ns = now_ns();
+      continue;
+    }
+    if (!std::exchange(taken_back, true)) {
+      failing_ = true;
+      // What the kernel has never seen is not under way.
+      for (std::optional<uring>* const ring : {&ring_, &polled_}) {
+        if (*ring) (*ring)->take_back([this](std::uint64_t user_data) { on_completion(user_data, -loop_failed); });
+      }
+      wake();  // ends the read that waits for wake-ups
+    }
+    bool answers = ring_->fetch();
+    unsigned reaped = reap(*ring_);
+    if (polled_) {
+      answers = polled_->fetch() || answers;
+      reaped += reap(*polled_);
+    }
+    if (answers) answered_ns = now_ns();
+    if (reaped == 0) {
+      if (!answers && now - answered_ns > refused_max_ns) return;
+      const timespec time{0, ask_again_ns};
+      ::nanosleep(&time, nullptr);
+    }
+  }
+}
+
+bool ring_loop::kernel_has_books() const noexcept {
+  return wake_parked_ || !opening_.empty() || !late_.empty() || !looking_.empty() || !late_looks_.empty() ||
+         !own_looks_.empty();
+}
+
+/// Whose memory the kernel may write to later. They fail now.
+void ring_loop::give_up_what_the_kernel_has() {
+  for (intrusive_list<chunk>* const chunks : {&in_kernel_, &late_chunks_}) {
+    while (!chunks->empty()) {
+      chunk& part = chunks->front();
+      if (part.owner->operation->into.piece != space::no_piece) context_.memory->give_up({part.memory, part.bytes});
+      on_chunk(part, -loop_failed);
+    }
+  }
+  if (!kernel_has_books()) return;
+  for (intrusive_list<file_slot>* const slots : {&opening_, &late_}) {
+    while (!slots->empty()) on_slot(slots->front(), -loop_failed);
+  }
+  for (intrusive_list<look>* const looks : {&looking_, &late_looks_, &own_looks_}) {
+    while (!looks->empty()) on_look(looks->front(), -loop_failed);
+  }
+  keep_books();
+}
+
+/// Nobody uses a slot or look any more but those who leave.
+void ring_loop::keep_books() {
+  keep_for_ever(std::move(wake_value_));
+  for (const auto& slot : slots_) {
+    dequeue(*slot);
+    if (slot->now != phase::open) continue;
+    if (!direct_descriptors_) ::close(slot->descriptor);
+    slot->now = phase::free;
+  }
+  keep_for_ever(std::move(slots_));
+  keep_for_ever(std::move(looks_));
+  wake_parked_ = false;
+}
+
+void ring_loop::fail_what_is_left() {
+  while (!asking_.empty()) {
+    file_slot& slot = asking_.front();
+    dequeue(slot);
+    fail_open(slot, loop_failed);
+  }
+  for (intrusive_list<job>* const jobs : {&unplaced_, &ready_}) {
+    while (!jobs->empty()) {
+      job& left = jobs->front();
+      dequeue(left);
+      if (left.failure == 0) left.failure = left.cancelled ? ECANCELED : loop_failed;
+      assert(left.chunks == 0);
+      finish(left);
+    }
+  }
+  closing_ = 0;
+}
+
+void ring_loop::sleep_without_ring(int patience_ms) {
+  pollfd awaited{wake_descriptor_, POLLIN, 0};
+  if (::poll(&awaited, 1, patience_ms) <= 0) return;
+  std::uint64_t value = 0;
+  static_cast<void>(::read(wake_descriptor_, &value, sizeof(value)));
+}
+
+}  // namespace leat::io::ring
