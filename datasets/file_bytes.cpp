@@ -1,12 +1,13 @@
 #include "datasets/file_bytes.hpp"
 
+#include "datasets/path_error.hpp"
+#include "io/file_status.hpp"
 #include "io/text.hpp"
 
 #include <leat/error.hpp>
 
 #include <sys/stat.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,25 +15,17 @@
 #include <system_error>
 
 namespace leat::datasets {
-namespace {
-
-[[noreturn]] void refuse(const std::string& path, int failure) {
-  const errc code = failure == ENOENT || failure == ENOTDIR ? errc::not_found
-                    : failure == EACCES                     ? errc::permission
-                                                            : errc::io;
-  throw error(code, io::str_cat(path, ": ", std::generic_category().message(failure), "; check the path"));
-}
-
-}  // namespace
 
 file_bytes::file_bytes(const std::string& path) : path_(path) {
+  const int opened = io::open_to_read(path.c_str());
+  if (opened < 0 && opened != -ESPIPE) throw path_error(-opened, path, "check the path");
   struct stat status{};
-  // Looked at before it is opened: to open a pipe may wait for ever.
-  if (::stat(path.c_str(), &status) != 0) refuse(path, errno);
-  if (!S_ISREG(status.st_mode)) throw error(errc::usage, io::str_cat(path, ": is no regular file; give a file"));
+  if (opened < 0 || ::fstat(opened, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (opened >= 0) ::close(opened);
+    throw error(errc::usage, io::str_cat(path, ": is no regular file; give a file"));
+  }
+  descriptor_ = opened;
   size_ = static_cast<std::uint64_t>(status.st_size);
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) refuse(path, errno);
 }
 
 file_bytes::~file_bytes() { ::close(descriptor_); }

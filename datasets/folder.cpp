@@ -4,6 +4,7 @@
 #include "datasets/parallel.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
+#include "io/read_error.hpp"
 #include "io/text.hpp"
 
 #include <leat/dataset.hpp>
@@ -97,10 +98,7 @@ class folder_model final : public dataset_model {
   std::optional<defect> defect_of(std::uint64_t sample) const override {
     const auto found = failures_.find(static_cast<std::uint32_t>(sample));
     if (found == failures_.end()) return std::nullopt;
-    const std::string why = found->second == EISDIR ? std::string("not a regular file")
-                                                    : io::str_cat("a link that leads nowhere: ",
-                                                                  std::generic_category().message(found->second));
-    return defect{0, found->first, 0, why};
+    return defect{0, found->first, 0, why_not_there(found->second)};
   }
 
   dataset_memory memory() const override {
@@ -112,6 +110,15 @@ class folder_model final : public dataset_model {
   }
 
  private:
+  static std::string why_not_there(int failure) {
+    if (failure == EISDIR) return "not a regular file";
+    // It was there when the folder was listed.
+    if (failure == ENOENT || failure == ENOTDIR) {
+      return io::str_cat("a link that leads nowhere: ", std::generic_category().message(failure));
+    }
+    return io::words_of(failure);
+  }
+
   std::vector<std::string> classes_;
   std::vector<std::string> notes_;
   std::size_t root_bytes_;  // Of the root and its slash: names are told without them.

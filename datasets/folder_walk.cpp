@@ -2,6 +2,7 @@
 
 #include "datasets/parallel.hpp"
 #include "datasets/python_order.hpp"
+#include "io/read_error.hpp"
 #include "io/text.hpp"
 
 #include <leat/error.hpp>
@@ -60,7 +61,7 @@ std::string join(std::string_view directory, std::string_view name) {
     case ENFILE:
       throw error(errc::limit, io::str_cat(why, "; raise the limit of open files: `ulimit -n 4096`"));
     default:
-      throw error(errc::io, io::str_cat(why, "; the file system cannot read it: see dmesg"));
+      throw io::explain_open(failure, directory);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "datasets/column_table.hpp"
 #include "datasets/extent_table.hpp"
 #include "datasets/model.hpp"
+#include "datasets/path_error.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
 #include "io/text.hpp"
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -92,12 +92,7 @@ class extents_model final : public dataset_model {
       throw error(errc::usage, io::str_cat("from_extents: ", path,
                                            ": is no regular file, and has no extents; copy what it gives to a file"));
     }
-    const int failure = errno;
-    throw error(
-        failure == ENOENT   ? errc::not_found
-        : failure == EACCES ? errc::permission
-                            : errc::io,
-        io::str_cat("from_extents: ", path, ": ", std::generic_category().message(failure), "; check the path"));
+    throw path_error(errno, io::str_cat("from_extents: ", path), "check the path");
   }
 
   static bool is_missing(const extent& where) noexcept {

@@ -1,5 +1,6 @@
 // What a SOURCE of the command line is, found out by looking.
 #include "datasets/content.hpp"
+#include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/tar_header.hpp"
@@ -12,7 +13,6 @@
 
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 
 namespace leat {
 namespace {
@@ -76,16 +76,14 @@ void check_shard(const std::string& path) {
 std::vector<std::string> paths_of(const std::string& source) {
   std::vector<std::string> paths = expand_paths(source);
   struct stat status{};
-  if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0 &&
-      datasets::kind_of_file(paths.front()) == file_kind::other) {
+  if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0) {
     const int failure = errno;
-    const errc code = failure == EACCES                         ? errc::permission
-                      : failure == ENOENT || failure == ENOTDIR ? errc::not_found
-                                                                : errc::io;
-    throw error(code,
-                str_cat(source, ": ", std::generic_category().message(failure),
-                        "; a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, records "
-                        "(.bin and .json) or tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')"));
+    if (datasets::kind_of_file(paths.front()) == file_kind::other) {
+      throw datasets::path_error(failure, source,
+                                 "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, "
+                                 "records (.bin and .json) or "
+                                 "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
+    }
   }
   return paths;
 }

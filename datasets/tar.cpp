@@ -3,6 +3,7 @@
 #include "datasets/extent_table.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
+#include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/tar_index.hpp"
 #include "datasets/tar_walk.hpp"
@@ -22,7 +23,6 @@
 #include <cerrno>
 #include <limits>
 #include <map>
-#include <system_error>
 #include <utility>
 
 namespace leat {
@@ -198,13 +198,9 @@ std::shared_ptr<const io::file_table> table_of_shards(const std::vector<std::str
   for (const std::string& path : paths) {
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
-      const int failure = errno;
-      const errc code = failure == ENOENT || failure == ENOTDIR ? errc::not_found
-                        : failure == EACCES                     ? errc::permission
-                                                                : errc::io;
-      throw error(code,
-                  io::str_cat(path, ": ", std::generic_category().message(failure), "; ", paths.size(),
-                              paths.size() == 1 ? " shard was" : " shards were", " asked for, check the pattern"));
+      throw path_error(errno, path,
+                       io::str_cat(paths.size(), paths.size() == 1 ? " shard was" : " shards were",
+                                   " asked for, check the pattern"));
     }
     if (S_ISDIR(status.st_mode)) {
       throw error(errc::usage, io::str_cat(path, ": is a folder; to open the shards in it write '", path, "/*.tar'"));
