@@ -22,6 +22,7 @@ std::string loader_plan::to_string() const {
   absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max); %s would do\n", "in all",
                         io::bytes_text(bytes_total), io::bytes_text(host_bytes_max),
                         io::bytes_text(host_bytes_least, io::rounding::up));
+  for (const std::string& warning : warnings) absl::StrAppendFormat(&text, "warning: %s\n", warning);
   if (device.bytes != 0) {
     absl::StrAppendFormat(&text, "%-16s %10s   %s\n", device.holder, io::bytes_text(device.bytes), device.why);
   }
@@ -174,6 +175,26 @@ memory_plan divide_memory(const memory_needs& needs) {
   shown.batch_bytes = needs.batch_bytes;
   shown.host_bytes_least = needs.threads_automatic ? least_of(needs, 1).all : least;
   shown.decode_threads = threads;
+  return plan;
+}
+
+memory_plan plan_memory(memory_needs needs, const io::memory_available& available) {
+  const bool asked = needs.host_bytes_max != 0;
+  if (!asked) {
+    const std::uint64_t half = available.bytes / 2;
+    const bool is_tight = available.bytes != 0 && half < host_bytes_usual;
+    needs.host_bytes_max = is_tight ? static_cast<std::size_t>(half) : host_bytes_usual;
+    if (is_tight && least_of(needs, needs.threads_automatic ? 1 : needs.decode_threads).all > needs.host_bytes_max) {
+      needs.host_bytes_max = host_bytes_usual;
+    }
+  }
+  memory_plan plan = divide_memory(needs);
+  if (available.bytes != 0 && plan.shown.bytes_total > available.bytes) {
+    plan.shown.warnings.push_back(io::str_cat(
+        "the loader may come to take ", io::bytes_text(plan.shown.bytes_total), " of memory, where this process has ",
+        io::bytes_text(available.bytes), " (", available.said_by, "): the kernel kills who takes more; ",
+        asked ? "lower host_bytes_max, or allow the process more" : "allow the process more, or load smaller batches"));
+  }
   return plan;
 }
 

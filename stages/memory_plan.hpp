@@ -1,6 +1,8 @@
 // How the budget is divided before a byte is read. Sizes are sums that name their holders.
 #pragma once
 
+#include "io/memory_available.hpp"
+
 #include <leat/loader.hpp>
 
 #include <cstddef>
@@ -10,7 +12,7 @@ namespace leat::stages {
 
 /// What the loader knows of its needs.
 struct memory_needs {
-  std::size_t host_bytes_max = 0;
+  std::size_t host_bytes_max = 0;   ///< plan_memory(): 0 where nobody said
   std::size_t batch_bytes = 0;      ///< the largest a batch can be
   std::size_t read_bytes_max = 0;   ///< the largest lease of one read
   std::size_t read_bytes_mean = 0;  ///< a usual one
@@ -47,5 +49,9 @@ inline constexpr std::uint32_t prefetch_budget_share_buffered = 128;
 
 /// Throws error{errc::limit} naming the least that would do.
 [[nodiscard]] memory_plan divide_memory(const memory_needs& needs);
+
+/// The same; and where nobody gave a budget, of host_bytes_usual, or of half of what is available where that is less and will
+/// do. A plan that takes more than is available is warned of.
+[[nodiscard]] memory_plan plan_memory(memory_needs needs, const io::memory_available& available);
 
 }  // namespace leat::stages

@@ -19,7 +19,7 @@ namespace {
 using grade = finding::grade;
 
 /// What a loader takes unless told otherwise.
-const std::uint64_t budget_bytes = loader_options().host_bytes_max;
+constexpr std::uint64_t budget_bytes = host_bytes_usual;
 
 std::string limit_text(std::uint64_t limit, bool bytes) {
   if (limit == resource_limit::unlimited) return "unlimited";

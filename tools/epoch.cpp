@@ -63,7 +63,7 @@ struct epoch_arguments {
   std::optional<double> mixup;
   std::optional<double> cutmix;
   std::uint32_t threads = 0;
-  std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
+  std::uint64_t host_bytes_max = 0;  // the loader's choice
   std::string device = "host";
   reader_options reader;
   corrupt_policy on_corrupt = corrupt_policy::raise;
@@ -393,6 +393,8 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   const clock::time_point began = clock::now();
   set_up([&] { running.emplace(samples, arguments, fields, stop); });
   loader& train = running->train;
+  report.host_bytes_max = train.plan().host_bytes_max;
+  for (const std::string& each : train.plan().warnings) complain("epoch", io::str_cat("warning: ", in_flags(each)));
   report.planned_in_all =
       std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, train.samples()) * arguments.epochs;
   if (train.batches() == 0 && train.samples() > 0) {
@@ -423,7 +425,6 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
 int epoch(const epoch_arguments& arguments, interruption& stop) {
   check(arguments);
   epoch_report report;
-  report.host_bytes_max = arguments.host_bytes_max;
   std::optional<running_loader> running;
   std::exception_ptr failure;
   try {
@@ -490,7 +491,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
 
   app.option_defaults()->group("How it is loaded");
   add_number(app, "--threads", arguments.threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
-  add_bytes(app, "--host-bytes-max", arguments.host_bytes_max, "memory for reads, decoding and batches (512MiB)");
+  add_bytes(app, "--host-bytes-max", arguments.host_bytes_max,
+            "memory for reads, decoding and batches (512MiB, or half of what there is)");
   add_number(app, "--io-threads", arguments.reader.io_threads, 1, "that read, each with a ring (1)", 64);
   add_number(app, "--queue-depth", arguments.reader.queue_depth, 1, "reads in flight per I/O thread (by size)", 4096);
   add_choice(

@@ -8,6 +8,7 @@
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/fields.hpp"
+#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/jpeg_encode.hpp"
 #include "tools/output.hpp"
@@ -50,7 +51,7 @@ struct show_arguments {
   order_options order;
   bool ignore_zeros = false;
   std::uint32_t threads = 0;
-  std::uint64_t host_bytes_max = std::uint64_t{512} << 20;
+  std::uint64_t host_bytes_max = 0;  // the loader's choice
 };
 
 // Originals that are larger are on no page as they are, and of smaller ones a page may have no use for a yet smaller JPEG.
@@ -129,6 +130,7 @@ first_batch load_first(const dataset& samples, const dataset& loaded, const show
   options.unreadable_max = options.batch_size;  // Each is shown with its reason.
   options.journal = journal.path();
   loader train = set_up([&] { return loader(samples, options, fields.all); });
+  for (const std::string& each : train.plan().warnings) complain("show", io::str_cat("warning: ", in_flags(each)));
   const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
   first.delivered = train.next_blocking();
   first.reasons = journal.reasons();
@@ -158,7 +160,7 @@ class onlooker {
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .decimate = settings.decimate.value_or(steps_.random())},
-        budget_(arguments.host_bytes_max),
+        budget_(arguments.host_bytes_max != 0 ? arguments.host_bytes_max : host_bytes_usual),
         decoder_(budget_) {}
 
   /// Fills in original, box, flip and decimation, as far as the bytes allow.
@@ -480,7 +482,8 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
   add_token_output_option(app, arguments->windows, tokens);
   add_ignore_zeros(app, arguments->ignore_zeros);
   add_number(app, "--threads", arguments->threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
-  add_bytes(app, "--host-bytes-max", arguments->host_bytes_max, "memory for loading (512MiB)");
+  add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
+            "memory for loading (512MiB, or half of what there is)");
   app.footer(
       "  leat show photos -o sheet.html\n"
       "  leat show photos -o sheet.png --transform eval --batch-size 16\n"

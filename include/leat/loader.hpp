@@ -38,6 +38,9 @@ class transfer;      // stages/transfer.hpp
 class device_calls;  // stages/device.hpp
 }  // namespace stages
 
+/// What a loader takes where nobody says how much, and there is as much: see loader_options::host_bytes_max.
+inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
+
 struct loader_options {
   std::uint32_t batch_size = 64;
   std::uint64_t seed = 0;
@@ -51,8 +54,9 @@ struct loader_options {
   /// Threads that decode; 0 is one per core this process may run on, and fewer where the budget is too small for their
   /// scratch: see plan(). A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
-  /// Bounds arena and scratch. What is in it: loader::plan().
-  std::size_t host_bytes_max = std::size_t{512} << 20;
+  /// Bounds arena and scratch. What is in it: loader::plan(). 0 is 512 MiB, or half of what the machine and the control groups
+  /// of this process leave, where that is less and will do.
+  std::size_t host_bytes_max = 0;
   /// How many batches may be under way or ready besides the one in the consumer's hands; 0 is what the budget
   /// allows, at most 8; or more where 8 are too few reads to keep a drive busy, in a part of the budget.
   std::uint32_t prefetch_batches = 0;
@@ -111,8 +115,10 @@ struct loader_plan {
   std::size_t batch_bytes = 0;
   std::uint32_t decode_threads = 0;
   std::size_t host_bytes_least = 0;  ///< the smallest host_bytes_max that would do (for one thread, if automatic)
-  line device;                       ///< of a device's memory, not in bytes_total; 0 bytes where batches stay here
-  std::vector<std::string> notes;    ///< which outputs are made by one decode, and which pictures of one member are not
+  /// What may go wrong with it, a sentence each: more than is available to this process.
+  std::vector<std::string> warnings;
+  line device;                     ///< of a device's memory, not in bytes_total; 0 bytes where batches stay here
+  std::vector<std::string> notes;  ///< which outputs are made by one decode, and which pictures of one member are not
 
   /// As a table a person reads.
   [[nodiscard]] std::string to_string() const;

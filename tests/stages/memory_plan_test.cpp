@@ -248,5 +248,36 @@ TEST(memory_plan, refuses_naming_each_holder) {
   }
 }
 
+TEST(memory_plan, without_a_budget_takes_half_of_what_is_available_where_that_is_less_than_usual) {
+  memory_needs needs = usual();
+  needs.host_bytes_max = 0;
+  needs.threads_automatic = true;
+  const auto budget = [&](std::size_t available) {
+    return plan_memory(needs, {available, "control group /job"}).shown.host_bytes_max;
+  };
+  EXPECT_EQ(budget(64 * 1024 * mib), host_bytes_usual);
+  EXPECT_EQ(budget(1024 * mib), host_bytes_usual);
+  EXPECT_EQ(budget(1000 * mib), 500 * mib);
+  EXPECT_EQ(budget(0), host_bytes_usual) << "how much there is is not known";
+  EXPECT_EQ(budget(20 * mib), host_bytes_usual) << "half of it holds no batch";
+  for (std::size_t available = 10 * mib; available < 2048 * mib; available += 37 * mib) {
+    const memory_plan plan = plan_memory(needs, {available, "control group /job"});
+    EXPECT_EQ(plan.shown.warnings.empty(), plan.shown.bytes_total <= available) << available;
+  }
+}
+
+TEST(memory_plan, warns_of_more_than_is_available) {
+  memory_needs needs = usual();
+  EXPECT_TRUE(plan_memory(needs, {1024 * mib, "MemAvailable"}).shown.warnings.empty());
+  EXPECT_TRUE(plan_memory(needs, {0, ""}).shown.warnings.empty());
+  const loader_plan shown = plan_memory(needs, {300 * mib, "control group /job"}).shown;
+  EXPECT_EQ(shown.host_bytes_max, needs.host_bytes_max) << "what was asked for is taken";
+  ASSERT_EQ(shown.warnings.size(), 1U);
+  for (const char* const word : {"300 MiB", "control group /job", "kills", "lower host_bytes_max"}) {
+    EXPECT_NE(shown.warnings[0].find(word), std::string::npos) << word << " in " << shown.warnings[0];
+  }
+  EXPECT_NE(shown.to_string().find(shown.warnings[0]), std::string::npos);
+}
+
 }  // namespace
 }  // namespace leat::stages
