@@ -112,13 +112,12 @@ memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
   const auto [read_least, batch_least, usual_scratch, scratch_least, least] = least_of(needs, threads);
   if (least > needs.host_bytes_max) {
-    throw io::budget_refusal(
-        io::str_cat("host_bytes_max of ", io::bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
-                    io::bytes_text(batch_least), ", the largest read ", io::bytes_text(read_least),
-                    ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
-                    io::bytes_text(least - read_least - batch_least), "; give at least ",
-                    io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
-                    threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
+    throw io::budget_refusal(io::str_cat(
+        "host_bytes_max of ", io::bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
+        io::bytes_text(batch_least), ", the largest read ", io::bytes_text(read_least), ", the decoders of ", threads,
+        threads == 1 ? " thread " : " threads ", io::bytes_text(least - read_least - batch_least), "; give at least ",
+        io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
+        threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least;
 
