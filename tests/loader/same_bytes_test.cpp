@@ -161,8 +161,11 @@ seen_run run(const setup& given) {
     use.options.host_bytes_max = loader(asked, use.options, testing::all_fields()).plan().host_bytes_least;
     if (given.large_picture) {
       const seen_run refused = testing::run_all(asked, use.options, testing::all_fields());
-      EXPECT_EQ(refused.failed, errc::limit) << refused.message;
-      use.options.host_bytes_max = budget_named(refused.message);
+      // What is decoded out of packed coefficients may fit as it is.
+      if (refused.failed) {
+        EXPECT_EQ(refused.failed, errc::limit) << refused.message;
+        use.options.host_bytes_max = budget_named(refused.message);
+      }
     }
   }
   if (!use.real_files) {
