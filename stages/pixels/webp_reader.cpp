@@ -91,7 +91,7 @@ void webp_reader::plan(const rectangle& region) noexcept {
     const std::size_t rows_max = std::max<std::size_t>(band_bytes_max / stride_, 64);
     band_rows_ = static_cast<int>(std::min<std::size_t>(rows_max, static_cast<std::size_t>(region.height)));
   }
-  band_bytes_ = static_cast<std::size_t>(band_rows_ + 2 * margin) * stride_ + line_slack_bytes;
+  band_bytes_ = static_cast<std::size_t>(band_rows_ + 2 * margin + 1) * stride_ + line_slack_bytes;
 }
 
 std::size_t webp_reader::library_bytes() const noexcept {
@@ -125,6 +125,7 @@ stages::outcome<lines> webp_reader::read() {
   const int count = std::min(band_rows_, region_.height - next_row_);
   const int top = std::max(first - margin, 0) & ~1;
   const int bottom = std::min(first + count + margin, layout_.height);
+  assert(static_cast<std::size_t>(bottom - top) * stride_ + line_slack_bytes <= band_bytes_);
 
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) return stages::unsupported("WebP: libwebp has another version");
