@@ -90,6 +90,38 @@ TEST(damage, a_run_that_delivers_nothing_fails) {
   expect_one_line(process, "leat epoch: nothing was delivered: all 2 samples planned are corrupt; ");
 }
 
+TEST(damage, a_run_that_delivers_nothing_says_why_and_where_first) {
+  const temporary_directory directory;
+  archive shard;
+  shard.file("a.jpg", "no picture").file("b.jpg", "nor this").file("c.jpg", "").end();
+  const std::string path = shard.save(directory.path() / "s.tar");
+  const ended process = run({"epoch", path, "--on-corrupt", "skip", "--no-shuffle"});
+  EXPECT_THAT(process.err,
+              HasSubstr("all 3 samples planned are corrupt; the most frequent reason (2 of 3), first of sample " +
+                        path + "/a (" + path + "): "));
+}
+
+TEST(damage, corrupt_max_is_a_number_or_a_share_of_what_is_left_out) {
+  const photo_folder photos;  // of 12
+  for (const std::size_t i : {std::size_t{2}, std::size_t{7}}) std::filesystem::resize_file(photos.files()[i], 0);
+  const std::vector<std::string> base = {"epoch", photos.path().string(), "--size", "32", "--on-corrupt", "skip"};
+  const auto with = [&](const std::string& most) {
+    std::vector<std::string> all = base;
+    all.insert(all.end(), {"--corrupt-max", most});
+    return run(all);
+  };
+  for (const char* enough : {"2", "100%", "16.7%"}) EXPECT_EQ(with(enough).exit_code, 0) << enough;
+  for (const char* less : {"1", "0", "0%", "16%"}) {
+    const ended process = with(less);
+    EXPECT_EQ(process.exit_code, 1) << less;
+    EXPECT_THAT(process.err, HasSubstr("may be (--corrupt-max); the most frequent reason"));
+  }
+  for (const char* wrong : {"", "-1", "1.5", "101%", "%", "x%", "nan%", "1e1%", "2 %"}) {
+    EXPECT_EQ(with(wrong).exit_code, 2) << wrong;
+  }
+  EXPECT_EQ(run({"epoch", photos.path().string(), "--corrupt-max", "2"}).exit_code, 2) << "none is left out";
+}
+
 TEST(damage, inspect_lists_pictures_of_zero_bytes) {
   const photo_folder photos;
   std::filesystem::resize_file(photos.files()[5], 0);
