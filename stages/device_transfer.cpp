@@ -212,7 +212,8 @@ void device_transfer::pump(bool may_wait) noexcept {
     {
       const async::mutex_lock lock(mutex_);
       if (!next_can_go()) return;
-      const bool takes_time = failure_ == nullptr && !is_in(pinned_, pending_.front()->memory->bytes());
+      const bool takes_time = failure_ == nullptr && pending_.front()->memory != nullptr &&
+                              !is_in(pinned_, pending_.front()->memory->bytes());
       if (takes_time && !may_wait && leave_to_sender()) return;
       next = take_next();
     }
@@ -235,7 +236,7 @@ void device_transfer::pump(bool may_wait) noexcept {
 
 bool device_transfer::next_can_go() const {
   if (drained_ || shipping_ || pending_.empty() || pending_.front()->turn != next_turn_) return false;
-  return failure_ != nullptr || !free_blocks_.empty();
+  return failure_ != nullptr || !free_blocks_.empty() || pending_.front()->memory == nullptr;
 }
 
 // False where there is no such thread to be had: then nothing goes any more.
@@ -272,7 +273,7 @@ device_transfer::shipment device_transfer::take_next() noexcept {
   ++handing_over_;
   shipping_ = true;
   next.operation->failure = failure_;
-  if (failure_ != nullptr) return next;
+  if (failure_ != nullptr || next.operation->memory == nullptr) return next;
   try {
     const std::uint32_t index = free_blocks_.front();
     block& to = blocks_[index];

@@ -274,7 +274,7 @@ class loader::machine final : public line_events {
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
   void drop(work& batch);
-  void send(work& batch, std::size_t bytes, std::span<const finish_step> finish) noexcept;
+  void pass(work& batch, delivery_item item) noexcept;
   void send(work& batch) noexcept;
   void fail(work& batch, const std::string& reason);
   void end_run(work& batch, std::exception_ptr why, delivery_item item = {});
@@ -596,16 +596,24 @@ void loader::machine::hand_over(work& batch) {
   decoders_.post(std::move(jobs));
 }
 
-// A batch that nobody wants any more goes the same way, since others wait for its turn to pass; with nothing in it.
+// A batch that nobody wants any more: its place in the order is left.
 void loader::machine::drop(work& batch) {
-  delivery_item& item = batch.outgoing;
-  item = {};
+  delivery_item item;
   item.epoch = batch.epoch;
-  item.finished = std::make_unique<batch::state>();
-  item.finished->layout = layout_;
-  item.finished->memory = std::move(batch.memory);
-  item.finished->way_home = transfer_;
-  send(batch, 0, {});
+  pass(batch, std::move(item));
+}
+
+// Without a batch; others wait for its turn at the transfer to pass.
+void loader::machine::pass(work& batch, delivery_item item) noexcept {
+  batch.outgoing = std::move(item);
+  batch.memory = {};
+  batch.sending.memory = nullptr;
+  batch.sending.bytes = 0;
+  batch.sending.rows = 0;
+  batch.sending.finish = {};
+  batch.sending.failure = nullptr;
+  batch.sending.handed_over = &machine::sent;
+  transfer_->send(batch.sending);
 }
 
 // A decode thread's job.
@@ -625,16 +633,12 @@ void loader::machine::mix(work& batch, std::size_t thread) noexcept {
 }
 
 void loader::machine::send(work& batch) noexcept {
-  send(batch, bytes_used(*batch.outgoing.finished), layout_->finish());
-}
-
-void loader::machine::send(work& batch, std::size_t bytes, std::span<const finish_step> finish) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   delivery_item& item = batch.outgoing;
   batch.sending.memory = &item.finished->memory;
-  batch.sending.bytes = bytes;
+  batch.sending.bytes = bytes_used(*item.finished);
   batch.sending.rows = item.finished->rows;
-  batch.sending.finish = finish;
+  batch.sending.finish = layout_->finish();
   batch.sending.failure = nullptr;
   batch.sending.handed_over = &machine::sent;
   collated_.fetch_add(1, std::memory_order_relaxed);
@@ -661,22 +665,20 @@ void loader::machine::fail(work& batch, const std::string& reason) {
 void loader::machine::end_run(work& batch, std::exception_ptr why, delivery_item item) {
   item.epoch = batch.epoch;
   item.failure = std::move(why);
-  const std::uint64_t sequence = batch.sequence;
-  batch.outgoing = {};
-  batch.memory = {};
-  retire(batch);
-  delivery_.put(sequence, std::move(item));
+  pass(batch, std::move(item));
 }
 
 // The event of the copy: on any thread, out of order.
 void loader::machine::sent(transfer_operation& operation) noexcept {
   work& batch = *static_cast<work::sending_operation&>(operation).owner;
   auto& self = static_cast<machine&>(*batch.owner);
-  batch.outgoing.finished->landed = std::move(operation.landed);
-  self.transferred_.fetch_add(1, std::memory_order_relaxed);
+  if (batch.outgoing.finished != nullptr) {
+    batch.outgoing.finished->landed = std::move(operation.landed);
+    self.transferred_.fetch_add(1, std::memory_order_relaxed);
+  }
   const std::uint64_t sequence = batch.sequence;
   delivery_item item = std::move(batch.outgoing);
-  if (operation.failure != nullptr) {
+  if (operation.failure != nullptr && item.failure == nullptr) {
     item = {};
     item.epoch = batch.epoch;
     item.failure = operation.failure;

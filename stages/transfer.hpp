@@ -60,9 +60,10 @@ struct finish_step {
 /// One batch on its way. Intrusive, as io::read_operation: the owner keeps it still until handed_over() was called, or
 /// until drain() has returned.
 struct transfer_operation {
-  std::uint64_t turn = 0;       ///< 0, 1, 2, ... in the run's order
-  io::lease* memory = nullptr;  ///< the batch's block; a device takes the lease and gives it home after the copy
-  std::size_t bytes = 0;        ///< from the start of the block that hold rows
+  std::uint64_t turn = 0;  ///< 0, 1, 2, ... in the run's order
+  /// The batch's block; a device takes the lease and gives it home after the copy. Null: there is no batch, only its turn.
+  io::lease* memory = nullptr;
+  std::size_t bytes = 0;  ///< from the start of the block that hold rows
   std::uint32_t rows = 0;
   std::span<const finish_step> finish = {};  ///< only where the transfer finishes rows
 
