@@ -29,7 +29,7 @@ constexpr known_start known_starts[] = {
     {0, "MM\0*"sv, content_group::picture, "a TIFF"},
     {4, "ftypavif"sv, content_group::picture, "an AVIF picture"},
     {4, "ftyphei"sv, content_group::picture, "a HEIC picture"},
-    {4, "ftyp"sv, content_group::container, "an MP4 film"},
+    {4, "ftyp"sv, content_group::foreign, "an MP4 film"},
     {0, "\x1f\x8b"sv, content_group::compressed, "gzip"},
     {0, "\x28\xb5\x2f\xfd"sv, content_group::compressed, "zstd"},
     {0, "BZh"sv, content_group::compressed, "bzip2"},
@@ -44,11 +44,11 @@ constexpr known_start known_starts[] = {
     {0, "ARROW1"sv, content_group::container, "an Arrow file"},
     {16, "\xde\xc0\xef\xbe"sv, content_group::container, "an LMDB database"},
     {0, "SQLite format 3\0"sv, content_group::container, "an SQLite database"},
-    {0, "%PDF-"sv, content_group::container, "a PDF"},
+    {0, "%PDF-"sv, content_group::foreign, "a PDF"},
     {0,
      "\x7f"
      "ELF"sv,
-     content_group::container, "a program (ELF)"},
+     content_group::foreign, "a program (ELF)"},
 };
 
 bool begins(std::string_view text, const known_start& known) {
@@ -104,6 +104,7 @@ std::string advice_about(const content_kind& found) {
     case content_group::container:
       return "; convert it to tar shards, .npy or fixed-size records";
     case content_group::text:
+    case content_group::foreign:
     case content_group::unknown:
       break;
   }

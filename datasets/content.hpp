@@ -15,7 +15,8 @@ enum class content_group : std::uint8_t {
   text,        ///< whatever it says
   picture,     ///< of any format, whether leat decodes it or not
   compressed,  ///< one stream: gzip, zstd, bzip2, xz, lz4
-  container    ///< of data, in a format of its own: zip, HDF5, Parquet ...
+  container,   ///< of data, in a format of its own: zip, HDF5, Parquet ...
+  foreign      ///< nothing that training data is kept in
 };
 
 /// What a file begins as.

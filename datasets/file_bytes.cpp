@@ -20,9 +20,12 @@ file_bytes::file_bytes(const std::string& path) : path_(path) {
   const int opened = io::open_to_read(path.c_str());
   if (opened < 0 && opened != -ESPIPE) throw path_error(-opened, path, "check the path");
   struct stat status{};
-  if (opened < 0 || ::fstat(opened, &status) != 0 || !S_ISREG(status.st_mode)) {
+  const bool looked = opened >= 0 && ::fstat(opened, &status) == 0;
+  if (!looked || !S_ISREG(status.st_mode)) {
     if (opened >= 0) ::close(opened);
-    throw error(errc::usage, io::str_cat(path, ": is no regular file; give a file"));
+    throw error(errc::usage, looked && S_ISDIR(status.st_mode)
+                                 ? io::str_cat(path, ": is a folder; give the files in it, as '", path, "/*'")
+                                 : io::str_cat(path, ": is no regular file; give a file"));
   }
   descriptor_ = opened;
   size_ = static_cast<std::uint64_t>(status.st_size);

@@ -99,8 +99,8 @@ dataset open_as(file_kind kind, const std::vector<std::string>& files, const ope
     case file_kind::tokens:
       return open_tokens(files);
     case file_kind::raw:
-      throw error(errc::usage,
-                  str_cat(files.front(), ": nothing tells what is in it: ", datasets::looks_like(files.front())));
+      throw error(errc::usage, str_cat(files.front(), ": it has no header, and no file beside it says what it holds: ",
+                                       datasets::looks_like(files.front())));
     case file_kind::other:
       break;
   }

@@ -253,7 +253,7 @@ void refuse_address(std::string_view source) {
       : scheme == "file"                      ? "leave 'file://' out"
       : scheme == "http" || scheme == "https" ? "download it first, as with `curl -LO`, and give the path"
                                               : "copy or mount it, and give the path";
-  throw error(errc::unsupported, io::str_cat(source, ": leat reads local files only, so far; ", remedy));
+  throw error(errc::unsupported, io::str_cat(source, ": leat reads and writes local files only, so far; ", remedy));
 }
 
 std::vector<std::string> expand_paths(std::string_view pattern) {

@@ -114,7 +114,7 @@ std::string looks_like(const std::string& path, token_advice advice) {
   } catch (const error&) {
     return "it cannot be read";
   }
-  const std::string records = io::str_cat("records are told about in ", with_extension(path, ".json"));
+  const std::string records = io::str_cat("records are described in ", with_extension(path, ".json"));
   if (size == 0) return "it is empty";
   if (const auto header = almost_llmc(start, size)) {
     return io::str_cat("it begins as llm.c's files of tokens do, with ", *header, ", which leat does not know; ",

@@ -26,10 +26,12 @@ token_windows::token_windows(std::shared_ptr<const datasets::dataset_model> whol
   windows.samples = rule_.documents == document_rule::within ? (document_ends_.empty() ? 0 : document_ends_.back())
                                                              : (runs_.empty() ? 0 : runs_.back().windows_end);
   if (windows.samples == 0) {
-    throw error(errc::usage,
-                io::str_cat("windows of ", rule_.length, " tokens and the one after need files or documents of ",
-                            rule_.length + 1, "; the longest of the ", whole_->size(), " has ",
-                            windows.bytes_max / width_, ": give a smaller length (tokens::length)"));
+    throw error(
+        errc::usage,
+        io::str_cat(
+            "windows of ", rule_.length, " tokens and the one after need files or documents of ", rule_.length + 1,
+            whole_->size() == 1 ? "; the only one has " : io::str_cat("; the longest of the ", whole_->size(), " has "),
+            windows.bytes_max / width_, ": give a smaller length (tokens::length)"));
   }
   windows.bytes_max = (rule_.length + 1) * width_;
   windows.bytes_total = windows.samples * windows.bytes_max;

@@ -1,6 +1,7 @@
 #include "tools/epoch_report.hpp"
 
 #include "io/text.hpp"
+#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"
 
@@ -55,7 +56,7 @@ std::string reasons(const reader_report& reader) {
 json plan_json(const loader_plan& plan) {
   json lines = json::array();
   for (const loader_plan::line& line : plan.lines) {
-    lines.push_back({{"holder", line.holder}, {"bytes", line.bytes}, {"why", line.why}});
+    lines.push_back({{"holder", line.holder}, {"bytes", line.bytes}, {"why", in_flags(line.why)}});
   }
   return {{"lines", lines},
           {"bytes_total", plan.bytes_total},

@@ -26,6 +26,7 @@ constexpr option_words all_words[] = {
     {"queue_depth", "--queue-depth"},
     {"batch_size", "--batch-size"},
     {"on_corrupt =", "--on-corrupt"},
+    {"corrupt_max", "--corrupt-max"},
     {"direct =", "--direct"},
 };
 

@@ -23,8 +23,8 @@ void refuse_unknown(const std::vector<std::string>& sources, datasets::token_adv
     if (!source.ends_with(".bin")) continue;
     for (const std::string& path : datasets::expand_paths(source)) {
       if (datasets::kind_of_file(path) != datasets::file_kind::raw) continue;
-      throw error(errc::usage,
-                  io::str_cat(path, ": nothing tells what is in it: ", datasets::looks_like(path, advice)));
+      throw error(errc::usage, io::str_cat(path, ": it has no header, and no file beside it says what it holds: ",
+                                           datasets::looks_like(path, advice)));
     }
   }
 }

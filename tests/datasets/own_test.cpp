@@ -31,6 +31,7 @@ using testing::archive;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 using testing::temporary_directory;
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -257,6 +258,7 @@ TEST(open, says_what_a_file_is_that_it_cannot_open) {
                     HasSubstr(".npz"), HasSubstr("records"), HasSubstr("tokens")));
   EXPECT_THAT(said(errc::usage, "a.jpg", "\xff\xd8\xff\xe0"), AllOf(HasSubstr("a JPEG"), HasSubstr("give the folder")));
   EXPECT_THAT(said(errc::format, "a.h5", "\x89HDF\r\n\x1a\n"), AllOf(HasSubstr("HDF5"), HasSubstr("convert")));
+  EXPECT_THAT(said(errc::format, "a.out", "\x7f\x45LF"), AllOf(HasSubstr("a program"), Not(HasSubstr("convert"))));
   EXPECT_THAT(said(errc::unsupported, "a.tgz", "\x1f\x8b\x08" + std::string(600, 'z')), HasSubstr("decompress"));
   archive().file("1.jpg", "x").end().save(root.path() / "shard.000");
   EXPECT_EQ(open((root.path() / "shard.000").string()).size(), 1U);
