@@ -66,7 +66,8 @@ bool interruption::take() noexcept {
 
 interruption::~interruption() {
   const std::uint64_t one = 1;
-  while (::write(end_fd_, &one, sizeof one) < 0 && errno == EINTR) {
+  // Whatever it says: a wake-up that is lost would be waited for in vain.
+  for (int tries = 0; tries < 1000 && ::write(end_fd_, &one, sizeof one) < 0; ++tries) {
   }
   if (thread_.joinable()) thread_.join();
   ::close(end_fd_);
