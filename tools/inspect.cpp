@@ -3,6 +3,7 @@
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
+#include "tools/large_pictures.hpp"
 #include "tools/output.hpp"
 #include "tools/picture_survey.hpp"
 #include "tools/sources.hpp"
@@ -11,6 +12,7 @@
 #include "tools/transcoding.hpp"
 
 #include <leat/error.hpp>
+#include <leat/loader.hpp>
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_format.h>
@@ -34,6 +36,7 @@ struct inspect_arguments {
   std::vector<std::string> sources;
   std::optional<dtype> tokens;  // the sources are files of tokens
   bool ignore_zeros = false;
+  std::uint64_t host_bytes_max = loader_options{}.host_bytes_max;
   bool json = false;
 };
 
@@ -230,9 +233,10 @@ struct findings {
   std::vector<known_defect> defects;
   picture_survey pictures;
   jpeg_survey jpegs;
+  large_pictures large;
 };
 
-findings look_through(dataset samples) {
+findings look_through(dataset samples, std::size_t host_bytes_max) {
   findings found{.samples = samples,
                  .fields = samples.fields(),
                  .files = files_of(samples),
@@ -241,7 +245,8 @@ findings look_through(dataset samples) {
                  .classes = {},
                  .defects = {},
                  .pictures = survey_pictures(samples),
-                 .jpegs = survey_jpegs(samples)};
+                 .jpegs = survey_jpegs(samples),
+                 .large = find_large_pictures(samples, host_bytes_max)};
   std::vector<std::uint64_t> sizes = sizes_of(samples);
   for (const std::uint64_t size : sizes) found.bytes += size;
   found.sizes = histogram_of(std::move(sizes));
@@ -287,6 +292,10 @@ nlohmann::ordered_json as_json(const findings& found) {
   for (const known_defect& each : found.defects) {
     defects.push_back({{"sample", each.sample}, {"name", each.name}, {"reason", each.reason}});
   }
+  json large = json::array();
+  for (const large_picture& each : found.large.over) {
+    large.push_back({{"sample", each.sample}, {"name", each.name}, {"bytes", each.bytes}});
+  }
   const dataset_memory memory = found.samples.memory();
   return {{"samples", found.samples.size()},
           {"files", found.files},
@@ -312,6 +321,11 @@ nlohmann::ordered_json as_json(const findings& found) {
             {"measured", found.jpegs.measured},
             {"speed_up", found.jpegs.speed_up},
             {"saving", found.jpegs.saving()}}},
+          {"large_pictures",
+           {{"host_bytes_max", found.large.host_bytes_max},
+            {"looked_at", found.large.looked_at},
+            {"over_budget", large},
+            {"host_bytes_enough", found.large.host_bytes_enough}}},
           {"notes", notes_of(found.samples)},
           {"defects", defects}};
 }
@@ -434,6 +448,20 @@ std::string jpegs_text(const terminal& screen, const jpeg_survey& found) {
   return text + "\n";
 }
 
+// Nothing where all of them can be decoded.
+std::string large_text(const terminal& screen, const large_pictures& found) {
+  if (found.over.empty()) return {};
+  std::string text = heading(screen, screen.warning(counted(found.over.size(), "picture that will end a run",
+                                                            "pictures that will end a run")));
+  io::str_append(text, "  to decode one takes more than a quarter of --host-bytes-max, ",
+                 bytes_text(found.host_bytes_max), "; ", bytes_text(found.host_bytes_enough), " would do\n");
+  for (std::size_t i = 0; i < std::min(found.over.size(), defects_shown); ++i) {
+    io::str_append(text, "  ", one_line(found.over[i].name), ": ", bytes_text(found.over[i].bytes), "\n");
+  }
+  if (found.over.size() > defects_shown) io::str_append(text, "  ", screen.dim("... --json has them all"), "\n");
+  return text + "  `leat pack --transcode` writes progressive JPEGs anew, so that they take little\n";
+}
+
 std::string as_text(const findings& found) {
   const terminal screen = terminal::of(stdout);
   const dataset_memory memory = found.samples.memory();
@@ -446,6 +474,7 @@ std::string as_text(const findings& found) {
   if (!found.classes.samples.empty()) text += classes_text(screen, found);
   text += pictures_text(screen, found);
   text += jpegs_text(screen, found.jpegs);
+  text += large_text(screen, found.large);
   if (!found.defects.empty()) {
     text += heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
     for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
@@ -474,7 +503,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
     });
     const status_line shown(
         [](const terminal& screen, std::size_t) { return screen.dim("  looking through the samples"); });
-    return look_through(samples);
+    return look_through(samples, arguments.host_bytes_max);
   }();
   print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
   return exit_done;
@@ -492,6 +521,8 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
       {{"u16", std::optional(dtype::u16)}, {"u32", std::optional(dtype::u32)}, {"i32", std::optional(dtype::i32)}},
       "the sources are files of tokens, of this type where no header says it");
   add_ignore_zeros(app, arguments->ignore_zeros);
+  add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
+            "the memory that a loader would have, for pictures that take too much (512MiB)");
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
   app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");
   app.callback(

@@ -370,4 +370,15 @@ outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> 
   return whole;
 }
 
+outcome<std::size_t> picture_decoder::scratch_bytes_whole(std::span<const std::byte> encoded,
+                                                          const decode_options& options) {
+  const arena_use use(state_->arena);
+  const outcome<picture_info> info = state_->look(encoded, options);
+  if (!info) return info.error();
+  const state::source from = state_->source_of(encoded, *info, options, nullptr);
+  outcome<void> opened = from.reader.open(encoded, *info, from.how);
+  if (!opened) return opened.error();
+  return state_->arena.used() + from.reader.scratch_bytes({0, 0, info->width, info->height}, 1);
+}
+
 }  // namespace leat::pixels

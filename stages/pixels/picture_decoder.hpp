@@ -102,6 +102,9 @@ class picture_decoder {
   outcome<whole_picture> decode_whole(std::span<const std::byte> encoded, const decode_options& options,
                                       const std::atomic<bool>* stop = nullptr);
 
+  /// The scratch that the whole picture would take, undecimated and not packed, to say so before it is decoded.
+  outcome<std::size_t> scratch_bytes_whole(std::span<const std::byte> encoded, const decode_options& options);
+
  private:
   struct state;
   std::unique_ptr<state> state_;

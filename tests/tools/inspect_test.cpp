@@ -1,4 +1,5 @@
 // leat inspect: what it finds in a source.
+#include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/tools/command.hpp"
 
@@ -82,6 +83,40 @@ TEST(inspect, shards_tell_their_classes_from_their_members) {
   EXPECT_EQ(found.at("classes_looked_at"), 12);
   // A folder of shards is those shards.
   EXPECT_EQ(run({"inspect", directory.path().string(), "--json"}).json().at("samples"), 12);
+}
+
+// What would end the run is said before it, and the budget that is named does.
+TEST(inspect, pictures_that_take_too_much_memory_are_named_with_the_budget_that_would_do) {
+  const photo_folder photos;
+  const std::filesystem::path large = photos.files().front().parent_path() / "large.jpg";
+  const std::vector<std::byte> encoded = make_jpeg(make_noise(9, 1600, 1200), {.quality = 100, .progressive = true});
+  std::ofstream(large, std::ios::binary)
+      .write(reinterpret_cast<const char*>(encoded.data()), static_cast<std::streamsize>(encoded.size()));
+  const std::string folder = photos.path().string();
+
+  const json usual = run({"inspect", folder, "--json"}).json().at("large_pictures");
+  EXPECT_EQ(usual.at("host_bytes_max"), 512 << 20);
+  EXPECT_TRUE(usual.at("over_budget").empty());
+  EXPECT_THAT(run({"inspect", folder}).out, Not(HasSubstr("end a run")));
+
+  const json found = run({"inspect", folder, "--json", "--host-bytes-max", "20MiB"}).json().at("large_pictures");
+  EXPECT_GE(found.at("looked_at"), 1);
+  ASSERT_EQ(found.at("over_budget").size(), 1U);
+  EXPECT_THAT(found["over_budget"][0].at("name").get<std::string>(), HasSubstr("large"));
+  EXPECT_GT(found["over_budget"][0].at("bytes"), 5 << 20);
+  const ended page = run({"inspect", folder, "--host-bytes-max", "20MiB"});
+  EXPECT_THAT(page.out, HasSubstr("1 picture that will end a run"));
+  EXPECT_THAT(page.out, HasSubstr("leat pack --transcode"));
+
+  const auto epoch = [&](const std::string& budget) {
+    return run({"epoch", folder, "--batch-size", "4", "--on-corrupt", "skip", "--host-bytes-max", budget});
+  };
+  const ended refused = epoch("20MiB");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("large"));
+  EXPECT_THAT(refused.err, HasSubstr("leat pack --transcode"));
+  const ended enough = epoch(found.at("host_bytes_enough").dump());
+  EXPECT_EQ(enough.exit_code, 0) << enough.err;
 }
 
 TEST(inspect, damage_is_named) {
