@@ -36,7 +36,7 @@ struct inspect_arguments {
   std::vector<std::string> sources;
   std::optional<dtype> tokens;  // the sources are files of tokens
   bool ignore_zeros = false;
-  std::uint64_t host_bytes_max = loader_options{}.host_bytes_max;
+  std::uint64_t host_bytes_max = host_bytes_usual;
   bool json = false;
 };
 
