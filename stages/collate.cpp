@@ -31,8 +31,8 @@ std::size_t join_ragged(const work& batch, std::size_t ragged, std::byte* buffer
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
     if (slot.corrupt) continue;
-    const std::size_t from = slot.ragged_offset[ragged];
-    const std::size_t bytes = slot.ragged_bytes[ragged];
+    const std::size_t from = batch.ragged_of(row)[ragged].offset;
+    const std::size_t bytes = batch.ragged_of(row)[ragged].bytes;
     if (from != used) std::memmove(buffer + used, buffer + from, bytes);
     used += bytes;
     write_offset();
@@ -54,8 +54,8 @@ std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_l
     sample_slot& slot = batch.samples[row];
     if (slot.corrupt) continue;
     state->ids.push_back(slot.sample);
-    if (digests) state->row_digests.push_back(slot.content);
-    if (names) state->names.push_back(std::move(slot.name));
+    if (digests) state->row_digests.push_back(batch.row_digests[row]);
+    if (names) state->names.push_back(std::move(batch.names[row]));
   }
   state->rows = static_cast<std::uint32_t>(state->ids.size());
   if (digests) state->content = batch_digest(batch.epoch, batch.index, state->row_digests);

@@ -60,10 +60,10 @@ void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<boo
   thread_state& own = threads_[thread];
   if (!slot.corrupt) decode_fields(slot, own, stop);
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
-  if (slot.over_budget) return describe_over_budget(slot);
+  if (slot.over_budget()) return describe_over_budget(slot);
   if (slot.corrupt) return describe_corrupt(slot);
   if (settings_.digests) add_digest(slot, own);
-  if (settings_.names) slot.name = dataset_.name(slot.sample);
+  if (settings_.names) slot.owner->names[slot.row] = dataset_.name(slot.sample);
 }
 
 std::uint64_t decoder::bytes_copied() const noexcept {
@@ -76,13 +76,13 @@ std::uint64_t decoder::bytes_copied() const noexcept {
 void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
   const work& batch = *slot.owner;
   std::byte* const base = batch.memory.bytes().data();
+  const std::span<const ragged_row> ragged = batch.ragged_of(slot.row);
   for (std::size_t output = 0; output < own.rows.size(); ++output) {
     const batch_layout::slot& place = layout_.slots()[output];
     const std::size_t r = place.ragged_index;
-    own.rows[output] =
-        place.spec.ragged
-            ? row_target{.bytes = {base + batch.ragged_offset[r] + slot.ragged_offset[r], slot.ragged_capacity[r]}}
-            : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
+    own.rows[output] = place.spec.ragged
+                           ? row_target{.bytes = {base + batch.ragged_offset[r] + ragged[r].offset, ragged[r].capacity}}
+                           : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
   }
 }
 
@@ -111,7 +111,7 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, thr
 }
 
 void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
-  const work& batch = *slot.owner;
+  work& batch = *slot.owner;
   place_rows(slot, own);
   absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
   for (std::size_t p = 0; p < programs_.size(); ++p) {
@@ -123,13 +123,13 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
       find_encoded(slot, p, own);
     } catch (const std::exception& problem) {
       slot.corrupt = true;
-      slot.field_at_fault = field;
-      slot.reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
+      slot.in_trouble().field_at_fault = field;
+      slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
       return;
     } catch (...) {
       slot.corrupt = true;
-      slot.field_at_fault = field;
-      slot.reason = io::str_cat(program.outputs().front().name, ": ", async::current_exception_text());
+      slot.in_trouble().field_at_fault = field;
+      slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", async::current_exception_text());
       return;
     }
     const decode_input input{.sample = slot.sample,
@@ -149,9 +149,9 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     }
     const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
     if (!result) {
-      (result.kind() == outcome_kind::over_budget ? slot.over_budget : slot.corrupt) = true;
-      slot.field_at_fault = field;
-      slot.reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
+      (result.kind() == outcome_kind::over_budget ? slot.in_trouble().over_budget : slot.corrupt) = true;
+      slot.in_trouble().field_at_fault = field;
+      slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
       return;
     }
     if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
@@ -159,7 +159,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     }
     for (std::size_t o = 0; o < rows.size(); ++o) {
       const batch_layout::slot& place = layout_.slots()[first_output_[p] + o];
-      if (place.spec.ragged) slot.ragged_bytes[place.ragged_index] = rows[o].used;
+      if (place.spec.ragged) batch.ragged_of(slot.row)[place.ragged_index].bytes = rows[o].used;
     }
   }
 }
@@ -179,7 +179,7 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
     }
   }
-  slot.content = row_digest(slot.sample, outputs);
+  slot.owner->row_digests[slot.row] = row_digest(slot.sample, outputs);
   digest_ns_.fetch_add(thread_cpu_ns() - begin_ns, std::memory_order_relaxed);
 }
 
@@ -225,20 +225,22 @@ decoder::address decoder::find(std::uint64_t sample, std::uint32_t epoch, std::u
 
 // For the journal.
 void decoder::describe_corrupt(sample_slot& slot) const {
-  if (slot.quarantined) return;  // A substitute: it will be counted in its own place.
-  slot.quarantined = true;
-  slot.planned_reason = slot.reason;
-  slot.planned_read_failure = slot.read_failure;
-  address found = find(slot.planned, slot.owner->epoch, slot.field_at_fault);
-  slot.planned_name = std::move(found.name);
-  slot.planned_source = std::move(found.source);
-  slot.planned_offset = found.offset;
+  sample_trouble& trouble = slot.in_trouble();
+  if (trouble.quarantined) return;  // A substitute: it will be counted in its own place.
+  trouble.quarantined = true;
+  trouble.planned_reason = trouble.reason;
+  trouble.planned_read_failure = trouble.read_failure;
+  address found = find(slot.planned(), slot.owner->epoch, trouble.field_at_fault);
+  trouble.planned_name = std::move(found.name);
+  trouble.planned_source = std::move(found.source);
+  trouble.planned_offset = found.offset;
 }
 
 // For the error that ends the run. A substitute may be what does not fit.
 void decoder::describe_over_budget(sample_slot& slot) const {
-  const address found = find(slot.sample, slot.owner->epoch, slot.field_at_fault);
-  slot.reason = io::str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", slot.reason);
+  sample_trouble& trouble = slot.in_trouble();
+  const address found = find(slot.sample, slot.owner->epoch, trouble.field_at_fault);
+  trouble.reason = io::str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);
 }
 
 }  // namespace leat::stages

@@ -51,6 +51,7 @@
 #include <future>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 namespace leat {
@@ -262,6 +263,7 @@ class loader::machine final : public line_events {
     return options_.batches_max != 0 ? std::min(all, options_.batches_max) : all;
   }
   [[nodiscard]] memory_needs needs() const;
+  [[nodiscard]] bookkeeping bookkeeping_of(const memory_needs& needs) const;
   [[nodiscard]] std::uint64_t epoch_bytes() const;
   [[nodiscard]] io::arena_options arena_settings() const;
   [[nodiscard]] std::vector<io::connector*> connectors();
@@ -391,6 +393,7 @@ memory_needs loader::machine::needs() const {
       options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(needs.read_bytes_mean);
   const std::uint32_t io_threads = std::max(options_.reader.io_threads, 1U);
   needs.queue_depth = depth * io_threads;
+  needs.batch_bookkeeping_bytes = bookkeeping_of(needs).bytes();
   // In order, a batch's neighbours are few reads; at random each row is one.
   const std::uint64_t batch_read_bytes = epoch_bytes() / std::max<std::uint64_t>(dataset_.size(), 1) * rows_max();
   const std::uint64_t reads =
@@ -404,6 +407,32 @@ memory_needs loader::machine::needs() const {
   needs.direct = direct.wants_direct();
   if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
   return needs;
+}
+
+// Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
+// more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
+// many as there are.
+bookkeeping loader::machine::bookkeeping_of(const memory_needs& needs) const {
+  std::vector<bool> fetched(dataset_.fields().size(), false);
+  bool leased = planner_.in_steps();
+  for (const auto& program : programs_) {
+    if (program->reads().empty()) continue;
+    const std::uint16_t first = program->reads().front();
+    fetched[first] = dataset_.origin(first) == datasets::field_origin::extents;
+    leased = leased && !reads_into_rows(dataset_, *program);
+  }
+  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true));
+  bookkeeping all{.rows = rows_max(),
+                  .reads = reads * rows_max(),
+                  .programs = programs_.size(),
+                  .ragged = layout_->ragged_count(),
+                  .digests = options_.digests,
+                  .names = options_.names};
+  if (leased) {
+    const std::size_t with_memory = read_bytes_wanted(needs, needs.decode_threads) / io::alignment_max_bytes;
+    all.reads = std::min(all.reads, with_memory + reads * planner::rows_at_once);
+  }
+  return all;
 }
 
 io::arena_options loader::machine::arena_settings() const {
@@ -480,7 +509,10 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
 asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& children) {
   batch.ids.resize(sampler_.rows(batch.epoch, batch.index));
   sampler_.ids(batch.epoch, batch.index, 0, static_cast<std::uint32_t>(batch.ids.size()), batch.ids);
-  planner_.plan_batch(batch);
+  planner_.begin_batch(batch);
+  if (!planner_.in_steps()) planner_.plan_rows(batch, 0, batch.rows);
+  if (options_.names) batch.names.resize(batch.rows);
+  if (options_.digests) batch.row_digests.resize(batch.rows);
   batch.samples_missing.store(batch.rows, std::memory_order_relaxed);
 
   // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one. Each is its share of the
@@ -504,9 +536,15 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
     if (options_.reader.huge_pages == choice::on) co_await async::next_turn();
   }
 
-  std::vector<std::uint32_t> rows(batch.rows);
-  for (std::uint32_t row = 0; row < batch.rows; ++row) rows[row] = row;
-  co_await reads_.issue(batch, rows, children);
+  // Some rows at a time: what a read of one is remembered by serves a later one, and a million of them let others have a turn.
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t first = 0; first < batch.rows; first += planner::rows_at_once) {
+    if (first != 0) co_await async::next_turn();
+    rows.resize(std::min(batch.rows - first, planner::rows_at_once));
+    std::iota(rows.begin(), rows.end(), first);
+    if (planner_.in_steps()) planner_.plan_rows(batch, first, first + static_cast<std::uint32_t>(rows.size()));
+    co_await reads_.issue(batch, rows, children);
+  }
 }
 
 // All rows of the batch are there, or known not to be.
@@ -515,13 +553,13 @@ void loader::machine::decoded(work& batch) {
   if (is_skipped(batch.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows;
   const auto threw =
-      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.failure != nullptr; });
-  if (threw != end) return end_run(batch, threw->failure);
+      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.threw(); });
+  if (threw != end) return end_run(batch, threw->trouble->failure);
   // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
   const auto refused =
-      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.over_budget; });
+      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.over_budget(); });
   if (refused != end) {
-    return end_run(batch, std::make_exception_ptr(error(errc::limit, refused->reason)));
+    return end_run(batch, std::make_exception_ptr(error(errc::limit, refused->trouble->reason)));
   }
   if (options_.on_corrupt == corrupt_policy::substitute) {
     const bool whole = std::none_of(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.corrupt; });
@@ -539,17 +577,18 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     sample_slot& slot = batch.samples[row];
     if (!slot.corrupt) continue;
-    random_draws draws(options_.seed, batch.epoch, slot.planned, "substitute");
-    for (std::uint32_t skipped = 0; skipped < slot.substitutions; ++skipped) static_cast<void>(draws.below(1));
-    std::uint64_t drawn = slot.planned;
-    while (drawn == slot.planned) {
-      if (slot.substitutions == substitutions_max) {
-        fail(batch,
-             io::str_cat("no substitute for ", slot.planned_name, " (", slot.planned_reason, ") in ", substitutions_max,
-                         " draws, the last of which failed with: ", slot.reason, "; are most samples corrupt?"));
+    sample_trouble& trouble = slot.in_trouble();
+    random_draws draws(options_.seed, batch.epoch, slot.planned(), "substitute");
+    for (std::uint32_t skipped = 0; skipped < trouble.substitutions; ++skipped) static_cast<void>(draws.below(1));
+    std::uint64_t drawn = slot.planned();
+    while (drawn == slot.planned()) {
+      if (trouble.substitutions == substitutions_max) {
+        fail(batch, io::str_cat("no substitute for ", trouble.planned_name, " (", trouble.planned_reason, ") in ",
+                                substitutions_max, " draws, the last of which failed with: ", trouble.reason,
+                                "; are most samples corrupt?"));
         co_return;
       }
-      ++slot.substitutions;
+      ++trouble.substitutions;
       drawn = draws.below(dataset_.size());
     }
     planner_.plan_substitute(batch, row, drawn);
@@ -563,11 +602,11 @@ void loader::machine::hand_over(work& batch) {
   if (options_.on_corrupt == corrupt_policy::raise) {
     const auto end = batch.samples.begin() + batch.rows;
     const auto first =
-        std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined; });
+        std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined(); });
     if (first != end) {
-      return fail(batch, io::str_cat("corrupt sample ", first->planned_name,
-                                     place_text(first->planned_source, first->planned_offset), ": ",
-                                     first->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
+      return fail(batch, io::str_cat("corrupt sample ", first->trouble->planned_name,
+                                     place_text(first->trouble->planned_source, first->trouble->planned_offset), ": ",
+                                     first->trouble->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
     }
   }
 
@@ -577,9 +616,9 @@ void loader::machine::hand_over(work& batch) {
   const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
-    if (!slot.quarantined) continue;
+    if (!slot.quarantined()) continue;
     ++item.quarantined;
-    if (slot.sample != slot.planned) ++item.substituted;
+    if (slot.sample != slot.planned()) ++item.substituted;
     item.journal.push_back(describe(batch, slot, action));
   }
 
@@ -652,7 +691,7 @@ void loader::machine::fail(work& batch, const std::string& reason) {
   delivery_item item;
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
-    if (!slot.quarantined) continue;
+    if (!slot.quarantined()) continue;
     ++item.quarantined;
     item.journal.push_back(describe(batch, slot, "raised"));
     item.journal.back().substitute.reset();
@@ -701,15 +740,15 @@ void loader::machine::retire(work& batch) noexcept {
 journal_entry loader::machine::describe(const work& batch, const sample_slot& slot, std::string_view action) const {
   journal_entry entry{.epoch = batch.epoch,
                       .batch = batch.index,
-                      .sample = slot.planned,
-                      .name = slot.planned_name,
-                      .source = slot.planned_source,
-                      .offset = slot.planned_offset,
-                      .reason = slot.planned_reason,
-                      .read_failure = slot.planned_read_failure,
+                      .sample = slot.planned(),
+                      .name = slot.trouble->planned_name,
+                      .source = slot.trouble->planned_source,
+                      .offset = slot.trouble->planned_offset,
+                      .reason = slot.trouble->planned_reason,
+                      .read_failure = slot.trouble->planned_read_failure,
                       .action = action,
                       .substitute = std::nullopt};
-  if (slot.sample != slot.planned) entry.substitute = slot.sample;
+  if (slot.sample != slot.planned()) entry.substitute = slot.sample;
   return entry;
 }
 
@@ -749,7 +788,7 @@ void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
   try {
     if (!is_unwanted(slot)) decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
   } catch (...) {
-    slot.failure = std::current_exception();  // told in the batch's turn, and so the same at every thread count
+    slot.in_trouble().failure = std::current_exception();  // told in the batch's turn, and so the same at every thread count
   }
   finish(slot);
 }
@@ -761,7 +800,7 @@ void loader::machine::make_here(sample_slot& slot, std::size_t loop) noexcept {
       return decoders_.post(slot);
     }
   } catch (...) {
-    slot.failure = std::current_exception();
+    slot.in_trouble().failure = std::current_exception();
   }
   finish(slot);
 }

@@ -46,6 +46,7 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / p
 struct least_parts {
   std::size_t read = 0;
   std::size_t batch = 0;
+  std::size_t bookkeeping = 0;  ///< of that batch
   std::size_t usual_scratch = 0;
   std::size_t scratch = 0;
   std::size_t all = 0;  ///< the budget that does
@@ -55,15 +56,17 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
   least_parts least;
   least.read = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
   least.batch = batch_share(needs.batch_bytes);
+  least.bookkeeping = needs.batch_bookkeeping_bytes;
   // Decoders: what usual samples take on every thread; or the largest sample that is let in on one, and hardly anything
   // on the others.
   least.usual_scratch = needs.scratch_bytes_per_thread * threads;
-  least.all = least.usual_scratch + least.read + least.batch;
+  const std::size_t others = least.read + least.batch + least.bookkeeping;
+  least.all = least.usual_scratch + others;
   if (least.usual_scratch == 0) return least;
   const std::size_t little_scratch = least.usual_scratch / 16;
   least.scratch =
       std::max(least.usual_scratch, scratch_budget::sample_bytes_max(needs.host_bytes_max) + little_scratch);
-  least.all = std::max(least.all, scratch_budget::host_bytes_least(little_scratch + least.read + least.batch));
+  least.all = std::max(least.all, scratch_budget::host_bytes_least(little_scratch + others));
   return least;
 }
 
@@ -85,7 +88,7 @@ std::uint64_t batches_ahead(const memory_needs& needs, std::size_t share) {
 std::uint32_t threads_that_fit(const memory_needs& needs) {
   if (needs.scratch_bytes_per_thread == 0) return needs.decode_threads;
   const least_parts one = least_of(needs, 1);
-  const std::size_t others = one.read + batches_usual * one.batch;
+  const std::size_t others = one.read + batches_usual * (one.batch + one.bookkeeping);
   const std::size_t left = needs.host_bytes_max - std::min(others, needs.host_bytes_max);
   const std::size_t share =
       std::max(scratch_budget::sample_bytes_max(needs.host_bytes_max), std::min(needs.host_bytes_max / 2, left));
@@ -98,7 +101,8 @@ std::uint32_t threads_that_fit(const memory_needs& needs) {
 // The budget with which threads_that_fit() is all of them.
 std::size_t budget_for_all_threads(const memory_needs& needs) {
   const least_parts all = least_of(needs, needs.decode_threads);
-  return std::max({2 * all.usual_scratch, all.usual_scratch + all.read + batches_usual * all.batch, all.all});
+  return std::max(
+      {2 * all.usual_scratch, all.usual_scratch + all.read + batches_usual * (all.batch + all.bookkeeping), all.all});
 }
 
 }  // namespace
@@ -108,34 +112,39 @@ std::size_t batch_share(std::size_t batch_bytes) {
                                       : std::bit_ceil(std::max(batch_bytes, io::alignment_max_bytes));
 }
 
+std::size_t read_bytes_wanted(const memory_needs& needs, std::uint32_t threads) {
+  // One per read in flight, two per decode thread (in work and next in line), one being planned.
+  const std::size_t reads = needs.queue_depth + 2 * std::size_t{threads} + 1;
+  return whole_pages(std::max(needs.read_bytes_max, reads * needs.read_bytes_mean));
+}
+
 memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
-  const auto [read_least, batch_least, usual_scratch, scratch_least, least] = least_of(needs, threads);
+  const auto [read_least, batch_least, bookkeeping, usual_scratch, scratch_least, least] = least_of(needs, threads);
   if (least > needs.host_bytes_max) {
     throw io::budget_refusal(io::str_cat(
         "host_bytes_max of ", io::bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
-        io::bytes_text(batch_least), ", the largest read ", io::bytes_text(read_least), ", the decoders of ", threads,
-        threads == 1 ? " thread " : " threads ", io::bytes_text(least - read_least - batch_least), "; give at least ",
+        io::bytes_text(batch_least), ", what is known of its rows ", io::bytes_text(bookkeeping), ", the largest read ",
+        io::bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
+        io::bytes_text(least - read_least - batch_least - bookkeeping), "; give at least ",
         io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
         threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
   }
-  std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least;
+  std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping;
 
   memory_plan plan;
-  // Read buffers: one per read in flight, two per decode thread (in work and next in line), one being planned.
-  const std::size_t reads_wanted = needs.queue_depth + 2 * std::size_t{threads} + 1;
-  const std::size_t read_wanted = whole_pages(std::max(needs.read_bytes_max, reads_wanted * needs.read_bytes_mean));
+  const std::size_t read_wanted = read_bytes_wanted(needs, threads);
   // Decoders: twice what a usual sample takes, so that a large picture need not wait for all the others.
   const std::size_t scratch_wanted = std::max(2 * usual_scratch, scratch_least);
 
   // The usual batches first; then reads and scratch; then more batches.
-  std::uint64_t batches_wanted = batches_ahead(needs, batch_least) + 1;
+  std::uint64_t batches_wanted = batches_ahead(needs, batch_least + bookkeeping) + 1;
   if (needs.batches_to_come != 0) batches_wanted = std::min(batches_wanted, needs.batches_to_come);
   batches_wanted = std::max<std::uint64_t>(batches_wanted, 1);
   std::uint64_t batches = 1;
   const auto add_batches = [&](std::uint64_t up_to) {
-    while (batches < up_to && left >= batch_least) {
-      left -= batch_least;
+    while (batches < up_to && left >= batch_least + bookkeeping) {
+      left -= batch_least + bookkeeping;
       ++batches;
     }
   };
@@ -168,7 +177,13 @@ memory_plan divide_memory(const memory_needs& needs) {
       {"decode scratch", plan.scratch_bytes,
        io::str_cat(threads_text, " x ", io::bytes_text(needs.scratch_bytes_per_thread),
                    " usually, a quarter of all that is allowed for one large picture")}};
-  shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes;
+  const std::size_t bookkeeping_bytes = batches * bookkeeping;
+  if (bookkeeping != 0) {
+    shown.lines.push_back({"bookkeeping", bookkeeping_bytes,
+                           io::str_cat(batches, " x ", io::bytes_text(bookkeeping),
+                                       ": of the rows of a batch that are under way, and their reads")});
+  }
+  shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes + bookkeeping_bytes;
   shown.host_bytes_max = needs.host_bytes_max;
   shown.batches = plan.batches;
   shown.batch_bytes = needs.batch_bytes;

@@ -12,10 +12,11 @@ namespace leat::stages {
 
 /// What the loader knows of its needs.
 struct memory_needs {
-  std::size_t host_bytes_max = 0;   ///< plan_memory(): 0 where nobody said
-  std::size_t batch_bytes = 0;      ///< the largest a batch can be
-  std::size_t read_bytes_max = 0;   ///< the largest lease of one read
-  std::size_t read_bytes_mean = 0;  ///< a usual one
+  std::size_t host_bytes_max = 0;           ///< plan_memory(): 0 where nobody said
+  std::size_t batch_bytes = 0;              ///< the largest a batch can be
+  std::size_t batch_bookkeeping_bytes = 0;  ///< what each batch takes beside its memory, on the heap
+  std::size_t read_bytes_max = 0;           ///< the largest lease of one read
+  std::size_t read_bytes_mean = 0;          ///< a usual one
   std::uint32_t decode_threads = 1;
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;
@@ -46,6 +47,9 @@ inline constexpr std::uint32_t prefetch_budget_share_buffered = 128;
 /// A batch's part of the batch memory: what batches take that are smaller than half a huge page divides a piece of the arena, so
 /// that none lies across two; larger ones are whole huge pages.
 [[nodiscard]] std::size_t batch_share(std::size_t batch_bytes);
+
+/// Read buffers for every read that is under way, where the budget has them.
+[[nodiscard]] std::size_t read_bytes_wanted(const memory_needs& needs, std::uint32_t threads);
 
 /// Throws error{errc::limit} naming the least that would do.
 [[nodiscard]] memory_plan divide_memory(const memory_needs& needs);

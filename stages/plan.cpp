@@ -20,7 +20,7 @@ constexpr std::size_t ragged_bytes_little = std::size_t{4} << 20;
 
 void mark_corrupt(sample_slot& slot, std::string reason) {
   slot.corrupt = true;
-  slot.reason = std::move(reason);
+  slot.in_trouble().reason = std::move(reason);
 }
 
 std::string missing_field(const datasets::dataset_model& dataset, const field_program& program, std::uint64_t sample) {
@@ -55,6 +55,7 @@ read_slot& new_read(work& batch, sample_slot& slot, const placed_part& first) {
   read.parts.clear();
   read.rows.clear();
   read.rows.push_back(slot.row);
+  read.rows_left.store(1, std::memory_order_relaxed);
   read.holder = index;
   read.users.store(0, std::memory_order_relaxed);
   return read;
@@ -171,36 +172,43 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
   }
 }
 
-void planner::plan_batch(work& batch) const {
-  const range profiled(work_of::plan);
+void planner::begin_batch(work& batch) const {
   batch.rows = static_cast<std::uint32_t>(batch.ids.size());
   assert(batch.rows <= layout_.rows_max());
   batch.reads_used = 0;
+  batch.reads_idle.store(0, std::memory_order_relaxed);
+  batch.next_read = 0;
   while (batch.samples.size() < batch.rows) batch.samples.emplace_back();
   batch.encoded.assign(batch.rows * programs_.size(), {});
   batch.chosen.assign(batch.rows * programs_.size(), work::no_field);
+  batch.ragged_capacity.assign(layout_.ragged_count(), 0);
+  batch.ragged_offset.assign(layout_.ragged_count(), 0);
+  batch.ragged.assign(batch.rows * layout_.ragged_count(), {});
+}
 
+void planner::plan_rows(work& batch, std::uint32_t first, std::uint32_t end) const {
+  const range profiled(work_of::plan);
+  assert(in_steps() || (first == 0 && end == batch.rows));
   const needs_of_epoch needs = needs_at(batch.epoch);
   joinable before(programs_.size());
   std::vector<std::size_t>& used = batch.ragged_capacity;
-  used.assign(layout_.ragged_count(), 0);
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  absl::InlinedVector<std::size_t, 2> needed;
+  for (std::uint32_t row = first; row < end; ++row) {
     sample_slot& slot = batch.samples[row];
     slot.owner = &batch;
     slot.row = row;
-    slot.planned = slot.sample = batch.ids[row];
-    slot.quarantined = false;
-    slot.substitutions = 0;
-    slot.ragged_offset.assign(used.begin(), used.end());
-    slot.ragged_capacity.assign(layout_.ragged_count(), 0);
-    slot.ragged_bytes.assign(layout_.ragged_count(), 0);
-    plan_sample(batch, slot, needs, {slot.ragged_capacity.data(), slot.ragged_capacity.size()}, before);
-    // Whoever takes the row of a corrupt sample may be larger than it.
-    if (how_.substitutes) slot.ragged_capacity.assign(ragged_bytes_max_.begin(), ragged_bytes_max_.end());
-    for (std::size_t r = 0; r < used.size(); ++r) used[r] += slot.ragged_capacity[r];
+    slot.sample = batch.ids[row];
+    slot.trouble.reset();
+    needed.assign(used.size(), 0);
+    plan_sample(batch, slot, needs, {needed.data(), needed.size()}, before);
+    const std::span<ragged_row> ragged = batch.ragged_of(row);
+    for (std::size_t r = 0; r < used.size(); ++r) {
+      // Whoever takes the row of a corrupt sample may be larger than it.
+      ragged[r] = {.offset = used[r], .capacity = how_.substitutes ? ragged_bytes_max_[r] : needed[r]};
+      used[r] += ragged[r].capacity;
+    }
   }
 
-  batch.ragged_offset.assign(used.size(), 0);
   std::size_t offset = layout_.fixed_bytes();
   for (std::size_t r = 0; r < used.size(); ++r) {
     batch.ragged_offset[r] = offset;
@@ -215,7 +223,7 @@ void planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t samp
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
   joinable nothing(programs_.size());  // The reads of its neighbours are over.
   plan_sample(batch, slot, needs_at(batch.epoch), {needed.data(), needed.size()}, nothing);
-  for (std::size_t r = 0; r < needed.size(); ++r) assert(needed[r] <= slot.ragged_capacity[r]);
+  for (std::size_t r = 0; r < needed.size(); ++r) assert(needed[r] <= batch.ragged_of(row)[r].capacity);
 }
 
 planner::needs_of_epoch planner::needs_at(std::uint32_t epoch) const {
@@ -228,14 +236,16 @@ planner::needs_of_epoch planner::needs_at(std::uint32_t epoch) const {
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
 void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datasets::need> needs,
                           std::span<std::size_t> ragged_bytes, joinable& before) const {
-  slot.over_budget = false;
   slot.corrupt = false;
-  slot.failure = nullptr;
-  slot.reason.clear();
-  slot.read_failure = 0;
-  slot.field_at_fault = work::no_field;
+  if (slot.trouble != nullptr) {
+    slot.trouble->failure = nullptr;
+    slot.trouble->reason.clear();
+    slot.trouble->read_failure = 0;
+    slot.trouble->field_at_fault = work::no_field;
+    slot.trouble->over_budget = false;
+  }
   slot.reads.clear();
-  slot.fetched.clear();
+  slot.fetched.reset();
   slot.reads_missing = 0;
   slot.read_into = false;
   const std::size_t first = slot.row * programs_.size();
@@ -266,7 +276,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datase
       for (const datasets::part& part : parts) {
         if (part.field != field) continue;
         if (chosen == field) {
-          slot.field_at_fault = field;
+          slot.in_trouble().field_at_fault = field;
           return mark_corrupt(slot, io::str_cat("field '", dataset_.fields()[field].name,
                                                 "' lies in several pieces, which cannot be joined yet"));
         }
@@ -355,6 +365,7 @@ bool planner::join(work& batch, sample_slot& slot, std::span<const placed_part> 
 
   read.lease_bytes = lease_bytes;
   read.rows.push_back(slot.row);
+  read.rows_left.fetch_add(1, std::memory_order_relaxed);
   read.users.fetch_add(1, std::memory_order_relaxed);
   slot.reads.push_back(index);
   ++slot.reads_missing;
@@ -371,6 +382,7 @@ void planner::add_straight_read(work& batch, sample_slot& slot, const placed_par
     if (follows && read.bytes + part.where.stored_bytes <= joined_rows_bytes_max) {
       add_part(read, slot.row, part);
       read.rows.push_back(slot.row);
+      read.rows_left.fetch_add(1, std::memory_order_relaxed);
       slot.reads.push_back(known);
       ++slot.reads_missing;
       return;

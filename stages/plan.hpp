@@ -42,8 +42,19 @@ class planner {
   planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
           const batch_layout& layout, settings how);
 
+  /// Rows whose reads are planned together, and started, before those of the next rows are planned.
+  static constexpr std::uint32_t rows_at_once = 1024;
+
   /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose ids are set.
-  void plan_batch(work& batch) const;
+  void plan_batch(work& batch) const {
+    begin_batch(batch);
+    plan_rows(batch, 0, batch.rows);
+  }
+  /// The same in steps: begin_batch(), and plan_rows() of all rows, in order. Where outputs are ragged it is one step, since
+  /// nobody knows where their rows lie before all are planned.
+  void begin_batch(work& batch) const;
+  void plan_rows(work& batch, std::uint32_t first, std::uint32_t end) const;
+  [[nodiscard]] bool in_steps() const noexcept { return layout_.ragged_count() == 0; }
 
   /// Plans one row anew for another sample: its reads are added to those of the batch.
   void plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const;

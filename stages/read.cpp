@@ -176,12 +176,12 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
       fetched.push_back(static_cast<std::uint16_t>(p));
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
-    slot.reads_missing += static_cast<std::uint32_t>(fetched.size());
+    slot.reads_missing = static_cast<std::uint16_t>(slot.reads_missing + fetched.size());
     if (slot.reads_missing == 0) {
       events_.ready(slot, 0);
       continue;
     }
-    slot.fetched.resize(fetched.size());
+    if (!fetched.empty()) slot.fetched = std::make_unique<fetched_field[]>(fetched.size());
     for (const std::uint32_t index : slot.reads) {
       const read_slot& read = batch.reads[index];
       if (!read.straight_to && read.rows.front() == row) bytes += read.lease_bytes;
@@ -223,7 +223,7 @@ void reader_stage::place_reads(work& batch, sample_slot& slot, io::lease memory,
     return io::space{bytes, io::arena::piece_at(bytes.data(), of.data(), of.piece())};
   };
   std::span<std::byte> left = memory.bytes();
-  io::lease* holder = slot.fetched.empty() ? nullptr : &slot.fetched.front().charge;
+  io::lease* holder = slot.fetched == nullptr ? nullptr : &slot.fetched[0].charge;
   for (const std::uint32_t index : slot.reads) {
     read_slot& read = batch.reads[index];
     if (read.rows.front() != slot.row) continue;
@@ -321,8 +321,8 @@ void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
     sample_slot& slot = batch.samples[row];
     if (read.failure != 0) {
       slot.corrupt = true;
-      slot.reason = reason;
-      slot.read_failure = read.failure;
+      slot.in_trouble().reason = reason;
+      slot.trouble->read_failure = read.failure;
     } else {
       for (; part != read.parts.end() && part->row == row; ++part) {
         batch.encoded[row * programs_.size() + part->program] =
@@ -341,8 +341,9 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
     fetched.bytes = co_await dataset_.fetch(slot.sample, field);
     if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
       slot.corrupt = true;
-      slot.reason = io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
-                                dataset_.fields()[field].bytes_max);
+      slot.in_trouble().reason =
+          io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
+                      dataset_.fields()[field].bytes_max);
     }
     for (std::size_t p = slot.row * programs_.size(); p < (slot.row + 1) * programs_.size(); ++p) {
       if (batch.chosen[p] == field) batch.encoded[p] = fetched.bytes;
@@ -350,13 +351,13 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() == asio::error::operation_aborted) throw;
     slot.corrupt = true;
-    slot.reason = stopped.what();
+    slot.in_trouble().reason = stopped.what();
   } catch (const std::exception& problem) {
     slot.corrupt = true;
-    slot.reason = problem.what();
+    slot.in_trouble().reason = problem.what();
   } catch (...) {
     slot.corrupt = true;
-    slot.reason = async::current_exception_text();
+    slot.in_trouble().reason = async::current_exception_text();
   }
   if (--slot.reads_missing == 0) events_.ready(slot, 0);
 }
@@ -368,7 +369,13 @@ void reader_stage::release(sample_slot& slot) noexcept {
     read_slot& holder = slot.owner->reads[read.holder];
     if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
   }
-  slot.fetched.clear();
+  // Last, and of all of them: from then on the planner may use them again.
+  for (const std::uint32_t index : slot.reads) {
+    if (slot.owner->reads[index].rows_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      slot.owner->reads_idle.fetch_add(1, std::memory_order_release);
+    }
+  }
+  slot.fetched.reset();
 }
 
 void reader_stage::cancel() {

@@ -61,7 +61,7 @@ struct read_slot final : io::read_operation {
   /// Where in the batch's memory its bytes go, which are then the rows of an output; else they go to a lease.
   std::optional<std::size_t> straight_to;
   std::uint64_t lease_bytes = 0;               ///< that it takes, also row by row
-  absl::InlinedVector<read_part, 4> parts;     ///< by row
+  absl::InlinedVector<read_part, 2> parts;     ///< by row
   absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it; the first one's has it started
   // On the thread of the loop that reads.
   static constexpr std::uint32_t not_in_flight = 0xFFFFFFFFU;
@@ -71,6 +71,7 @@ struct read_slot final : io::read_operation {
   bool row_by_row = false;
   std::uint32_t rows_settled = 0;
   io::space left;
+  std::atomic<std::uint32_t> rows_left{0};  ///< that have not been released: at 0 the slot may serve others
   // Of a holder.
   io::lease memory;                     ///< goes home after the last sample that its reads serve
   std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
@@ -84,26 +85,13 @@ struct fetched_field {
   io::lease charge;
 };
 
-/// One row of the batch to be; also the job that decodes it.
-struct sample_slot final : async::job {
-  void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
-  void drop() noexcept override {}
-
-  work* owner = nullptr;
-  std::uint32_t row = 0;
-  std::uint64_t planned = 0;  ///< the sample that the sampler named
-  std::uint64_t sample = 0;   ///< the one that lies in the row: another after a substitution
-  std::uint32_t reads_missing = 0;
-  bool read_into = false;                       ///< all of its reads go straight to its row, and nothing else fills it
-  absl::InlinedVector<std::uint32_t, 2> reads;  ///< those that serve it, indices into work::reads
-  std::deque<fetched_field> fetched;            ///< of fields whose bytes a coroutine gets
-
-  bool over_budget = false;  ///< no corrupt sample, but one that ends the run; `reason` is the whole message
-  bool corrupt = false;
-  std::exception_ptr failure;             ///< what a function threw: neither, and ends the run in the batch's turn
+/// What is wrong with a sample, which few have.
+struct sample_trouble {
+  std::exception_ptr failure;             ///< what a function threw: ends the run in the batch's turn
   std::string reason;                     ///< of the latest candidate
   int read_failure = 0;                   ///< its errno, where it is a read that failed
   std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown
+  bool over_budget = false;               ///< not corrupt, but ends the run; the reason is the whole message
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
@@ -112,12 +100,40 @@ struct sample_slot final : async::job {
   std::string planned_source;
   std::optional<std::uint64_t> planned_offset;
   std::uint32_t substitutions = 0;  ///< tried so far
+};
 
-  std::string name;  ///< of `sample`, when names are wanted
-  digest content;
-  absl::InlinedVector<std::size_t, 2> ragged_offset;    ///< of each ragged output's row in its buffer, planned
-  absl::InlinedVector<std::size_t, 2> ragged_capacity;  ///< of that row
-  absl::InlinedVector<std::size_t, 2> ragged_bytes;     ///< used
+/// One row of the batch to be; also the job that decodes it. There is one for each row under way, so that its size matters:
+/// what few need lies elsewhere, and so does what only some batches have.
+struct sample_slot final : async::job {
+  void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
+  void drop() noexcept override {}
+
+  [[nodiscard]] sample_trouble& in_trouble() {
+    if (trouble == nullptr) trouble = std::make_unique<sample_trouble>();
+    return *trouble;
+  }
+  [[nodiscard]] bool quarantined() const noexcept { return trouble != nullptr && trouble->quarantined; }
+  [[nodiscard]] bool over_budget() const noexcept { return trouble != nullptr && trouble->over_budget; }
+  [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
+  /// The sample that the sampler named.
+  [[nodiscard]] std::uint64_t planned() const noexcept;
+
+  work* owner = nullptr;
+  std::uint64_t sample = 0;  ///< the one that lies in the row: another than planned after a substitution
+  std::uint32_t row = 0;
+  std::uint16_t reads_missing = 0;
+  bool read_into = false;  ///< all of its reads go straight to its row, and nothing else fills it
+  bool corrupt = false;
+  absl::InlinedVector<std::uint32_t, 2> reads;  ///< those that serve it, indices into work::reads
+  std::unique_ptr<fetched_field[]> fetched;     ///< of fields whose bytes a coroutine gets
+  std::unique_ptr<sample_trouble> trouble;
+};
+
+/// A row of a ragged output.
+struct ragged_row {
+  std::size_t offset = 0;    ///< in the output's buffer, planned
+  std::size_t capacity = 0;  ///< planned
+  std::size_t bytes = 0;     ///< used
 };
 
 /// Mixes a collated batch.
@@ -142,10 +158,15 @@ struct work {
   std::deque<sample_slot> samples;           ///< a deque: jobs and operations never move
   std::deque<read_slot> reads;
   std::size_t reads_used = 0;
+  std::atomic<std::uint32_t> reads_idle{0};  ///< of those: their samples are over
+  std::size_t next_read = 0;                 ///< the next one to be looked at by who wants to use it again
   static constexpr std::uint16_t no_field = 0xFFFF;
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
   std::vector<std::uint16_t> chosen;                ///< likewise: the dataset's field that serves the program
-  std::vector<std::uint64_t> ids;
+  std::vector<std::uint64_t> ids;                   ///< of the planned samples
+  std::vector<ragged_row> ragged;                   ///< [row * ragged outputs + output]
+  std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted
+  std::vector<digest> row_digests;                  ///< when digests are
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;
   mix_job mixing;
@@ -153,11 +174,53 @@ struct work {
     work* owner = nullptr;
   } sending;
 
-  /// A read to be filled in; the reads of the samples before it stay where they are.
+  [[nodiscard]] std::span<ragged_row> ragged_of(std::uint32_t row) noexcept {
+    return std::span(ragged).subspan(row * ragged_capacity.size(), ragged_capacity.size());
+  }
+  [[nodiscard]] std::span<const ragged_row> ragged_of(std::uint32_t row) const noexcept {
+    return std::span(ragged).subspan(row * ragged_capacity.size(), ragged_capacity.size());
+  }
+
+  /// A read to be filled in: one whose samples are all over, or one more. The reads of other samples stay where they are.
   [[nodiscard]] std::uint32_t add_read() {
+    // They end about in the order in which they began: who goes around passes by each that has not ended once.
+    if (reads_idle.load(std::memory_order_acquire) != 0) {
+      std::size_t found = next_read++ % reads_used;
+      while (reads[found].rows_left.load(std::memory_order_acquire) != 0) found = next_read++ % reads_used;
+      reads_idle.fetch_sub(1, std::memory_order_relaxed);
+      return static_cast<std::uint32_t>(found);
+    }
     if (reads_used == reads.size()) reads.emplace_back();
     return static_cast<std::uint32_t>(reads_used++);
   }
+};
+
+inline std::uint64_t sample_slot::planned() const noexcept { return owner->ids[row]; }
+
+/// What a batch under way takes besides its tensors, at most.
+///   rows     of the largest batch
+///   reads    of it that are there at the same time
+struct bookkeeping {
+  std::size_t rows = 0;
+  std::size_t reads = 0;
+  std::size_t programs = 0;
+  std::size_t ragged = 0;
+  bool digests = false;
+  bool names = false;
+
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    constexpr std::size_t name_bytes = 64;
+    // The ids are there twice, for the line and for the trainer, and so are names and digests.
+    return sizeof(sample_slot) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
+           2 * sizeof(std::uint64_t) + ragged * sizeof(ragged_row) + (digests ? 2 * sizeof(digest) : 0) +
+           (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
+  }
+  [[nodiscard]] static std::size_t read_bytes() noexcept {
+    constexpr std::size_t allocation_bytes = 32;  // Each lies by itself.
+    constexpr std::size_t parts_bytes = 4 * sizeof(read_part);
+    return sizeof(read_slot) + allocation_bytes + parts_bytes;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return rows * row_bytes() + reads * read_bytes(); }
 };
 
 }  // namespace leat::stages

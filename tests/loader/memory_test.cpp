@@ -112,6 +112,88 @@ TEST(memory, has_read_buffers_for_as_many_reads_as_their_bytes_ask_for) {
   EXPECT_EQ(buffers(std::uint64_t{1} << 20, {.queue_depth = 20, .io_threads = 2}), "40 in flight");
 }
 
+/// Records of one field `x` of so many bytes each, all zero, which the disk need not hold.
+dataset empty_records(const testing::temporary_directory& directory, std::uint64_t records,
+                      std::uint64_t record_bytes) {
+  const std::filesystem::path path = directory.path() / ("of" + std::to_string(record_bytes) + ".bin");
+  std::ofstream(path).close();
+  std::filesystem::resize_file(path, records * record_bytes);
+  std::ofstream(std::filesystem::path(path).replace_extension(".json"))
+      << R"({"fields": [{"name": "x", "dtype": "u8", "shape": [)" << record_bytes << "]}]}";
+  return open_records(path.string());
+}
+
+/// By how much the process grew while a loader of so many rows ran, at most.
+std::size_t growth_of(const dataset& samples, const loader_options& options) {
+  const std::size_t before = process_bytes("VmRSS");
+  EXPECT_TRUE(reset_peak());
+  std::uint64_t rows = 0;
+  {
+    loader train(samples, options, array("x"));
+    for (const batch& got : train.blocking()) rows += got.valid_rows();
+    std::size_t sum = 0;
+    for (const loader_plan::line& line : train.plan().lines) sum += line.bytes;
+    EXPECT_EQ(sum, train.plan().bytes_total);
+    EXPECT_LE(sum, options.host_bytes_max);
+    EXPECT_NE(train.plan().to_string().find("bookkeeping"), std::string::npos);
+  }
+  EXPECT_EQ(rows, samples.size());
+  const std::size_t peak = process_bytes("VmHWM");
+  return peak > before ? peak - before : 0;
+}
+
+// Rings, stacks, and what the allocator keeps.
+constexpr std::size_t not_of_the_budget = std::size_t{16} << 20;
+
+TEST(memory, of_what_is_known_of_many_small_rows_is_in_the_budget) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();  // sanitizers keep memory of their own
+  const watchdog dog("many small rows");
+  if (!reset_peak()) GTEST_SKIP() << "the kernel does not reset VmHWM";
+  const testing::temporary_directory directory;
+  const dataset samples = empty_records(directory, 400'000, 64 * sizeof(float));
+  for (const bool shuffle : {true, false}) {
+    const loader_options options{.batch_size = 65'536,
+                                 .shuffle = shuffle,
+                                 .epochs = 1,
+                                 .decode_threads = 1,
+                                 .host_bytes_max = std::size_t{64} << 20};
+    const std::size_t grown = growth_of(samples, options);
+    std::printf("400,000 rows of 256 bytes, budget 64 MiB: grew by %zu MiB\n", grown >> 20);
+    EXPECT_LE(grown, options.host_bytes_max + not_of_the_budget);
+  }
+}
+
+TEST(memory, of_a_million_records_of_a_byte_is_in_the_budget_or_refused_with_the_one_that_does) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  const watchdog dog("records of a byte");
+  if (!reset_peak()) GTEST_SKIP() << "the kernel does not reset VmHWM";
+  const testing::temporary_directory directory;
+  constexpr std::size_t rows = 1'000'000;
+  const dataset samples = empty_records(directory, 2 * rows, 1);
+  for (const bool shuffle : {true, false}) {
+    loader_options options{.batch_size = rows,
+                           .shuffle = shuffle,
+                           .epochs = 1,
+                           .decode_threads = 1,
+                           .host_bytes_max = std::size_t{16} << 20};
+    std::string refusal;
+    try {
+      const loader never(samples, options, array("x"));
+    } catch (const error& said) {
+      EXPECT_EQ(said.code(), errc::limit);
+      refusal = said.what();
+    }
+    const std::size_t place = refusal.find('(', refusal.find("at least"));
+    ASSERT_NE(place, std::string::npos) << refusal;
+    options.host_bytes_max = std::stoull(refusal.substr(place + 1));
+    EXPECT_LE(options.host_bytes_max, rows * 132 + (std::size_t{8} << 20))
+        << "128 bytes a row, its byte, and the buffers";
+    const std::size_t grown = growth_of(samples, options);
+    std::printf("records of a byte, budget %zu MiB: grew by %zu MiB\n", options.host_bytes_max >> 20, grown >> 20);
+    EXPECT_LE(grown, options.host_bytes_max + not_of_the_budget);
+  }
+}
+
 // A field that asks, once per sample, how often its thread has asked for memory since it last did.
 class allocation_probe {
  public:

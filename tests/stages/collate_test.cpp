@@ -39,11 +39,9 @@ class filled {
     for (std::uint32_t row = 0; row < rows; ++row) {
       sample_slot& slot = batch.samples.emplace_back();
       slot.sample = 100 + row;
-      slot.name = "sample " + std::to_string(row);
-      slot.content.bytes[0] = static_cast<std::uint8_t>(row);
-      slot.ragged_offset = {ragged};
-      slot.ragged_capacity = {row + std::size_t{2}};
-      slot.ragged_bytes = {row};
+      batch.names.push_back("sample " + std::to_string(row));
+      batch.row_digests.emplace_back().bytes[0] = static_cast<std::uint8_t>(row);
+      batch.ragged.push_back({.offset = ragged, .capacity = row + std::size_t{2}, .bytes = row});
       ragged += row + std::size_t{2};
     }
     batch.ragged_capacity = {ragged};
@@ -54,8 +52,7 @@ class filled {
     for (std::uint32_t row = 0; row < rows; ++row) {
       const std::int32_t numbers[3] = {static_cast<int>(row), static_cast<int>(row), static_cast<int>(row)};
       std::memcpy(base + layout->slots()[0].offset + row * sizeof numbers, numbers, sizeof numbers);
-      std::memset(base + batch.ragged_offset[0] + batch.samples[row].ragged_offset[0], 'a' + static_cast<int>(row),
-                  row);
+      std::memset(base + batch.ragged_offset[0] + batch.ragged_of(row)[0].offset, 'a' + static_cast<int>(row), row);
     }
   }
 

@@ -40,6 +40,7 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
     needs.read_bytes_mean = needs.read_bytes_max / (1 + random() % 10);
     needs.decode_threads = 1 + static_cast<std::uint32_t>(random() % 64);
     needs.scratch_bytes_per_thread = random() % (4 * mib);
+    if (random() % 2 == 0) needs.batch_bookkeeping_bytes = random() % (4 * mib);
     needs.prefetch_batches = static_cast<std::uint32_t>(random() % 10);
     needs.queue_depth = 1 + static_cast<std::uint32_t>(random() % 128);
     needs.batches_in_flight = random() % 130;
@@ -47,8 +48,9 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
     needs.batches_to_come = random() % 20;
     try {
       const memory_plan plan = divide_memory(needs);
-      EXPECT_LE(plan.read_bytes + plan.batch_bytes + plan.scratch_bytes, needs.host_bytes_max);
-      EXPECT_EQ(plan.shown.bytes_total, plan.read_bytes + plan.batch_bytes + plan.scratch_bytes);
+      EXPECT_LE(plan.shown.bytes_total, needs.host_bytes_max);
+      EXPECT_EQ(plan.shown.bytes_total,
+                plan.read_bytes + plan.batch_bytes + plan.scratch_bytes + plan.batches * needs.batch_bookkeeping_bytes);
       std::size_t sum = 0;
       for (const auto& line : plan.shown.lines) sum += line.bytes;
       EXPECT_EQ(sum, plan.shown.bytes_total);
@@ -62,7 +64,7 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
       } else if (plan.batches > prefetch_default + 1) {
         EXPECT_LE(plan.batches, needs.batches_in_flight * 3 / 2 + 1);
         EXPECT_LE(
-            (plan.batches - 1) * batch_share(needs.batch_bytes),
+            (plan.batches - 1) * (batch_share(needs.batch_bytes) + needs.batch_bookkeeping_bytes),
             needs.host_bytes_max / (needs.direct ? prefetch_budget_share_direct : prefetch_budget_share_buffered));
       }
       if (needs.batches_to_come != 0) EXPECT_LE(plan.batches, needs.batches_to_come);

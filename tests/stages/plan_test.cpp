@@ -128,10 +128,10 @@ TEST(plan, marks_a_sample_without_a_field_and_names_what_it_has) {
                   {bytes("jpg"), label("cls")});
   EXPECT_FALSE(p.batch.samples[0].corrupt);
   EXPECT_TRUE(p.batch.samples[1].corrupt);
-  EXPECT_EQ(p.batch.samples[1].reason, "no field 'cls' in this sample; it has jpg, txt");
+  EXPECT_EQ(p.batch.samples[1].trouble->reason, "no field 'cls' in this sample; it has jpg, txt");
   EXPECT_TRUE(p.batch.samples[1].reads.empty());
   EXPECT_TRUE(p.batch.samples[2].corrupt);
-  EXPECT_EQ(p.batch.samples[2].reason, "no field 'jpg' in this sample; it has none");
+  EXPECT_EQ(p.batch.samples[2].trouble->reason, "no field 'jpg' in this sample; it has none");
 }
 
 TEST(plan, marks_a_known_defect_and_reads_nothing_for_it) {
@@ -140,7 +140,7 @@ TEST(plan, marks_a_known_defect_and_reads_nothing_for_it) {
   const planned p({sample_of({{"cls", 1}}), hurt}, {label("cls")});
   EXPECT_EQ(p.batch.reads_used, 1U);
   EXPECT_TRUE(p.batch.samples[1].corrupt);
-  EXPECT_EQ(p.batch.samples[1].reason, "the shard ends inside it");
+  EXPECT_EQ(p.batch.samples[1].trouble->reason, "the shard ends inside it");
 }
 
 TEST(plan, needs_no_member_where_the_dataset_knows_the_class) {
@@ -160,11 +160,11 @@ TEST(plan, gives_ragged_rows_the_room_of_their_extents_one_behind_the_other) {
   ASSERT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{320, 12}));
   EXPECT_EQ(p.batch.ragged_offset[0], p.layout->fixed_bytes());
   EXPECT_EQ(p.batch.ragged_offset[1], p.layout->fixed_bytes() + align_tensor(320));
-  EXPECT_EQ(p.batch.samples[0].ragged_offset[0], 0U);
-  EXPECT_EQ(p.batch.samples[1].ragged_offset[0], 300U);
-  EXPECT_EQ(p.batch.samples[2].ragged_offset[0], 300U);
-  EXPECT_EQ(p.batch.samples[2].ragged_offset[1], 12U);
-  EXPECT_EQ(p.batch.samples[2].ragged_capacity[0], 20U);
+  EXPECT_EQ(p.batch.ragged_of(0)[0].offset, 0U);
+  EXPECT_EQ(p.batch.ragged_of(1)[0].offset, 300U);
+  EXPECT_EQ(p.batch.ragged_of(2)[0].offset, 300U);
+  EXPECT_EQ(p.batch.ragged_of(2)[1].offset, 12U);
+  EXPECT_EQ(p.batch.ragged_of(2)[0].capacity, 20U);
 }
 
 TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
@@ -175,7 +175,7 @@ TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
   p.plan->plan_substitute(p.batch, 2, 0);
   EXPECT_FALSE(p.batch.samples[2].corrupt);
   EXPECT_EQ(p.batch.samples[2].sample, 0U);
-  EXPECT_EQ(p.batch.samples[2].planned, 2U);
+  EXPECT_EQ(p.batch.samples[2].planned(), 2U);
   ASSERT_EQ(p.batch.samples[2].reads.size(), 1U);
   EXPECT_EQ(p.batch.reads[p.batch.samples[2].reads[0]].parts[0].row, 2U);
 }
@@ -189,7 +189,7 @@ TEST(plan, can_be_made_again_in_the_same_place_for_another_batch) {
   EXPECT_EQ(p.batch.reads_used, 1U);
   EXPECT_EQ(p.batch.reads[0].bytes, 2U);
   EXPECT_EQ(p.batch.reads[0].users, 1U);
-  EXPECT_EQ(p.batch.samples[0].planned, 1U);
+  EXPECT_EQ(p.batch.samples[0].planned(), 1U);
 }
 
 TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_one) {

@@ -192,7 +192,8 @@ void expect_only_the_damaged_to_be_corrupt(reading& joined, const std::vector<st
     const bool hurt = std::find(damaged.begin(), damaged.end(), row) != damaged.end();
     EXPECT_EQ(batch.samples[row].corrupt, hurt) << "row " << row;
     if (hurt) {
-      EXPECT_NE(batch.samples[row].reason.find("EIO"), std::string::npos) << batch.samples[row].reason;
+      EXPECT_NE(batch.samples[row].trouble->reason.find("EIO"), std::string::npos)
+          << batch.samples[row].trouble->reason;
       continue;
     }
     const std::span<const std::byte> got = batch.encoded[row];
