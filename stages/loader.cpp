@@ -552,8 +552,7 @@ void loader::machine::decoded(work& batch) {
   if (stopping_.load(std::memory_order_relaxed)) return;
   if (is_skipped(batch.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows;
-  const auto threw =
-      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.threw(); });
+  const auto threw = std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.threw(); });
   if (threw != end) return end_run(batch, threw->trouble->failure);
   // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
   const auto refused =
@@ -604,9 +603,10 @@ void loader::machine::hand_over(work& batch) {
     const auto first =
         std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined(); });
     if (first != end) {
-      return fail(batch, io::str_cat("corrupt sample ", first->trouble->planned_name,
-                                     place_text(first->trouble->planned_source, first->trouble->planned_offset), ": ",
-                                     first->trouble->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
+      return fail(batch,
+                  io::str_cat("corrupt sample ", first->trouble->planned_name,
+                              place_text(first->trouble->planned_source, first->trouble->planned_offset), ": ",
+                              first->trouble->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
     }
   }
 
@@ -788,7 +788,8 @@ void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
   try {
     if (!is_unwanted(slot)) decoder_.run(slot, static_cast<std::uint32_t>(thread), stopping_);
   } catch (...) {
-    slot.in_trouble().failure = std::current_exception();  // told in the batch's turn, and so the same at every thread count
+    slot.in_trouble().failure =
+        std::current_exception();  // told in the batch's turn, and so the same at every thread count
   }
   finish(slot);
 }
