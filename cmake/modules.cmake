@@ -28,6 +28,8 @@ function(leat_precompiled name)
     add_library(leat_precompiled_${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
     target_link_libraries(leat_precompiled_${name} PRIVATE ${ARGN} Boost::headers Threads::Threads leat_flags)
     leat_precompile_options(leat_precompiled_${name} ${name})
+    # Its own path is in it: that of another clone, which a compiler cache may have, would not do here.
+    set_target_properties(leat_precompiled_${name} PROPERTIES CXX_COMPILER_LAUNCHER "")
     target_precompile_headers(leat_precompiled_${name} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled_${name}.hpp>)
   endif()
