@@ -85,7 +85,7 @@ class step_that_looks {
   explicit step_that_looks(const batch& at)
       : view_(at), stated_(at.content_digest()), device_(simulated_device::holding(view_.bytes().data())) {
     for (const std::string& output : at.outputs()) {
-      if (output == "cls") labels_there_ = at["cls"];
+      if (output == "cls" && at["cls"].type == dtype::i64) labels_there_ = at["cls"];
     }
     what_ << "batch " << at.index() << " of epoch " << at.epoch() << ", " << at.valid_rows() << " rows";
     if (current_seed() != 0) what_ << ", seed " << current_seed();

@@ -90,7 +90,7 @@ TEST(bmp_reader, reads_run_lengths_of_narrow_and_high_pictures) {
 // A skip of rows, runs that are cut at the row's end, an index without an entry: what Pillow 13.0 makes of it.
 TEST(bmp_reader, reads_run_lengths_as_pillow_does) {
   std::vector<std::byte> file;
-  const auto put = [&](std::uint32_t value, int bytes) {
+  const auto put = [&](std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) file.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
   };
   put(0x4D42, 2), put(0, 8), put(14 + 40 + 8, 4);
