@@ -175,6 +175,8 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
 void planner::begin_batch(work& batch) const {
   batch.rows = static_cast<std::uint32_t>(batch.ids.size());
   assert(batch.rows <= layout_.rows_max());
+  // Later rows are planned while earlier ones are read and decoded.
+  batch.reads.reserve(batch.rows * programs_.size());
   batch.reads_used = 0;
   batch.reads_idle.store(0, std::memory_order_relaxed);
   batch.next_read = 0;

@@ -144,6 +144,36 @@ struct mix_job final : async::job {
   work* owner = nullptr;
 };
 
+/// The reads of a batch, by number. Who knows a number may look it up while the planner adds others: neither they nor the table
+/// of where they lie moves. (A deque's table does.)
+class read_slots {
+ public:
+  static constexpr std::size_t block_reads = 8;
+
+  /// Room in the table for so many. Nobody looks anything up meanwhile.
+  void reserve(std::size_t reads) {
+    const std::size_t blocks = (reads + block_reads - 1) / block_reads;
+    if (blocks > blocks_.size()) blocks_.resize(blocks);
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Beyond what was reserved nobody may look anything up meanwhile.
+  void emplace_back() {
+    reserve(size_ + 1);
+    if (size_ % block_reads == 0) blocks_[size_ / block_reads] = std::make_unique<read_slot[]>(block_reads);
+    ++size_;
+  }
+  [[nodiscard]] read_slot& operator[](std::size_t number) noexcept {
+    return blocks_[number / block_reads][number % block_reads];
+  }
+  [[nodiscard]] const read_slot& operator[](std::size_t number) const noexcept {
+    return blocks_[number / block_reads][number % block_reads];
+  }
+
+ private:
+  std::vector<std::unique_ptr<read_slot[]>> blocks_;
+  std::size_t size_ = 0;
+};
+
 /// A batch on its way.
 struct work {
   line_events* owner = nullptr;
@@ -156,7 +186,7 @@ struct work {
   std::vector<std::size_t> ragged_capacity;  ///< bytes of each ragged output's buffer
   std::vector<std::size_t> ragged_offset;    ///< of the buffer in the block
   std::deque<sample_slot> samples;           ///< a deque: jobs and operations never move
-  std::deque<read_slot> reads;
+  read_slots reads;
   std::size_t reads_used = 0;
   std::atomic<std::uint32_t> reads_idle{0};  ///< of those: their samples are over
   std::size_t next_read = 0;                 ///< the next one to be looked at by who wants to use it again
@@ -212,7 +242,8 @@ struct bookkeeping {
     constexpr std::size_t name_bytes = 64;
     // The ids are there twice, for the line and for the trainer, and so are names and digests.
     return sizeof(sample_slot) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
-           2 * sizeof(std::uint64_t) + ragged * sizeof(ragged_row) + (digests ? 2 * sizeof(digest) : 0) +
+           2 * sizeof(std::uint64_t) + programs * sizeof(void*) / read_slots::block_reads +
+           ragged * sizeof(ragged_row) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }
   [[nodiscard]] static std::size_t read_bytes() noexcept {
@@ -220,7 +251,10 @@ struct bookkeeping {
     constexpr std::size_t parts_bytes = 4 * sizeof(read_part);
     return sizeof(read_slot) + allocation_bytes + parts_bytes;
   }
-  [[nodiscard]] std::size_t bytes() const noexcept { return rows * row_bytes() + reads * read_bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    constexpr std::size_t block = read_slots::block_reads;
+    return rows * row_bytes() + (reads + block - 1) / block * block * read_bytes();
+  }
 };
 
 }  // namespace leat::stages

@@ -149,6 +149,31 @@ TEST(straight, a_damaged_row_is_left_out_or_substituted_alone) {
   }
 }
 
+// Later rows are planned while decode threads and other loops let go of the reads of earlier ones.
+TEST(straight, batches_of_more_rows_than_are_planned_at_once_are_the_same_on_any_threads) {
+  const testing::watchdog dog("many rows");
+  std::vector<fake_sample> samples;
+  for (std::size_t i = 0; i < 9000; ++i) {
+    samples.push_back({.members = {{"bin", std::vector<std::byte>(16, static_cast<std::byte>(i * 31))}},
+                       .cls_column = static_cast<std::int64_t>(i),
+                       .defect = ""});
+  }
+  const auto run = [&](std::uint32_t decode_threads, std::uint32_t io_threads) {
+    loader_options options = testing::small_options();
+    options.batch_size = 4000;
+    options.decode_threads = decode_threads;
+    options.reader.io_threads = io_threads;
+    const fake_dataset set(samples, {.layout = fake_layout::columns, .disk = {}});
+    const seen_run seen = testing::run_all(set, options, {testing::verbatim("bin"), label("cls")});
+    EXPECT_FALSE(seen.failed) << seen.message;
+    return seen.batches;
+  };
+  const auto expected = run(1, 1);
+  EXPECT_EQ(expected.size(), 2 * 3U);
+  EXPECT_EQ(run(4, 1), expected);
+  EXPECT_EQ(run(3, 3), expected);
+}
+
 // Whatever it waits for, and while reads are in flight into the memory of a batch.
 TEST(straight, stop_comes_to_its_end_at_any_time) {
   const testing::watchdog dog("straight");
