@@ -231,8 +231,12 @@ void read_queue_state::begin_close() noexcept {
 }
 
 void read_queue_state::close() noexcept {
-  // In a child of fork() nobody is there to wait for; an orphan's reads have ended.
-  if (forked_.in_child() || orphaned_.load(std::memory_order_relaxed)) return;
+  if (forked_.in_child()) {
+    // Nobody is there to wait for, and the reader's list, which the loop may have been changing, stays as it is. So this stays too.
+    kept_ = shared_from_this();
+    return;
+  }
+  if (orphaned_.load(std::memory_order_relaxed)) return;  // its reads have ended
   if (executor_.running_in_this_thread()) {
     begin_close();
     loop_.turn_until([](const void* self) noexcept { return static_cast<const read_queue_state*>(self)->idle(); },

@@ -134,6 +134,7 @@ class read_queue_state final : public std::enable_shared_from_this<read_queue_st
   bool ended_ = false;
   bool closing_ = false;
   std::promise<void> closed_;
+  std::shared_ptr<read_queue_state> kept_;  // itself, in a child of fork(): for good
 };
 
 }  // namespace leat::io

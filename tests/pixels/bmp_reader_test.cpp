@@ -94,7 +94,7 @@ TEST(bmp_reader, reads_run_lengths_as_pillow_does) {
     for (int i = 0; i < bytes; ++i) file.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
   };
   put(0x4D42, 2), put(0, 8), put(14 + 40 + 8, 4);
-  put(40, 4), put(4, 4), put(4, 4), put(1, 2), put(8, 2), put(1, 4), put(0, 12), put(2, 4), put(0, 4);
+  put(40, 4), put(4, 4), put(4, 4), put(1, 2), put(8, 2), put(1, 4), put(0, 8), put(0, 4), put(2, 4), put(0, 4);
   put(0x00102030, 4), put(0x00405060, 4);
   put(0x0107, 2);                  // seven times 1, cut after four
   put(0x0000, 2);                  // end of line
