@@ -52,15 +52,9 @@ class extents_model final : public dataset_model {
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
-    const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
-    set_decoded(sample, out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const std::size_t before = out.size();
-    append_parts(table_.of(sample), out);
-    set_decoded(sample, out, before);
-  }
+  void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
 
   std::string name(std::uint64_t sample) const override {
     if (!names_.empty()) return names_[sample];
@@ -71,7 +65,7 @@ class extents_model final : public dataset_model {
 
   dataset_memory memory() const override {
     dataset_memory held;
-    held.extents = table_.memory_bytes() + decoded_.capacity() * sizeof(std::uint64_t);
+    held.extents = table_.memory_bytes();
     held.files = files_->memory_bytes();
     held.columns = columns_.memory_bytes();
     for (const std::string& name : names_) held.columns += sizeof(name) + name.capacity();
@@ -121,7 +115,6 @@ class extents_model final : public dataset_model {
       info.bytes_max = std::max(info.bytes_max, where.stored_bytes);
       info.bytes_total += where.stored_bytes;
       places |= where.offset | where.stored_bytes;
-      expands_ = expands_ || (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes);
     }
     info.alignment = io::alignment_of(places);
     fields_.push_back(std::move(info));
@@ -137,6 +130,12 @@ class extents_model final : public dataset_model {
     if (where.offset > end || where.stored_bytes > end - where.offset) {
       throw error(errc::format, io::str_cat(at(), files_->path(where.file), " ends at ", end, ", before the extent of ",
                                             where.stored_bytes, " bytes at offset ", where.offset, " does"));
+    }
+    if (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes) {
+      throw error(errc::unsupported,
+                  io::str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
+                              " when decoded: leat cannot decompress extents yet; store them uncompressed, or read them "
+                              "through from_function()"));
     }
     if (!extent_table::fits(where.offset, where.stored_bytes, where.file)) {
       throw error(errc::limit, io::str_cat(at(), "beyond what leat indexes: 1 TiB per extent, 16,777,216 files"));
@@ -158,22 +157,10 @@ class extents_model final : public dataset_model {
       });
       for (const auto& [where, number] : row) {
         table_.add({where.offset, where.stored_bytes, where.file, number});
-        if (expands_) decoded_.push_back(where.decoded_bytes != 0 ? where.decoded_bytes : where.stored_bytes);
       }
       table_.end_sample();
     }
     table_.shrink_to_fit();
-  }
-
-  void set_decoded(std::uint64_t sample, part_list& out, std::size_t from) const noexcept {
-    if (!expands_) return;
-    const std::span<const extent_table::record> records = table_.of(sample);
-    for (std::size_t i = from; i < out.size(); ++i) {
-      const auto record = std::find_if(records.begin(), records.end(),
-                                       [&](const extent_table::record& each) { return each.field() == out[i].field; });
-      out[i].where.decoded_bytes =
-          decoded_[table_.first_part(sample) + static_cast<std::uint64_t>(record - records.begin())];
-    }
   }
 
   column_table columns_;
@@ -183,8 +170,6 @@ class extents_model final : public dataset_model {
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<field_info> fields_;
   extent_table table_;
-  bool expands_ = false;
-  std::vector<std::uint64_t> decoded_;  // Per part; empty where nothing expands: 24 bytes a part at the most.
 };
 
 }  // namespace

@@ -7,8 +7,9 @@ namespace leat {
 
 /// A range of bytes in one file of one source of a dataset.
 ///   offset, stored_bytes   in bytes, any alignment
-///   decoded_bytes          after expanding (gzip, zstd, chunk filters); equal to stored_bytes where nothing expands.
-///                          Both are known before the read, and both are charged to the memory budget
+///   decoded_bytes          after decompression (gzip, zstd, chunk filters). leat does not decompress yet: equal to stored_bytes,
+///                          and from_extents() refuses others. Both are known before the read, and the memory budget is
+///                          charged for the decoded bytes
 struct extent {
   std::uint32_t source = 0;
   std::uint32_t file = 0;

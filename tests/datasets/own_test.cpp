@@ -71,18 +71,18 @@ TEST(from_extents, reads_what_the_table_says) {
   EXPECT_EQ(parts[1].where, (extent{0, 0, 2, 3, 3}));
 }
 
-TEST(from_extents, keeps_decoded_sizes_where_they_differ) {
+TEST(from_extents, refuses_extents_that_would_have_to_be_expanded) {
   const temporary_directory root;
-  put(root.path() / "a.bin", "0123456789");
-  extent_list table;
-  table.files = {(root.path() / "a.bin").string()};
-  table.fields = {{"x", {extent{0, 0, 5, 3, 30}}}, {"y", {extent{0, 0, 0, 2, 0}}}};
-  const dataset own = from_extents(table);
-  datasets::part_list parts;
-  own.model()->parts(0, parts);
-  EXPECT_EQ(parts[0].where.decoded_bytes, 2U);
-  EXPECT_EQ(parts[1].where.decoded_bytes, 30U);
-  EXPECT_LE(own.memory().extents, 2 * 24 + 64U);
+  put(root.path() / "a.bin", std::string(100, 'x'));
+  const auto with = [&](extent where) {
+    return from_extents({.files = {(root.path() / "a.bin").string()}, .fields = {{"x", {where}}}});
+  };
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(with({0, 0, 0, 100, 1000})); }),
+              AllOf(HasSubstr("sample 0, field 'x'"), HasSubstr("100 stored bytes"), HasSubstr("1000 when decoded"),
+                    HasSubstr("cannot decompress")));
+  message_of(errc::unsupported, [&] { static_cast<void>(with({0, 0, 0, 100, 99})); });
+  EXPECT_EQ(with({0, 0, 0, 100, 100}).size(), 1U);
+  EXPECT_EQ(with({0, 0, 0, 100, 0}).read(0).size(), 100U) << "0: as many as are stored";
 }
 
 TEST(from_extents, refuses_tables_that_cannot_be_right) {
