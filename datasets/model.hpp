@@ -30,14 +30,10 @@ struct part {
 };
 using part_list = absl::InlinedVector<part, 4>;
 
-/// A field that is wanted, and how much of it: rows along its first axis (a crop's rows). Formats that cannot tell rows
-/// apart give the whole field, as all do today.
+/// A field that is wanted.
 ///   seed, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens)
 struct need {
-  static constexpr std::uint64_t all = ~std::uint64_t{0};
   std::uint16_t field = 0;
-  std::uint64_t first_row = 0;
-  std::uint64_t rows = all;
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
 };

@@ -282,9 +282,4 @@ delivery::counters delivery::count() const {
   return now;
 }
 
-bool delivery::starving() const {
-  const async::mutex_lock lock(mutex_);
-  return static_cast<bool>(waiting_);
-}
-
 }  // namespace leat::stages

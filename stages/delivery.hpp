@@ -81,8 +81,6 @@ class delivery {
   std::optional<std::uint32_t> skip_epoch();
 
   [[nodiscard]] counters count() const;
-  /// Whether somebody waits in next() right now.
-  [[nodiscard]] bool starving() const;
 
  private:
   void cancel();
