@@ -132,10 +132,11 @@ class extents_model final : public dataset_model {
                                             where.stored_bytes, " bytes at offset ", where.offset, " does"));
     }
     if (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes) {
-      throw error(errc::unsupported,
-                  io::str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
-                              " when decoded: leat cannot decompress extents yet; store them uncompressed, or read them "
-                              "through from_function()"));
+      throw error(
+          errc::unsupported,
+          io::str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
+                      " when decoded: leat cannot decompress extents yet; store them uncompressed, or read them "
+                      "through from_function()"));
     }
     if (!extent_table::fits(where.offset, where.stored_bytes, where.file)) {
       throw error(errc::limit, io::str_cat(at(), "beyond what leat indexes: 1 TiB per extent, 16,777,216 files"));
