@@ -8,12 +8,11 @@
 // tells of two at once. libjpeg looks up the code alone and then works out the value.
 #pragma once
 
+#include "stages/pixels/libjpeg.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
-// clang-format off: jpeglib.h uses FILE and size_t and includes neither; jpegint.h comes after it.
-#include <cstdio>
-#include <jpeglib.h>
 #if __has_include(<jpegint.h>) && LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 4000000
 #define LEAT_OWN_HUFFMAN 1
 #define JPEG_INTERNALS
@@ -26,7 +25,6 @@ struct jpeg_entropy_decoder {
   boolean (*decode_mcu)(j_decompress_ptr cinfo, JBLOCKROW* mcu);
 };
 #endif
-// clang-format on
 
 namespace leat::pixels {
 

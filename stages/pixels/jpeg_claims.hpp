@@ -2,14 +2,10 @@
 #pragma once
 
 #include "stages/outcome.hpp"
+#include "stages/pixels/libjpeg.hpp"
 
 #include <cstddef>
 #include <span>
-
-// clang-format off: jpeglib.h uses FILE and size_t and includes neither.
-#include <cstdio>
-#include <jpeglib.h>
-// clang-format on
 
 namespace leat::pixels {
 

@@ -2,15 +2,11 @@
 // given back by forgetting it. Used by jpeg_reader alone, which explains when.
 #pragma once
 
+#include "stages/pixels/libjpeg.hpp"
 #include "stages/pixels/packed_blocks.hpp"
 #include "stages/pixels/scratch.hpp"
 
 #include <cstddef>
-
-// clang-format off: jpeglib.h uses FILE and size_t and includes neither.
-#include <cstdio>
-#include <jpeglib.h>
-// clang-format on
 
 namespace leat::pixels {
 

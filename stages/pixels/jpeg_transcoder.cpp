@@ -1,13 +1,10 @@
 #include "stages/pixels/jpeg_transcoder.hpp"
 
 #include "stages/pixels/jpeg_claims.hpp"
+#include "stages/pixels/libjpeg.hpp"
 #include "stages/pixels/picture_info.hpp"
 
-// clang-format off: jpeglib.h uses FILE and size_t and includes neither.
-#include <cstdio>
-#include <jpeglib.h>
 #include <jerror.h>
-// clang-format on
 
 #include <algorithm>
 #include <csetjmp>

@@ -2,15 +2,11 @@
 // coefficients take more than a picture may have: a photograph's take an eighth to a quarter of 128 bytes a block.
 #pragma once
 
+#include "stages/pixels/libjpeg.hpp"
 #include "stages/pixels/scratch.hpp"
 
 #include <cstddef>
 #include <cstdint>
-
-// clang-format off: jpeglib.h uses FILE and size_t and includes neither.
-#include <cstdio>
-#include <jpeglib.h>
-// clang-format on
 
 namespace leat::pixels {
 

@@ -108,11 +108,17 @@ struct picture_decoder::state {
   }
 
   /// Reads the headers as far as a decision needs them.
-  outcome<picture_info> look(std::span<const std::byte> encoded, const decode_options& options) const {
+  outcome<picture_info> look(std::span<const std::byte> encoded, const decode_options& options,
+                             const std::atomic<bool>* stop) {
     const look_for what = options.exif_orientation ? look_for::orientation : look_for::size;
     outcome<picture_info> info = peek(encoded, what);
     if (!info) return info;
     if (std::int64_t{info->width} * info->height > options.pixels_max) {
+      // A damaged header claims any size: whether the bytes could hold so many pixels is asked first.
+      const outcome<void> opened = reader_of(info->what).open(encoded, *info, {.stop = stop, .library_only = true});
+      const bool is_said =
+          opened.kind() == stages::outcome_kind::corrupt || opened.kind() == stages::outcome_kind::cancelled;
+      if (is_said) return opened.error();
       return stages::unsupported(std::to_string(info->width) + " x " + std::to_string(info->height) +
                                  " pixels are more than pixels_max = " + std::to_string(options.pixels_max));
     }
@@ -284,7 +290,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
                                          const store& how, const decode_options& options, std::byte* row,
                                          const std::atomic<bool>* stop) {
   const arena_use use(state_->arena);
-  const outcome<picture_info> info = state_->look(encoded, options);
+  const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
@@ -294,7 +300,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
 outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
                                          const decode_options& options, std::byte* row, const std::atomic<bool>* stop) {
   const arena_use use(state_->arena);
-  const outcome<picture_info> info = state_->look(encoded, options);
+  const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   if (drawn.box.x < 0 || drawn.box.y < 0 || drawn.box.width < 1 || drawn.box.height < 1 ||
@@ -311,7 +317,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
   assert(!rows.empty());
   const arena_use use(state_->arena);
   const decode_options& options = rows.front().options;
-  const outcome<picture_info> info = state_->look(encoded, options);
+  const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const state::source from = state_->source_of(encoded, *info, options, stop);
@@ -339,7 +345,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
 outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> encoded, const decode_options& options,
                                                      const std::atomic<bool>* stop) {
   const arena_use use(state_->arena);
-  const outcome<picture_info> info = state_->look(encoded, options);
+  const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
   const orientation turn(info->orientation);
   const auto [width, height] = turn.size(info->width, info->height);
@@ -373,7 +379,7 @@ outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> 
 outcome<std::size_t> picture_decoder::scratch_bytes_whole(std::span<const std::byte> encoded,
                                                           const decode_options& options) {
   const arena_use use(state_->arena);
-  const outcome<picture_info> info = state_->look(encoded, options);
+  const outcome<picture_info> info = state_->look(encoded, options, nullptr);
   if (!info) return info.error();
   const state::source from = state_->source_of(encoded, *info, options, nullptr);
   outcome<void> opened = from.reader.open(encoded, *info, from.how);

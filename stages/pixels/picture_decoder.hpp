@@ -19,7 +19,8 @@ namespace leat::pixels {
 
 /// What belongs to a batch's content besides geometry and store.
 ///   exif_orientation   turn the picture upright first
-///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit
+///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit. A file too short
+///                      for the pixels that it claims is corrupt instead
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
 ///   leave_flip         rows are stored as if nothing was mirrored; decoded::drawn tells who does it later

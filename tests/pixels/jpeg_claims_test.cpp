@@ -75,15 +75,17 @@ TEST(jpeg_claims, a_file_too_short_for_its_picture_is_corrupt_whatever_the_budge
           jpeg_options{.separate_scans = true}, jpeg_options{.colours = jpeg_colours::grey, .h = 1, .v = 1}}) {
       const bytes small = testing::make_jpeg(testing::make_texture(3, 16, 16), options);
       ASSERT_LT(small.size(), 1'000U);
-      const bytes claims = with_size(small, 12'000, 12'000);
-      const auto result = decoder.decode(claims, plain_box(0, 0, 4, 4), how, {}, row.data(), nullptr);
-      EXPECT_EQ(result.kind(), outcome_kind::corrupt);
-      EXPECT_THAT(result.reason(), HasSubstr("too short for its picture"));
-      bytes file;
-      if (options.progressive) {
-        const auto transcoded = pixels::transcode_to_baseline(claims, file);
-        EXPECT_EQ(transcoded.kind(), outcome_kind::corrupt);
-        EXPECT_THAT(transcoded.reason(), HasSubstr("too short for its picture"));
+      for (const int side : {12'000, 60'000}) {  // 60,000 x 60,000 are more than pixels_max
+        const bytes claims = with_size(small, side, side);
+        const auto result = decoder.decode(claims, plain_box(0, 0, 4, 4), how, {}, row.data(), nullptr);
+        EXPECT_EQ(result.kind(), outcome_kind::corrupt);
+        EXPECT_THAT(result.reason(), HasSubstr("too short for its picture"));
+        bytes file;
+        if (options.progressive) {
+          const auto transcoded = pixels::transcode_to_baseline(claims, file);
+          EXPECT_EQ(transcoded.kind(), outcome_kind::corrupt);
+          EXPECT_THAT(transcoded.reason(), HasSubstr("too short for its picture"));
+        }
       }
     }
     EXPECT_EQ(budget.peak(), pixels::scratch_arena::base_bytes) << "no memory was taken";
