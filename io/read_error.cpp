@@ -18,8 +18,8 @@ struct meaning {
 // Every errno that open(2), read(2), io_uring_enter(2) and statx(2) name for files, and what usually stands behind it.
 constexpr meaning meanings[] = {
     {EIO, errc::io, "the device or file system failed",
-     "look at dmesg; the disk may be dying, or a network mount gone"},
-    {ENOENT, errc::not_found, "no such file", "was it moved or deleted since the dataset was indexed?"},
+     "look at dmesg: a disk may be failing, or a network mount gone"},
+    {ENOENT, errc::not_found, "no such file", "check the path, or whether it was moved or deleted"},
     {ENOTDIR, errc::not_found, "a part of the path is not a directory", "check the path"},
     {ELOOP, errc::not_found, "too many symbolic links", "one of them may lead back to itself"},
     {ENAMETOOLONG, errc::not_found, "the path is too long", "mount or link the data nearer to the root"},
@@ -83,7 +83,7 @@ error explain_read(const failed_read& read) {
   if (read.failure == ENODATA) {
     return {errc::io,
             str_cat(read.path, ": the file ends at ", read.offset + read.data_bytes, ", and bytes up to ",
-                    read.offset + read.bytes, " were expected (ENODATA); was it changed since it was indexed?")};
+                    read.offset + read.bytes, " were expected (ENODATA); was it cut or replaced since it was opened?")};
   }
   const std::string where = str_cat(read.path, " at offset ", read.offset, ", ", read.bytes, " bytes");
   if (read.failure == ETIMEDOUT) {

@@ -64,8 +64,7 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
   if (unreadable_ > unreadable_max_) {
     return error(errc::io,
                  io::str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
-                             unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true)),
-                             "; was the dataset moved or deleted, or has a disk or a mount gone?"));
+                             unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true))));
   }
   if (corrupt_ > corrupt_max_) {
     return error(errc::corrupt,
@@ -94,7 +93,7 @@ void corrupt_watch::count(const journal_entry& entry) {
   if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
   reason& known = reasons_[kind];
   if (known.count++ == 0) {
-    known.first = io::str_cat(entry.name, place_text(entry.source, entry.offset), ": ", entry.reason);
+    known.first = sample_text(entry);
     known.unreadable = unreadable;
   }
 }

@@ -18,6 +18,11 @@ std::string place_text(std::string_view source, std::optional<std::uint64_t> off
   return text + ")";
 }
 
+std::string sample_text(const journal_entry& entry) {
+  const std::string place = entry.read_failure == 0 ? place_text(entry.source, entry.offset) : std::string();
+  return io::str_cat(entry.name, place, ": ", entry.reason);
+}
+
 journal::journal(const std::filesystem::path& path) : path_(path.string()) {
   file_.reset(std::fopen(path_.c_str(), "we"));
   if (file_ == nullptr) {

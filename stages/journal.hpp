@@ -29,6 +29,9 @@ struct journal_entry {
 /// nothing is known. Of a file that is one sample the offset is 0, and says nothing.
 [[nodiscard]] std::string place_text(std::string_view source, std::optional<std::uint64_t> offset);
 
+/// "NAME (FILE at offset N): REASON". The reason of a failed read begins with its file, which is not said twice.
+[[nodiscard]] std::string sample_text(const journal_entry& entry);
+
 /// Appends to a file, a line at a time: a killed process loses no line and tears none.
 class journal {
  public:

@@ -582,9 +582,8 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
     std::uint64_t drawn = slot.planned();
     while (drawn == slot.planned()) {
       if (trouble.substitutions == substitutions_max) {
-        fail(batch, io::str_cat("no substitute for ", trouble.planned_name, " (", trouble.planned_reason, ") in ",
-                                substitutions_max, " draws, the last of which failed with: ", trouble.reason,
-                                "; are most samples corrupt?"));
+        fail(batch, io::str_cat("no substitute for ", trouble.planned_name, ": ", substitutions_max,
+                                " others were tried, the last of which failed: ", trouble.reason));
         co_return;
       }
       ++trouble.substitutions;
@@ -603,10 +602,11 @@ void loader::machine::hand_over(work& batch) {
     const auto first =
         std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined(); });
     if (first != end) {
-      return fail(batch,
-                  io::str_cat("corrupt sample ", first->trouble->planned_name,
-                              place_text(first->trouble->planned_source, first->trouble->planned_offset), ": ",
-                              first->trouble->planned_reason, "; on_corrupt = skip or substitute goes on without it"));
+      const journal_entry what = describe(batch, *first, "raised");
+      // A failed read says itself what to do, and leaving its sample out is not that.
+      return fail(batch, what.read_failure != 0 ? io::str_cat("cannot read sample ", sample_text(what))
+                                                : io::str_cat("corrupt sample ", sample_text(what),
+                                                              "; on_corrupt = skip or substitute goes on without it"));
     }
   }
 

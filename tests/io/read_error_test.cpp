@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(read_error, says_what_where_and_what_to_do_for_every_errno_a_read_ends_with) {
   struct expected {
@@ -59,6 +60,16 @@ TEST(read_error, says_what_where_and_what_to_do_for_every_errno_a_read_ends_with
 TEST(read_error, names_where_a_file_ends_and_what_was_expected) {
   const error said = explain_read({.failure = ENODATA, .path = "/x", .offset = 1000, .bytes = 500, .data_bytes = 20});
   EXPECT_THAT(said.what(), AllOf(HasSubstr("ends at 1020"), HasSubstr("1500")));
+}
+
+// A file may be read by who has no dataset.
+TEST(read_error, says_of_a_file_that_is_gone_what_is_true_for_any_reader) {
+  EXPECT_STREQ(explain_open(ENOENT, "/x").what(),
+               "/x: no such file (ENOENT); check the path, or whether it was moved or deleted");
+  for (const int failure : {ENOENT, ENODATA, EIO, ESTALE}) {
+    EXPECT_THAT(explain_read({.failure = failure, .path = "/x"}).what(),
+                AllOf(Not(HasSubstr("dataset")), Not(HasSubstr("indexed"))));
+  }
 }
 
 TEST(read_error, keeps_the_number_of_what_has_no_name) {
