@@ -11,7 +11,7 @@ class category final : public boost::system::error_category {
   std::string message(int code) const override {
     switch (static_cast<async_errc>(code)) {
       case async_errc::closed:
-        return "closed: whoever owns the semaphore or channel has shut it down";
+        return "closed: whoever owns the semaphore has shut it down";
       case async_errc::over_capacity:
         return "more units asked for than the semaphore has in all";
     }

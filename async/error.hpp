@@ -8,7 +8,7 @@
 namespace leat::async {
 
 enum class async_errc {
-  closed = 1,        ///< close() was called: nothing will be granted, sent or received any more
+  closed = 1,        ///< close() was called: nothing will be granted any more
   over_capacity = 2  ///< asked for more units than the semaphore has in all; waiting would be for ever
 };
 

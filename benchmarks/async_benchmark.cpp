@@ -1,10 +1,7 @@
 // What do the coroutine tools cost, beside Asio's own?
 //
 // They are paid for once per sample or batch, never per read: a photograph takes 1,300 us to decode, so all of them
-// together may cost it a few. The baselines are an asio::post() to the same loop, the least an asynchronous completion
-// can be, and asio::experimental::channel.
-#include "async/channel.hpp"
-#include "async/hop.hpp"
+// together may cost it a few. The baseline is an asio::post() to the same loop, the least an asynchronous completion can be.
 #include "async/semaphore.hpp"
 #include "async/simple_loop.hpp"
 #include "async/thread_pool.hpp"
@@ -18,13 +15,10 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/experimental/channel.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 namespace leat::async {
@@ -95,7 +89,7 @@ void await_a_completion(benchmark::State& state) {
   });
 }
 
-// ---- Semaphore and channel ------------------------------------------------------------------------------------------
+// ---- Semaphore ------------------------------------------------------------------------------------------------------
 
 void semaphore_that_has_units(benchmark::State& state) {
   on_a_loop(state, [](benchmark::State& timed, simple_loop&) -> asio::awaitable<void> {
@@ -119,49 +113,17 @@ void semaphore_that_grants_who_waits(benchmark::State& state) {
   }
 }
 
-void channel_without_waiting(benchmark::State& state) {
-  on_a_loop(state, [](benchmark::State& timed, simple_loop&) -> asio::awaitable<void> {
-    channel<int> line(64);
-    for (auto _ : timed) {
-      int element = 1;
-      co_await line.send(element);
-      benchmark::DoNotOptimize(co_await line.receive());
-    }
-  });
-}
-
-void channel_with_one_who_waits(benchmark::State& state) {
-  simple_loop loop;
-  const auto bound = loop.bind_to_this_thread();
-  channel<int> line(1);
-  for (auto _ : state) {
-    line.receive(asio::bind_executor(loop.get_executor(), [](boost::system::error_code, std::optional<int>) {}));
-    int element = 1;
-    benchmark::DoNotOptimize(line.try_send(element));
-    loop.run_posted();
-  }
-}
-
-void asio_channel(benchmark::State& state) {
-  on_a_loop(state, [](benchmark::State& timed, simple_loop& loop) -> asio::awaitable<void> {
-    asio::experimental::channel<asio::any_io_executor, void(boost::system::error_code, int)> line(loop.get_executor(),
-                                                                                                  64);
-    for (auto _ : timed) {
-      co_await line.async_send(boost::system::error_code(), 1, asio::use_awaitable);
-      benchmark::DoNotOptimize(co_await line.async_receive(asio::use_awaitable));
-    }
-  });
-}
-
 // ---- Another thread -------------------------------------------------------------------------------------------------
 
 // There and back, both threads asleep when it begins: two wake-ups.
-void hop_to_an_idle_thread_and_back(benchmark::State& state) {
+void post_to_an_idle_thread_and_back(benchmark::State& state) {
   thread_pool pool({.thread_count = 1, .name = "benchmark"});
   on_a_loop(state, [&pool](benchmark::State& timed, simple_loop&) -> asio::awaitable<void> {
     const auto there = pool.get_executor();
-    const auto nothing = [] {};
-    for (auto _ : timed) co_await run_on(there, nothing);
+    for (auto _ : timed) {
+      co_await asio::post(asio::bind_executor(there, asio::deferred));  // The coroutine goes on on the pool's thread,
+      co_await asio::post(asio::deferred);                              // and is back on its own loop.
+    }
   });
 }
 
@@ -172,10 +134,7 @@ BENCHMARK(await_a_post);
 BENCHMARK(await_a_completion);
 BENCHMARK(semaphore_that_has_units);
 BENCHMARK(semaphore_that_grants_who_waits);
-BENCHMARK(channel_without_waiting);
-BENCHMARK(channel_with_one_who_waits);
-BENCHMARK(asio_channel);
-BENCHMARK(hop_to_an_idle_thread_and_back)->UseRealTime();
+BENCHMARK(post_to_an_idle_thread_and_back)->UseRealTime();
 
 }  // namespace
 }  // namespace leat::async
