@@ -65,6 +65,8 @@ target_include_directories(leat_cudart SYSTEM INTERFACE ${LEAT_CUDART_INCLUDE_DI
 # with what is too old for us.
 set(LEAT_CUDA_ARCHITECTURES "" CACHE STRING
   "What kernels are compiled for, as CMake's CUDA_ARCHITECTURES (90-real, native); empty is every one that leat runs on")
+# Kernels of tests, examples and benchmarks. Where nobody says for what, PTX of the oldest does: the driver compiles it for its GPU.
+set(leat_program_architectures ${LEAT_CUDA_ARCHITECTURES})
 if(LEAT_CUDA_ARCHITECTURES STREQUAL "")
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE leat_nvcc_architectures)
   set(leat_known "")
@@ -77,6 +79,7 @@ if(LEAT_CUDA_ARCHITECTURES STREQUAL "")
   list(GET leat_known -1 leat_newest)
   list(TRANSFORM leat_known APPEND -real OUTPUT_VARIABLE LEAT_CUDA_ARCHITECTURES)
   list(APPEND LEAT_CUDA_ARCHITECTURES ${leat_oldest}-virtual ${leat_newest}-virtual)
+  set(leat_program_architectures ${leat_oldest}-virtual)
 endif()
 message(STATUS "leat: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for ${LEAT_CUDA_ARCHITECTURES}")
 

@@ -4,6 +4,7 @@
 #include "async/fork_guard.hpp"
 #include "async/intrusive_list.hpp"
 #include "async/mutex.hpp"
+#include "async/sanitizers.hpp"
 #include "io/text.hpp"
 
 #include <leat/error.hpp>
@@ -17,14 +18,7 @@
 #include <functional>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define LEAT_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LEAT_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef LEAT_ADDRESS_SANITIZER
+#if LEAT_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -40,12 +34,12 @@ std::size_t whole_units(std::size_t bytes) {
 
 // Memory that nobody holds is poisoned under AddressSanitizer, so a row written after its lease went home is found.
 void poison([[maybe_unused]] std::span<std::byte> memory) {
-#ifdef LEAT_ADDRESS_SANITIZER
+#if LEAT_ADDRESS_SANITIZER
   ASAN_POISON_MEMORY_REGION(memory.data(), memory.size());
 #endif
 }
 void unpoison([[maybe_unused]] std::span<std::byte> memory) {
-#ifdef LEAT_ADDRESS_SANITIZER
+#if LEAT_ADDRESS_SANITIZER
   ASAN_UNPOISON_MEMORY_REGION(memory.data(), memory.size());
 #endif
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#ifdef LEAT_ADDRESS_SANITIZER
+#if LEAT_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(address, size) (static_cast<void>(address), static_cast<void>(size))

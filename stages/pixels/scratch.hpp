@@ -6,6 +6,7 @@
 #pragma once
 
 #include "async/mutex.hpp"
+#include "async/sanitizers.hpp"
 #include "stages/outcome.hpp"
 
 #include <leat/error.hpp>
@@ -16,14 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LEAT_ADDRESS_SANITIZER 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define LEAT_ADDRESS_SANITIZER 1
-#endif
 
 namespace leat::pixels {
 
@@ -146,7 +139,7 @@ class scratch_arena {
   void shrink() noexcept;
 
   // Between two objects, so that AddressSanitizer sees who writes past the end of one.
-#ifdef LEAT_ADDRESS_SANITIZER
+#if LEAT_ADDRESS_SANITIZER
   static constexpr std::size_t guard_bytes = 64;
 #else
   static constexpr std::size_t guard_bytes = 0;

@@ -1,5 +1,6 @@
 // What happens where something is missing: each rung is reached as a user reaches it, by a limit or a filter on the
 // process, and the same bytes come out.
+#include "async/sanitizers.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -217,9 +218,7 @@ TEST(ladder, reads_500_files_with_64_descriptors) {
 }
 
 TEST(ladder, waits_for_a_descriptor_that_others_give_back) {
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-  GTEST_SKIP() << "the sanitizer needs descriptors of its own";
-#endif
+  if (LEAT_ADDRESS_SANITIZER) GTEST_SKIP() << "the sanitizer needs descriptors of its own";
   const photo_like_files files(60, std::filesystem::temp_directory_path());
   in_a_child([&]() -> std::string {
     const rlimit tight{64, 64};

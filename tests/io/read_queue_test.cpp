@@ -1,4 +1,5 @@
 // A queue of reads on the ring, on its preadv twin and on a disk that is as difficult as disks may be.
+#include "async/sanitizers.hpp"
 #include "io/lease_pool.hpp"
 #include "io/read_queue_state.hpp"
 #include "tests/support/allocation_counter.hpp"
@@ -435,9 +436,7 @@ TEST_P(read_queue_test, serves_several_queues_from_several_threads_at_once) {
 }
 
 TEST_P(read_queue_test, is_an_error_and_no_hang_in_a_child_after_fork) {
-#if defined(__SANITIZE_THREAD__) || (defined(__has_feature) && __has_feature(thread_sanitizer))
-  GTEST_SKIP() << "ThreadSanitizer does not follow a fork of several threads";
-#endif
+  if (LEAT_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer does not follow a fork of several threads";
   auto disk = std::make_unique<reader>(16_MiB, GetParam().options);
   const reader::file file = disk->open(path("big"), use_future).get();
   leat::lease memory = disk->lease(4096, use_future).get();

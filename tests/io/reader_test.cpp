@@ -1,3 +1,4 @@
+#include "async/sanitizers.hpp"
 #include "tests/support/held_file.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -367,9 +368,7 @@ TEST_P(reader_test, takes_a_read_back_from_the_kernel_when_it_is_cancelled) {
 }
 
 TEST_P(reader_test, is_an_error_and_no_hang_in_a_child_after_fork) {
-#if defined(__SANITIZE_THREAD__) || (defined(__has_feature) && __has_feature(thread_sanitizer))
-  GTEST_SKIP() << "ThreadSanitizer does not follow a fork of several threads";
-#endif
+  if (LEAT_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer does not follow a fork of several threads";
   auto disk = std::make_unique<reader>(16_MiB, options());
   const reader::file file = disk->open(path("big"), use_future).get();
   leat::lease memory = disk->lease(4096, use_future).get();

@@ -1,5 +1,6 @@
 // Loaders and readers on both sides of fork(): nothing of the library lives in a pool of the process, whose threads would have
 // stayed in the parent.
+#include "async/sanitizers.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -28,14 +29,6 @@ namespace {
 using testing::label_only;
 using testing::small_options;
 using testing::watchdog;
-
-#if defined(__SANITIZE_THREAD__)
-#define LEAT_NO_THREADS_AFTER_FORK 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LEAT_NO_THREADS_AFTER_FORK 1
-#endif
-#endif
 
 std::vector<testing::fake_sample> labels(std::size_t count) {
   std::vector<testing::fake_sample> samples(count);
@@ -92,9 +85,7 @@ int load_by_every_call(const dataset& samples) {
 }
 
 TEST(after_fork, a_child_loads_with_a_loader_of_its_own_whatever_the_parent_has_called) {
-#ifdef LEAT_NO_THREADS_AFTER_FORK
-  GTEST_SKIP() << "ThreadSanitizer starts no thread after a fork of several threads";
-#else
+  if (LEAT_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer starts no thread after a fork";
   const watchdog dog("a loader in a child");
   // Real files: the lock of a fake disk may be held by a thread that the child does not have.
   const testing::temporary_directory directory;
@@ -113,13 +104,10 @@ TEST(after_fork, a_child_loads_with_a_loader_of_its_own_whatever_the_parent_has_
             0);
   EXPECT_EQ(train.next_blocking()->index(), 2U) << "the parent goes on";
   ASSERT_EQ(load_by_every_call(samples), 0);
-#endif
 }
 
 TEST(after_fork, a_child_reads_with_a_reader_of_its_own_whatever_the_parent_has_called) {
-#ifdef LEAT_NO_THREADS_AFTER_FORK
-  GTEST_SKIP() << "ThreadSanitizer starts no thread after a fork of several threads";
-#else
+  if (LEAT_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer starts no thread after a fork";
   const watchdog dog("a reader in a child");
   const testing::temporary_directory directory;
   const std::string path = (directory.path() / "bytes").string();
@@ -133,7 +121,6 @@ TEST(after_fork, a_child_reads_with_a_reader_of_its_own_whatever_the_parent_has_
   };
   ASSERT_EQ(read_all(), 0);
   EXPECT_EQ(in_child(read_all), 0);
-#endif
 }
 
 }  // namespace

@@ -32,6 +32,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,7 @@ struct fault {
 class saboteur {
  public:
   void begin(const fault& given) {
+    const std::lock_guard lock(mutex_);
     fault_ = given;
     calls_ = 0;
   }
@@ -70,12 +72,16 @@ class saboteur {
 
   /// The errno that this call is to fail with, or 0.
   int next(bool is_enter) {
+    const std::lock_guard lock(mutex_);
     if (fault_.only_enter && !is_enter) return 0;
     const std::uint64_t number = calls_.fetch_add(1);
     const bool hit = fault_.for_ever ? number >= fault_.first : number == fault_.first;
     return hit ? fault_.code : 0;
   }
-  [[nodiscard]] bool makes_the_call() const { return fault_.made; }
+  [[nodiscard]] bool makes_the_call() const {
+    const std::lock_guard lock(mutex_);
+    return fault_.made;
+  }
 
   /// The next so many reads complete with this errno.
   void spoil_reads(int count, int code) {
@@ -91,7 +97,8 @@ class saboteur {
   }
 
  private:
-  fault fault_;  // written while no loader is there
+  mutable std::mutex mutex_;
+  fault fault_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<unsigned> forbidden_flags_{0};
   std::atomic<int> reads_to_spoil_{0};

@@ -1,20 +1,13 @@
 #include "tests/support/allocation_counter.hpp"
 
+#include "async/sanitizers.hpp"
+
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define LEAT_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LEAT_SANITIZED 1
-#endif
-
-#if defined(__GLIBC__) && !defined(LEAT_SANITIZED)
+#if defined(__GLIBC__) && !LEAT_ADDRESS_SANITIZER && !LEAT_THREAD_SANITIZER
 #define LEAT_COUNTS_ALLOCATIONS 1
 #else
 #define LEAT_COUNTS_ALLOCATIONS 0
