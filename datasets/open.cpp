@@ -67,9 +67,11 @@ void check_shard(const std::string& path) {
   if (found.group == datasets::content_group::picture) {
     throw error(errc::usage, str_cat(path, ": ", what, datasets::advice_about(found)));
   }
-  throw error(errc::format, str_cat(path, ": ", what, datasets::advice_about(found),
-                                    "; tried: no tar archive, no .npy; .npz, tokens (.bin) and records (.bin with a "
-                                    ".json beside it) are known by their names"));
+  const std::string advice = datasets::advice_about(found);
+  throw error(errc::unsupported, str_cat(path, ": ", what,
+                                         advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, "
+                                                          "tokens (.bin) and records (.bin with a .json beside it)"
+                                                        : advice));
 }
 
 // The paths a source stands for; a missing one is named together with what would be understood.

@@ -204,8 +204,8 @@ std::string what_is_there(const std::string& pattern) {
   }
   if (failure) return io::str_cat("the folder '", folder, "' cannot be read: ", failure.message());
   if (entries == 0) return io::str_cat("the folder '", folder, "' is empty");
-  return io::str_cat("the folder '", folder, "' has ", entries, entries == 1 ? " entry, '" : " entries, as '", example,
-                     "'");
+  return io::str_cat("the folder '", folder, "' has ", entries, entries == 1 ? " entry, '" : " entries, for example '",
+                     example, "'");
 }
 
 std::vector<std::string> glob_matches(const std::string& pattern) {

@@ -37,14 +37,12 @@ void tar_walk::fail(errc code, std::uint64_t offset, const std::string& what) co
 
 void tar_walk::fail_at_start(std::span<const std::byte> block) const {
   const content_kind found = content_of(block);
-  if (found.group == content_group::compressed) {
-    fail(errc::unsupported, 0,
-         io::str_cat("this is ", found.name,
-                     "-compressed, and leat reads samples of shards in any order: decompress the shard first"));
+  if (found.name.empty()) {
+    throw error(errc::format, io::str_cat(path_,
+                                          ": no tar archive: its first header is none; compare it with its "
+                                          "original"));
   }
-  fail(errc::format, 0,
-       io::str_cat("no tar archive: ", found.name.empty() ? "its first header is not one" : "this is " + found.name,
-                   advice_about(found)));
+  throw error(errc::unsupported, io::str_cat(path_, ": no tar archive: this is ", found.name, advice_about(found)));
 }
 
 std::optional<std::span<const std::byte>> tar_walk::at(std::uint64_t offset, std::uint64_t bytes) {
@@ -112,7 +110,14 @@ tar_walk::result tar_walk::next() {
       end_ = file_bytes_;
       return result::end;
     }
-    if (file_bytes_ - position_ < tar_block_bytes) return cut(first_header_.value_or(position_));
+    if (file_bytes_ - position_ < tar_block_bytes) {
+      if (position_ == 0) {
+        const auto all = at(0, file_bytes_);
+        if (!all) return result::wants;
+        if (!content_of(*all).name.empty()) fail_at_start(*all);
+      }
+      return cut(first_header_.value_or(position_));
+    }
     const std::uint64_t offset = position_;
     const auto block = at(offset, tar_block_bytes);
     if (!block) return result::wants;

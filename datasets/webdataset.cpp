@@ -151,8 +151,7 @@ void shard_grouper::note_skipped() {
 shard_index shard_grouper::finish(const tar_walk& walk) {
   if (walk.cut_in_header()) {
     const std::string what = io::str_cat("the shard ends inside a header at offset ", walk.position(), ": it was cut");
-    if (!open_)
-      throw error(errc::format, io::str_cat(path_, ": offset ", walk.position(), ": ", what, "; copy it again"));
+    if (!open_) throw error(errc::format, io::str_cat(path_, ": ", what, "; copy it again"));
     mark_defect(walk.position(), io::str_cat(what, ", and this sample may lack what came next"));
   }
   end_sample();

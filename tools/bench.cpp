@@ -326,7 +326,7 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
     throw error(errc::usage,
                 "--tokens and --no-shuffle say what an epoch reads; give --pattern extents as well, which replays it");
   } else if (arguments.create_bytes == 0) {
-    check_paths(arguments.paths);
+    as_named([&] { check_paths(arguments.paths); });
   }
   const wanted_reads wanted = wanted_of(arguments);
   check(arguments, wanted, result.epoch);

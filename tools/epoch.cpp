@@ -432,7 +432,8 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
   } catch (const error& problem) {
     report.interrupted = stop.requested() && problem.code() == errc::cancelled;
     if (!report.interrupted) {
-      if (problem.code() == errc::usage) throw;  // Nothing was run: what there is to say is the error.
+      // A wrong option has nothing to report but the error; a source that is refused is a run that failed.
+      if (problem.code() == errc::usage && dynamic_cast<const refused_name*>(&problem) == nullptr) throw;
       report.failure = in_flags(problem.what());
       failure = std::current_exception();
     }

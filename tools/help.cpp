@@ -55,20 +55,6 @@ std::string positional_name(const CLI::Option& option) {
   return name.find(' ') == std::string::npos && option.get_expected_max() > 1 ? name + "..." : name;
 }
 
-std::string usage(const CLI::App& app, const std::string& name) {
-  std::string line = name;
-  bool has_options = false;
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) {
-      has_options |= !option->get_group().empty() && option != app.get_help_ptr();
-      continue;
-    }
-    line += " " + positional_name(*option);
-  }
-  if (!app.get_subcommands({}).empty()) return line + " COMMAND ...";
-  return line + (has_options ? " [options]" : "");
-}
-
 // What other loaders and trainers call it.
 struct other_name {
   std::string_view theirs;
@@ -157,6 +143,20 @@ std::vector<std::string> names_of(const CLI::App& app) {
 }
 
 }  // namespace
+
+std::string usage(const CLI::App& app, const std::string& name) {
+  std::string line = name;
+  bool has_options = false;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) {
+      has_options |= !option->get_group().empty() && option != app.get_help_ptr();
+      continue;
+    }
+    line += " " + positional_name(*option);
+  }
+  if (!app.get_subcommands({}).empty()) return line + " COMMAND ...";
+  return line + (has_options ? " [options]" : "");
+}
 
 std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const {
   const terminal screen = terminal::of(stdout);

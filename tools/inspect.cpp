@@ -236,7 +236,7 @@ struct findings {
   large_pictures large;
 };
 
-findings look_through(dataset samples, std::size_t host_bytes_max) {
+findings look_through(dataset samples, std::size_t host_bytes_max, measuring_progress& so_far) {
   findings found{.samples = samples,
                  .fields = samples.fields(),
                  .files = files_of(samples),
@@ -246,7 +246,7 @@ findings look_through(dataset samples, std::size_t host_bytes_max) {
                  .defects = {},
                  .pictures = survey_pictures(samples),
                  .jpegs = survey_jpegs(samples),
-                 .large = find_large_pictures(samples, host_bytes_max)};
+                 .large = find_large_pictures(samples, host_bytes_max, so_far)};
   std::vector<std::uint64_t> sizes = sizes_of(samples);
   for (const std::uint64_t size : sizes) found.bytes += size;
   found.sizes = histogram_of(std::move(sizes));
@@ -490,6 +490,18 @@ std::string as_text(const findings& found) {
 
 std::string advise_looking(dtype type) { return io::str_cat("--token-type ", name(type), " looks at it as tokens"); }
 
+// The pictures are what takes long: a decode each.
+std::string progress(const terminal& screen, std::size_t columns, const measuring_progress& so_far) {
+  const std::uint64_t pictures = so_far.pictures;
+  if (pictures == 0) return screen.dim("  looking through the samples");
+  const std::uint64_t measured = so_far.measured;
+  const std::string end =
+      io::str_cat("  measuring the largest pictures: ", count_text(measured), " of ", count_text(pictures));
+  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
+  const double share = static_cast<double>(measured) / static_cast<double>(pictures);
+  return io::str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
+}
+
 int inspect(const inspect_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("inspect", io::str_cat("stopped by ", stop.name())); };
   const dataset samples =
@@ -501,9 +513,10 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
       leave();
       std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
     });
+    measuring_progress so_far;
     const status_line shown(
-        [](const terminal& screen, std::size_t) { return screen.dim("  looking through the samples"); });
-    return look_through(samples, arguments.host_bytes_max);
+        [&so_far](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
+    return look_through(samples, arguments.host_bytes_max, so_far);
   }();
   print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
   return exit_done;

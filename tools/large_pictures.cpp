@@ -62,13 +62,17 @@ bool is_over(std::span<const std::byte> encoded, std::size_t host_bytes_max) {
 
 }  // namespace
 
-large_pictures find_large_pictures(const dataset& samples, std::size_t host_bytes_max) {
+large_pictures find_large_pictures(const dataset& samples, std::size_t host_bytes_max, measuring_progress& so_far) {
   large_pictures found{.host_bytes_max = host_bytes_max, .looked_at = 0, .over = {}, .host_bytes_enough = 0};
   const std::size_t most = pixels::scratch_budget::sample_bytes_max(host_bytes_max);
   pixels::scratch_budget for_headers(pixels::scratch_arena::base_bytes);
   pixels::picture_decoder measuring(for_headers);
   std::uint64_t bytes_read = 0;
-  for (const candidate& each : candidates_of(samples, most)) {
+  const std::vector<candidate> candidates = candidates_of(samples, most);
+  so_far.pictures = candidates.size();
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    so_far.measured = i;
+    const candidate& each = candidates[i];
     bytes_read += each.stored_bytes;
     if (bytes_read > bytes_read_max) break;
     try {

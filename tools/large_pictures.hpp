@@ -3,6 +3,7 @@
 
 #include <leat/dataset.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -27,7 +28,14 @@ struct large_pictures {
   std::size_t host_bytes_enough = 0;
 };
 
+/// How far it is, for a status line. Thread: read on any.
+struct measuring_progress {
+  std::atomic<std::uint64_t> measured = 0;
+  std::atomic<std::uint64_t> pictures = 0;  ///< that will be measured; 0 until that is known
+};
+
 /// Reads the largest pictures, at most a few hundred, and decodes those that may take too much, as the loader would.
-[[nodiscard]] large_pictures find_large_pictures(const dataset& samples, std::size_t host_bytes_max);
+[[nodiscard]] large_pictures find_large_pictures(const dataset& samples, std::size_t host_bytes_max,
+                                                 measuring_progress& so_far);
 
 }  // namespace leat::tools

@@ -142,6 +142,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
         "--transcode, which are for shards");
   }
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
+  as_named([&] { datasets::refuse_address(out); });
   if (arguments.rows) check_one_file(out);
   const auto leave = [&] {
     complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));

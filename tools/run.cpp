@@ -15,6 +15,8 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace leat::tools {
 namespace {
@@ -37,14 +39,15 @@ std::string name_of(const CLI::App& app) {
   return above.empty() ? app.get_name() : above + " " + app.get_name();
 }
 
-// "leat bench read PATH": what an app that wants a command could be given.
-std::string example_of(const CLI::App& app) {
-  const CLI::App& first = *app.get_subcommands({}).front();
-  std::string text = "leat " + name_of(first);
-  for (const CLI::Option* each : first.get_options()) {
-    if (each->get_positional()) text += " " + each->get_name(true);
-  }
-  return text;
+// Of a command that has commands of its own, and was given none.
+std::string missing_command(const CLI::App& app) {
+  const std::vector<const CLI::App*> all = app.get_subcommands({});
+  std::string names;
+  for (const CLI::App* each : all) io::str_append(names, names.empty() ? "" : ", ", each->get_name());
+  const CLI::App& first = *all.front();
+  const std::string whole = "leat " + name_of(first);
+  return io::str_cat(all.size() == 1 ? "its only command is " : "give one of its commands: ", names, ", as `",
+                     usage(first, whole), "`; `", whole, " --help` says more");
 }
 
 // Where the caller closed a standard stream, the next file opened would get its number, and our output. /dev/null takes the
@@ -96,9 +99,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
     if (!chosen) {
       // Nothing was asked: a mistake to a script, and a question to a person.
       if (const CLI::App& app = named(leat); &app != &leat) {
-        const std::string name = name_of(app);
-        complain(name, io::str_cat("a command is missing, as in `", example_of(app), "`; `leat ", name,
-                                   " --help` says more"));
+        complain(name_of(app), missing_command(app));
         return exit_usage;
       }
       const std::string help = leat.help();

@@ -6,6 +6,7 @@
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/status_line.hpp"
+#include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
 
@@ -80,17 +81,19 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     const std::string shown_line = line.size() + clock.size() <= columns ? line : "  opening";
     return screen.dim(shown_line + clock);
   });
-  if (!kind.tokens && !kind.arrays) refuse_unknown(sources, advice);
-  if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
-  dataset opened = kind.tokens   ? open_tokens(sources, *kind.tokens)
-                   : kind.arrays ? open_npy(sources, *kind.arrays)
-                                 : open(sources, {.tar = {.ignore_zeros = kind.ignore_zeros}});
-  if (opened.size() == 0) {
-    throw error(errc::not_found, io::str_cat(what, ": there is no sample in it",
-                                             opened.notes().empty() ? "" : "; " + opened.notes().front()));
-  }
-  if (kind.tokens) check_type(opened, *kind.tokens);
-  return opened;
+  return as_named([&] {
+    if (!kind.tokens && !kind.arrays) refuse_unknown(sources, advice);
+    if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
+    dataset opened = kind.tokens   ? open_tokens(sources, *kind.tokens)
+                     : kind.arrays ? open_npy(sources, *kind.arrays)
+                                   : open(sources, {.tar = {.ignore_zeros = kind.ignore_zeros}});
+    if (opened.size() == 0) {
+      throw error(errc::not_found, io::str_cat(what, ": there is no sample in it",
+                                               opened.notes().empty() ? "" : "; " + opened.notes().front()));
+    }
+    if (kind.tokens) check_type(opened, *kind.tokens);
+    return opened;
+  });
 }
 
 void tell_notes(std::string_view command, const dataset& samples) {

@@ -38,8 +38,8 @@ struct source_kind {
 /// leat::open(), or leat::open_tokens() where `kind` has tokens, or leat::open_npy() where it has arrays, saying on a terminal
 /// that it is at it. Opening is left at once.
 ///   advice   what this command can do with a file that could be tokens
-///   throws   as those, and error{errc::not_found} where there is no sample, with the first note if there is any;
-///            error{errc::usage} where the tokens given have another type than the files say that they have
+///   throws   as those, by as_named(); error{errc::usage} where there is no sample, with the first note if there is any, or
+///            where the tokens given have another type than the files say that they have
 [[nodiscard]] dataset open_sources(const std::vector<std::string>& sources, interruption& stop,
                                    const std::function<void()>& leave, datasets::token_advice advice,
                                    const source_kind& kind = {});

@@ -9,14 +9,15 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
 
 namespace leat::tools {
 
 /// What a process tells its shell. After a signal: interruption::exit_code().
 enum exit_code : int {
   exit_done = 0,
-  exit_failed = 1,  ///< the data or the environment
-  exit_usage = 2    ///< the command line; also where it asks for more than a budget holds
+  exit_failed = 1,  ///< the data is damaged, or the machine or the run failed
+  exit_usage = 2    ///< the command line: a wrong option, more than a budget holds, a source that as_named() refuses
 };
 
 /// Makes what the command line asks for: a budget that does not hold the rest of it is a mistake of the command line. A limit of
@@ -29,6 +30,26 @@ decltype(auto) set_up(Make&& make) {
     return make();
   } catch (const io::budget_refusal& refused) {
     throw error(errc::usage, refused.what());
+  }
+}
+
+/// error{errc::usage}: what the command line names is not there, or leat does not read it.
+class refused_name : public error {
+ public:
+  explicit refused_name(const std::string& message) : error(errc::usage, message) {}
+};
+
+/// Opens what the command line names. That it is not there, has no sample, or is of a kind that leat does not read, is a
+/// mistake of the command line; damage in it, or a machine that fails to read it, is none.
+///   returns   what `open` does
+///   throws    what `open` does; refused_name for its not_found and unsupported
+template <class Open>
+decltype(auto) as_named(Open&& open) {
+  try {
+    return open();
+  } catch (const error& refused) {
+    if (refused.code() != errc::not_found && refused.code() != errc::unsupported) throw;
+    throw refused_name(refused.what());
   }
 }
 

@@ -253,12 +253,12 @@ TEST(open, says_what_a_file_is_that_it_cannot_open) {
     put(root.path() / name, content);
     return message_of(code, [&] { static_cast<void>(open((root.path() / name).string())); });
   };
-  EXPECT_THAT(said(errc::format, "notes.txt", "My notes on the data\n"),
-              AllOf(HasSubstr("text, 'My notes on the data...'"), HasSubstr("no tar archive"), HasSubstr("no .npy"),
+  EXPECT_THAT(said(errc::unsupported, "notes.txt", "My notes on the data\n"),
+              AllOf(HasSubstr("text, 'My notes on the data...'"), HasSubstr("tar shards"), HasSubstr(".npy"),
                     HasSubstr(".npz"), HasSubstr("records"), HasSubstr("tokens")));
   EXPECT_THAT(said(errc::usage, "a.jpg", "\xff\xd8\xff\xe0"), AllOf(HasSubstr("a JPEG"), HasSubstr("give the folder")));
-  EXPECT_THAT(said(errc::format, "a.h5", "\x89HDF\r\n\x1a\n"), AllOf(HasSubstr("HDF5"), HasSubstr("convert")));
-  EXPECT_THAT(said(errc::format, "a.out", "\x7f\x45LF"), AllOf(HasSubstr("a program"), Not(HasSubstr("convert"))));
+  EXPECT_THAT(said(errc::unsupported, "a.h5", "\x89HDF\r\n\x1a\n"), AllOf(HasSubstr("HDF5"), HasSubstr("convert")));
+  EXPECT_THAT(said(errc::unsupported, "a.out", "\x7f\x45LF"), AllOf(HasSubstr("a program"), Not(HasSubstr("convert"))));
   EXPECT_THAT(said(errc::unsupported, "a.tgz", "\x1f\x8b\x08" + std::string(600, 'z')), HasSubstr("decompress"));
   archive().file("1.jpg", "x").end().save(root.path() / "shard.000");
   EXPECT_EQ(open((root.path() / "shard.000").string()).size(), 1U);

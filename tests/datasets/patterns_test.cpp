@@ -70,8 +70,8 @@ TEST(patterns, a_glob_that_matches_nothing_says_what_is_there) {
   };
   EXPECT_THAT(said(root + "/*.tar"), HasSubstr("the folder '" + root + "' is empty"));
   for (const char* name : {"a.txt", "val-1.tar", "val-0.tar"}) touch(directory.path() / name);
-  EXPECT_THAT(said(root + "/train-*.tar"),
-              AllOf(HasSubstr("'" + root + "/train-*.tar'"), HasSubstr("has 3 entries"), HasSubstr("as 'val-0.tar'")));
+  EXPECT_THAT(said(root + "/train-*.tar"), AllOf(HasSubstr("'" + root + "/train-*.tar'"), HasSubstr("has 3 entries"),
+                                                 HasSubstr("for example 'val-0.tar'")));
   EXPECT_THAT(said(root + "/no/*.tar"), HasSubstr("'" + root + "/no' cannot be read: No such file"));
 }
 

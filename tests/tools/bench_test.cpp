@@ -727,7 +727,10 @@ TEST(bench_command, mistakes_are_one_line) {
   const std::string pipe = (directory.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const std::vector<std::tuple<std::vector<std::string>, int, std::string>> mistakes = {
-      {{"bench"}, 2, "leat bench: a command is missing, as in `leat bench read PATH`; `leat bench --help` says more"},
+      {{"bench"},
+       2,
+       "leat bench: its only command is read, as `leat bench read PATH... [options]`; `leat bench read --help` says "
+       "more"},
       {{"bench", "write"}, 2, "leat bench: unknown command 'write'"},
       {{"bench", "read"}, 2, "leat bench read: PATH"},
       {{"bench", "read", small, "--depht", "3"}, 2, "leat bench read: unknown option '--depht'; did you mean --depth?"},
@@ -737,19 +740,19 @@ TEST(bench_command, mistakes_are_one_line) {
       {{"bench", "read", pipe}, 2, "leat bench read: " + pipe + " is a pipe; give a regular file"},
       {{"bench", "read", small, pipe, "--direct", "off"}, 2, "leat bench read: " + pipe + " is a pipe"},
       {{"bench", "read", none + "_*.npy"},
-       1,
+       2,
        "leat bench read: " + none + "_*.npy: no such file; name files one by one"},
-      {{"bench", "read", small + "/x"}, 1, "leat bench read: " + small + "/x: a part of the path is not a directory"},
+      {{"bench", "read", small + "/x"}, 2, "leat bench read: " + small + "/x: a part of the path is not a directory"},
       {{"bench", "read", small, "--create", "1MiB"}, 2, "leat bench read: " + small + " is there"},
       {{"bench", "read", small, "--block", "1024GiB", "--depth", "4096", "--threads", "64"},
        2,
        "leat bench read: a block of 1.00 TiB x depth 4096 x 64 threads takes more than half of the "},
       {{"bench", "read", small, none, "--create", "1MiB"}, 2, "leat bench read: --create makes one file"},
-      {{"bench", "read", none}, 1, "leat bench read: " + none + ": no such file; check the path, or make a file there"},
+      {{"bench", "read", none}, 2, "leat bench read: " + none + ": no such file; check the path, or make a file there"},
       {{"bench", "read", directory.path().string()},
        2,
        "leat bench read: " + directory.path().string() + " is a directory; give files, or --pattern extents"},
-      {{"bench", "read", none, "--pattern", "extents"}, 1, "leat bench read: "},
+      {{"bench", "read", none, "--pattern", "extents"}, 2, "leat bench read: "},
   };
   for (const auto& [arguments, code, start] : mistakes) {
     SCOPED_TRACE(start);

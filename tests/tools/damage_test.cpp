@@ -225,7 +225,7 @@ TEST(damage, a_tar_of_symbolic_links_alone_says_why_it_has_no_sample) {
   archive shard;
   shard.add({.name = "a.jpg", .type = '2', .link_name = "/data/a.jpg"}).end();
   const ended process = run({"epoch", shard.save(directory.path() / "s.tar")});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   EXPECT_THAT(process.err, HasSubstr("there is no sample in it"));
   EXPECT_THAT(process.err, HasSubstr("--dereference"));
 }

@@ -545,14 +545,14 @@ TEST(epoch, ctrl_c_at_any_moment_of_the_start_ends_with_130_or_a_finished_run) {
 
 TEST(epoch, a_source_that_is_not_there_is_named) {
   const ended process = run({"epoch", "/no/such/folder"});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   EXPECT_EQ(process.out, "");
   expect_one_line(process, "leat epoch: /no/such/folder: ");
 }
 
 TEST(epoch, a_failed_run_is_a_json_object_too) {
   const ended process = run({"epoch", "/no/such/folder", "--json"});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   EXPECT_THAT(process.json().value("error", ""), HasSubstr("/no/such/folder"));
   EXPECT_EQ(process.json().value("samples", -1), 0);
 }
@@ -560,7 +560,7 @@ TEST(epoch, a_failed_run_is_a_json_object_too) {
 TEST(epoch, an_empty_folder_is_an_error) {
   const temporary_directory directory;
   const ended process = run({"epoch", directory.path().string()});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   expect_one_line(process, "leat epoch: ");
   EXPECT_THAT(process.err, HasSubstr(directory.path().string()));
 }

@@ -108,6 +108,16 @@ TEST(inspect, pictures_that_take_too_much_memory_are_named_with_the_budget_that_
   EXPECT_THAT(page.out, HasSubstr("1 picture that will end a run"));
   EXPECT_THAT(page.out, HasSubstr("leat pack --transcode"));
 
+  // A terminal is told how far it is: each of these takes more than the status line waits for.
+  const photo_folder many;
+  for (int i = 0; i < 4; ++i) {
+    std::filesystem::copy_file(large, many.files().front().parent_path() / (std::to_string(i) + ".jpg"));
+  }
+  const ended watched = command({"inspect", many.path().string(), "--host-bytes-max", "20MiB"},
+                                command::streams::terminal, {"TERM=xterm", "NO_COLOR=1"})
+                            .wait();
+  EXPECT_THAT(watched.out, HasSubstr("measuring the largest pictures: "));
+
   const auto epoch = [&](const std::string& budget) {
     return run({"epoch", folder, "--batch-size", "4", "--on-corrupt", "skip", "--host-bytes-max", budget});
   };
@@ -188,7 +198,7 @@ TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {
 
 TEST(inspect, a_source_that_is_not_there_is_named) {
   const ended process = run({"inspect", "/no/such/shard-{0..3}.tar"});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   expect_one_line(process, "leat inspect: /no/such/shard-");
 }
 

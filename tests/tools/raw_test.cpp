@@ -127,7 +127,7 @@ TEST(raw_sources, without_a_sample_are_an_error) {
     std::vector<std::string> arguments = {"epoch"};
     arguments.insert(arguments.end(), source.begin(), source.end());
     const ended process = run(arguments);
-    EXPECT_EQ(process.exit_code, 1) << source.front();
+    EXPECT_EQ(process.exit_code, 2) << source.front();
     EXPECT_THAT(process.err, AllOf(HasSubstr(source.front()), ::testing::ContainsRegex("no (sample|picture) in it")));
     EXPECT_EQ(process.out, "");
   }
@@ -149,7 +149,7 @@ TEST(raw_sources, that_are_named_by_what_lies_beside_or_around_them_say_what_to_
     write_file(root.path() / name, npy_text(npy_dict("<f4", "3, 2"), std::string(24, 0)));
   }
   process = run({"epoch", folder});
-  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_EQ(process.exit_code, 2);
   EXPECT_THAT(process.err, HasSubstr("it has 2 files *.npy: give '" + folder + "/*.npy'"));
 }
 

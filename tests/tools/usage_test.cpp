@@ -1,12 +1,17 @@
 // What the command line says to what it is given.
 #include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 
 #include <leat/version.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -59,6 +64,39 @@ TEST(usage, nothing_asked_shows_the_help_and_is_a_usage_error) {
   EXPECT_EQ(process.exit_code, 2);
   EXPECT_EQ(process.out, "");
   EXPECT_THAT(process.err, HasSubstr("epoch"));
+}
+
+// One rule: what the command line names and leat cannot read as asked is a mistake of the command line.
+TEST(usage, a_source_that_is_not_there_or_no_data_ends_with_2) {
+  const temporary_directory directory;
+  const auto file = [&](const char* name, const std::string& content) {
+    const std::string path = (directory.path() / name).string();
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  };
+  const std::string pipe = (directory.path() / "pipe.tar").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string empty = (directory.path() / "empty").string();
+  std::filesystem::create_directory(empty);
+  const std::string archive = file("photos.tar.gz", "\x1f\x8b\x08" + std::string(100, 'z'));
+  const std::string text = file("notes.txt", "what I know of the data\n");
+  const std::string named_tar = file("notes.tar", "what I know of the data\n");
+  const std::vector<std::vector<std::string>> all = {{"hf://owner/name"},      {text}, {named_tar}, {empty + "/*.tar"},
+                                                     {empty + "/none.tar"},    {pipe}, {archive},   {empty},
+                                                     {empty, "--tokens", "16"}};
+  for (const std::vector<std::string>& each : all) {
+    std::vector<std::string> arguments{"epoch"};
+    arguments.insert(arguments.end(), each.begin(), each.end());
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 2) << each.front();
+    EXPECT_EQ(process.out, "");
+    EXPECT_EQ(std::count(process.err.begin(), process.err.end(), '\n'), 1) << process.err;
+  }
+  EXPECT_EQ(run({"pack", empty, "s3://bucket/p.tar"}).exit_code, 2);
+
+  // Damage is no mistake of the command line.
+  const std::string cut = file("cut.tar", std::string(700, '\1'));
+  EXPECT_EQ(run({"epoch", cut}).exit_code, 1);
 }
 
 struct mistake {
