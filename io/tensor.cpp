@@ -8,8 +8,8 @@
 namespace leat {
 namespace {
 
-// As C++ says it.
-std::string_view type_of(dtype type) noexcept {
+// The T of as<T>() that reads it.
+std::string_view type_for(dtype type) noexcept {
   switch (type) {
     case dtype::u8:
       return "std::uint8_t";
@@ -29,7 +29,7 @@ std::string_view type_of(dtype type) noexcept {
       return "std::int64_t";
     case dtype::f16:
     case dtype::bf16:
-      return "std::uint16_t, its bits, or a type of 2 bytes";
+      return "std::uint16_t";  // its bits
     case dtype::f32:
       return "float";
     case dtype::f64:
@@ -44,23 +44,23 @@ std::string_view type_of(dtype type) noexcept {
 
 std::string to_string(const dimensions& shape) { return "[" + absl::StrJoin(shape, ", ") + "]"; }
 
-void tensor::refuse_type(bool is_integral, bool is_floating, bool is_signed, std::size_t bytes) const {
-  const std::string asked = is_integral   ? io::str_cat("std::", is_signed ? "" : "u", "int", 8 * bytes, "_t")
-                            : is_floating ? io::str_cat("a float of ", bytes, " bytes")
-                                          : io::str_cat("a type of ", bytes, bytes == 1 ? " byte" : " bytes");
-  throw error(errc::usage, io::str_cat("as<T>() with ", asked, " of a tensor of ", name(type), " ", to_string(shape),
-                                       ": T is ", type_of(type)));
+void tensor::refuse_type(std::string_view asked) const {
+  const bool half = type == dtype::f16 || type == dtype::bf16;
+  throw error(errc::usage,
+              io::str_cat("as<", asked, ">() on a tensor of ", name(type), " ", to_string(shape), "; use as<",
+                          type_for(type), ">()", half ? " for its bits, or a type of 2 bytes that stands for it" : ""));
 }
 
 void tensor::check_readable() const {
   if (where != host) {
-    throw error(errc::usage, io::str_cat("as<T>() of a tensor on cuda:", where.index,
-                                         ": the host cannot read it; copy it, or give `data` to the device"));
+    throw error(errc::usage,
+                io::str_cat("as<T>() on a tensor on cuda:", where.index,
+                            ", which the host cannot read; copy it to the host, or pass `data` to a kernel"));
   }
-  // Who makes a tensor by hand may leave out the strides of a dense one.
+  // A tensor that was made by hand may leave out the strides if it is dense.
   if (!strides.empty() && shape.elements() > 0 && !(strides == dense_strides(shape))) {
-    throw error(errc::usage, io::str_cat("as<T>() of a tensor ", to_string(shape), " with strides ", to_string(strides),
-                                         ": it is not dense; step through `data` by them"));
+    throw error(errc::usage, io::str_cat("as<T>() on a tensor ", to_string(shape), " with strides ", to_string(strides),
+                                         ", which is not dense; step through `data` by its strides"));
   }
 }
 

@@ -80,7 +80,7 @@ class batch {
   /// batch may end before it does. A stream that reads the batch needs wait_on() nonetheless: its end is what the next
   /// copy waits for.
   ///   completion     posted to the handler's associated executor; a handler that has none (use_future) runs on the thread that
-  ///                  finds out, perhaps this one, and must not block
+  ///                  sees the copy end, perhaps the calling one, and must not block
   ///   errors         error{errc::device}; error{errc::usage} after release_on()
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted); the copy goes on
   template <class Token>

@@ -73,8 +73,8 @@ class completion_gate {
   std::thread::id canceller_;
 };
 
-/// Runs what it is given at once, on the thread that gives it: for handlers that have no executor of their own, where the
-/// operation has none either. No pool of the process stands behind it: the threads of such a one stay in the parent of a fork().
+/// An executor that runs a function at once, on the calling thread: for a handler without an executor, where the operation
+/// has none either. It uses no thread pool of the process, since the threads of such a pool stay in the parent of a fork().
 class completing_thread {
  public:
   template <class Function>
@@ -82,13 +82,13 @@ class completing_thread {
     std::decay_t<Function> local(std::forward<Function>(function));
     std::move(local)();
   }
-  // complete() asks for it, and calls no handler with a lock held.
+  // Claims `never` although it blocks: complete(), which requires it, holds no lock when it calls a handler.
   [[nodiscard]] completing_thread require(asio::execution::blocking_t::never_t) const noexcept { return {}; }
   friend constexpr bool operator==(completing_thread, completing_thread) noexcept { return true; }
   friend constexpr bool operator!=(completing_thread, completing_thread) noexcept { return false; }
 };
 
-/// Whether a handler's executor is none of its user's: what use_future brings along stands for the pool of the process.
+/// Whether Asio chose a handler's executor and not its user: use_future brings one that stands for the pool of the process.
 template <class Executor>
 inline constexpr bool stands_for_process_pool = false;
 template <class T, class Blocking>
@@ -209,7 +209,7 @@ class completion_block_of final : public completion_block<Args...> {
   void invoke(std::tuple<Args...>&& arguments) {
     // On the handler's executor: the one place besides the initiation where the slot may be touched.
     if (this->cancellable && this->slot.is_connected()) this->slot.clear();
-    // Of the completing thread it is a type without a destructor, and would be an unused variable.
+    // completing_thread has no destructor to run: without the attribute the compiler warns of an unused variable.
     [[maybe_unused]] const tracked_executor work(std::move(work_.executor));
     Handler handler(std::move(handler_.value));
     abandon();
@@ -250,9 +250,9 @@ class completion_cancel {
 
 /// A completion handler of any type, waiting for its operation: move-only, one allocation.
 ///
-///   executor        the handler's associated one, else (and for use_future) the fallback given; outstanding work is kept on it until the handler
-///                   has run, so a run loop does not end under an operation. Without either the handler runs inside
-///                   complete(), on the thread that calls it: it must not block there
+///   executor        the handler's associated one, else (and for use_future) the fallback given; outstanding work is kept
+///                   on it until the handler has run, so a run loop does not end under an operation. Without either the
+///                   handler runs inside complete(), on the thread that calls it: it must not block there
 ///   allocation      by the handler's associated allocator, else by Asio's recycling one
 ///   complete()      from any thread, once; the handler is posted, and not run inside complete() where it has an executor
 ///   destruction     without complete() destroys the handler unrun, as an execution context does at shutdown: a last

@@ -1,4 +1,4 @@
-// What becomes of samples that cannot be had, and of how many.
+// What a loader does with corrupt samples, and how many of them it accepts.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 
 namespace leat {
 
-/// What happens to a corrupt sample: one whose bytes are damaged, or one of a few that cannot be read. Whatever it is, the
-/// sample is counted and written to the journal. What concerns the environment is no corrupt sample, and ends the run under any
-/// policy: a dead mount (ESTALE, ENOTCONN, ETIMEDOUT), a file that may not be read (EACCES), files that are gone by the dozen
-/// (loader_options::unreadable_max). Nor is a sample that the memory budget cannot hold: next() throws error{errc::limit} in the
-/// batch's turn.
+/// What happens to a corrupt sample: one whose bytes are damaged, or one of a few that cannot be read. Under every policy the
+/// sample is counted and written to the journal.
+/// A failure of the environment is no corrupt sample, and ends the run under every policy: a dead mount (ESTALE, ENOTCONN,
+/// ETIMEDOUT), a missing permission (EACCES), more missing files than loader_options::unreadable_max. The same holds for a
+/// sample that the memory budget cannot hold: next() throws error{errc::limit} when it comes to that batch.
 enum class corrupt_policy : std::uint8_t {
-  raise,      ///< next() throws error{errc::corrupt} in the batch's turn
+  raise,      ///< next() throws error{errc::corrupt} when it comes to that batch
   skip,       ///< its row is left out: the batch is shorter by it, and no other batch changes
   substitute  ///< another sample, drawn from the counter-based generator, takes its row
 };
 
-/// So many samples of an epoch, and of a share of them no more, whichever is less.
-///   share   of the samples planned for an epoch, from 0 to 1; rounded down
+/// The most corrupt samples that an epoch may have: `count`, or `share` of its samples, whichever is less.
+///   share   of the samples planned for an epoch, from 0 to 1; the product is rounded down
 struct corrupt_bound {
   std::uint64_t count = std::numeric_limits<std::uint64_t>::max();
   double share = 1;

@@ -152,18 +152,19 @@ struct folder_options {
 ///   order    torchvision's: classes by name, then directories by their whole path, then file names. Symbolic links
 ///            are followed; one that leads back to a folder it lies in is not entered again
 ///   notes    pictures that are no samples: those beside class folders, which have no class, and those whose names end in
-///            .gif, .heic and the like, which nobody reads. Files .tif, .tiff, .ppm and .pgm are samples, as torchvision has
-///            them, and corrupt ones when they are loaded: what is in a file is told by its content
+///            .gif, .heic and the like, which leat does not read. Files .tif, .tiff, .ppm and .pgm are samples, as in
+///            torchvision; loading finds them corrupt, unless their content is of a format that leat reads
 ///   throws   error{errc::not_found} no such folder, no picture, or (named) class folders without one;
 ///            error{errc::permission} naming the directory that could not be read
 ///   source   torchvision/datasets/folder.py: find_classes, make_dataset
 [[nodiscard]] dataset open_folder(const std::string& path, const folder_options& options = {});
-/// It opens one folder; open() takes several. Without this, {"a", "b"} would be std::string's range of two pointers.
+/// Deleted: it opens one folder, and open() takes several. Without this, {"a", "b"} would call std::string's constructor from
+/// two iterators.
 dataset open_folder(std::initializer_list<std::string_view> paths, const folder_options& options = {}) = delete;
 
 /// How shards are indexed.
 ///   ignore_zeros   reads on behind an archive's end marker, as GNU tar's --ignore-zeros: for files that `cat a.tar b.tar`
-///                  made. Else what lies there is no sample, and notes() says that it is there
+///                  made. Without it, what lies behind the marker is no sample, and notes() mentions it
 struct tar_options {
   unsigned shards_in_flight = 0;  ///< indexed at a time; 0: 64
   bool ignore_zeros = false;
@@ -174,9 +175,9 @@ struct tar_options {
 /// them). Shards come in the order given, a glob's sorted.
 ///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs
 ///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged header,
-///            with shard and offset; error{errc::unsupported} sparse members and hard links, by name, and compressed
-///            archives. What hurts one sample only, a field given twice or a shard that ends inside a member, is that
-///            sample's defect and left to the loader's corrupt policy
+///            with shard and offset; error{errc::unsupported} sparse members and hard links, by name, compressed
+///            archives and files of another kind. A field given twice, or a shard that ends inside a member, is a defect of
+///            one sample, and left to the loader's corrupt policy
 ///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
 [[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
 [[nodiscard]] dataset open_tar(std::initializer_list<std::string_view> shards, const tar_options& options = {});
@@ -249,7 +250,7 @@ struct token_options {
 [[nodiscard]] dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options = {});
 [[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
 
-/// What open() hands on to those it calls.
+/// Options that open() passes on to the function that opens the format.
 struct open_options {
   tar_options tar = {};
 };
@@ -257,7 +258,8 @@ struct open_options {
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
 /// one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, records, tokens), else a shard;
 /// brace lists and globs stand for several. Several become one, in their order.
-///   throws   as those it opens; error{errc::not_found} says what was looked for; error{errc::usage} names a folder of
+///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
+///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about
 [[nodiscard]] dataset open(std::span<const std::string> sources, const open_options& options = {});
 [[nodiscard]] dataset open(std::initializer_list<std::string_view> sources, const open_options& options = {});

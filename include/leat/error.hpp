@@ -22,8 +22,8 @@ enum class errc {
   cancelled     ///< the caller, or stop(), asked for it
 };
 
-/// An error with its kind. what() is one line: what happened, where, what to do. Where something else was thrown first, and
-/// led to it, that is nested: std::rethrow_if_nested(error) throws it.
+/// An error with its kind. what() is one line: what happened, where, what to do. If another exception caused it, that one is
+/// nested: std::rethrow_if_nested(error) throws it.
 class error : public std::runtime_error {
  public:
   error(errc code, const std::string& message) : std::runtime_error(message), code_(code) {}

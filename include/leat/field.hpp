@@ -1,8 +1,8 @@
 // What a batch shall hold. A field takes the encoded parts of a sample and maps them to one or more outputs: a picture
 // to pixels, a class to a number, a text to its bytes. Fields are values; the loader binds them to its dataset.
 //
-// A field's name is its output, and the member of the sample that it reads, unless from() names that one. Any number of
-// fields may read one member: it is read once, and they take what they need of it.
+// A field's name is the name of its output, and also of the member of the sample that it reads, unless from() names another
+// member. Several fields may read the same member; it is read once for all of them.
 #pragma once
 
 #include <leat/tensor.hpp>
@@ -40,12 +40,13 @@ class field {
 ///   output     `name`: [rows, 3, height, width] (nchw) or [rows, height, width, 3] (nhwc) of f32, unless changed by as().
 ///              u8 is the pixel, 0..255; floats are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut or damaged inside the region that is decoded, unsupported format, more than pixels_max() pixels
-///   limit      a picture that a quarter of host_bytes_max cannot decode (a progressive one: all its coefficients) is no
-///              corrupt sample; it ends the run in its batch's turn, naming the budget that would do
-///   views      of several pictures of one member each draws for itself: the second that draws anything is the member's
-///              second view, and so on, in the order of the fields. Pictures of two members that lie beside one another (a
-///              photograph and its mask) draw alike, first view with first and second with second. Views whose crops are
-///              decimated alike are decoded together: loader::plan()
+///   limit      a picture that takes more than a quarter of host_bytes_max to decode (of a progressive one: all its
+///              coefficients) is no corrupt sample: it ends the run when next() comes to its batch, with an error that names
+///              the budget that would do
+///   views      several image fields of one member are views of it. Each view draws its own random numbers; views are
+///              numbered in the order of the fields, those without a random transform left out. Fields of different members
+///              (a photograph and its mask) draw the same numbers: first view as first view, second as second. Views whose
+///              crops are decimated alike share one decode: see loader::plan()
 ///   source     transforms as in torchvision; resampling as in Pillow
 ///
 ///     image{"view1"}.from("jpg").random_resized_crop(224), image{"view2"}.from("jpg").random_resized_crop(224)
@@ -53,7 +54,8 @@ class image {
  public:
   explicit image(std::string name = "jpg");
 
-  /// Reads this member of a sample; the name is then the output's alone. As the name does, "jpg" also finds the others.
+  /// Reads this member of a sample; the field's name is then only the output's. "jpg" finds the same members as it does as a
+  /// name.
   [[nodiscard]] image from(std::string member) const;
 
   [[nodiscard]] image random_resized_crop(int size, std::array<double, 2> scale = {0.08, 1.0},
@@ -70,8 +72,8 @@ class image {
   [[nodiscard]] image normalize(const normalization& statistics) const;
   [[nodiscard]] image as(dtype type) const;
   [[nodiscard]] image as(layout order) const;
-  /// Turns the picture upright first, as its EXIF or XMP says: what ImageOps.exif_transpose does. Off by default, as in
-  /// PIL-based pipelines.
+  /// Turns the picture upright first, as its EXIF or XMP says, like Pillow's ImageOps.exif_transpose. Off by default, as in
+  /// pipelines that use Pillow.
   [[nodiscard]] image exif_orientation(bool on = true) const;
   /// Lets the JPEG decoder halve the picture (1/2, 1/4, 1/8) where the crop stays at least as large as the output.
   /// Part of what a batch holds: pixels differ slightly from undecimated ones. On where a transform is random, off
@@ -223,14 +225,14 @@ struct sample_context {
 /// One's own decoding, run on the decode threads.
 ///   function   (encoded bytes, context, row) -> empty, or the reason why the sample is corrupt. Writes every byte of
 ///              the row; the encoded bytes are gone after it returns. Called by several threads at once; must be a
-///              pure function of its arguments, or batches are not reproducible. What it throws, whatever that is, ends the
-///              run in the batch's turn: error{errc::callback} with sample and field, and the original nested in it
-///              (std::rethrow_if_nested)
+///              pure function of its arguments, or batches are not reproducible. An exception of any type ends the run
+///              when next() comes to that batch: error{errc::callback} names sample and field, and the original is nested
+///              in it (std::rethrow_if_nested)
 class custom {
  public:
   using function = std::function<std::string(std::span<const std::byte>, const sample_context&, std::span<std::byte>)>;
   custom(std::string name, dtype type, dimensions row_shape, function decode);
-  /// Reads this member of a sample: beside a picture of it, say.
+  /// Reads this member of a sample, which other fields may read too.
   [[nodiscard]] custom from(std::string member) const;
   operator field() const;  // NOLINT: it is a field.
 

@@ -38,7 +38,7 @@ class transfer;      // stages/transfer.hpp
 class device_calls;  // stages/device.hpp
 }  // namespace stages
 
-/// What a loader takes where nobody says how much, and there is as much: see loader_options::host_bytes_max.
+/// The memory budget of a loader that is given none, where the machine has enough: see loader_options::host_bytes_max.
 inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
 
 struct loader_options {
@@ -54,8 +54,8 @@ struct loader_options {
   /// Threads that decode; 0 is one per core this process may run on, and fewer where the budget is too small for their
   /// scratch: see plan(). A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
-  /// Bounds arena and scratch. What is in it: loader::plan(). 0 is 512 MiB, or half of what the machine and the control groups
-  /// of this process leave, where that is less and will do.
+  /// The memory budget; loader::plan() says what it is for. 0: 512 MiB, or half of the memory that is left to this process by
+  /// the machine and its control groups, where that is less and holds a batch.
   std::size_t host_bytes_max = 0;
   /// How many batches may be under way or ready besides the one in the consumer's hands; 0 is what the budget
   /// allows, at most 8; or more where 8 are too few reads to keep a drive busy, in a part of the budget.
@@ -65,12 +65,12 @@ struct loader_options {
   reader_options reader = {};
 
   corrupt_policy on_corrupt = corrupt_policy::raise;
-  /// Corrupt samples of an epoch that `skip` and `substitute` may pass over: {.share = 0.01}, {.count = 100}. In the turn of the
-  /// batch that has one more next() throws error{errc::corrupt}, with the reason that was most frequent. Whatever it is, a run
-  /// whose first 1,000 samples, or all of whose first epoch, give none ends as well.
+  /// How many corrupt samples of an epoch `skip` and `substitute` accept: {.share = 0.01}, {.count = 100}. When next() comes to
+  /// the batch with one more, it throws error{errc::corrupt} with the most frequent reason. Under any bound, a run ends when
+  /// all of its first 1,000 samples, or of its first epoch, are corrupt.
   corrupt_bound corrupt_max = {};
-  /// Of them, those of which a file is gone or cannot be read any more (ENOENT, EIO): one more ends the run likewise, by
-  /// error{errc::io}. A few are bad luck of a few files; more of them are a folder that was deleted, a mount or a disk that goes.
+  /// How many of them may be samples whose file is missing or cannot be read (ENOENT, EIO). One more ends the run with
+  /// error{errc::io}: a few may be bad files, while many mean that a folder was deleted, or that a mount or disk fails.
   std::uint64_t unreadable_max = 16;
   /// JSON lines, one per quarantined sample, in delivery order; empty is none.
   std::filesystem::path journal = {};
@@ -115,10 +115,10 @@ struct loader_plan {
   std::size_t batch_bytes = 0;
   std::uint32_t decode_threads = 0;
   std::size_t host_bytes_least = 0;  ///< the smallest host_bytes_max that would do (for one thread, if automatic)
-  /// What may go wrong with it, a sentence each: more than is available to this process.
+  /// What may go wrong with this plan, a sentence each: that it takes more memory than this process has, for example.
   std::vector<std::string> warnings;
-  line device;                     ///< of a device's memory, not in bytes_total; 0 bytes where batches stay here
-  std::vector<std::string> notes;  ///< which outputs are made by one decode, and which pictures of one member are not
+  line device;  ///< device memory, which is not part of bytes_total; 0 bytes where batches stay on the host
+  std::vector<std::string> notes;  ///< which outputs share one decode, and which views of one member do not
 
   /// As a table a person reads.
   [[nodiscard]] std::string to_string() const;
@@ -128,7 +128,7 @@ struct loader_plan {
 /// position alone: never on threads, timing or the machine.
 ///
 /// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), reads_under_way() and stop() from any.
-/// Movable; what is left behind may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}.
+/// Movable; a loader that was moved from may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}.
 class loader {
  public:
   /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with
@@ -139,7 +139,8 @@ class loader {
       : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
   loader(dataset samples, loader_options options, std::vector<field> fields);
 
-  /// Also while a next() is pending, which stays the same. A range of blocking() refers to its loader, which stays in place.
+  /// Allowed while a next() is pending: it completes as before. Not allowed while a range of blocking() is in use, since that
+  /// refers to its loader.
   loader(loader&& other) noexcept;
   /// Ends the loader that was here, as the destructor does.
   loader& operator=(loader&& other) noexcept;
@@ -156,13 +157,14 @@ class loader {
   ///                  before the first one completed
   ///   throws         error{errc::usage} in a child of fork(), at once: the threads that would complete it, and perhaps
   ///                  those of the handler's executor, stayed in the parent
-  ///   cancellation   total: completes with boost::system::system_error(operation_aborted) and no batch is lost
+  ///   cancellation   total: completes with boost::system::system_error(operation_aborted) and no batch is lost. Emit the
+  ///                  signal on a thread of the handler's executor, as Asio's cancellation slots require
   template <class Token>
   auto next(Token&& token) {
     static_cast<void>(check_process());
     return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
         [](auto handler, machine* self) {
-          // Launched in a child of fork(), there is no I/O thread to complete on.
+          // A child of fork() has no I/O thread to complete on.
           start_next(*self, has_threads(*self) ? next_completion(std::move(handler), executor_of(*self))
                                                : next_completion(std::move(handler)));
         },
@@ -171,19 +173,19 @@ class loader {
 
   /// next() for trainers without coroutines: blocks the calling thread, throws its errors.
   [[nodiscard]] std::optional<batch> next_blocking();
-  /// The same for so long at most, as next_blocking(100ms). A batch that comes later is the next call's.
+  /// As next_blocking(), and waits at most this long: next_blocking(100ms). A batch that arrives later is for the next call.
   [[nodiscard]] next_result next_blocking(std::chrono::duration<double> patience);
-  /// What is there now. Never waits; stats().next counts the calls that found something.
+  /// A batch or the end of an epoch if it is ready. Never waits; stats().next counts the calls that found something.
   [[nodiscard]] next_result try_next();
 
   class blocking_range;
-  /// One epoch, as `for (leat::batch& b : train.blocking())`; or the rest of the one that has begun: a `break` leaves the epoch
-  /// where it is, and the next call of any kind goes on with the batch behind it. skip_epoch() drops that rest.
+  /// The batches of one epoch, for `for (leat::batch& b : train.blocking())`; of an epoch that has begun, the remaining ones.
+  /// After a `break` the next call of any kind gives the next batch of the same epoch; skip_epoch() drops the rest of it.
   [[nodiscard]] blocking_range blocking();
 
-  /// What is left of the epoch that has begun, its std::nullopt too, is not delivered: the next batch is the next epoch's
-  /// first. Nothing happens where the consumer stands between two epochs: no batch has been handed out since the last end.
-  /// Never waits. Batches and reads that are under way are dropped as they come, and are counted nowhere.
+  /// Drops the rest of the epoch that has begun, with its std::nullopt: the next batch is the first of the next epoch. Does
+  /// nothing between two epochs, when no batch was handed out since the last end. Never waits: batches and reads in flight are
+  /// dropped when they are done, and counted nowhere.
   ///   throws   error{errc::usage} while a next() waits, or in a child of fork()
   void skip_epoch();
 
@@ -207,7 +209,7 @@ class loader {
 
  private:
   using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
-  /// Throws error{errc::usage} in a child of fork(), and of a loader that was moved from.
+  /// Throws error{errc::usage} in a child of fork(), and for a loader that was moved from.
   machine& check_process() const;
   static bool has_threads(const machine& of) noexcept;
   static boost::asio::any_io_executor executor_of(machine& of);

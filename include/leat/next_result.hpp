@@ -1,4 +1,4 @@
-// What a call for the next batch comes back with that does not wait for ever.
+// The result of a call for the next batch that may return before there is one.
 #pragma once
 
 #include <leat/batch.hpp>
@@ -11,9 +11,9 @@
 namespace leat {
 
 enum class next_status : std::uint8_t {
-  batch,         ///< here it is
-  end_of_epoch,  ///< what std::nullopt is to next()
-  not_ready      ///< nothing yet; nothing is lost by having asked
+  batch,         ///< there is a batch
+  end_of_epoch,  ///< where next() gives std::nullopt
+  not_ready      ///< neither yet; the batch that comes is for a later call
 };
 
 /// A batch, the end of an epoch, or nothing yet.

@@ -1,4 +1,4 @@
-// Reads by the thousand: pushed as they come to mind, given back as they end, many at a time.
+// Thousands of reads without a completion handler for each: requests are pushed, and completions come back in groups.
 #pragma once
 
 #include <leat/awaitable_operation.hpp>
@@ -24,8 +24,8 @@ class read_queue_state;
 
 /// One read.
 ///   offset, bytes   any
-///   into            begins on a multiple of 4096; size() >= reader::lease_bytes(offset, bytes). Of a lease of the queue's
-///                   reader, any part of it, it is memory that the kernel knows; of anybody's else, plain memory
+///   into            begins on a multiple of 4096; size() >= reader::lease_bytes(offset, bytes). A part of a lease of the
+///                   queue's reader is read into as registered memory; other memory works, too, without that
 ///   tag             the caller's own; comes back with the completion
 struct read_request {
   reader::file file;
@@ -36,7 +36,7 @@ struct read_request {
 };
 
 /// How a read ended.
-///   data      the bytes asked for, somewhere in `into`; where the file ends before them (ENODATA), those that it has
+///   data      the bytes asked for, somewhere in `into`; if the file ends before (ENODATA), the bytes up to its end
 ///   failure   0 or an errno, ECANCELED among them; read_queue::explain() has it in words
 struct read_completion {
   std::uint64_t tag = 0;
@@ -47,8 +47,8 @@ struct read_completion {
   int failure = 0;
 };
 
-/// Keeps a drive busy for the least CPU there is: reads are pushed without a handler, and completions come back in the order
-/// in which they end, as many at a time as there are.
+/// Keeps a drive busy at the least cost of CPU: reads are pushed without a handler, and completed() gives all reads that have
+/// ended since the last call, in the order in which they ended.
 ///
 ///     leat::read_queue queue = disk.queue({.reads_max = 64});
 ///     leat::lease memory = co_await disk.lease(64_MiB, asio::deferred);
@@ -59,21 +59,23 @@ struct read_completion {
 ///       for (const leat::read_completion& each : ended) use(each);   // and push the next one into the same memory
 ///     }
 ///
-/// Nothing is allocated for a read. Where its user runs on the queue's executor (asio::co_spawn(queue.get_executor(), ...)),
-/// no thread hops: what is pushed in a turn goes to the kernel in one call, and one resumption serves all that have ended. From
-/// elsewhere it is one hop there for what is pushed together, and one back for what has ended together.
+/// A read allocates nothing. A user on the queue's executor (asio::co_spawn(queue.get_executor(), ...)) needs no hop between
+/// threads: reads that are pushed in one turn go to the kernel in one call, and one resumption gives all reads that have ended.
+/// A user on another thread pays one hop for reads that are pushed together, and one for completions.
 ///
-///   memory        `into` is the kernel's from push() until the read is given back: nobody writes to it, nor gives it to
-///                 another read; nor does its lease end
-///   depth         pushed reads beyond the reader's queue_depth wait here; those of all queues of an I/O thread share it
-///   errors        of a read are values: push() throws for what can never be read only, completed() never for a read's sake
+///   memory        `into` belongs to the kernel from push() until completed() gives the read back: until then do not write to
+///                 it, use it for another read, or end its lease
+///   depth         at most reader_options::queue_depth reads of an I/O thread are in the kernel, for all its queues together;
+///                 others wait in the queue
+///   errors        a failed read is a value (read_completion::failure). push() throws only for requests that can never be
+///                 read; completed() throws for no failed read
 ///   cancellation  cancel() asks; every read is still given back, once, when the kernel has let go of its memory
-///   destruction   asks, and waits until the kernel has let go of everything, also on the queue's own executor, whose
-///                 thread does nothing else meanwhile. What has ended and was not given back is lost
-///   lifetime      the reader outlives it; a moved-from queue may be destroyed or assigned to
+///   destruction   cancels, and waits until the kernel has let go of all memory, also on the queue's own executor, whose
+///                 thread does nothing else meanwhile. Completions that were not taken are lost
+///   lifetime      the reader outlives the queue; a moved-from queue may be destroyed or assigned to
 ///   fork          as reader
 ///
-/// Thread: any, but for completed(): one at a time.
+/// Thread: any; completed() one at a time.
 class read_queue {
  public:
   using options = read_queue_options;
@@ -82,17 +84,17 @@ class read_queue {
   read_queue& operator=(read_queue&& other) noexcept;
   ~read_queue();
 
-  /// Takes reads, all or none of them. They are copied.
+  /// Takes all of these reads, or throws and takes none. The requests are copied.
   ///   throws   error: usage (a file of another reader, memory that is too small or not aligned), limit (more than room());
-  ///            after reader::stop() it throws nothing, and they end with ECANCELED
+  ///            after reader::stop() it throws nothing, and the reads end with ECANCELED
   void push(std::span<const read_request> reads);
   void push(const read_request& one) { push(std::span(&one, 1)); }
 
   /// Waits until a read has ended: void(std::exception_ptr, std::span<const read_completion>).
-  ///   completes with all that have ended and were not given back, good until the next call; empty, at once, where no read
-  ///                  is under way
+  ///   completes with all reads that have ended since the last call; the span is valid until the next call. Empty, at once,
+  ///                  if no read is in flight
   ///   errors         error: usage (somebody waits already), cancelled (the queue was destroyed)
-  ///   cancellation   total, of waiting: nothing is lost, and the reads go on
+  ///   cancellation   total: ends the waiting only; the reads go on, and none is lost
   template <class Token>
   auto completed(Token&& token) {
     using signature = void(std::exception_ptr, std::span<const read_completion>);
@@ -102,14 +104,14 @@ class read_queue {
         this);
   }
 
-  /// Has all reads that were pushed end early: with ECANCELED, or as they would have where that was faster.
+  /// Cancels all reads that were pushed: each ends with ECANCELED, or as usual if it was faster.
   void cancel();
 
-  /// Reads that are pushed and not given back, and how many more may be.
+  /// The reads that were pushed and not given back, and how many more may be pushed.
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] std::size_t room() const noexcept;
 
-  /// Of the I/O thread that reads for this queue: what runs there must not block.
+  /// The executor of the I/O thread that reads for this queue: a function that runs there must not block.
   [[nodiscard]] asio::any_io_executor get_executor() const noexcept;
 
   /// A failed read in words: path, offset, errno by name, and a likely remedy.
@@ -121,7 +123,7 @@ class read_queue {
   void check() const;
   void start_wait(completion<void(std::exception_ptr, std::span<const read_completion>)> done);
 
-  std::shared_ptr<io::read_queue_state> state_;  // what is on its way to the I/O thread shares it
+  std::shared_ptr<io::read_queue_state> state_;  // shared with functions that were posted to the I/O thread
 };
 
 template <>

@@ -24,7 +24,7 @@ namespace leat {
 class read_queue;
 
 /// Options of a read_queue (<leat/read_queue.hpp>).
-///   reads_max   that it holds at a time: pushed, and not yet given back
+///   reads_max   how many reads it holds at a time: pushed, and not yet given back
 struct read_queue_options {
   std::uint32_t reads_max = 256;
 };
@@ -53,9 +53,9 @@ struct reader_options {
   /// O_DIRECT. Automatic: buffered when what an epoch reads fits in half of the memory available, else O_DIRECT where
   /// the file system has it. A leat::reader knows of no epochs: there automatic is O_DIRECT where it can be had.
   choice direct = choice::automatic;
-  /// O_DIRECT reads of a device that has queues to be polled are asked after and not waited for (IORING_SETUP_IOPOLL): less
-  /// latency, for all of a core while reads are under way. Where that cannot be had they are read as ever, and report()
-  /// says why, behind the backend. A polled read cannot be taken back from the kernel: its timeout is told, and waits for it.
+  /// Polls the device for completions of O_DIRECT reads (IORING_SETUP_IOPOLL): less latency, for a whole core while reads are
+  /// in flight. Where the device has no queues for polling, reads are interrupt-driven as usual, and report().backend says why.
+  /// A polled read cannot be cancelled: after read_timeout it is reported, and the reader still waits for it.
   bool poll = false;
   /// Reads the kernel has at a time, for each I/O thread; 0: as many as make 7 MiB, between 8 and 128.
   std::uint32_t queue_depth = 0;
@@ -75,16 +75,21 @@ struct reader_options {
 ///     leat::lease memory = co_await disk.lease(disk.lease_bytes(0, 1_MiB), asio::use_awaitable);
 ///     std::span<const std::byte> bytes = co_await disk.read(weights, 0, 1_MiB, memory, asio::use_awaitable);
 ///
-/// Any completion token will do; handlers run on their associated executor, and on the reader's own where they have none
-/// (use_future). On the reader's own executor nothing hops
-/// between threads, which costs 7 us when idle: spawn there what does nothing but read.
+/// Any completion token will do; a handler runs on its associated executor, or on the reader's own if it has none
+/// (use_future). A coroutine that does nothing but read is best spawned on the reader's executor: it needs no hop between
+/// threads, which costs 7 us when idle.
 ///
 /// In a child of fork() every call throws error{errc::usage}, at once: the threads stayed in the parent.
 ///
 /// Thread: any, but for the destructor. One batch of requests costs one hop to the I/O thread and one back, however
 /// many reads it has; nothing is allocated for a read.
 ///
-/// Reads by the thousand go through a queue, which has no handler for each of them: queue().
+/// For thousands of reads use queue(), which needs no handler for each of them.
+///
+/// When a ring fails (io_uring_enter(2) is refused, or says EAGAIN for two seconds), reads in flight and all later ones fail with
+/// errc::io. Leases stay valid, and keep the bytes of reads that had completed. Where the kernel does not confirm that it has
+/// let go of a failed read's memory, it may still write to it: that memory is never leased again, it stays mapped until the
+/// process ends, and from the end of that lease on lease() fails with errc::io.
 class reader {
  public:
   /// A file by number. The reader remembers the path; it opens descriptors when reads need them, keeps them as long as
@@ -145,10 +150,11 @@ class reader {
         token, this, std::move(path));
   }
 
-  /// Memory to read into, aligned to 4096, in the order asked: void(std::exception_ptr, lease). What is larger than 4 MiB is
-  /// registered as one buffer, as far as 1 GiB, where nobody has leased it in other parts before: reads of up to 16 MiB
-  /// into any part of it are one each for the kernel.
-  ///   errors         error{errc::limit} more than lease_bytes_max; error{errc::cancelled} after stop()
+  /// Memory to read into, aligned to 4096, in the order asked: void(std::exception_ptr, lease). A lease of more than 4 MiB
+  /// becomes one registered buffer (1 GiB at most) if no part of its memory was leased before: a read of up to 16 MiB into any
+  /// part of it is then one read for the kernel.
+  ///   errors         error{errc::limit} more than lease_bytes_max; error{errc::cancelled} after stop(); error{errc::io} after
+  ///                  a ring has failed, as above
   ///   cancellation   total
   template <class Token>
   auto lease(std::size_t bytes, Token&& token) {
@@ -193,8 +199,8 @@ class reader {
         token, this, requests);
   }
 
-  /// Reads without a handler for each: <leat/read_queue.hpp>, which whoever calls this includes. On one of the I/O threads;
-  /// of several queues each has the next one.
+  /// A queue for reads without a handler each; include <leat/read_queue.hpp>. It reads on one I/O thread: the first queue on
+  /// the first, the second on the second, and so on, in turn.
   ///   throws   error{errc::usage}: reads_max is 0
   [[nodiscard]] read_queue queue(read_queue_options options = {});
 

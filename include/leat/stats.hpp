@@ -64,8 +64,8 @@ struct loader_stats {
   std::uint64_t planned = 0;
   std::uint64_t samples = 0;
   std::uint64_t quarantined = 0;
-  /// What they were, sorted by name: a picture format that is not read ("TIFF"), "unknown format", "unsupported", "empty",
-  /// "incomplete", "unreadable" or "damaged". loader_options::journal has the reason of each.
+  /// The quarantined samples by kind, sorted by its name: a picture format that leat does not read ("TIFF"), "unknown format",
+  /// "unsupported", "empty", "incomplete", "unreadable" or "damaged". loader_options::journal has the reason of each sample.
   std::vector<corrupt_count> quarantined_as;
   std::uint64_t substituted = 0;
   std::uint64_t batches = 0;

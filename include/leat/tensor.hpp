@@ -103,7 +103,7 @@ class dimensions {
   std::size_t rank_ = 0;
 };
 
-/// "[64, 3, 224, 224]"; "[]" of a scalar.
+/// "[64, 3, 224, 224]"; "[]" for a scalar.
 [[nodiscard]] std::string to_string(const dimensions& shape);
 
 /// Strides, in elements, of a dense row-major tensor.
@@ -133,8 +133,8 @@ inline constexpr device host{};
 
 namespace detail {
 
-/// Whether elements of this type may be looked at as T. Bytes as std::byte, char or unsigned char; what is stored as f16 or bf16
-/// as its bits (std::uint16_t) or as a type of 2 bytes that stands for it (_Float16, __half).
+/// Whether elements of `type` may be read as T. Elements of one byte may be read as std::byte, char or unsigned char; f16 and
+/// bf16 as their bits (std::uint16_t) or as a type of 2 bytes that stands for them (_Float16, __half).
 template <class T>
 [[nodiscard]] constexpr bool holds(dtype type) noexcept {
   using U = std::remove_cv_t<T>;
@@ -150,13 +150,36 @@ template <class T>
     const bool is_signed = type == dtype::i8 || type == dtype::i16 || type == dtype::i32 || type == dtype::i64;
     return !floats && type != dtype::boolean && std::is_signed_v<U> == is_signed;
   } else if constexpr (sizeof(U) == 2) {
-    // Of a type that C++ knows the digits of, std::float16_t is no std::bfloat16_t.
+    // std::float16_t and std::bfloat16_t have 11 and 8 digits; other types of 2 bytes are taken for either.
     if constexpr (std::numeric_limits<U>::is_specialized) {
       return type == (std::numeric_limits<U>::digits == 11 ? dtype::f16 : dtype::bf16);
     }
     return half;
   } else {
     return (std::is_same_v<U, float> && type == dtype::f32) || (std::is_same_v<U, double> && type == dtype::f64);
+  }
+}
+
+/// T as a person writes it, for messages: "double", "std::int32_t"; "T" for a type of the user's own.
+template <class T>
+[[nodiscard]] constexpr std::string_view type_name() noexcept {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<U, bool>) {
+    return "bool";
+  } else if constexpr (std::is_same_v<U, char>) {
+    return "char";
+  } else if constexpr (std::is_same_v<U, std::byte>) {
+    return "std::byte";
+  } else if constexpr (std::is_same_v<U, float>) {
+    return "float";
+  } else if constexpr (std::is_same_v<U, double>) {
+    return "double";
+  } else if constexpr (std::is_integral_v<U> && sizeof(U) <= 8) {
+    constexpr std::string_view names[2][4] = {{"std::uint8_t", "std::uint16_t", "std::uint32_t", "std::uint64_t"},
+                                              {"std::int8_t", "std::int16_t", "std::int32_t", "std::int64_t"}};
+    return names[std::is_signed_v<U> ? 1 : 0][sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3];
+  } else {
+    return "T";
   }
 }
 
@@ -179,21 +202,19 @@ struct tensor {
   [[nodiscard]] std::span<const std::byte> as_bytes() const noexcept {
     return {static_cast<const std::byte*>(data), bytes()};
   }
-  /// The elements of a dense host tensor as T or const T: std::uint8_t for u8, float for f32, bool for boolean. Bytes also as
-  /// std::byte or char; f16 and bf16 as std::uint16_t, their bits, or as a type of 2 bytes that stands for them.
-  ///   throws   error{errc::usage}: another type than `type`'s, a tensor on a device, or one that is not dense
+  /// The elements of a dense host tensor as T or const T: std::uint8_t for u8, float for f32, bool for boolean. Elements of one
+  /// byte also as std::byte or char; f16 and bf16 as std::uint16_t (their bits) or as a type of 2 bytes that stands for them.
+  ///   throws   error{errc::usage}: T is not the type of the elements, or the tensor is on a device or not dense
   template <class T>
   [[nodiscard]] std::span<T> as() const {
     static_assert(std::is_trivially_copyable_v<T>, "elements are numbers");
-    if (!detail::holds<T>(type))
-      refuse_type(std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool>, std::is_floating_point_v<T>,
-                  std::is_signed_v<T>, sizeof(T));
+    if (!detail::holds<T>(type)) refuse_type(detail::type_name<T>());
     check_readable();
     return {static_cast<T*>(data), static_cast<std::size_t>(shape.elements())};
   }
 
  private:
-  [[noreturn]] void refuse_type(bool is_integral, bool is_floating, bool is_signed, std::size_t bytes) const;
+  [[noreturn]] void refuse_type(std::string_view asked) const;
   void check_readable() const;
 };
 
