@@ -19,7 +19,7 @@ struct known_start {
   std::string_view name;
 };
 
-// The order matters where one start is that of another.
+// In order: a start that is also the beginning of another format's comes after that format.
 constexpr known_start known_starts[] = {
     {0, "\xff\xd8\xff"sv, content_group::picture, "a JPEG"},
     {0, "\x89PNG\r\n\x1a\n"sv, content_group::picture, "a PNG"},
@@ -55,7 +55,7 @@ bool begins(std::string_view text, const known_start& known) {
   return text.size() >= known.offset && text.substr(known.offset).starts_with(known.bytes);
 }
 
-// No control characters but white space; bytes above 127 may be UTF-8. A few bytes could be anything.
+// Text has no control characters but white space; bytes above 127 may be UTF-8. Fewer bytes than `least_bytes` tell nothing.
 bool is_text(std::string_view text) {
   constexpr std::size_t least_bytes = 8;
   return text.size() >= least_bytes && std::all_of(text.begin(), text.end(), [](char letter) {

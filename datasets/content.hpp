@@ -1,4 +1,4 @@
-// What a file is, judged by how it begins: for messages about one that was taken for something else.
+// Recognises a file by its first bytes, for messages about files that were taken for something else.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,30 @@ namespace leat::datasets {
 
 enum class content_group : std::uint8_t {
   unknown,
-  text,        ///< whatever it says
+  text,        ///< of any kind
   picture,     ///< of any format, whether leat decodes it or not
   compressed,  ///< one stream: gzip, zstd, bzip2, xz, lz4
-  container,   ///< of data, in a format of its own: zip, HDF5, Parquet ...
-  foreign      ///< nothing that training data is kept in
+  container,   ///< a format that holds data: zip, HDF5, Parquet ...
+  foreign      ///< a format that does not hold training data
 };
 
-/// What a file begins as.
-///   name   as a person would say it: "a JPEG", "gzip", "text, '<!DOCTYPE html>...'"; empty where nothing is known
+/// The kind of a file.
+///   name   in words: "a JPEG", "gzip", "text, '<!DOCTYPE html>...'"; empty if the kind is not known
 struct content_kind {
   content_group group = content_group::unknown;
   std::string name;
 };
 
-/// Bytes that content_of() wants to see, where there are so many.
+/// How many bytes content_of() looks at, if the file has so many.
 inline constexpr std::size_t content_bytes = 512;
 
 [[nodiscard]] content_kind content_of(std::span<const std::byte> start);
 
-/// What to do about such a file where a source was expected, as the end of a sentence: "; give the folder that it lies in".
-/// Empty where there is nothing to say.
+/// What to do with such a file that was given as a source, as the end of a sentence: "; give the folder that it lies in". Empty
+/// if there is no advice.
 [[nodiscard]] std::string advice_about(const content_kind& found);
 
-/// The first bytes of a file, as many as `bytes`; none where it cannot be read.
+/// The first `bytes` bytes of a file, or all if it has fewer; none if it cannot be read.
 [[nodiscard]] std::vector<std::byte> start_of_file(const std::string& path, std::size_t bytes = content_bytes);
 
 }  // namespace leat::datasets

@@ -112,7 +112,7 @@ class folder_model final : public dataset_model {
  private:
   static std::string why_not_there(int failure) {
     if (failure == EISDIR) return "not a regular file";
-    // It was there when the folder was listed.
+    // The folder's listing had this name.
     if (failure == ENOENT || failure == ENOTDIR) {
       return io::str_cat("a link that leads nowhere: ", std::generic_category().message(failure));
     }
@@ -145,7 +145,7 @@ std::string count_of(std::uint64_t count, std::string_view one, std::string_view
   return io::str_cat(count, " ", count == 1 ? one : many);
 }
 
-// Pictures that have no class, as they lie beside the class folders.
+// Notes about pictures that lie beside the class folders, and so have no class.
 void note_loose_pictures(const std::string& folder, const folder_listing& listing, std::vector<std::string>& notes) {
   if (listing.pictures == 0) return;
   std::string names;
@@ -158,7 +158,7 @@ void note_loose_pictures(const std::string& folder, const folder_listing& listin
                               " no class (", names, "); move them into one"));
 }
 
-// Pictures by their names' ends that torchvision does not take for samples either.
+// Extensions of picture formats that leat does not read, and torchvision does not take for samples.
 const std::vector<std::string>& foreign_extensions() {
   static const std::vector<std::string> all = {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".svg", ".psd"};
   return all;

@@ -74,7 +74,7 @@ struct identity {
 
 identity identity_of(const struct stat& status) noexcept { return {status.st_dev, status.st_ino}; }
 
-// Whatever the name's case.
+// Without regard to case.
 bool ends_in(std::string_view name, std::string_view extension) noexcept {
   const auto same_letter = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
   return name.size() >= extension.size() && std::equal(name.end() - static_cast<std::ptrdiff_t>(extension.size()),
@@ -290,7 +290,7 @@ bool has_extension(std::string_view name, const std::vector<std::string>& extens
 
 namespace {
 
-// The first by name, in whatever order the directory has them.
+// Keeps the first few names in order, whatever the order of the directory.
 void note_picture(const char* name, folder_listing& listing) {
   ++listing.pictures;
   std::vector<std::string>& names = listing.picture_names;

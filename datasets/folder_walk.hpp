@@ -31,13 +31,13 @@ struct picture_directory {
 /// Extensions are in lower case, with the dot.
 struct folder_walk_options {
   std::vector<std::string> extensions;
-  std::vector<std::string> counted;  ///< of files that are no samples, and are counted
+  std::vector<std::string> counted;  ///< extensions of files that are no samples; these files are counted
   unsigned threads = 1;
 };
 
-/// What lies below some folders.
+/// The contents of some folders.
 ///   directories   those with pictures in them
-///   counted       files with each of folder_walk_options::counted
+///   counted       the number of files for each of folder_walk_options::counted
 struct folder_contents {
   std::vector<picture_directory> directories;
   std::vector<std::uint64_t> counted;

@@ -50,11 +50,11 @@ dataset open_pictures(const std::string& folder) {
                                          data));
 }
 
-// A shard has any name. What is no shard has been looked at for all that is known by its content.
+// A shard may have any name. Throws for a file whose first bytes are no tar header, and says what the file is.
 void check_shard(const std::string& path) {
   if (path.ends_with(".tar")) return;
   const std::vector<std::byte> start = datasets::start_of_file(path);
-  if (start.empty()) return;  // Whoever opens it says what is wrong.
+  if (start.empty()) return;  // open_tar() says what is wrong with it.
   datasets::tar_header header;
   std::string reason;
   if (start.size() >= datasets::tar_block_bytes &&

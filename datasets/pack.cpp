@@ -150,7 +150,7 @@ class shard_plan {
     return samples_ / shards() + (shard < samples_ % shards() ? 1 : 0);
   }
 
-  // A name says what a file is: whoever takes shards for something else, or has them taken, finds out late.
+  // Tools tell a file's format by its name: a shard under a wrong name is found out late.
   static void check_ending(std::string_view out) {
     struct other_format {
       std::string_view ending;

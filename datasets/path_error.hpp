@@ -1,4 +1,4 @@
-// A path that somebody gave and that the file system refuses: what it said, and what to do.
+// The error for a path from the user that the file system refuses.
 #pragma once
 
 #include <leat/error.hpp>
@@ -8,8 +8,8 @@
 
 namespace leat::datasets {
 
-/// stat(2) or open(2) of `path` has failed: not_found, permission, limit or io.
-///   advice   what to do where it is not there: "check the path"
+/// The error after stat(2) or open(2) of `path` has failed: not_found, permission, limit or io.
+///   advice   what to do if it does not exist: "check the path"
 [[nodiscard]] error path_error(int failure, const std::string& path, std::string_view advice);
 
 }  // namespace leat::datasets

@@ -90,7 +90,7 @@ bool has_leading_zero(std::string_view text) {
   return text.size() > 1 && text[0] == '0';
 }
 
-// Shards in falling order are hardly ever meant, and {003..000} mostly is a slip.
+// {003..000} is mostly a slip: shards in falling order are hardly ever wanted.
 [[noreturn]] void refuse_falling(std::string_view whole, std::string_view first, std::string_view last,
                                  std::string_view step) {
   throw error(errc::usage,
@@ -186,7 +186,7 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
-// Of the folder that a pattern looks into, for who wonders why nothing matches.
+// What the folder of a pattern holds, for a message that nothing matches.
 std::string what_is_there(const std::string& pattern) {
   namespace fs = std::filesystem;
   const std::size_t slash = pattern.rfind('/', pattern.find_first_of("*?["));
@@ -194,7 +194,7 @@ std::string what_is_there(const std::string& pattern) {
   const std::string ending = fs::path(pattern).extension().string();
   std::error_code failure;
   std::uint64_t entries = 0;
-  std::string example;  // One of the same ending, or any.
+  std::string example;  // A name with the pattern's ending, if there is one.
   for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure)) {
     ++entries;
     const std::string name = entry->path().filename().string();

@@ -29,8 +29,8 @@ enum class file_kind : std::uint8_t {
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);
 [[nodiscard]] bool is_folder(const std::string& path);
-/// The files directly in a folder whose names end so, sorted by byte. Unreadable folders are left to who opens them, with its
-/// message.
+/// The files directly in a folder whose names have this ending, sorted by byte. None for a folder that cannot be read: the
+/// function that opens it reports that.
 [[nodiscard]] std::vector<std::string> files_in(const std::string& folder, std::string_view ending);
 
 /// What to do about a file that could be tokens of this type, in words.

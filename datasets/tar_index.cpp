@@ -25,7 +25,7 @@ constexpr std::uint64_t window_bytes_max = 256 << 10;
 // Up to this distance from header to header, reading over costs less than skipping: 20 KiB apart, 24,000 headers took 280 ms
 // read over and 440 ms skipped, on a virtual disk of 3 GiB/s; 55 KiB apart (photographs with labels) skipping won.
 constexpr std::uint64_t stride_read_over_max = 24 << 10;
-// So near to a shard's end all is read: its end marker, and the zeros that fill up its last record, which is 10 KiB.
+// Within this distance of a shard's end all is read: the end marker, and the zeros that fill the last record of 10 KiB.
 constexpr std::uint64_t end_bytes = 12 << 10;
 
 // Memory for one read at a time, aligned for any rung.

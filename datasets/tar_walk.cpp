@@ -12,9 +12,9 @@ namespace {
 
 // Names and pax records are read whole. Linux paths end at 4 KiB; a pax header that needs more than this is an attack.
 constexpr std::uint64_t extension_bytes_max = std::uint64_t{1} << 20;
-// Zeros are looked through in pieces of this.
+// Zeros behind an end marker are read in pieces of this size.
 constexpr std::uint64_t zeros_bytes = std::uint64_t{64} << 10;
-// So far behind an end marker somebody looks for another archive: the last record of `tar --blocking-factor=2048` fits.
+// How far behind an end marker to look for another archive: the last record of `tar --blocking-factor=2048` is shorter.
 constexpr std::uint64_t behind_bytes_max = std::uint64_t{1} << 20;
 
 std::string_view as_text(std::span<const std::byte> bytes) {

@@ -17,7 +17,7 @@ namespace leat::datasets {
 /// A member of an archive, of any type, long names and pax records applied.
 ///   header_offset   of its first header block, the extended ones included
 ///   cut             the archive ends before the content does
-///   begins_archive  an end marker lies before it: of files that were concatenated
+///   begins_archive  an end marker lies before it: the file holds concatenated archives
 struct tar_member {
   std::string name;
   char type = '0';
@@ -29,10 +29,10 @@ struct tar_member {
   bool begins_archive = false;
 };
 
-/// What a walk does at an end marker.
+/// What to do at an end marker.
 enum class at_end_marker : std::uint8_t {
-  stop,  ///< ends there, and looks whether more than zeros lies behind it
-  go_on  ///< goes on behind it, as GNU tar's --ignore-zeros
+  stop,  ///< end there, and look for more than zeros behind it
+  go_on  ///< go on behind it, as GNU tar's --ignore-zeros
 };
 
 class tar_walk {
@@ -49,11 +49,11 @@ class tar_walk {
     end      ///< the archive's end: its marker, which is a zero block, the file's end, or a cut
   };
 
-  /// What lies behind the marker where the walk has stopped.
+  /// The bytes behind the end marker at which the walk has stopped.
   enum class behind : std::uint8_t {
     nothing,  ///< zeros: writers fill up their last record
     archive,  ///< a header: archives that were concatenated
-    other     ///< bytes that are no header, or zeros for longer than anybody looks
+    other     ///< bytes that are no header, or more zeros than are looked at
   };
 
   /// `path` is for messages; the walk starts at `offset`, which must be a header's.
@@ -77,9 +77,9 @@ class tar_walk {
 
   /// Set at the end when the file ends within a header: what is missing behind it nobody can know.
   [[nodiscard]] bool cut_in_header() const noexcept { return cut_in_header_; }
-  /// Whether any end marker was met.
+  /// Whether the walk came to an end marker.
   [[nodiscard]] bool has_end_marker() const noexcept { return marker_.has_value(); }
-  /// At the end: where the marker stands that the walk has stopped at, what lies behind it, and from where on.
+  /// After the end: the offset of the end marker at which the walk stopped, what lies behind it, and at which offset.
   [[nodiscard]] std::uint64_t end_marker() const noexcept { return marker_.value_or(file_bytes_); }
   [[nodiscard]] behind behind_end() const noexcept { return behind_; }
   [[nodiscard]] std::uint64_t behind_offset() const noexcept { return scan_; }
@@ -111,7 +111,7 @@ class tar_walk {
   bool cut_in_header_ = false;
   const at_end_marker at_marker_;
   std::optional<std::uint64_t> marker_;
-  bool passing_ = false;  // Zeros, from the marker to scan_ so far.
+  bool passing_ = false;  // In the zeros behind a marker; scan_ is the position.
   std::uint64_t scan_ = 0;
   behind behind_ = behind::nothing;
   bool after_marker_ = false;

@@ -264,7 +264,7 @@ class megatron_index {
   std::uint64_t sequences_ = 0;
 };
 
-// Files of something else, which would be taken for tokens of u16.
+// Throws for files of another format, which would be read as tokens of u16.
 void check_content(const std::string& path, std::span<const std::byte> start) {
   const content_kind found = content_of(start);
   if (found.group == content_group::unknown) return;

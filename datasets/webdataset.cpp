@@ -67,7 +67,7 @@ void shard_grouper::end_sample() {
 
 void shard_grouper::add(const tar_member& member) {
   last_cut_ = member.cut;
-  if (member.begins_archive) end_sample();  // An equal key would be another sample of that name.
+  if (member.begins_archive) end_sample();  // The same key in the next archive is another sample.
   if (!member.is_file) {
     if (member.type != '5') ++index_.members_skipped;
     if (member.type == '2') ++index_.links_skipped;
@@ -128,7 +128,7 @@ void shard_grouper::note_end(const tar_walk& walk) {
     case tar_walk::behind::nothing:
       break;
   }
-  // A cut that is a sample's defect is told as that.
+  // A cut that is the defect of a sample is reported as such.
   if (walk.has_end_marker() || walk.cut_in_header() || last_cut_) return;
   index_.notes.push_back(io::str_cat(
       path_,

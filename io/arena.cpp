@@ -198,7 +198,7 @@ void arena::populate_as_one(const region& whole, std::span<const std::byte> part
   for (std::size_t i = offset / piece_bytes; i <= last;) {
     std::size_t end = i;
     while (end <= last && end - i < buffer_bytes_max / piece_bytes && claim(entry_of(end))) ++end;
-    if (end == i) {  // Somebody else was first.
+    if (end == i) {  // Another thread has populated it.
       const std::span<std::byte> one = entry_of(i++).memory;
       populate(whole, one);
       continue;

@@ -30,8 +30,8 @@ struct arena_options {
 /// Anonymous memory in regions (one for each pool), which consist of pieces of 4 MiB: the unit in which memory is
 /// faulted in and registered with io_uring, each when it is first needed, so that the first batch waits for its
 /// own memory only. Two huge pages: many small buffers cost a read no more than one large one, faulting one in takes
-/// 0.4 ms, and io_uring's table of 16,384 covers 64 GiB. A read that is larger than a piece would be cut into several, so
-/// whoever leases much for such reads has its pieces made one buffer (populate_as_one()).
+/// 0.4 ms, and io_uring's table of 16,384 covers 64 GiB. A read that is larger than a piece would be cut into several;
+/// memory that is leased for such reads is made one buffer instead (populate_as_one()).
 ///
 /// Held by a shared_ptr, since every lease shares in it: a batch may outlive the loader that made it.
 /// The memory is not there in a child after fork() (MADV_DONTFORK): a copy on write would move pages the kernel pinned.
@@ -64,7 +64,7 @@ class arena {
   /// Thread: any. Throws error{errc::limit} when the system has no memory.
   ///   first_touch   leave the pages to whoever writes to them first, unless huge pages have to be checked
   void populate(const region& whole, std::span<const std::byte> part, bool first_touch = false);
-  /// The same, and those of them that nobody has touched yet become one buffer for io_uring, as far as 1 GiB.
+  /// As populate(), and makes the pieces that were not touched before one buffer for io_uring, of 1 GiB at most.
   void populate_as_one(const region& whole, std::span<const std::byte> part);
   /// The first of these pieces that is not there. False if all are.
   bool populate_next(const region& whole, std::span<const std::byte> part, bool first_touch = false);
@@ -78,8 +78,8 @@ class arena {
   /// Whether there is a region that is pinned first.
   [[nodiscard]] bool pins_first() const noexcept { return pins_first_.load(std::memory_order_relaxed); }
 
-  /// The kernel may write to `part` for as long as the process lives, and nobody will be told when it has: pools give it out
-  /// no more, and it is never unmapped. Thread: any.
+  /// Gives up memory that the kernel may still write to at an unknown time: pools do not lease it again, and it stays mapped
+  /// until the process ends. Thread: any.
   void give_up(std::span<const std::byte> part);
   /// Whether some of `part` was given up. Thread: any.
   [[nodiscard]] bool is_given_up(std::span<const std::byte> part) const noexcept;
@@ -92,9 +92,9 @@ class arena {
     const auto index = [](const std::byte* a) { return reinterpret_cast<std::uintptr_t>(a) / piece_bytes; };
     return some_piece + static_cast<std::uint32_t>(index(address) - index(known));
   }
-  /// What io_uring registers as one: a piece, or neighbours that were populated as one. Empty while nobody has leased
-  /// from it; the same ever after. Thread: any.
-  ///   first_piece   its number is the buffer's, too
+  /// The memory that io_uring registers as one buffer: a piece, or neighbouring pieces that were populated as one. Empty
+  /// before its first lease; it does not change after that. Thread: any.
+  ///   first_piece   its number is also the number of the buffer
   struct buffer {
     std::span<std::byte> memory;
     std::uint32_t first_piece = 0;

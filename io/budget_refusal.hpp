@@ -1,5 +1,5 @@
-// Something that was asked for and cannot be had within a limit that was given as well: a mistake of whoever gave both, where a
-// limit of the machine is none.
+// The error for options that contradict one another: a limit, and a wish that does not fit in it. It is a mistake of the caller,
+// unlike a limit of the machine.
 #pragma once
 
 #include <leat/error.hpp>

@@ -21,7 +21,8 @@ struct file_set {
   file_modes modes;
   const std::uint64_t id;        ///< 32 bits of it, of the process
   std::uint64_t operations = 0;  ///< taken and not done; loop thread
-  /// Its file system has no reads that do not wait: what io_uring opens with O_NONBLOCK says EAGAIN there. Loop thread.
+  /// For a file system without non-blocking reads: there, io_uring's reads of a file that was opened with O_NONBLOCK end with
+  /// EAGAIN. Loop thread.
   bool opens_without_nonblock = false;
 
   /// A file's key among those of all sets.

@@ -46,7 +46,7 @@ int open_to_read(const char* path, int flags) noexcept {
     if (descriptor < 0) {
       if (errno == EINTR && tries < open_tries_max) continue;
       const int failure = errno;
-      // Somebody holds a lease on it (fcntl(2)), which only a regular file can have; he is told, and waited for.
+      // A process holds a lease on the file (fcntl(2)), so it is a regular one. A blocking open notifies that process and waits.
       if (failure == EAGAIN && std::exchange(wait, 0) != 0) continue;
       // A socket has no open(2), and a pipe no O_DIRECT.
       if ((failure == ENXIO || failure == EINVAL) && ::stat(path, &status) == 0 && !has_offsets(status.st_mode)) {
@@ -59,7 +59,7 @@ int open_to_read(const char* path, int flags) noexcept {
       ::close(descriptor);
       return -failure;
     }
-    // Some file systems are told the flags with each read.
+    // Some file systems look at O_NONBLOCK in each read.
     if (wait != 0) static_cast<void>(::fcntl(descriptor, F_SETFL, flags));
     return descriptor;
   }

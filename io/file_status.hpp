@@ -48,12 +48,13 @@ static_assert(sizeof(file_status) == 256);
 /// Asks, and blocks on the disk. Returns 0 or an errno.
 [[nodiscard]] int look_at(const char* path, file_status& out) noexcept;
 
-/// What can be read at an offset: a regular file or a block device. Directories too, whose reading says what they are.
+/// Whether a file of this mode can be read at an offset: a regular file, a block device, or a directory, where the read itself
+/// fails with EISDIR.
 [[nodiscard]] constexpr bool has_offsets(unsigned mode) noexcept {
   return (mode & S_IFMT) == S_IFREG || (mode & S_IFMT) == S_IFBLK || (mode & S_IFMT) == S_IFDIR;
 }
 
-/// open(2) for reading that does not wait for who writes to a pipe, whatever stands at the path by now.
+/// open(2) for reading. Where the path has become a pipe, it does not wait for a writer.
 ///   flags     besides O_RDONLY and O_CLOEXEC: O_DIRECT
 ///   returns   a descriptor, or a negative errno: ESPIPE for a pipe, a socket or a character device
 [[nodiscard]] int open_to_read(const char* path, int flags = 0) noexcept;

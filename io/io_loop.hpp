@@ -52,10 +52,11 @@ class overdue_list {
   std::list<std::string> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Of operations whose loop can read no more: read_operation::failure, open_operation::failure. No file is to blame.
+/// The failure of operations whose loop has lost its ring (read_operation::failure, open_operation::failure). It is no errno, and
+/// no fault of a file.
 inline constexpr int loop_failed = ENOTRECOVERABLE;
 
-/// Why a loop can read no more: the first one's reason is all of theirs. Thread: any.
+/// Why loops have failed: the reason of the first one that did. Thread: any.
 class loop_failure {
  public:
   /// Before the first operation.

@@ -66,10 +66,10 @@ class io_threads {
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.
   void on_overdue(std::function<void(const error&)> told);
-  /// Has `told` called, on the I/O thread, where a thread can read no more: its ring has failed. Its operations end with
-  /// loop_failed, and whatever is posted to it still runs. Before the first operation.
+  /// Sets a function that is called on an I/O thread whose ring has failed. The operations of that thread end with
+  /// loop_failed, and functions that are posted to it still run. Call it before the first operation.
   void on_failure(std::function<void(const error&)> told);
-  /// Why a thread can read no more, once one cannot.
+  /// Why an I/O thread has failed; nothing as long as none has.
   [[nodiscard]] std::optional<error> failure() const;
   /// Whatever others have posted to the loops has run when this returns. Thread: any but theirs.
   void wait_until_quiet() noexcept;

@@ -1,4 +1,4 @@
-// Where a JSON text is wrong, as an editor shows it.
+// The place of a mistake in a JSON text, as line and column.
 #pragma once
 
 #include "io/text.hpp"
@@ -12,8 +12,8 @@
 
 namespace leat::io {
 
-/// "line 2, column 31: unexpected '}'": of what nlohmann::json::parse() threw for `text`. Lines and columns count from 1. A
-/// number beyond all doubles has no place: "number overflow parsing '1e999'".
+/// "line 2, column 31: unexpected '}'", from the exception that nlohmann::json::parse(text) threw. Lines and columns count from
+/// 1. The exception for a number that is too large for a double has no place: "number overflow parsing '1e999'".
 [[nodiscard]] inline std::string describe(const nlohmann::json::exception& thrown, std::string_view text) {
   const std::string_view what = thrown.what();  // "[...] parse error at ...: syntax error while ... - unexpected ..."
   const auto* const wrong = dynamic_cast<const nlohmann::json::parse_error*>(&thrown);

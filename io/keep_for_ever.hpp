@@ -1,4 +1,4 @@
-// Memory that the kernel may still write into, and nobody can tell when it has: it is kept until the process ends.
+// Keeps memory that the kernel may still write to, at an unknown time, until the process ends.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ void keep_for_ever(T what) {
     T what;
     kept* before;
   };
-  // In a list, so that it is found, and not taken for a leak.
+  // In a list, so that LeakSanitizer finds a pointer to it.
   static std::atomic<kept*> all{nullptr};
   auto* const keep = new kept{std::move(what), all.load(std::memory_order_relaxed)};
   while (!all.compare_exchange_weak(keep->before, keep, std::memory_order_release)) {

@@ -47,7 +47,7 @@ void unpoison([[maybe_unused]] std::span<std::byte> memory) {
 /// Free ranges in address order, neighbours joined.
 class free_list {
  public:
-  ///   on_pieces   what is larger than a piece of the arena begins with one, where that can be had
+  ///   on_pieces   a range that is larger than a piece of the arena begins with one, if there is such a place
   free_list(std::size_t bytes, bool on_pieces) : ranges_{{0, bytes}}, on_pieces_(on_pieces) {}
 
   /// Makes sure that giving back never allocates: with n leases out there are at most n + 1 free ranges.
@@ -55,7 +55,8 @@ class free_list {
     if (ranges_.capacity() < leases_out + 2) ranges_.reserve(2 * leases_out + 16);
   }
 
-  /// The first place for `bytes` that lies within one piece of the arena, or begins with one, else the first at all.
+  /// The first place for `bytes` within one piece of the arena, or for a larger range at the start of one; if there is none, the
+  /// first place of all.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t bytes) noexcept {
     constexpr std::size_t piece = arena::piece_bytes;
     if (bytes <= piece || on_pieces_) {
@@ -176,7 +177,7 @@ class lease_pool::state final : public leat::detail::lease_home,
     if (forked_.in_child()) return;
     const auto offset = static_cast<std::size_t>(memory.data() - region_.bytes.data());
     const std::size_t bytes = whole_units(memory.size());
-    // It counts as held, and who waits for memory might wait for this.
+    // It counts as leased for ever. Waiters might wait for this memory, so the pool closes.
     if (arena_->is_given_up(region_.bytes.subspan(offset, bytes))) {
       lost_.store(true, std::memory_order_relaxed);
       return close();
@@ -202,7 +203,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   }
 
   [[nodiscard]] space space_at(std::span<std::byte> memory) const noexcept {
-    const std::less_equal<const std::byte*> before;  // of memory that may be anybody's
+    const std::less_equal<const std::byte*> before;  // `memory` may lie outside of the pool: < would be undefined
     const std::byte* const begin = region_.bytes.data();
     const bool ours =
         before(begin, memory.data()) && before(memory.data() + memory.size(), begin + region_.bytes.size());
@@ -253,8 +254,8 @@ class lease_pool::state final : public leat::detail::lease_home,
     if (lost_.load(std::memory_order_relaxed)) {
       return std::make_exception_ptr(
           error(errc::io, str_cat(name_,
-                                  ": the kernel may still write to some of it, since a ring has failed while reads "
-                                  "were under way; it gives no more leases")));
+                                  ": a ring has failed while reads were in flight, and the kernel may still write to "
+                                  "their memory; make a new reader or loader")));
     }
     return std::make_exception_ptr(error(errc::cancelled, str_cat(name_, ": closed while waiting for a lease")));
   }
@@ -335,7 +336,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   const bool in_pieces_;
   const bool as_one_;
   const async::fork_guard forked_;
-  std::atomic<bool> lost_{false};  // some of it will not come home
+  std::atomic<bool> lost_{false};  // some memory was given up
 
   mutable async::mutex mutex_;
   free_list free_ ABSL_GUARDED_BY(mutex_);

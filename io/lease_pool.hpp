@@ -33,8 +33,8 @@ struct lease_pool_options {
   /// A lease comes without its memory, which the owner sees to before anything is read into it, with populate_next(): a
   /// thread that has other things to do puts them between two pieces.
   bool in_pieces = false;
-  /// A lease larger than a piece of the arena is one buffer for io_uring, as far as 1 GiB, where nobody has leased its
-  /// memory before: no read into it is cut.
+  /// A lease larger than a piece of the arena becomes one buffer for io_uring (1 GiB at most) if its memory was not leased
+  /// before: no read into it is cut.
   bool as_one = false;
   /// A device pins each lease before io_uring may: see pinning_done().
   bool pinned_first = false;
@@ -47,12 +47,12 @@ struct lease_pool_options {
 ///   progress       first fit in address order, neighbours joined: when all other leases are back, any request up to
 ///                  bytes_max fits. Granting counts bytes, and what is free in one place: no fragmentation can block
 ///                  the oldest request for ever, since everybody else's memory comes home without it
-///   pieces         a lease no larger than a piece of the arena lies within one, where that can be had; with as_one a
+///   pieces         a lease no larger than a piece of the arena lies within one, if there is such a place; with as_one a
 ///                  larger one begins with a piece
 ///   threads        any thread may call anything; a waiter resumes on its handler's associated executor, by post
 ///   cancellation   total: a cancelled wait holds nothing, and those behind it move up
-///   given up       a lease whose memory the kernel may write for ever (arena::give_up()) does not come home, and the pool is
-///                  closed: who waits might wait for that
+///   given up       a lease whose memory was given up (arena::give_up()) does not come home. The pool then closes, since its
+///                  waiters might wait for that memory
 ///   lifetime       leases may outlive the pool; operations that wait must have ended before it does (close())
 class lease_pool {
  public:
@@ -100,7 +100,7 @@ class lease_pool {
   /// A device has pinned what this lease of ours lies on, or never will. Once for each such place. Thread: any.
   void pinning_done(const lease& memory) noexcept;
 
-  /// `memory` as a place to read into: of a lease of this pool's, or of anybody's.
+  /// `memory` as a place to read into. It may be part of a lease of this pool, or any other memory.
   [[nodiscard]] space space_at(std::span<std::byte> memory) const noexcept;
 
   /// Fails those who wait and all who come, with error{errc::cancelled}. Leases stay good.

@@ -10,7 +10,7 @@
 namespace leat::io {
 namespace {
 
-// Damerau's distance: letters missing, wrong, too many or exchanged.
+// The Damerau-Levenshtein distance: letters missing, wrong, too many or exchanged with their neighbour.
 std::size_t slips(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -42,7 +42,7 @@ std::string nearest_name(std::string_view given, std::span<const std::string> kn
 }
 
 std::string did_you_mean(std::string_view given, std::span<const std::string> known) {
-  // Of a name of one letter or two everything short is near.
+  // Every short name is near to a name of one or two letters.
   const std::string meant = given.size() < 2 ? "" : nearest_name(given, known);
   return meant.empty() ? meant : str_cat("; did you mean '", meant, "'?");
 }

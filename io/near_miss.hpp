@@ -1,4 +1,4 @@
-// Names that were misspelt.
+// Suggestions for misspelt names.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace leat::io {
 
-/// The one of `known` that was probably meant: fewer slips (letters missing, wrong, too many or exchanged) than a fourth of the
-/// name's letters and one. Empty where none is near.
+/// The one of `known` that was probably meant: at most one letter and a quarter of the letters are missing, wrong, too many
+/// or exchanged. Empty if there is none.
 [[nodiscard]] std::string nearest_name(std::string_view given, std::span<const std::string> known);
 
 /// "; did you mean 'jpg'?", or nothing.

@@ -123,7 +123,7 @@ class preadv_loop final : public io_loop {
   void give_back(job& done);
   void look_for_overdue();
   void free_those_behind();
-  // How often late reads are looked for: a timeout is minutes, and in tests a fraction of a second.
+  // How often to look for late reads. A timeout is minutes, in tests a fraction of a second.
   [[nodiscard]] std::chrono::nanoseconds period() const noexcept {
     return std::chrono::nanoseconds(std::clamp<std::uint64_t>(timeout_ns_ / 4, 1'000'000, 1'000'000'000));
   }

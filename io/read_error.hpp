@@ -12,7 +12,7 @@ namespace leat::io {
 /// "EIO", "ENOENT" ...; the number where it has no name.
 [[nodiscard]] std::string errno_name(int code);
 
-/// "the device or file system failed (EIO); look at dmesg; ...": what stands behind an errno of a read, an open or a look.
+/// "the device or file system failed (EIO); look at dmesg: ...": the usual cause of an errno of read, open or stat, and a remedy.
 [[nodiscard]] std::string words_of(int failure);
 
 /// What is known of a failed read.

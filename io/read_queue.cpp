@@ -38,7 +38,7 @@ read_queue_state::read_queue_state(read_queue_host& host, connector& loop, async
 }
 
 void read_queue_state::check() const {
-  // Thrown and not delivered: the executor to deliver it on may have lost its threads in the fork, too.
+  // Thrown here: after a fork the handler's executor may have no threads either.
   if (forked_.in_child()) {
     throw error(errc::usage,
                 "this queue was made before fork(): its threads stayed in the parent; make a reader after fork()");
@@ -64,7 +64,7 @@ std::string read_queue_state::wrong_with(const read_request& asked) const {
   return {};
 }
 
-/// Makes room for so many.
+/// Allocates room for so many reads.
 void read_queue_state::take(std::size_t count) {
   std::size_t before = size_.load(std::memory_order_relaxed);
   do {
@@ -123,7 +123,7 @@ void read_queue_state::begin(std::span<const read_request> reads) {
       continue;
     }
     source& next = source_of(asked.file.number);
-    // Neighbours in one file go to its source together.
+    // Consecutive reads of one file go to its source in one call.
     if (&next != from) start();
     from = &next;
     operation& taken = *free_;
@@ -184,7 +184,10 @@ void read_queue_state::wait(wait_completion done) {
 
 void read_queue_state::begin_wait(wait_completion done, std::uint64_t number) {
   if (waiter_) {
-    return done.complete(std::make_exception_ptr(error(errc::usage, "somebody waits for this queue already")), {});
+    return done.complete(
+        std::make_exception_ptr(
+            error(errc::usage, "a completed() of this queue is waiting already; call it when that has ended")),
+        {});
   }
   waiter_ = std::move(done);
   waiter_number_ = number;
@@ -232,7 +235,8 @@ void read_queue_state::begin_close() noexcept {
 
 void read_queue_state::close() noexcept {
   if (forked_.in_child()) {
-    // Nobody is there to wait for, and the reader's list, which the loop may have been changing, stays as it is. So this stays too.
+    // The loop's thread stayed in the parent, perhaps in the middle of a change to the reader's list. So the list is not
+    // touched, and this object, which is in it, stays.
     kept_ = shared_from_this();
     return;
   }
@@ -255,7 +259,7 @@ void read_queue_state::close() noexcept {
 void read_queue_state::close_if_idle() noexcept {
   if (!closing_ || in_flight_ != 0) return;
   closing_ = false;
-  const auto keep = shared_from_this();  // whoever waits goes as soon as it is told
+  const auto keep = shared_from_this();  // the waiting destructor may release its reference as soon as it is notified
   host_.forget(*this);
   closed_.set_value();
 }

@@ -1,5 +1,5 @@
-// What a leat::read_queue is made of: operations that are used again and again, and completions in two lists, one that
-// fills while the other is looked at.
+// The state of a leat::read_queue: operations that are reused, and two lists of completions, one that fills while the user looks
+// at the other.
 #pragma once
 
 #include "async/fork_guard.hpp"
@@ -24,7 +24,7 @@
 
 namespace leat::io {
 
-/// What a queue asks of the reader that it belongs to.
+/// The part of a reader that its queues use.
 class read_queue_host {
  public:
   read_queue_host(const read_queue_host&) = delete;
@@ -35,11 +35,11 @@ class read_queue_host {
   [[nodiscard]] virtual space space_at(std::span<std::byte> memory) const noexcept = 0;
   [[nodiscard]] virtual error explain(const read_completion& failed) const = 0;
   // Thread: the loop's.
-  /// Of a file that is known; the same for as long as operations are begun.
+  /// The source of a file that knows() knows. It does not change while operations are in flight.
   [[nodiscard]] virtual source& source_of(std::uint32_t file) = 0;
-  /// No read of the queue's is under way any more.
+  /// The queue has no read in flight any more.
   virtual void on_idle(class read_queue_state& queue) noexcept = 0;
-  /// The queue ends, and has no read under way.
+  /// The queue ends; it has no read in flight.
   virtual void forget(class read_queue_state& queue) noexcept = 0;
 
  protected:
@@ -47,16 +47,16 @@ class read_queue_host {
   ~read_queue_host() = default;
 };
 
-/// Held by the handle, and by what is on its way to the loop. Thread: any, unless said otherwise.
+/// Shared by the read_queue and by functions that were posted to the loop. Thread: any, unless said otherwise.
 class read_queue_state final : public std::enable_shared_from_this<read_queue_state>, public async::list_hook {
  public:
   using wait_completion = completion<void(std::exception_ptr, std::span<const read_completion>)>;
 
-  ///   loop, executor   one and the same
+  ///   loop, executor   of the same I/O thread
   read_queue_state(read_queue_host& host, connector& loop, async::loop::executor_type executor,
                    std::uint32_t reads_max);
 
-  // As read_queue has them.
+  // The members of read_queue.
   void check() const;
   void push(std::span<const read_request> reads);
   void wait(wait_completion done);
@@ -65,14 +65,14 @@ class read_queue_state final : public std::enable_shared_from_this<read_queue_st
   [[nodiscard]] std::size_t reads_max() const noexcept { return reads_max_; }
   [[nodiscard]] async::loop::executor_type executor() const noexcept { return executor_; }
   [[nodiscard]] error explain(const read_completion& failed) const;
-  /// Asks and waits. Last.
+  /// Cancels all reads and waits for their end. No call may follow.
   void close() noexcept;
 
   // For the host. Thread: the loop's.
   [[nodiscard]] bool idle() const noexcept { return in_flight_ == 0; }
-  /// Cancels what is under way; what is pushed from now on ends with ECANCELED.
+  /// Cancels the reads in flight; reads that are pushed later end with ECANCELED.
   void end() noexcept;
-  /// The host goes, and its loop with it. Thread: any; the queue is idle, and nobody uses it.
+  /// The host and its loop end. Thread: any; the queue has no reads, and no other call is running.
   void orphan() noexcept { orphaned_.store(true); }
 
  private:
@@ -124,17 +124,17 @@ class read_queue_state final : public std::enable_shared_from_this<read_queue_st
   operation* free_ = nullptr;
   std::vector<source*> sources_;  // by file, where asked for
   std::vector<read_operation*> starting_;
-  std::vector<read_request> begun_;  // what came in, outside the lock
+  std::vector<read_request> begun_;  // taken from incoming_, to be started without the lock
   std::vector<read_completion> ready_;
-  std::vector<read_completion> given_;  // the waiter's, until it asks again
+  std::vector<read_completion> given_;  // what the last completed() gave
   wait_completion waiter_;
   std::uint64_t waiter_number_ = 0;
   std::size_t in_flight_ = 0;
-  bool collecting_ = false;  // after_told() is on its way
+  bool collecting_ = false;  // a call by after_told() is due
   bool ended_ = false;
   bool closing_ = false;
   std::promise<void> closed_;
-  std::shared_ptr<read_queue_state> kept_;  // itself, in a child of fork(): for good
+  std::shared_ptr<read_queue_state> kept_;  // itself, so that it is never destroyed in a child of fork()
 };
 
 }  // namespace leat::io

@@ -1,8 +1,8 @@
-// What becomes of a loop whose ring takes no more calls: what the kernel has is waited for, as far as it can still be asked,
-// what was asked for fails, and the loop turns without a ring, for those who have to hear of it.
+// How a loop goes on when io_uring_enter(2) fails for good. It waits for the reads that the kernel has, as long as the kernel
+// still answers; fails all operations; and keeps running without a ring, so that these failures are delivered.
 //
-// The proof that the kernel has let go of memory is a completion, and nothing else: close(2) of a ring ends its reads some time
-// later, and tells nobody. Memory without that proof is kept until the process ends.
+// Only a completion proves that the kernel has let go of memory: close(2) of a ring ends its reads at some later time, without
+// notice. Memory without that proof is kept until the process ends.
 #include "async/clock.hpp"
 #include "io/keep_for_ever.hpp"
 #include "io/read_error.hpp"
@@ -25,36 +25,36 @@ using async::now_ns;
 
 namespace {
 
-// What a slow disk takes for a queue of reads. Where the kernel refuses to be asked, nothing is to be waited for.
+// The first is what a slow disk takes for a queue of reads; the second is for a kernel that refuses every call.
 constexpr std::uint64_t collect_max_ns = 5'000'000'000;
 constexpr std::uint64_t refused_max_ns = 500'000'000;
 constexpr long ask_again_ns = 500'000;
 
 error explain_enter(int failure) {
-  std::string_view hint;
+  std::string_view cause;
   switch (failure) {
     case EAGAIN:
     case EBUSY:
     case EINTR:
-      hint = "it was tried again for two seconds; ";
+      cause = ", after two seconds of trying";
       break;
     case ENOMEM:
-      hint = "the machine or its control group is out of memory; ";
+      cause = ", since the machine or its control group is out of memory";
       break;
     case EPERM:
     case EACCES:
     case ENOSYS:
-      hint = "was it forbidden (seccomp) while the process ran? ";
+      cause = ", perhaps since a policy (seccomp) forbids it now";
       break;
     case EBADR:
-      hint = "the kernel has lost completions for want of memory; ";
+      cause = ", since the kernel has lost completions for want of memory";
       break;
     default:
       break;
   }
   return {errc::io,
           str_cat("io_uring_enter: ", std::strerror(failure), " (", errno_name(failure),
-                  "): the ring of an I/O thread has failed; ", hint, "the reader preadv does without io_uring")};
+                  "): the ring of an I/O thread has failed", cause, "; read with preadv, which needs no io_uring")};
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void ring_loop::break_off(int failure) {
   fail_what_is_left();
   if (!has_reads) unregister_buffers();
   buffer_of_.clear();
-  // Direct descriptors end with it.
+  // This closes direct descriptors, too.
   polled_.reset();
   ring_.reset();
   {
@@ -86,8 +86,8 @@ void ring_loop::break_off(int failure) {
   finish_all();
 }
 
-/// Takes what the kernel completes. Returns when it has nothing of ours any more, or at `until_ns`; of rings that fail, soon
-/// after they cannot be asked.
+/// Reaps completions until the kernel has no operation of ours, or until `until_ns`. Returns earlier if the ring has failed and
+/// refuses to be asked.
 void ring_loop::collect_from_ring(std::uint64_t until_ns) {
   const auto kernel_has_some = [this] {
     return kernel_has_books() || !in_kernel_.empty() || !late_chunks_.empty() || closing_ != 0;
@@ -104,7 +104,7 @@ void ring_loop::collect_from_ring(std::uint64_t until_ns) {
     }
     if (!std::exchange(taken_back, true)) {
       failing_ = true;
-      // What the kernel has never seen is not under way.
+      // Entries that the kernel has not taken from the queue are not in flight.
       for (std::optional<uring>* const ring : {&ring_, &polled_}) {
         if (*ring) (*ring)->take_back([this](std::uint64_t user_data) { on_completion(user_data, -loop_failed); });
       }
@@ -130,7 +130,7 @@ bool ring_loop::kernel_has_books() const noexcept {
          !own_looks_.empty();
 }
 
-/// Whose memory the kernel may write to later. They fail now.
+/// Fails the operations that the kernel still has, and gives up their memory.
 void ring_loop::give_up_what_the_kernel_has() {
   for (intrusive_list<chunk>* const chunks : {&in_kernel_, &late_chunks_}) {
     while (!chunks->empty()) {
@@ -149,7 +149,7 @@ void ring_loop::give_up_what_the_kernel_has() {
   keep_books();
 }
 
-/// Nobody uses a slot or look any more but those who leave.
+/// Keeps slots and looks for ever, since the kernel may write to them. Operations no longer use them.
 void ring_loop::keep_books() {
   keep_for_ever(std::move(wake_value_));
   for (const auto& slot : slots_) {

@@ -74,7 +74,7 @@ file_slot* ring_loop::take_slot() {
 void ring_loop::begin_open(file_slot& slot) {
   slot.set->files->path(slot.file, slot.path);
   const std::uint32_t directory = slot.set->files->directory(slot.file);
-  // An open that may wait is for what is known to be a file.
+  // Only what is known to be a file is opened without O_NONBLOCK, since that open may wait.
   if (slot.set->opens_without_nonblock) return ask_status(slot);
   if (const std::optional<file_mode> mode = slot.set->modes.known(directory)) return open_now(slot, *mode);
   if (slot.set->modes.each_file()) return ask_status(slot);
@@ -104,7 +104,7 @@ void ring_loop::open_now(file_slot& slot, file_mode mode) {
   slot.now = phase::opening;
   slot.mode = mode;
   slot.since_ns = now_ns();
-  // O_NONBLOCK: an open of what has become a pipe would wait for who writes to it.
+  // O_NONBLOCK: the path may have become a pipe, and opening a pipe waits for a writer.
   slot.nonblock = !slot.held_by_lease && !slot.set->opens_without_nonblock;
   const int flags = O_RDONLY | O_NOCTTY | (mode.direct ? O_DIRECT : 0) | (slot.nonblock ? O_NONBLOCK : 0);
   io_uring_sqe* const sqe = ring_->next_sqe();
@@ -175,7 +175,7 @@ void ring_loop::on_open(file_slot& slot, int result) {
     return open_now(slot, slot.mode);
   }
   if ((failure == EINVAL || failure == EOPNOTSUPP) && slot.mode.direct) {
-    // A pipe says this, too, which says nothing of its neighbours.
+    // A pipe in place of the file fails with EINVAL, too, which tells nothing about the file system.
     if (!slot.looked_at && !failing_) return ask_status(slot);
     if (slot.set->modes.refused(slot.set->files->directory(slot.file), slot.path, failure)) {
       return open_now(slot, {});
@@ -286,7 +286,7 @@ void ring_loop::forget(file_slot& slot) {
 
 void ring_loop::close_file(file_slot& slot) {
   if (failing_) {
-    // A direct descriptor ends with the ring.
+    // The ring closes its direct descriptors.
     if (!direct_descriptors_) ::close(slot.descriptor);
     slot.descriptor = -1;
     return;
@@ -390,7 +390,7 @@ void ring_loop::on_look(look& done, int result) {
   looks_.give_back(done);
 }
 
-/// A read of a pipe may take for ever, and a direct descriptor does not say what it is: the path does.
+/// A read of a pipe may take for ever. fstat(2) does not work on a direct descriptor, so the path is looked at.
 void ring_loop::look_at_slow() {
   for (const chunk& part : in_kernel_) {
     if (now_ < part.since_ns + slow_ns) return;

@@ -97,7 +97,7 @@ void ring_loop::set_up_polling(bool for_real, unsigned entries, unsigned buffers
   }
 }
 
-/// The device, or its file system, does not do it: from now on reads wait for it.
+/// The device or its file system cannot poll: from now on reads are interrupt-driven.
 void ring_loop::stop_polling(const std::string& path) {
   if (!polling_) return;
   polling_ = false;
@@ -111,8 +111,8 @@ void ring_loop::stop_polling(const std::string& path) {
       "kernel's parameter nvme.poll_queues=4");
 }
 
-/// A turn while the second ring has reads: nobody tells of them, so it is asked again and again. The first ring is asked as
-/// well where it has reads or opens, and else now and then.
+/// A turn while the second ring has reads. These complete without notice, so that ring is polled all the time. The first ring is
+/// looked at in each turn if it has reads or opens, else now and then.
 void ring_loop::turn_polled() {
   polled_->submit();
   count_.turns.add(1);
@@ -128,7 +128,7 @@ void ring_loop::turn_polled() {
 
 void ring_loop::wake() noexcept {
   const std::uint64_t one = 1;
-  // A wake-up that is lost would be waited for in vain. EAGAIN: there are so many that no more can be counted.
+  // A lost wake-up would leave the loop asleep. EAGAIN: the counter is full, so that a wake-up is pending anyway.
   for (int tries = 0; tries < 1000; ++tries) {
     if (::write(wake_descriptor_, &one, sizeof(one)) == sizeof(one) || errno == EAGAIN) return;
   }
@@ -164,14 +164,14 @@ void ring_loop::run() {
     }
     cancel_in_kernel(tag_wake);
     collect_from_ring(now_ns() + 5'000'000'000);
-    if (kernel_has_books()) keep_books();  // a dead mount holds them
+    if (kernel_has_books()) keep_books();  // on a dead mount the kernel does not give them back
     polled_.reset();
     ring_.reset();
   }
   for (const auto& slot : slots_) dequeue(*slot);
 }
 
-/// Nothing is under way, and nobody is to be told of anything.
+/// No operation is in flight, and none waits to be told that it has ended.
 bool ring_loop::is_over() const noexcept { return jobs_.out() == 0 && looking_.empty() && looks_done_.empty(); }
 
 void ring_loop::sleep(bool awake) {
@@ -188,7 +188,7 @@ void ring_loop::sleep(bool awake) {
       const std::uint64_t due_ns = next_deadline_ns();
       const std::uint64_t left_ns =
           due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > slept_at_ns ? due_ns - slept_at_ns : 0, 1000);
-      // A quarter of what the kernel has: fewer wake-ups, and the device never runs dry.
+      // Waiting for a quarter of the reads in flight saves wake-ups, and the device always has reads left.
       const auto count = static_cast<unsigned>(std::max<std::size_t>(in_kernel_.size() / 4, 1));
       ring_->submit_and_wait(count, is_full() ? patience_full_ns : patience_ns, left_ns);
     } else {
@@ -267,7 +267,7 @@ void ring_loop::finish_all() {
 }
 
 void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argument) {
-  // Within a turn of run(), which finds what was posted, and the wake-up, when it goes on.
+  // This runs within a turn of run(), which handles posted functions and the wake-up afterwards.
   for (;;) {
     now_ = now_ns();
     expire();
@@ -280,7 +280,7 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
       continue;
     }
     if (!ring_) {
-      sleep_without_ring(1);  // what was asked for has failed, and who waits for more is told by others
+      sleep_without_ring(1);  // all operations have failed; the caller may wait for other threads
       continue;
     }
     if (finished_.empty() && looks_done_.empty()) {

@@ -1,5 +1,5 @@
-// The ring's loop, whole: its parts are in ring_loop.cpp (turns and deadlines), ring_files.cpp (what is open), ring_reads.cpp
-// (what is read) and ring_failure.cpp (what becomes of it all when the ring fails), and nobody else includes this.
+// The class behind the ring's loop. Its functions are in ring_loop.cpp (turns and deadlines), ring_files.cpp (open files),
+// ring_reads.cpp (reads) and ring_failure.cpp (the end of a failed ring); no other file includes this.
 //
 // The rule of all of them: completions only change the books. Who is told is told by finish_all(), when the books are in
 // order again, since who is told starts more.
@@ -82,7 +82,7 @@ class ring_loop final : public async::loop, public io_loop {
   static constexpr unsigned depth_max = 4096;
   // Opens under way. Each that misses the dentry cache holds one of the kernel's worker threads.
   static constexpr unsigned opens_max = 64;
-  // A read that takes longer may be of a pipe, where a file was.
+  // A read that takes longer may be from a pipe that has replaced the file.
   static constexpr std::uint64_t slow_ns = 1'000'000'000;
 
   struct bound_function {
@@ -110,11 +110,11 @@ class ring_loop final : public async::loop, public io_loop {
   [[nodiscard]] std::uint64_t next_deadline_ns() const noexcept;
   void expire();
   void finish_all();
-  /// Whether the kernel may still write to a file's slot, a look, or where the wake-up goes.
+  /// Whether the kernel may still write to a file's slot, to a look, or to the value of the wake-up.
   [[nodiscard]] bool kernel_has_books() const noexcept;
   void cancel_in_kernel(std::uint64_t user_data);
   void cancel_in_kernel(const chunk& part) {
-    // A polled one is with the device, which answers soon or never.
+    // A polled read is in the device's queue, where it cannot be cancelled.
     if (!part.polled) cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
   }
   void end_overdue(std::optional<overdue_list::entry>& entry) {
@@ -175,13 +175,14 @@ class ring_loop final : public async::loop, public io_loop {
   const std::uint64_t timeout_ns_;
   const unsigned depth_;  // 0: by bytes (queue_depth.hpp)
   const bool insists_on_buffers_;
-  std::optional<uring> ring_;  // lives as long as run(), or until it fails: made and ended on its thread
-  bool failing_ = false;       // nothing is asked of it any more
-  // The second ring, of reads that are polled: it can do nothing else, and files and buffers are registered with each ring by
-  // itself. So files are ordinary descriptors then, and buffers are registered with the ring that reads go to.
+  std::optional<uring>
+      ring_;              // made and destroyed on the loop's thread; empty outside of run(), and after it has failed
+  bool failing_ = false;  // nothing is submitted to it any more
+  // The second ring, for polled reads; it can do nothing else. Files and buffers are registered with each ring separately, so
+  // with polling files are ordinary descriptors, and buffers are registered with this ring.
   std::optional<uring> polled_;
   bool polling_ = false;
-  unsigned polled_reads_ = 0;  // it has
+  unsigned polled_reads_ = 0;  // in flight in polled_
   unsigned polled_turns_ = 0;
   std::atomic<bool> stopping_{false};
   int wake_descriptor_ = -1;
@@ -211,12 +212,12 @@ class ring_loop final : public async::loop, public io_loop {
   intrusive_list<chunk> late_chunks_;
   intrusive_list<look> looking_;
   intrusive_list<look> late_looks_;
-  intrusive_list<look> own_looks_;          // nobody waits for them
+  intrusive_list<look> own_looks_;          // the loop's own, for no operation
   std::deque<open_operation*> looks_done_;  // to be told
   std::vector<bound_function> after_told_;
   std::uint64_t bytes_in_kernel_ = 0;
 
-  // Of each piece of the arena, the number of its registered buffer and 1; 0: not registered. Empty where there is no table.
+  // For each piece of the arena: 1 + the number of its registered buffer; 0: not registered. Empty without a table of buffers.
   std::vector<std::uint32_t> buffer_of_;
   unsigned register_refusals_ = 0;
   std::uint64_t register_again_at_ns_ = 0;

@@ -60,7 +60,7 @@ void ring_loop::start(file_set& set, std::span<read_operation* const> operations
 void ring_loop::make_ready(job& ready) {
   const read_operation& asked = *ready.operation;
   const std::uint64_t unit = ready.slot->mode.alignment;
-  assert(std::has_single_bit(unit));  // and so no division, of which each takes as long as all the rest of this
+  assert(std::has_single_bit(unit));  // masks, since a division takes as long as the rest of this function
   ready.begin = asked.offset & ~(unit - 1);
   // Never a unit more than the bytes asked for take up: past the end of a file the kernel would clear our memory.
   ready.end = (ready.wanted_end() + unit - 1) & ~(unit - 1);
@@ -80,7 +80,7 @@ void ring_loop::pump() {
     std::uint64_t bytes = std::min(next.end - next.issued, chunk_bytes_max);
     const space& into = next.operation->into;
     if (into.piece != space::no_piece) {
-      // A read goes to one buffer: where it ends, a read is cut, and its parts are read at the same time.
+      // A read goes to one registered buffer. It is cut at the end of each, and its parts are read at the same time.
       const std::byte* const at = into.bytes.data() + (next.issued - next.begin);
       const std::size_t to_piece_end = arena::bytes_to_piece_end(at);
       if (bytes > to_piece_end) {
@@ -135,7 +135,7 @@ void ring_loop::ask(chunk& part) {
       into.piece == space::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
   part.polled = polling_ && from.slot->mode.direct;
   polled_reads_ += part.polled ? 1 : 0;
-  // Buffers are the second ring's while it is there.
+  // With polling, buffers are registered with the second ring.
   const std::optional<std::uint32_t> buffer = part.polled == polling_ ? registered(piece) : std::nullopt;
   io_uring_sqe* const sqe = (part.polled ? *polled_ : *ring_).next_sqe();
   if (buffer) {
@@ -151,7 +151,7 @@ void ring_loop::ask(chunk& part) {
   bytes_in_kernel_ += bytes;
 }
 
-/// The number of the registered buffer that a piece of the arena is in; registers it, if need be and if that can be had.
+/// The number of the registered buffer that holds a piece of the arena; registers it first if necessary. Empty if that fails.
 std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
   if (piece >= buffer_of_.size()) return std::nullopt;
   if (buffer_of_[piece] != 0) return buffer_of_[piece] - 1;
@@ -230,7 +230,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
 
   const int failure = -result;
   if (failure == EAGAIN && owner.slot->nonblock && !given_up) {
-    // This file system has no reads that do not wait (no FMODE_NOWAIT), and O_NONBLOCK forbids io_uring to have a thread wait.
+    // This file system has no non-blocking reads (no FMODE_NOWAIT), and O_NONBLOCK forbids io_uring to use a thread that blocks.
     owner.slot->set->opens_without_nonblock = true;
     owner.refused = true;
     return end_chunk(part);

@@ -52,7 +52,7 @@ struct alignas(8) chunk : list_hook {
   std::uint64_t asked_from = 0;  // `got` when the kernel was last asked
   std::byte* memory = nullptr;
   std::uint64_t since_ns = 0;
-  bool polled = false;  // which ring has it
+  bool polled = false;  // submitted to the second ring
   std::optional<overdue_list::entry> overdue;
 };
 
@@ -66,10 +66,11 @@ struct alignas(8) file_slot : list_hook {
   file_set* set = nullptr;
   std::uint32_t file = 0;
   file_mode mode;
-  bool stale = false;          // not to be found by others any more
-  bool nonblock = false;       // opened with O_NONBLOCK
-  bool looked_at = false;      // what it is was asked for
-  bool held_by_lease = false;  // somebody has a lease on it (fcntl(2)), and is told by an open that waits
+  bool stale = false;      // not to be found by others any more
+  bool nonblock = false;   // opened with O_NONBLOCK
+  bool looked_at = false;  // its type has been looked at
+  bool held_by_lease =
+      false;  // another process has a lease on it (fcntl(2)): only a blocking open notifies that process
   int descriptor = -1;
   unsigned users = 0;  // jobs
   unsigned tries = 0;
@@ -83,8 +84,8 @@ struct alignas(8) file_slot : list_hook {
 
 /// open_operation with its place for the answer, which the kernel writes. Its address + 2 is the user_data.
 struct alignas(8) look : list_hook {
-  open_operation* operation = nullptr;  // nullptr once it was done without us, and where the loop itself asks
-  file_slot* slow = nullptr;            // for it: a read of this file takes long
+  open_operation* operation = nullptr;  // null after its operation has ended, and for a look of the loop's own
+  file_slot* slow = nullptr;            // for a look of the loop's own: the file whose read takes long
   file_set* set = nullptr;
   std::uint64_t since_ns = 0;
   std::optional<overdue_list::entry> overdue;

@@ -18,8 +18,8 @@ namespace leat::io {
 /// assumed where statx(2) does not tell a smaller one. Planning with it makes budgets the same on every machine.
 inline constexpr std::uint64_t alignment_max_bytes = 4096;
 
-/// The most that the kernel is asked for at once. A larger read is cut, and its parts are read at the same time: one that
-/// must be given up can be, and a read of 1 GiB does not fill the device's queue by itself.
+/// The largest read that is given to the kernel. A larger one is cut, and its parts are read at the same time: so each can be
+/// cancelled, and a read of 1 GiB does not fill the device's queue alone.
 inline constexpr std::uint64_t chunk_bytes_max = std::uint64_t{16} << 20;
 
 /// Bytes a lease must have to hold [offset, offset + bytes) read at the largest alignment.
@@ -115,11 +115,11 @@ class connector {
   [[nodiscard]] virtual std::unique_ptr<source> connect_files(const file_table& files) = 0;
   /// Runs `function` on the loop's thread, later, once.
   virtual void post(void (*function)(void*) noexcept, void* argument) = 0;
-  /// Runs `function` once, when all operations that have ended by now have been told: for who collects them. Called from
-  /// within a done(). Loop thread.
+  /// Runs `function` once, after the done() of all operations that have ended by now, so that it sees all their completions.
+  /// Called from within a done(). Loop thread.
   virtual void after_told(void (*function)(void*) noexcept, void* argument) = 0;
-  /// Has operations begin and end, and runs nothing that was posted, until `over(argument)`: for who must not return before
-  /// some have ended. Called from within a posted function, not from within a done(). Loop thread.
+  /// Lets operations begin and end, without running posted functions, until `over(argument)` is true. It is for a caller that
+  /// must not return before certain operations have ended. Called from a posted function, not from a done(). Loop thread.
   virtual void turn_until(bool (*over)(const void*) noexcept, const void* argument) = 0;
 
  protected:

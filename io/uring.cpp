@@ -53,8 +53,8 @@ std::string hint_for(int code) {
   return {};
 }
 
-// What comes round again does so at once a few times, then after 0.1 ms and twice as long each time up to 20 ms: some 110 calls
-// before it is given up.
+// A refused call is made again a few times at once, then after 0.1 ms, and after twice as long each time, up to 20 ms: some 110
+// calls before the ring is given up.
 constexpr unsigned refusals_at_once = 8;
 constexpr std::uint64_t refused_max_ns = 2'000'000'000;
 constexpr std::uint64_t refusal_forgotten_ns = 500'000'000;
@@ -66,7 +66,7 @@ void pause(unsigned refusals) noexcept {
 
 bool comes_round_again(int failure) noexcept { return failure == EINTR || failure == EAGAIN || failure == EBUSY; }
 
-/// Calls `attempt` until it succeeds or fails for good: a start is not lost for one refusal.
+/// Calls `attempt` until it succeeds or fails for good, so that a single EAGAIN does not fail the start.
 template <class Attempt>
 int insist(const Attempt& attempt) {
   constexpr unsigned attempts_max = 32;  // 0.4 s
@@ -100,7 +100,7 @@ uring::uring(unsigned entries, unsigned files, unsigned buffers, bool polled) {
   set_up(entries, polled);
   try {
     check_operations();
-    if (!polled) check_reading();  // of memory, which nobody polls
+    if (!polled) check_reading();  // reads a file in memory, which cannot be polled
     make_tables(files, buffers);
   } catch (...) {
     io_uring_queue_exit(&ring_);
@@ -172,7 +172,7 @@ void uring::check_reading() {
   const int submitted = insist([this] { return io_uring_submit_and_wait(&ring_, 1); });
   const int waited = submitted < 0 ? submitted : insist([&] { return io_uring_wait_cqe(&ring_, &completion); });
   if (waited < 0) {
-    keep_for_ever(std::move(found));  // Nobody knows whether the kernel is still to write there.
+    keep_for_ever(std::move(found));  // The kernel may still write to it.
     throw uring_refusal{-waited, "io_uring_enter", hint_for(-waited)};
   }
   const int result = completion->res;
@@ -222,7 +222,7 @@ io_uring_sqe* uring::next_sqe() {
   return &waiting_.emplace_back();
 }
 
-/// Moves what waits to the queue, in its order. False if some of it found no room.
+/// Moves waiting entries to the queue, in their order. False if there was not room for all.
 bool uring::submit_waiting() {
   while (!waiting_.empty()) {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
@@ -255,8 +255,8 @@ void uring::submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint
   wait(1, deadline_ns);
 }
 
-// What io_uring_enter(2) said. EBUSY: completions must be reaped first; EAGAIN: no memory at this moment; EINTR: a signal, a
-// debugger. The caller comes round again, and not at once if it is refused again and again.
+// Handles the result of io_uring_enter(2). EBUSY: completions must be reaped first; EAGAIN: no memory at this moment; EINTR: a
+// signal, a debugger. The caller tries again, after a pause if it is refused repeatedly.
 void uring::note(int result) noexcept {
   if (result >= 0 || result == -ETIME || io_uring_cq_ready(&ring_) != 0) {
     refusals_ = 0;
@@ -267,7 +267,7 @@ void uring::note(int result) noexcept {
     return;
   }
   const std::uint64_t now = async::now_ns();
-  // A wait that something ends now and then is none that is refused.
+  // A wait that completions end from time to time does not count as refused.
   if (refusals_ == 0 || now - last_refused_ns_ > refusal_forgotten_ns) {
     refusals_ = 0;
     first_refused_ns_ = now;

@@ -17,8 +17,8 @@ struct uring_refusal {
   std::string call;  ///< what the kernel refused
   std::string hint;  ///< and what may stand behind it
 
-  /// Whether reading by threads instead is what a user would want: io_uring is forbidden, missing or too old here, has no memory
-  /// or threads left for this user, or does not serve. Not where no descriptor is left: the threads would run into it too.
+  /// Whether a user would want to read with threads instead: io_uring is forbidden, missing or too old here, has no memory
+  /// or threads left for this user, or does not work. Not when no descriptor is left, since the threads would fail as well.
   [[nodiscard]] bool means_absent() const noexcept;
 };
 
@@ -29,7 +29,7 @@ class uring {
   ///   entries   of the submission queue
   ///   files     size wanted of the table of direct descriptors
   ///   buffers   size wanted of the table of registered buffers; 0: none
-  ///   polled    IORING_SETUP_IOPOLL: a ring of reads only, which asks devices and is told nothing
+  ///   polled    IORING_SETUP_IOPOLL: a ring for reads only, which polls devices for completions
   uring(unsigned entries, unsigned files, unsigned buffers, bool polled = false);
   ~uring();
   uring(const uring&) = delete;
@@ -50,8 +50,8 @@ class uring {
   /// some time later. No read to any of them is under way.
   void unregister_buffers() noexcept;
 
-  /// An entry to be prepared; submits what is there when the queue is full. Where the kernel takes none at this moment, one that
-  /// is submitted in its turn later, or that was never submitted: see failure().
+  /// An entry to be prepared. Submits the queue first if it is full. If the kernel takes no entries at this moment, the entry
+  /// waits and is submitted later in its turn, or never: see failure().
   [[nodiscard]] io_uring_sqe* next_sqe();
 
   /// Submits, and lets finished work show.
@@ -61,17 +61,16 @@ class uring {
   /// (from now; 0: none) has passed. May return early.
   void submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint64_t deadline_ns);
 
-  /// The errno that io_uring_enter(2) has ended this ring with; 0 while it serves. EINTR, EAGAIN and EBUSY are tried again, at
-  /// longer and longer intervals for two seconds; all others end it at once. From then on nothing is submitted, and what
-  /// the kernel has had before is still its own: see fetch().
+  /// The errno of io_uring_enter(2) that has ended this ring; 0 while it works. EINTR, EAGAIN and EBUSY are tried again, at
+  /// growing intervals for two seconds; every other errno ends it at once. From then on nothing is submitted; the kernel still
+  /// has the entries that were submitted before: see fetch().
   [[nodiscard]] int failure() const noexcept { return failure_; }
 
-  /// Of a ring that nothing is submitted to any more: takes back what the kernel has not seen, and never will. Calls `each(user_data)`, which may
-  /// use next_sqe().
+  /// For a failed ring: takes back the entries that the kernel has not taken. Calls `each(user_data)`, which may use next_sqe().
   template <class Function>
   void take_back(Function&& each);
 
-  /// Asks for completions and for nothing else. False where that was refused.
+  /// Asks for completions and submits nothing. False if the kernel refused.
   [[nodiscard]] bool fetch() noexcept;
 
   /// Calls `each(user_data, result)` for every completion that is there. `each` may use next_sqe().
@@ -83,9 +82,10 @@ class uring {
       io_uring_cqe* bunch[64];
       const unsigned count = io_uring_peek_batch_cqe(&ring_, bunch, 64);
       if (count == 0) return reaped;
-      // What they are about has been out of the cache since it was asked for, and each would be waited for in turn.
+      // The operations have left the cache since they were submitted. Prefetching all of them overlaps the misses.
       for (unsigned i = 0; i < count; ++i) {
-        const auto* const about = reinterpret_cast<const char*>(bunch[i]->user_data);  // or no address: nothing happens
+        const auto* const about =
+            reinterpret_cast<const char*>(bunch[i]->user_data);  // if it is no address, nothing happens
         __builtin_prefetch(about);
         __builtin_prefetch(about + 64);
       }
@@ -117,7 +117,7 @@ class uring {
 
 template <class Function>
 void uring::take_back(Function&& each) {
-  // What is in the queue lies between the kernel's head and our tail, flushed or not: entry n in its place n.
+  // The queue's entries are those between the kernel's head and our tail, flushed or not: entry n in its place n.
   io_uring_sq& queue = ring_.sq;
   for (unsigned n = __atomic_load_n(queue.khead, __ATOMIC_ACQUIRE); n != queue.sqe_tail; ++n) {
     each(queue.sqes[n & queue.ring_mask].user_data);

@@ -14,7 +14,7 @@ blame blame_of(int failure) noexcept {
     case EIO:
     case EREMOTEIO:
     case ENOENT:
-    // What stands under the name, or above it, is another thing than it was.
+    // The path, or a folder above it, has become something else.
     case ENOTDIR:
     case EISDIR:
     case ESPIPE:

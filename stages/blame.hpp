@@ -1,4 +1,4 @@
-// Who is to blame for a read that failed: the sample, or the environment.
+// Whether a failed read is the fault of the sample or of the environment.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 namespace leat::stages {
 
 enum class blame : std::uint8_t {
-  sample,  ///< its bytes: the file is shorter than it was, or the file system found it damaged. The corrupt policy's
-  unreadable,  ///< a file that is gone, or a bad sector: a sample's, while there are few of them (loader_options::unreadable_max)
-  environment  ///< the machine, the mount, permissions: ends the run, since a retry would hide it, and skipping hide it worse
+  sample,      ///< the file is shorter than it was, or damaged: the sample is corrupt
+  unreadable,  ///< a missing file or a bad sector: the sample is corrupt, up to loader_options::unreadable_max of them
+  environment  ///< the machine, the mount, permissions: ends the run, since retrying or skipping would hide it
 };
 
-/// Of an errno of a read, 0 excepted. What is not known here is the environment's.
+/// For the errno of a failed read, which is not 0. An errno that is not listed is the environment's.
 [[nodiscard]] blame blame_of(int failure) noexcept;
 
 }  // namespace leat::stages

@@ -1,4 +1,4 @@
-// What kind of thing a corrupt sample was, in a word or two: for counting them, where a journal has each reason.
+// The kind of a corrupt sample in a word or two, for counting; the journal has the reason of each.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace leat::stages {
 
-/// Of a reason in words: the format that nobody reads by its name ("TIFF"), "unknown format", "unsupported", "empty",
-/// "incomplete" (a member is missing), else "damaged".
+/// The kind that a reason stands for: the name of a format that leat does not read ("TIFF"), "unknown format", "unsupported",
+/// "empty", "incomplete" (a member is missing), else "damaged".
 [[nodiscard]] std::string_view corrupt_kind(std::string_view reason) noexcept;
 
-/// Samples of each kind. Few: formats have names of a fixed number.
+/// Samples of each kind. There are few kinds, since formats are a fixed list.
 using corrupt_kinds = std::map<std::string, std::uint64_t, std::less<>>;
 
 }  // namespace leat::stages

@@ -11,7 +11,7 @@
 namespace leat::stages {
 namespace {
 
-// Reasons that are told apart; what comes after so many kinds is counted together, so that a run of any length takes no more.
+// How many kinds of reasons are counted apart. Further kinds are counted together, so that memory is bounded.
 constexpr std::size_t kinds_max = 256;
 constexpr const char* other_kinds = "";
 
@@ -19,7 +19,7 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 std::uint64_t corrupt_max_of(const corrupt_limits& limits) {
   const double share = std::floor(limits.corrupt_max.share * static_cast<double>(limits.epoch_samples));
-  // Of one that is all of them nothing is rounded: a double does not hold every number of samples.
+  // A share of 1 is no bound. It is not computed, since a double does not hold every number of samples.
   const std::uint64_t of_share =
       limits.corrupt_max.share >= 1 ? std::numeric_limits<std::uint64_t>::max() : static_cast<std::uint64_t>(share);
   return std::min(limits.corrupt_max.count, of_share);
@@ -88,7 +88,7 @@ void corrupt_watch::count(const journal_entry& entry) {
   ++corrupt_in_all_;
   const bool unreadable = entry.read_failure != 0 && blame_of(entry.read_failure) == blame::unreadable;
   if (unreadable) ++unreadable_;
-  // The words of a failed read begin with its file.
+  // The reason of a failed read begins with its file, so reads are counted by errno.
   std::string kind = entry.read_failure != 0 ? io::str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
   if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
   reason& known = reasons_[kind];
@@ -98,7 +98,7 @@ void corrupt_watch::count(const journal_entry& entry) {
   }
 }
 
-// There is one, or one that is unreadable, when it is asked for.
+// Called when there is at least one reason; with `unreadable`, at least one that is unreadable.
 const corrupt_watch::reason& corrupt_watch::most_frequent(bool unreadable) const {
   const auto rank = [unreadable](const reason& of) { return unreadable && !of.unreadable ? 0 : of.count; };
   return std::max_element(reasons_.begin(), reasons_.end(),

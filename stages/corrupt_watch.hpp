@@ -1,5 +1,5 @@
-// How many corrupt samples a run puts up with. Judged in delivery order, so that the same run ends at the same batch whatever
-// the threads do.
+// Ends a run that has too many corrupt samples. It counts in delivery order, so that the same run ends at the same batch with
+// any number of threads.
 #pragma once
 
 #include <leat/corrupt_policy.hpp>
@@ -18,8 +18,8 @@ namespace leat::stages {
 struct delivery_item;
 struct journal_entry;
 
-/// What may be passed over.
-///   epoch_samples   planned for each epoch: what a share is of
+/// How many corrupt samples are accepted.
+///   epoch_samples   samples planned for each epoch, of which corrupt_max.share is a share
 struct corrupt_limits {
   corrupt_bound corrupt_max = {};
   std::uint64_t unreadable_max = std::numeric_limits<std::uint64_t>::max();
@@ -29,18 +29,18 @@ struct corrupt_limits {
 /// Thread: one at a time.
 class corrupt_watch {
  public:
-  /// A run that has delivered nothing of so many samples ends.
+  /// A run of which the first so many samples are all corrupt ends.
   static constexpr std::uint64_t samples_without_any_max = 1000;
 
   explicit corrupt_watch(const corrupt_limits& limits = {});
 
-  /// What is handed out next. Returns the error that ends the run in its place, if one does.
+  /// Counts the item that is delivered next. Returns the error that ends the run in its place, if it is one too many.
   [[nodiscard]] std::optional<error> see(const delivery_item& item);
 
  private:
   struct reason {
     std::uint64_t count = 0;
-    std::string first;  ///< in words, with the first sample that had it
+    std::string first;  ///< the first sample with this reason, and the reason
     bool unreadable = false;
   };
 
@@ -50,18 +50,18 @@ class corrupt_watch {
 
   const std::uint64_t corrupt_max_;  // of an epoch
   const std::uint64_t unreadable_max_;
-  // Of this epoch.
+  // In this epoch.
   std::uint32_t epoch_ = 0;
   std::uint64_t corrupt_ = 0;
   std::uint64_t unreadable_ = 0;
-  // Of the run.
+  // In the whole run.
   std::uint64_t planned_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t corrupt_in_all_ = 0;
   std::map<std::string, reason, std::less<>> reasons_;
 };
 
-/// A reason without what differs from sample to sample, for counting: numbers and what stands in quotes.
+/// A reason without numbers and quoted words, which differ from sample to sample: reasons of one kind become equal.
 [[nodiscard]] std::string kind_of_reason(std::string_view reason);
 
 }  // namespace leat::stages

@@ -12,9 +12,9 @@ namespace leat::stages {
 
 /// What the loader knows of its needs.
 struct memory_needs {
-  std::size_t host_bytes_max = 0;           ///< plan_memory(): 0 where nobody said
+  std::size_t host_bytes_max = 0;           ///< 0: not given; then plan_memory() chooses
   std::size_t batch_bytes = 0;              ///< the largest a batch can be
-  std::size_t batch_bookkeeping_bytes = 0;  ///< what each batch takes beside its memory, on the heap
+  std::size_t batch_bookkeeping_bytes = 0;  ///< what each batch takes on the heap, beside its block
   std::size_t read_bytes_max = 0;           ///< the largest lease of one read
   std::size_t read_bytes_mean = 0;          ///< a usual one
   std::uint32_t decode_threads = 1;
@@ -54,8 +54,8 @@ inline constexpr std::uint32_t prefetch_budget_share_buffered = 128;
 /// Throws error{errc::limit} naming the least that would do.
 [[nodiscard]] memory_plan divide_memory(const memory_needs& needs);
 
-/// The same; and where nobody gave a budget, of host_bytes_usual, or of half of what is available where that is less and will
-/// do. A plan that takes more than is available is warned of.
+/// As above. Without a given budget it is host_bytes_usual, or half of the available memory where that is less and suffices. A
+/// plan that takes more than is available has a warning.
 [[nodiscard]] memory_plan plan_memory(memory_needs needs, const io::memory_available& available);
 
 }  // namespace leat::stages

@@ -1,4 +1,4 @@
-// Fields that read one member of a sample: which view of it each of them is, and which of them are decoded together.
+// Fields that read the same member of a sample: which view of it each field is, and which fields share one decode.
 #pragma once
 
 #include "stages/field_model.hpp"
@@ -11,16 +11,16 @@
 
 namespace leat::stages {
 
-/// Has the second random program of a member draw as its second view, and so on.
+/// Numbers the random programs of each member, so that the second draws as the second view, and so on.
 void number_views(std::span<const std::unique_ptr<field_program>> programs);
 
-/// For each program the one whose decode makes its rows: itself, or one before it.
+/// For each program the number of the program that decodes for it: its own, or an earlier one.
 [[nodiscard]] std::vector<std::uint16_t> decode_leaders(std::span<const std::unique_ptr<field_program>> programs);
 
-/// What decoding a usual sample takes of the scratch budget, per thread.
+/// The scratch memory that decoding a usual sample takes, per thread.
 [[nodiscard]] std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs);
 
-/// For people: which outputs share a decode, and which pictures of one member do not.
+/// Sentences for loader_plan::notes: which outputs share a decode, and which views of one member do not.
 [[nodiscard]] std::vector<std::string> describe_shared_decodes(
     std::span<const std::unique_ptr<field_program>> programs);
 

@@ -61,9 +61,9 @@ struct finish_step {
 /// until drain() has returned.
 struct transfer_operation {
   std::uint64_t turn = 0;  ///< 0, 1, 2, ... in the run's order
-  /// The batch's block; a device takes the lease and gives it home after the copy. Null: there is no batch, only its turn.
+  /// The batch's block; a device takes the lease and returns it after the copy. Null: there is no batch, and its turn passes.
   io::lease* memory = nullptr;
-  std::size_t bytes = 0;  ///< from the start of the block that hold rows
+  std::size_t bytes = 0;  ///< used bytes at the start of the block
   std::uint32_t rows = 0;
   std::span<const finish_step> finish = {};  ///< only where the transfer finishes rows
 

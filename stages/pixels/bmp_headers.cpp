@@ -20,7 +20,7 @@ constexpr std::uint32_t run_lengths_8 = 1;
 constexpr std::uint32_t run_lengths_4 = 2;
 constexpr std::uint32_t bit_fields = 3;
 
-// The fields as they stand, whatever they say.
+// The fields of the header, not yet checked.
 struct header {
   std::size_t bytes = 0;
   std::uint32_t width = 0;
@@ -163,7 +163,7 @@ outcome<void> set_compression(const header& found, bmp_layout& layout) {
 
 bool has_all_rows(byte_span encoded, const bmp_layout& layout) noexcept {
   const std::uint64_t there = encoded.size() - layout.data;
-  // Nothing need stand behind the last row's pixels.
+  // The last row needs no padding.
   const std::uint64_t row =
       (std::uint64_t{static_cast<unsigned>(layout.width)} * static_cast<unsigned>(layout.bits) + 7) / 8;
   return there >= row && (there - row) / layout.stride >= static_cast<unsigned>(layout.height) - 1;
@@ -199,7 +199,7 @@ outcome<bmp_layout> read_bmp_headers(byte_span encoded) {
     layout.colours = std::min<std::size_t>({colours, 256, (encoded.size() - found.end) / found.palette_entry_bytes});
     after_headers += colours * found.palette_entry_bytes;
   }
-  // Offsets that are left out, or that forget the palette, are put right as Pillow puts them.
+  // A missing offset, or one that forgets the palette, is corrected as in Pillow.
   const std::uint64_t offset = little32(encoded, 10);
   const bool forgets_palette = found.bits <= 8 && offset == file_header_bytes + found.bytes;
   const std::uint64_t data = offset == 0 || forgets_palette ? after_headers : offset;

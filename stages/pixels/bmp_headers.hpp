@@ -21,11 +21,11 @@ enum class bmp_pixels : std::uint8_t {
 
 enum class bmp_compression : std::uint8_t { none, rle_4, rle_8 };
 
-/// What the headers say, checked: all fits into the file that is there.
+/// The checked contents of the headers: everything lies within the file.
 ///   top_down              the first stored row is the picture's first
 ///   data                  where the pixels begin; without run lengths all rows are there
 ///   stride                bytes from one stored row to the next; 0 of run lengths
-///   palette, colours      where the entries begin, and how many of them are looked at: 256 at most
+///   palette, colours      where the entries begin, and how many of them are used: 256 at most
 ///   palette_entry_bytes   4, or 3 of OS/2's first version; blue first
 ///   red, green, blue      places of the bytes in a pixel of bmp_pixels::bytes
 struct bmp_layout {

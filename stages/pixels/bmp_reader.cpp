@@ -9,10 +9,10 @@
 namespace leat::pixels {
 namespace {
 
-// Looks at `stop` once for so many runs.
+// `stop` is looked at once in so many runs.
 constexpr std::size_t steps_per_look = 4096;
 
-// Rows of run lengths are expanded by blocks of about so many pixels: places are kept for blocks, and so are few.
+// Run lengths are expanded in blocks of rows of about so many pixels. Only the beginnings of blocks are kept, which are few.
 constexpr std::size_t block_pixels = 4096;
 
 std::size_t line_bytes(const rectangle& region) noexcept {
@@ -44,7 +44,7 @@ class run_expander {
     window_ = window;
   }
 
-  /// Expands the next run or escape; false where nothing more comes.
+  /// Expands the next run or escape; false at the end.
   bool step() noexcept {
     if (is_complete() || runs_.size() - place_.at < 2) return false;
     const std::size_t count = byte_at(runs_, place_.at);
@@ -74,7 +74,7 @@ class run_expander {
  private:
   void put(std::size_t index) noexcept {
     if (is_complete()) return;
-    const std::size_t kept = place_.pixel++ - first_kept_;  // enormous before the window
+    const std::size_t kept = place_.pixel++ - first_kept_;  // wraps around before the window
     if (kept < window_.size()) window_[kept] = static_cast<std::uint8_t>(index);
   }
 
@@ -101,7 +101,7 @@ class run_expander {
     return true;
   }
 
-  // Indices as they are; what follows begins at an even place of the file.
+  // Literal indices; the next run begins at an even place of the file.
   bool copy(std::size_t count) noexcept {
     const std::size_t pixels = std::min(count, pixels_ - place_.pixel);
     const std::size_t bytes = of_4_bits_ ? (pixels + 1) / 2 : pixels;
@@ -178,7 +178,7 @@ void bmp_reader::read_palette() noexcept {
       is_ramp = is_ramp && palette_[i][c] == i;
     }
   }
-  // A palette of greys in order is none to Pillow: then also an index behind it is its own grey.
+  // Pillow drops a palette that is a ramp of greys: an index is then its own grey, also beyond the palette.
   for (std::size_t i = layout_.colours; i < palette_.size(); ++i) {
     palette_[i].fill(is_ramp ? static_cast<std::uint8_t>(i) : std::uint8_t{0});
   }
@@ -188,7 +188,7 @@ std::size_t bmp_reader::block_count() const noexcept {
   return (static_cast<std::size_t>(layout_.height) + block_rows_ - 1) / block_rows_;
 }
 
-// Walks over all runs: a picture that they do not fill is corrupt, whichever region is asked for.
+// Walks over all runs: a picture that they do not fill is corrupt, for every region.
 stages::outcome<void> bmp_reader::find_blocks() {
   const std::size_t pixels_per_block = block_rows_ * static_cast<std::size_t>(layout_.width);
   blocks_ = arena_.take_array<bmp_run_place>(block_count());

@@ -1,4 +1,4 @@
-// A BMP's lines: 8-bit RGB whatever is stored, only the rows and columns of a region.
+// Reads the lines of a region of a BMP, as 8-bit RGB.
 #pragma once
 
 #include "stages/pixels/bmp_headers.hpp"
@@ -21,14 +21,14 @@ struct bmp_run_place {
 };
 
 /// One thread's BMP decoder. The pixels are those of Pillow's convert("RGB"): alpha is dropped, 5 and 6 bits become
-/// value * 255 / 31 or 63 rounded down, an index without a palette entry is black. (A palette of black and white in a file of
-/// 4 or 8 bits is read as what it is; Pillow takes its pixels for single bits.)
+/// value * 255 / 31 or 63 rounded down, an index without a palette entry is black. (In one case they differ: a file of 4 or 8 bits
+/// with a palette of black and white, whose pixels Pillow reads as single bits.)
 class bmp_reader final : public picture_reader {
  public:
   explicit bmp_reader(scratch_arena& arena) : arena_(arena) {}
 
   stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info, const reading& how) override;
-  /// One line; of run lengths, which are stored from the bottom, also where their rows begin.
+  /// One line. For run lengths, which are stored from the bottom, also the places where blocks of rows begin.
   [[nodiscard]] std::size_t scratch_bytes(const rectangle& region, int decimation) override;
   stages::outcome<void> start(const rectangle& region, int decimation) override;
   stages::outcome<lines> read() override;
@@ -46,7 +46,7 @@ class bmp_reader final : public picture_reader {
   const std::atomic<bool>* stop_ = nullptr;
   rectangle region_;
   std::array<std::array<std::uint8_t, 3>, 256> palette_{};
-  // Of run lengths: where each block of rows begins, and the indices of one block.
+  // For run lengths: where each block of rows begins, and the indices of one block.
   bmp_run_place* blocks_ = nullptr;
   std::uint8_t* indices_ = nullptr;
   std::size_t expanded_block_ = 0;  // block_count(): none

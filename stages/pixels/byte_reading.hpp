@@ -1,4 +1,4 @@
-// Integers out of bytes, in either order. Whoever calls has checked that they are there.
+// Reads integers from bytes, in either order. The caller has checked that the bytes exist.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ using byte_span = std::span<const std::byte>;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Whether `text` stands at `at`; false where the bytes end before it does.
+/// Whether the bytes from `at` on begin with `text`; false if they are too few.
 [[nodiscard]] inline bool stands_at(byte_span from, std::size_t at, std::string_view text) noexcept {
   if (at > from.size() || from.size() - at < text.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -14,7 +14,7 @@ int valid_or_upright(std::uint32_t value) noexcept { return value >= 1 && value 
 }  // namespace
 
 std::optional<int> exif_orientation(byte_span tiff) noexcept {
-  // Pillow takes off two at most: some writers put it before a structure that has it already.
+  // Up to two prefixes are removed, as in Pillow: some writers add one to a structure that has one.
   for (int i = 0; i < 2 && stands_at(tiff, 0, exif_prefix); ++i) tiff = tiff.subspan(exif_prefix.size());
   if (tiff.size() < 8) return std::nullopt;
   const std::uint32_t order = big16(tiff, 0);
@@ -31,7 +31,7 @@ std::optional<int> exif_orientation(byte_span tiff) noexcept {
     if (at + 12 > tiff.size()) return std::nullopt;
     if (u16(at) != 0x0112) continue;
     if (u32(at + 4) != 1) return 1;
-    switch (u16(at + 2)) {  // it should be SHORT, and BYTE and LONG are seen
+    switch (u16(at + 2)) {  // SHORT by the standard; BYTE and LONG occur
       case 1:
         return valid_or_upright(byte_at(tiff, at + 8));
       case 3:

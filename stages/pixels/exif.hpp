@@ -8,17 +8,16 @@
 
 namespace leat::pixels {
 
-/// EXIF's orientation out of a TIFF structure, with or without "Exif\0\0" before it; only the first directory is looked at,
-/// where the tag belongs.
-///   returns   1..8; 1 where the tag's value is none of them; nullopt where the tag is not there, or the structure makes no
-///             sense
+/// The orientation in EXIF's TIFF structure, with or without "Exif\0\0" before it. Only the first directory is searched, where
+/// the tag belongs.
+///   returns   1..8; 1 for any other value; nullopt if there is no such tag, or the structure is damaged
 ///   source    EXIF 2.32 section 4.6.4 (tag 0x0112)
 [[nodiscard]] std::optional<int> exif_orientation(byte_span tiff) noexcept;
 
-/// The first tiff:Orientation of an XMP packet, as an attribute or an element; 1 where its value is none of 1..8.
+/// The first tiff:Orientation of an XMP packet, as an attribute or an element; 1 if its value is not in 1..8.
 [[nodiscard]] std::optional<int> xmp_orientation(std::string_view packet) noexcept;
 
-/// What a file says in its several places: EXIF comes before XMP, whatever it says; 1 where neither says anything.
+/// Combines the orientations in a file: EXIF's if there is one, else XMP's, else 1.
 class orientation_finder {
  public:
   void see_exif(byte_span tiff) noexcept {

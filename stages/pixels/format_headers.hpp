@@ -1,4 +1,4 @@
-// What each format's headers say, one function and one file for each format; picture_info.hpp's peek() chooses.
+// Reads the headers of each picture format, in one function and file per format; peek() in picture_info.hpp chooses among them.
 #pragma once
 
 #include "stages/pixels/byte_reading.hpp"

@@ -7,12 +7,12 @@
 namespace leat::pixels {
 namespace {
 
-// Ten are usual, and twenty come from writers that try hard. A scan for each coefficient of each component are 192.
+// Ten scans are usual, and some encoders write twenty. One for each coefficient of each component makes 192.
 constexpr int scans_max = 500;
 
-// A scan walks over all blocks of its components, however few bytes it has. A block is visited 6 times by libjpeg's own
-// script of scans and a dozen times by mozjpeg's. Beyond these, visits come with the bytes that they are for (a photograph
-// with a scan for each coefficient has 5 to 10 for a byte), or are so few that nobody minds: some 20 ms.
+// A scan visits all blocks of its components, even if it has few bytes. libjpeg's default scans visit a block 6 times, and
+// mozjpeg's a dozen times. More visits are accepted in proportion to the file's bytes (a photograph with a scan for each
+// coefficient has 5 to 10 visits for a byte), and up to visits_free, which take some 20 ms.
 constexpr std::uint64_t visits_of_block = 24;
 constexpr std::uint64_t visits_of_byte = 16;
 constexpr std::uint64_t visits_free = 2'000'000;
@@ -26,7 +26,7 @@ struct scan_counts {
   std::uint64_t visits = 0;  // of blocks, by all scans
 };
 
-// By markers alone. The first scan's header has been read.
+// Counts by searching for markers. The header of the first scan has been read.
 scan_counts count_scans(const jpeg_decompress_struct& cinfo) noexcept {
   scan_counts counted;
   for (int i = 0; i < cinfo.comps_in_scan; ++i) counted.visits += blocks_of(*cinfo.cur_comp_info[i]);
@@ -61,8 +61,8 @@ stages::outcome<void> check_jpeg_claims(const jpeg_decompress_struct& cinfo, int
   std::uint64_t blocks = 0;
   for (int i = 0; i < cinfo.num_components; ++i) blocks += blocks_of(cinfo.comp_info[i]);
   const std::uint64_t bytes = cinfo.src->bytes_in_buffer;
-  // A code for the first coefficient, and where all are in one scan another for the end of the block. Arithmetic coding
-  // takes any number of blocks for a bit.
+  // A block has at least one code for its first coefficient and, if all are in one scan, one for its end. Arithmetic coding can
+  // code any number of blocks in a bit.
   const std::uint64_t bits_least = cinfo.arith_code != FALSE ? 0 : cinfo.progressive_mode != FALSE ? 1 : 2;
   if (blocks * bits_least > bytes * 8) {
     return stages::corrupt("JPEG: too short for its picture: " + std::to_string(bytes) + " bytes of data cannot hold " +

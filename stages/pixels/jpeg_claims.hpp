@@ -1,4 +1,4 @@
-// What a JPEG's headers claim, held against the bytes that are there, before memory is taken or a block decoded.
+// Compares what a JPEG's headers claim with the number of its bytes, before memory is taken or a block decoded.
 #pragma once
 
 #include "stages/outcome.hpp"
@@ -9,11 +9,11 @@
 
 namespace leat::pixels {
 
-/// To be called when jpeg_read_header() has returned, for a source of all bytes at once.
-///   scans     set to the number of them; a decoder that comes to more has been misled. 1 where one scan has it all
+/// Call it after jpeg_read_header(), for a source that has all bytes at once.
+///   scans     set to the number of scans, 1 for a picture in one scan. A decoder that comes to more must stop
 ///   returns   corrupt: fewer bits than blocks can be coded in; unsupported: more scans than a picture of this size and a
 ///             file of these bytes are likely to have, which would take time out of proportion
-///   cost      of several scans a search for markers in all bytes; else nothing
+///   cost      with several scans a search for markers in all bytes; else none
 ///   source    ITU-T T.81, F.1.2 and G.1.2: a code has at least a bit
 stages::outcome<void> check_jpeg_claims(const jpeg_decompress_struct& cinfo, int& scans);
 

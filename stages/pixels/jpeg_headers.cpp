@@ -24,7 +24,7 @@ outcome<picture_info> peek_jpeg(byte_span encoded, look_for what) {
   orientation_finder upright;
   std::size_t at = 2;
   for (;;) {
-    // As libjpeg: whatever stands between two segments is skipped, and fill bytes are.
+    // As in libjpeg, bytes between two segments are skipped, and so are fill bytes.
     while (at < encoded.size() && byte_at(encoded, at) != 0xFF) ++at;
     while (at < encoded.size() && byte_at(encoded, at) == 0xFF) ++at;
     if (at >= encoded.size()) return corrupt("JPEG ends inside its headers");

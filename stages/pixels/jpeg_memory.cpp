@@ -14,7 +14,7 @@ struct jvirt_sarray_control {
   jvirt_sarray_control* next;
 };
 
-// `rows` are all of them, or the few that libjpeg has asked for last, from `first_row`; the others are `packed`.
+// `rows` are all rows, or with packing the few that libjpeg has asked for last, from `first_row` on; the others are in `packed`.
 struct jvirt_barray_control {
   JBLOCKARRAY rows;
   JDIMENSION blocks_per_row;
@@ -89,7 +89,7 @@ jvirt_barray_ptr request_virt_barray(j_common_ptr cinfo, int pool, boolean zeroe
   return control;
 }
 
-// At once: the reader has reserved them, whole or packed, or has refused the picture.
+// Allocates at once: the reader has reserved the memory, whole or packed, or has refused the picture.
 void realize_virt_arrays(j_common_ptr cinfo) {
   jpeg_memory& memory = memory_of(cinfo);
   for (jvirt_sarray_ptr a = memory.sample_arrays; a != nullptr; a = a->next) {

@@ -16,15 +16,15 @@ struct jpeg_memory {
   scratch_arena* arena;
   jvirt_sarray_control* sample_arrays;
   jvirt_barray_control* block_arrays;
-  bool packs;     // coefficients are held packed, but for the rows that libjpeg has asked for last
-  bool has_room;  // where they are packed: for all of them, so far
+  bool packs;     // coefficients are packed, except for the rows that libjpeg has asked for last
+  bool has_room;  // with packing: all coefficients had room so far
   block_pages pages;
 
   /// Ready for one picture.
   void begin(scratch_arena& from) noexcept;
 
-  /// Before coefficients are asked for: they are held packed, in so many bytes. Where these do not do, libjpeg gets an
-  /// error, and has_room is false.
+  /// Holds coefficients packed, in so many bytes. Call it before libjpeg asks for coefficients. If the bytes do not suffice,
+  /// libjpeg gets an error, and has_room is false.
   void pack(std::size_t bytes_max) noexcept;
 };
 

@@ -14,8 +14,9 @@ static_assert(sizeof(JBLOCK) == 128);
 // Pages are taken from the arena so many at a time, since it aligns what it gives.
 constexpr std::size_t pages_at_a_time = 64;
 
-// A block is the number of its coefficients that are not zero, and these: a byte of how many zeros come before it and
-// what it is, and its value where that does not tell. A block without any has the number of such blocks behind it instead.
+// A packed block begins with the number of its nonzero coefficients. Each of them has a byte with the number of zeros before it
+// and the kind of its value: 1, -1, or a value in the next byte or two. An empty block is a 0, and a byte with the number of
+// further empty blocks.
 constexpr unsigned plus_one = 0;
 constexpr unsigned minus_one = 1;
 constexpr unsigned one_byte = 2;
@@ -98,7 +99,7 @@ block_pages::page* block_pages::take() noexcept {
 }
 
 bool block_pages::pack(const JBLOCK* blocks, std::size_t count, page*& row) noexcept {
-  while (row != nullptr) {  // What it was goes first: what it becomes may use the same pages.
+  while (row != nullptr) {  // Free the row's old pages first, so that the new content can use them.
     page* const next = row->next;
     row->next = free_;
     free_ = row;

@@ -1,5 +1,5 @@
-// Rows of DCT blocks in little memory: nonzero coefficients only, in pages of an arena. For progressive pictures whose
-// coefficients take more than a picture may have: a photograph's take an eighth to a quarter of 128 bytes a block.
+// Rows of DCT blocks in little memory: nonzero coefficients only, in pages of an arena. Used for progressive pictures whose
+// coefficients exceed the memory for one picture. A photograph's take an eighth to a quarter of the usual 128 bytes a block.
 #pragma once
 
 #include "stages/pixels/libjpeg.hpp"
@@ -10,7 +10,7 @@
 
 namespace leat::pixels {
 
-/// Where packed rows lie. Plain data, as libjpeg's errors jump over the frames that use it.
+/// The memory of packed rows. Plain data, since libjpeg's errors jump over stack frames that use it.
 class block_pages {
  public:
   static constexpr std::size_t page_bytes = 1024;
@@ -20,11 +20,11 @@ class block_pages {
     std::uint8_t content[page_bytes - sizeof(page*)];
   };
 
-  /// Empty, with as many bytes of the arena to take when they are needed.
+  /// Starts empty, and takes at most so many bytes of the arena when they are needed.
   void begin(scratch_arena& arena, std::size_t bytes_max) noexcept;
 
   /// Packs a row to pages.
-  ///   row       the pages that it had, or null; set to those that it has: null where all is zero
+  ///   row       the row's old pages, or null; set to its new pages, or to null if all coefficients are zero
   ///   returns   whether there was room. If not, the row is lost
   bool pack(const JBLOCK* blocks, std::size_t count, page*& row) noexcept;
 

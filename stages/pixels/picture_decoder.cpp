@@ -41,7 +41,7 @@ rectangle hull(const rectangle& a, const rectangle& b) noexcept {
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x, std::max(a.y + a.height, b.y + b.height) - y};
 }
 
-// What one row is made of.
+// One row of a batch that is made from the picture.
 struct drawn_row {
   geometry drawn;
   const store* how;
@@ -73,7 +73,7 @@ class arena_use {
 }  // namespace
 
 struct picture_decoder::state {
-  /// The picture being decoded, and who reads it.
+  /// The picture being decoded, and its reader.
   struct source {
     std::span<const std::byte> encoded;
     const picture_info& info;
@@ -91,7 +91,7 @@ struct picture_decoder::state {
   std::vector<resampler> resamplers;  // of the rows that are being made
   std::vector<drawn_row> alike;       // rows that are decimated alike
 
-  /// Who reads a format that peek() knows.
+  /// The reader of a format that peek() accepts.
   [[nodiscard]] picture_reader& reader_of(format what) noexcept {
     switch (what) {
       case format::png:
@@ -114,7 +114,7 @@ struct picture_decoder::state {
     outcome<picture_info> info = peek(encoded, what);
     if (!info) return info;
     if (std::int64_t{info->width} * info->height > options.pixels_max) {
-      // A damaged header claims any size: whether the bytes could hold so many pixels is asked first.
+      // A damaged header may claim any size, so compare the claim with the bytes first.
       const outcome<void> opened = reader_of(info->what).open(encoded, *info, {.stop = stop, .library_only = true});
       const bool is_said =
           opened.kind() == stages::outcome_kind::corrupt || opened.kind() == stages::outcome_kind::cancelled;
@@ -139,8 +139,8 @@ struct picture_decoder::state {
     return from.reader.start(region, decimation);
   }
 
-  /// A picture that takes more than it can be given is held packed, in all that it can be given. Both are matters of sizes
-  /// alone, so that every run decides alike; and the pixels are the same.
+  /// Reserves scratch. A picture that needs more than the arena can have is held packed, in all that the arena can have. This
+  /// depends on sizes only, so that every run decides alike, and the pixels are the same.
   outcome<void> reserve(const source& from, const rectangle& region, int decimation, std::size_t more) {
     outcome<void> reserved = arena.reserve(from.reader.scratch_bytes(region, decimation) + more);
     if (reserved.kind() != stages::outcome_kind::over_budget) return reserved;
@@ -167,7 +167,7 @@ struct picture_decoder::state {
 
   outcome<decoded> fill_one(const source& from, const geometry& drawn, const store& how, const decode_options& options,
                             std::byte* row);
-  /// What is returned: whether the reader's short cut had given up.
+  /// Returns whether the reader's fast path had given up.
   outcome<bool> fill(source from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_once(const source& from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_turned(const source& from, const rectangle& upright, int decimation,
@@ -195,7 +195,7 @@ outcome<decoded> picture_decoder::state::fill_one(const source& from, const geom
   return decoded{drawn, from.info, decimation, *again};
 }
 
-// What a reader's own short cut finds damaged is decoded again, from the start, by the library: it has the last word.
+// A picture that the reader's fast path finds damaged is decoded again, from the start, by the library, whose verdict counts.
 outcome<bool> picture_decoder::state::fill(source from, std::span<const drawn_row> rows, int decimation) {
   outcome<void> filled = fill_once(from, rows, decimation);
   const bool again = !filled && from.reader.gave_up();
@@ -332,7 +332,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
       if (each.decimation == by) state_->alike.push_back({as_stored(each.drawn, each.options), each.how, each.row});
     }
     if (state_->alike.empty()) continue;
-    if (!std::exchange(first, false)) {  // a sample of its own
+    if (!std::exchange(first, false)) {  // each pass takes its scratch anew, like a sample of its own
       state_->arena.end();
       state_->arena.begin();
     }
@@ -351,7 +351,7 @@ outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> 
   const auto [width, height] = turn.size(info->width, info->height);
   const rectangle region{0, 0, info->width, info->height};
   state::source from = state_->source_of(encoded, *info, options, stop);
-  from.how.library_only = true;  // seldom used, and simpler without a second try
+  from.how.library_only = true;  // this function is seldom used, and is simpler without a second pass
   outcome<void> started = state_->start(from, region, 1, 0);
   if (!started) return started.error();
 

@@ -43,7 +43,7 @@ struct decoded {
   bool huffman_again = false;
 };
 
-/// One of several rows that a picture becomes: the arguments of decode(), and what was drawn.
+/// One of several rows that are made from a picture: the arguments of decode(), and the geometry that was drawn.
 struct picture_row {
   const pipeline* steps = nullptr;
   draw_key key;
@@ -91,11 +91,11 @@ class picture_decoder {
   outcome<decoded> decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
                           const decode_options& options, std::byte* row, const std::atomic<bool>* stop);
 
-  /// Decodes one sample into several rows, each bit for bit as decode() makes it alone: once for all whose boxes are
-  /// decimated alike.
+  /// Decodes one sample into several rows, each bit for bit as decode() makes it. Rows whose boxes are decimated alike share one
+  /// pass.
   ///   rows      at least one; their options differ in `decimate` and `leave_flip` only. `drawn` and `decimation` are set
-  ///   returns   what decode() would, of some row; or the failure of what no row needs: what lies between two boxes is
-  ///             decoded with them, and all rows' scratch is taken at once. Only decode() of each row tells
+  ///   returns   a failure of any row; or one that no row would have alone, since pixels between two boxes are decoded, too,
+  ///             and the scratch of all rows is taken at once. After a failure call decode() for each row
   outcome<void> decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,
                             const std::atomic<bool>* stop);
 
@@ -103,7 +103,7 @@ class picture_decoder {
   outcome<whole_picture> decode_whole(std::span<const std::byte> encoded, const decode_options& options,
                                       const std::atomic<bool>* stop = nullptr);
 
-  /// The scratch that the whole picture would take, undecimated and not packed, to say so before it is decoded.
+  /// The scratch that decoding the whole picture would take, undecimated and not packed, without decoding it.
   outcome<std::size_t> scratch_bytes_whole(std::span<const std::byte> encoded, const decode_options& options);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace leat::pixels {
 
-/// Up to `bmp`: those that are read. The others are known, so that they can be named.
+/// Formats up to `bmp` are read. The others are recognised, so that errors can name them.
 enum class format : std::uint8_t {
   unknown,
   jpeg,
@@ -33,21 +33,21 @@ inline constexpr std::size_t format_count = static_cast<std::size_t>(format::pho
 /// As many bytes from the beginning of a file as format_of() looks at.
 inline constexpr std::size_t format_bytes = 512;
 
-/// By content alone: names of files lie. More than format_bytes do no harm.
+/// The format by content alone, since names of files may be wrong. `encoded` may be longer than format_bytes.
 [[nodiscard]] format format_of(std::span<const std::byte> encoded) noexcept;
 
 /// "JPEG", "PNG", "WebP"; "unknown".
 [[nodiscard]] std::string_view name(format what) noexcept;
 
-/// "image/png"; of unknown ones "application/octet-stream".
+/// "image/png"; "application/octet-stream" for unknown formats.
 [[nodiscard]] std::string_view media_type(format what) noexcept;
 
 [[nodiscard]] constexpr bool is_read(format what) noexcept {
   return what == format::jpeg || what == format::png || what == format::webp || what == format::bmp;
 }
 
-/// Why no reader takes it, and what to do: "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it". Of bytes
-/// that nobody knows: the first of them.
+/// The reason why a format is not read, with advice: "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it". For
+/// an unknown format it shows the first bytes.
 [[nodiscard]] std::string why_not_read(std::span<const std::byte> encoded);
 
 }  // namespace leat::pixels

@@ -13,12 +13,12 @@ namespace leat::pixels {
 template <class T>
 using outcome = stages::outcome<T>;
 
-/// What peek() looks for: the orientation may stand anywhere in a file, and where nobody asks for it it is left at 1.
+/// What peek() looks for. The orientation may be anywhere in a file; with `size` it is not searched for, and is 1.
 enum class look_for : std::uint8_t { size, orientation };
 
 /// A picture as it is stored.
 ///   width, height   in pixels, before any EXIF orientation
-///   orientation     EXIF's 1..8 (exif.hpp); 1 where the file says nothing, or nonsense
+///   orientation     EXIF's 1..8 (exif.hpp); 1 if the file has none, or an invalid one
 ///   progressive     needs its whole self in memory: a progressive JPEG, an interlaced PNG
 ///   channels        in the file: 1, 3, 4 of a JPEG; 1 to 4 of a PNG (a palette counts as 3)
 struct picture_info {
@@ -31,8 +31,8 @@ struct picture_info {
 };
 
 /// Reads headers only: no memory is taken, no pixel is decoded.
-///   returns   the picture's info; `corrupt` where it is empty or ends before its size is known; `unsupported` with what it
-///             is, or its first bytes, where no reader takes it, by content (picture_format.hpp)
+///   returns   the picture's info; `corrupt` if it is empty or ends before its size is known; `unsupported` for a format that
+///             is not read, with its name or first bytes (picture_format.hpp)
 outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what = look_for::orientation);
 
 }  // namespace leat::pixels

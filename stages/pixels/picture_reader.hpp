@@ -1,5 +1,5 @@
-// What a reader of one picture format offers: lines of a region, cut from encoded bytes. Each format is a file of its own
-// behind this; picture_decoder asks them all alike.
+// The interface of a reader of one picture format, which decodes the lines of a region. Each format implements it in a file of
+// its own, for picture_decoder.
 #pragma once
 
 #include "stages/outcome.hpp"
@@ -16,15 +16,15 @@ namespace leat::pixels {
 
 /// How one picture is read.
 ///   stop           looked at every few lines; may be null
-///   library_only   without what we have beside the format's library; see picture_reader::gave_up()
+///   library_only   use the format's library only, without our fast path; see picture_reader::gave_up()
 struct reading {
   const std::atomic<bool>* stop = nullptr;
   bool library_only = false;
 };
 
-/// One thread's reader of one format, over an arena that it is made with. Between open() and the arena's end() it reads one
-/// picture; nothing of one picture reaches the next. The calls of a picture: open(), scratch_bytes(), start(), then read()
-/// until the region's lines have come.
+/// One thread's reader of one format, which takes its memory from an arena. Between open() and the arena's end() it reads one
+/// picture, and keeps nothing of it for the next. The calls for a picture are open(), scratch_bytes(), start(), then read() until
+/// all lines of the region have come.
 class picture_reader {
  public:
   picture_reader() = default;
@@ -36,31 +36,32 @@ class picture_reader {
   virtual stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info,
                                      const reading& how) = 0;
 
-  /// What start() and read() will take at most.
+  /// The most bytes of the arena that start() and read() will take.
   ///   region       not empty, in decimated pixels
   ///   decimation   1; or 2, 4 or 8 where the reader decimates(): sizes round up
   [[nodiscard]] virtual std::size_t scratch_bytes(const rectangle& region, int decimation) = 0;
 
-  /// The same where the reader can hold the picture packed, without what is packed; 0 where it cannot. For pictures that take
-  /// more than they can be given: it takes more time.
+  /// As scratch_bytes(), for a picture that is held packed, which takes less memory and more time; without the packed data
+  /// itself. 0 if the reader cannot pack.
   [[nodiscard]] virtual std::size_t scratch_bytes_packed(const rectangle& /*region*/, int /*decimation*/) { return 0; }
 
-  /// Before start(): holds it packed, in at most so many bytes. Where these do not do, start() fails with `too_little`.
+  /// Holds the picture packed, in at most so many bytes. Call it before start(), which fails with `too_little` if they do not
+  /// suffice.
   virtual void pack(std::size_t /*bytes_max*/, stages::failure /*too_little*/) {}
 
-  /// How the same picture would be stored to need little memory, for a person; empty where it is.
+  /// For messages: how to store the picture so that it needs less memory; empty if it needs little already.
   [[nodiscard]] virtual std::string_view remedy() const noexcept { return {}; }
 
-  /// Begins to decode. What needs its whole self in memory is decoded here.
+  /// Begins to decode. A picture that has to be in memory as a whole is decoded here.
   virtual stages::outcome<void> start(const rectangle& region, int decimation) = 0;
 
   /// The region's next lines, at least one. At most region.height in all.
   virtual stages::outcome<lines> read() = 0;
 
-  /// Whether it shrinks while it decodes.
+  /// Whether it can shrink a picture while it decodes it.
   [[nodiscard]] virtual bool decimates() const noexcept { return false; }
 
-  /// After a failure: a step failed that would not have, or not in the same way, with reading::library_only.
+  /// After a failure: whether the fast path failed, so that the result may differ with reading::library_only.
   [[nodiscard]] virtual bool gave_up() const noexcept { return false; }
 };
 

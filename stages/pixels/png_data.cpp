@@ -19,14 +19,14 @@ constexpr std::uint32_t name_of(const char (&text)[5]) noexcept {
   return name;
 }
 
-// Length and name before a chunk's content, the CRC of name and content behind it.
+// A chunk's length and name come before its content, the CRC of name and content after it.
 constexpr std::size_t chunk_frame_bytes = 12;
 constexpr std::size_t signature_bytes = 8;
 
 // Two bits for 258 bytes: the longest match of the shortest codes.
 constexpr std::uint64_t expansion_max = 1032;
 
-// Inflated behind the last line. A few writers have a line too many, which libpng and Pillow let pass.
+// How much is inflated behind the last line. A few writers have a line too many, which libpng and Pillow accept.
 constexpr std::uint64_t bytes_behind_max = std::uint64_t{64} << 10;
 
 std::uint32_t big32(bytes_view from, std::size_t at) noexcept {
@@ -35,7 +35,7 @@ std::uint32_t big32(bytes_view from, std::size_t at) noexcept {
   return value;
 }
 
-// An upper case letter first: who does not know the chunk cannot make the picture.
+// The first letter is upper case: a decoder that does not know the chunk cannot decode the picture.
 bool is_critical(std::uint32_t name) noexcept { return (name >> 24 & 0x20) == 0; }
 
 bool is_name(std::uint32_t name) noexcept {
@@ -73,7 +73,7 @@ struct pass {
 constexpr std::array<pass, 7> passes{
     {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}};
 
-// Of a header chunk; 0 where there is no such picture.
+// The bytes of all lines, from the header chunk; 0 for an invalid one.
 std::uint64_t line_bytes_of(bytes_view encoded) noexcept {
   constexpr std::size_t at = signature_bytes + 8;
   const std::uint64_t width = big32(encoded, at);
@@ -125,7 +125,7 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
     if (name == name_of("IEND")) break;
     if (name == name_of("IDAT")) {
       if (data_ == 0) data_ = at;
-      if (!data_over) data_bytes += length;  // Data behind another chunk is none, as libpng has it.
+      if (!data_over) data_bytes += length;  // As in libpng, IDAT behind another chunk does not count.
     } else {
       data_over = data_ != 0;
       if (name == name_of("PLTE") && !data_over) {
@@ -139,7 +139,8 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
   }
   if (data_ == 0) return stages::corrupt("PNG: no image data");
   constexpr std::byte indexed{3};
-  if (encoded[signature_bytes + 8 + 9] != indexed) palette_ = {};  // A suggestion to screens of few colours.
+  if (encoded[signature_bytes + 8 + 9] != indexed)
+    palette_ = {};  // A palette of another colour type is only a suggestion.
   bytes_ = line_bytes_of(encoded);
   if (bytes_ == 0) return stages::corrupt("PNG: invalid IHDR data");
   if (bytes_ > times(data_bytes, expansion_max)) {

@@ -1,6 +1,6 @@
-// The bytes of a PNG's lines: its chunks and checksums checked, its data inflated by zlib, and not more of it than the
-// picture has lines. libpng would stop at the last line that it is asked for and leave the rest of the file unread; at the
-// last line of the picture it would inflate whatever comes after it, to any length.
+// Gives the bytes of a PNG's lines: checks chunks and checksums, and inflates the data with zlib, up to the last line. libpng
+// itself would leave the file behind the last line that it is asked for unread; and with the last line of the picture it would
+// inflate all data behind it, of any length.
 #pragma once
 
 #include "stages/outcome.hpp"
@@ -15,8 +15,8 @@
 
 namespace leat::pixels {
 
-/// Plain data: libpng's errors jump over the frames that use it. What is wrong with a picture is a text that lasts for ever,
-/// or null.
+/// Plain data, since libpng's errors jump over stack frames that use it. Functions return what is wrong with the picture as a
+/// string literal, or null.
 class png_data {
  public:
   /// Walks over all chunks and checks the CRC of those that pixels depend on. Takes no memory.
@@ -29,10 +29,10 @@ class png_data {
   [[nodiscard]] std::span<const std::byte> header() const noexcept { return encoded_.first(header_bytes); }
   /// The palette's chunk where the pixels are indexes, else empty.
   [[nodiscard]] std::span<const std::byte> palette() const noexcept { return palette_; }
-  /// Of all lines of all passes, each with its filter's byte.
+  /// The bytes of all lines of all passes, each with its filter byte.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// What start() takes: zlib's state and window. Debian 12's zlib 1.2.13 takes 40 KiB, other zlibs more.
+  /// The bytes that start() takes, for zlib's state and window. Debian 12's zlib 1.2.13 takes 40 KiB, others more.
   static constexpr std::size_t scratch_bytes = std::size_t{56} << 10;
   const char* start(scratch_arena& arena) noexcept;
 
@@ -41,7 +41,7 @@ class png_data {
 
   [[nodiscard]] std::uint64_t bytes_left() const noexcept { return bytes_left_; }
 
-  /// When none are left: the data ends here or little later, and its checksum is right.
+  /// Call it when none are left. Checks that the data ends here or soon after, and that its checksum is right.
   ///   room   to inflate to, at least a byte
   const char* finish(std::span<std::byte> room) noexcept;
 

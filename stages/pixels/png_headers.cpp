@@ -1,4 +1,4 @@
-// A PNG's headers, and where it says which way up it is: W3C PNG 3rd edition.
+// A PNG's headers, and the chunks that may hold its orientation: W3C PNG 3rd edition.
 #include "stages/pixels/exif.hpp"
 #include "stages/pixels/format_headers.hpp"
 
@@ -67,7 +67,7 @@ png_text international_text(byte_span chunk, std::string_view keyword) noexcept 
   return {rest, compressed};
 }
 
-/// Where a PNG may say which way up it is.
+/// The chunks of a PNG that may hold its orientation.
 struct orientation_chunks {
   byte_span exif;
   png_text profile;  // of EXIF in hexadecimal digits, as ImageMagick wrote it before eXIf was there
@@ -114,7 +114,7 @@ std::vector<std::byte> profile_bytes(std::string_view text) {
   return bytes;
 }
 
-// These chunks stand before or behind the data.
+// These chunks may come before or after the data.
 int orientation_of_chunks(byte_span encoded, std::size_t at) {
   orientation_chunks found;
   while (encoded.size() - at >= 12) {

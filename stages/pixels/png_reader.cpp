@@ -16,8 +16,8 @@
 namespace leat::pixels {
 namespace {
 
-// Bytes of lines handed to libpng at a time, and inflated at a time behind the region: few calls of inflate(), whose last
-// 258 bytes are slow ones, and little enough for a core's cache.
+// How many bytes of lines are given to libpng at a time, and inflated at a time behind the region. Few calls of inflate(), since
+// the last 258 bytes of each are slow; and small enough for a core's cache.
 constexpr std::size_t block_bytes = std::size_t{16} << 10;
 static_assert(block_bytes <= 65'535, "the most that a stored block can have");
 
@@ -47,7 +47,7 @@ struct frame {
   rectangle region;
 
   std::size_t stride;
-  png_bytep memory;  // one line, or of an interlaced picture the region's
+  png_bytep memory;  // one line; for an interlaced picture all lines of the region
   std::byte* room;   // block_bytes, for lines behind the region
   bool interlaced;
   int lines_left;
@@ -75,10 +75,9 @@ png_voidp allocate(png_structp png, png_alloc_size_t bytes) {
 // The arena forgets everything at the end of the sample.
 void release(png_structp /*png*/, png_voidp /*memory*/) {}
 
-// libpng is given another PNG than the file: signature, header, palette, and chunks each of which holds a stored block of
-// the lines as png_data inflates them. It takes back the filters and converts pixels; of the file it sees nothing else.
-// No block says that it is the last one: behind the last line libpng looks for the end of the data, finds an empty block,
-// and looks no further.
+// libpng does not read the file but a PNG that is made here: signature, header, palette, and chunks that each hold a stored
+// block of the lines that png_data has inflated. libpng undoes the filters and converts pixels. No block is marked as the last
+// one: behind the last line libpng looks for the end of the data, finds an empty block, and stops.
 void begin_piece(frame& f) {
   const int piece = f.pieces++;
   if (piece == 0) {
@@ -150,7 +149,7 @@ void read_all_passes(frame& f, int passes) {
   }
 }
 
-// Lines behind the region, which nobody unfilters, and what comes after the last one.
+// Inflates the lines behind the region, without undoing their filters, and checks what comes after the last one.
 void check_rest(frame& f) {
   while (f.data.bytes_left() > 0) {
     check_stop(f);

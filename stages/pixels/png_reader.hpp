@@ -9,8 +9,8 @@
 namespace leat::pixels {
 
 /// One thread's PNG decoder. Grey and palettes become RGB, of 16 bits the upper 8 are taken (as Pillow does), alpha and
-/// colour profiles are dropped. All memory comes from the arena. The last line comes when the whole file has been found
-/// undamaged: a line depends on all before it, and the data's checksum stands behind the last one.
+/// colour profiles are dropped. All memory comes from the arena. The last line is given after the whole file has been
+/// checked: each line depends on all lines before it, and the checksum comes after the last one.
 class png_reader final : public picture_reader {
  public:
   explicit png_reader(scratch_arena& arena);
@@ -18,7 +18,7 @@ class png_reader final : public picture_reader {
 
   /// Checks all chunks; takes no memory.
   stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info, const reading& how) override;
-  /// Of an interlaced picture the region's lines are held.
+  /// For an interlaced picture it holds all lines of the region.
   [[nodiscard]] std::size_t scratch_bytes(const rectangle& region, int decimation) override;
   [[nodiscard]] std::string_view remedy() const noexcept override;
   stages::outcome<void> start(const rectangle& region, int decimation) override;

@@ -107,8 +107,8 @@ class scratch_arena {
   [[nodiscard]] std::size_t most() const;
   /// Cuts off `bytes`, uninitialised; null where they were not reserved.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;
-  /// Cuts off `bytes` that nobody will touch: they stand for memory that a library allocates by itself, and what lay in
-  /// them goes back to the system. False where they were not reserved.
+  /// Takes `bytes` of the reservation out of use, for memory that a library allocates itself; their pages go back to the system.
+  /// False if they were not reserved.
   [[nodiscard]] bool lend(std::size_t bytes) noexcept;
   /// Ends the sample: everything taken is gone.
   void end() noexcept;

@@ -16,7 +16,7 @@ constexpr std::size_t distance_codes = 40;
 constexpr std::uint32_t cache_bits_max = 11;
 constexpr std::size_t green_symbols_max = colour_values + length_codes + (std::size_t{1} << cache_bits_max);
 
-// Bits from the lowest of each byte on. Behind the end there are zeros, and `ended()` says so.
+// Reads bits from the lowest of each byte on. Behind the end it gives zeros, and ended() is true.
 class bit_reader {
  public:
   bit_reader(byte_span from, std::size_t bit) noexcept : from_(from), bit_(bit) {}
@@ -39,11 +39,11 @@ class bit_reader {
   std::size_t bit_;
 };
 
-/// A canonical prefix code, decoded bit by bit: it serves a few thousand symbols, mostly.
+/// A canonical prefix code. It decodes bit by bit, which is fast enough for a few thousand symbols.
 template <std::size_t symbols_max>
 class prefix_code {
  public:
-  /// False where the lengths make no complete code. A single symbol takes no bits.
+  /// False if the lengths make no complete code. A single symbol takes no bits.
   [[nodiscard]] bool build(std::span<const std::uint8_t> lengths) noexcept {
     counts_.fill(0);
     for (const std::uint8_t length : lengths) ++counts_[length];
@@ -138,8 +138,8 @@ std::uint32_t skip_extra_bits(bit_reader& from, std::size_t prefix) noexcept {
   return ((2 + (static_cast<std::uint32_t>(prefix) & 1U)) << extra) + from.bits(extra) + 1;
 }
 
-/// Reads an entropy-coded image of so many pixels and calls literal(red, green) for each that is written out: what is copied
-/// from before, or from the cache, is one of these.
+/// Reads an entropy-coded image of so many pixels and calls literal(red, green) for each literal pixel. Other pixels are copies
+/// of literal ones.
 template <class Literal>
 bool read_image(bit_reader& from, std::size_t pixels, const Literal& literal) noexcept {
   std::size_t cached = 0;
@@ -180,7 +180,7 @@ std::size_t subsampled(std::size_t size, std::uint32_t bits) noexcept {
   return (size + (std::size_t{1} << bits) - 1) >> bits;
 }
 
-// `width` becomes that of the pixels behind: a small palette packs several into one.
+// `width` is set to the width of the coded image, in which a small palette packs several pixels into one.
 bool skip_transforms(bit_reader& from, std::size_t& width, std::size_t height) noexcept {
   const auto ignore = [](std::size_t, std::size_t) {};
   std::bitset<4> seen;
@@ -188,7 +188,7 @@ bool skip_transforms(bit_reader& from, std::size_t& width, std::size_t height) n
     const std::uint32_t type = from.bits(2);
     if (seen.test(type) || from.ended()) return false;
     seen.set(type);
-    if (type == 2) continue;  // green subtracted: nothing more is said of it
+    if (type == 2) continue;  // "subtract green" has no data
     if (type == 3) {
       const std::uint32_t colours = from.bits(8) + 1;
       if (!read_image(from, colours, ignore)) return false;
@@ -235,7 +235,7 @@ std::optional<webp_codes> count_webp_codes(byte_span picture, int picture_width,
     last = std::max(last, group);
   });
   if (!read) return std::nullopt;
-  // Where numbers are left out, libwebp makes tables for those that are used.
+  // If some group numbers are not used, libwebp makes tables only for the others.
   constexpr std::size_t sparse = 1000;
   found.groups = last + 1 > sparse || last + 1 > pixels ? used.count() : last + 1;
   return found;

@@ -16,12 +16,12 @@ using stages::unsupported;
 constexpr std::size_t chunk_header_bytes = 8;
 constexpr std::size_t file_header_bytes = 12;
 
-// What a macroblock of 16 x 16 pixels takes at least: its modes, of which the cheapest are 3.4 bits (RFC 6386, section 11,
-// by the fixed probabilities of key frames).
+// The fewest bits of a macroblock of 16 x 16 pixels: its modes take 3.4 bits or more (RFC 6386, section 11, with the fixed
+// probabilities of key frames).
 constexpr std::uint64_t lossy_bits_per_block = 3;
 
-// A lossless picture of one colour has no bits for a pixel. Drawings reach some thousand pixels to a byte; what has more,
-// and is large, would only take memory from the others.
+// A lossless picture of one colour has no bits for its pixels. Drawings have up to some thousand pixels for a byte. A large
+// picture with more than that is refused, since it would only take memory from others.
 constexpr std::uint64_t harmless_pixels = std::uint64_t{1} << 24;
 constexpr std::uint64_t pixels_per_byte_max = 10'000;
 
@@ -78,7 +78,7 @@ outcome<chunk> read_chunk(byte_span file, std::size_t at) {
   const std::size_t bytes = little32(file, at + 4);
   const std::size_t begin = at + chunk_header_bytes;
   if (bytes > file.size() - begin) return corrupt("WebP with a chunk that is longer than the file");
-  // The last chunk's byte of padding is missed by nobody.
+  // The last chunk may lack its byte of padding.
   return chunk{file.subspan(begin, bytes), std::min(begin + bytes + bytes % 2, file.size())};
 }
 
@@ -119,7 +119,7 @@ outcome<webp_layout> read_extended(byte_span file) {
 
 outcome<webp_layout> read_webp_headers(byte_span encoded) {
   if (encoded.size() < file_header_bytes + chunk_header_bytes) return corrupt("WebP ends inside its header");
-  // What stands behind the container is nothing of it.
+  // Bytes behind the container are ignored.
   const std::size_t bytes = std::size_t{little32(encoded, 4)} + chunk_header_bytes;
   if (bytes > encoded.size()) {
     return corrupt("WebP ends after " + std::to_string(encoded.size()) + " of its " + std::to_string(bytes) + " bytes");

@@ -1,4 +1,4 @@
-// A WebP's container: which chunk holds the picture, and which say which way up it is.
+// A WebP's container: the chunks of the picture and of its orientation.
 #pragma once
 
 #include "stages/outcome.hpp"
@@ -6,7 +6,7 @@
 
 namespace leat::pixels {
 
-/// What the container says, checked: the file is whole, and the picture's own header fits to it.
+/// The checked contents of the container: the file is whole, and the picture's own header agrees with it.
 ///   picture     the content of the chunk `VP8 ` or `VP8L`
 ///   has_alpha   in the chunk of features, or in a lossless picture's own header
 ///   exif, xmp   the contents of those chunks; empty where there is none
@@ -20,8 +20,8 @@ struct webp_layout {
   byte_span xmp;
 };
 
-///   returns   corrupt: cut, without a picture, or with sizes that contradict one another; unsupported: animated, or so many
-///             pixels of so few bytes that it is meant to harm
+///   returns   corrupt: cut, without a picture, or with sizes that contradict one another; unsupported: animated, or far
+///             more pixels than its bytes can be meant for
 ///   source    RFC 9649 (WebP), sections 2 and 3; RFC 6386 section 9.1 (VP8's frame header)
 [[nodiscard]] stages::outcome<webp_layout> read_webp_headers(byte_span encoded);
 

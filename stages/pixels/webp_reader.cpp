@@ -13,11 +13,11 @@
 namespace leat::pixels {
 namespace {
 
-// Lossy pictures are decoded in bands of about so much RGB: each begins at the top again, so there are few. Most pictures
-// are one band.
+// Lossy pictures are decoded in bands of about so many bytes of RGB. Decoding a band begins at the top of the picture, so there
+// should be few; most pictures are one band.
 constexpr std::size_t band_bytes_max = std::size_t{48} << 20;
 
-// Lossy chroma is upsampled from its neighbours, two pixels away at most, and parts begin at even places.
+// The upsampling of lossy chroma looks at neighbours that are two pixels away at most. Parts begin at even places.
 constexpr int margin = 2;
 
 // What libwebp allocates, from its sources (1.2.4 to 1.6.0), rounded up. The test `takes_no_more_for_a_webp_than_it_said`
@@ -29,8 +29,8 @@ constexpr std::size_t lossy_bytes_per_block_column = 2304;
 constexpr std::size_t lossless_rows = 17;
 constexpr std::size_t lossless_tables_bytes = std::size_t{384} << 10;
 
-// Tables for prefix codes that are no picture's any more. libwebp's encoder writes 2,600 groups of codes at most, and hardly
-// one for 100 pixels; each takes hundreds of times the bytes that it has in the file.
+// More groups of prefix codes than any real picture has. libwebp's encoder writes 2,600 groups at most, and fewer than one for
+// 100 pixels; the tables of a group take hundreds of times its bytes in the file.
 constexpr std::size_t code_groups_max = 2600;
 constexpr std::size_t code_bytes_harmless = std::size_t{4} << 20;
 constexpr std::size_t code_bytes_per_pixel_max = 32;

@@ -11,8 +11,8 @@ namespace leat::pixels {
 
 /// One thread's WebP decoder. The pixels are those of Pillow's convert("RGB"), which drops alpha and does not blend.
 ///
-/// libwebp decodes a part of a picture into memory that it is given: ours, from the arena. What it needs beside that it
-/// allocates by itself, and cannot be told otherwise: the most that this can be is reserved and lent (scratch_arena::lend).
+/// libwebp decodes a part of a picture into memory of the arena. It allocates its other memory itself, which cannot be changed;
+/// the most that this can be is reserved and lent to it (scratch_arena::lend).
 class webp_reader final : public picture_reader {
  public:
   explicit webp_reader(scratch_arena& arena) : arena_(arena) {}
@@ -32,9 +32,9 @@ class webp_reader final : public picture_reader {
   std::size_t code_bytes_ = 0;  // of a lossless picture's tables
   const std::atomic<bool>* stop_ = nullptr;
   rectangle region_;
-  int left_ = 0;  // columns that are decoded: the region's, and those that its upsampling looks at
+  int left_ = 0;  // first decoded column; the region's columns, and those that its upsampling looks at, are decoded
   int right_ = 0;
-  int band_rows_ = 0;  // of the region, decoded at a time
+  int band_rows_ = 0;  // rows of the region that are decoded at a time
   std::size_t stride_ = 0;
   std::size_t band_bytes_ = 0;
   std::uint8_t* band_ = nullptr;
