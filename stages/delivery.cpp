@@ -13,8 +13,8 @@
 namespace leat::stages {
 namespace {
 
-// Where a thread waits for one completion, which the thread that completes it leaves here itself: no executor is between them,
-// and no thread of one, which a child of fork() would not have.
+// A thread waits here for one completion, which the completing thread stores directly. No executor is involved, whose threads a
+// child of fork() would not have.
 struct waiter {
   async::mutex mutex;
   async::condition_variable changed;
@@ -27,7 +27,7 @@ struct waiter {
     failure = std::move(why);
     got = std::move(what);
     done = true;
-    changed.notify_one();  // Under the lock: who waits may take all this down once it has it.
+    changed.notify_one();  // Under the lock: the waiting thread may destroy this object as soon as it has the lock.
   }
 };
 
@@ -35,7 +35,7 @@ std::string_view kind_of(const journal_entry& corrupt) {
   return corrupt.read_failure != 0 ? "unreadable" : corrupt_kind(corrupt.reason);
 }
 
-// What is left of an item that nobody wants: its place in the order.
+// An item that is dropped keeps only its place in the order.
 delivery_item placeholder_of(const delivery_item& item) {
   delivery_item left;
   left.epoch = item.epoch;
@@ -46,7 +46,7 @@ delivery_item placeholder_of(const delivery_item& item) {
 }  // namespace
 
 void delivery::put(std::uint64_t sequence, delivery_item item) {
-  delivery_item dropped;  // Batches go home outside the lock.
+  delivery_item dropped;  // Destroyed outside the lock, with its batch.
   {
     const async::mutex_lock lock(mutex_);
     if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
@@ -116,7 +116,7 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
     } else if (!here.changed.wait_until(here.mutex, *deadline) && !here.done) {
       lock.unlock();
       if (abandon()) return next_result(next_status::not_ready);
-      deadline.reset();  // Its batch is on the way.
+      deadline.reset();  // Too late: its batch is being delivered.
       lock.lock();
     }
   }
@@ -132,7 +132,7 @@ next_result delivery::try_next() {
   return next_blocking();
 }
 
-// As cancel(), for who waits itself: nothing is to be completed. False where its batch is on the way.
+// As cancel(), for a thread that waits itself, so that nothing is completed. False if its batch is being delivered already.
 bool delivery::abandon() {
   next_completion done;
   const async::mutex_lock lock(mutex_);
@@ -159,7 +159,7 @@ std::optional<std::uint32_t> delivery::skip_epoch() {
   return skip_before_;
 }
 
-// Whoever calls this calls pump() after it, or knows that nobody waits.
+// The caller calls pump() after it, unless no call waits.
 void delivery::pass_skipped() {
   for (auto first = arrived_.find(next_sequence_); first != arrived_.end() && is_skipped(first->second);
        first = arrived_.find(next_sequence_)) {
@@ -181,7 +181,7 @@ void delivery::cancel() {
   done.complete(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)), std::nullopt);
 }
 
-// Whether pump() would have something for a call.
+// Whether a call would get something at once.
 bool delivery::has_next() const {
   return (!closed_ && arrived_.contains(next_sequence_)) || failure_ != nullptr ||
          (end_sequence_ && next_sequence_ >= *end_sequence_);
@@ -224,7 +224,8 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
   std::unique_ptr<batch::state> refused;
   if (item.failure == nullptr) {
     if (const std::optional<error> too_many = watch_.see(item)) {
-      // As a corrupt sample under `raise`: its batch is not handed out, and its other rows are neither delivered nor lost.
+      // As with a corrupt sample under `raise`: the batch is not delivered, and its other rows count neither as delivered nor
+      // as lost.
       refused = std::move(item.finished);
       item.failure = std::make_exception_ptr(*too_many);
       item.planned = item.quarantined;

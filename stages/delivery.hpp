@@ -71,13 +71,13 @@ class delivery {
   void close(std::exception_ptr why);
 
   void next(next_completion done);
-  /// The same on the caller's thread, until `deadline` or for ever. Throws what next() would complete with.
+  /// As next(), and waits on the caller's thread until `deadline`, or without limit. Throws the error that next() gives.
   [[nodiscard]] next_result next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline = {});
-  /// What next() could hand out now.
+  /// What next() would give at once, if anything.
   [[nodiscard]] next_result try_next();
 
-  /// Drops what is left of the epoch that the consumer is in, now and as it is put, its end included. Returns the first epoch
-  /// that is still wanted; nothing where the consumer is in none. Throws error{errc::usage} while a next() waits.
+  /// Drops the rest of the consumer's epoch with its end: items that are here, and items that are put later. Returns the first
+  /// epoch that is still wanted; nothing if the consumer is between two epochs. Throws error{errc::usage} while a next() waits.
   std::optional<std::uint32_t> skip_epoch();
 
   [[nodiscard]] counters count() const;
@@ -108,7 +108,7 @@ class delivery {
   // From next() to its completion: one call at a time, also while what it gets is being written to the journal.
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   counters counted_ ABSL_GUARDED_BY(mutex_);
-  // Only who hands out touches these, and only one does.
+  // Used only by the thread that delivers, and there is one at a time.
   corrupt_watch watch_;
   journal journal_;
   async::histogram waits_;
