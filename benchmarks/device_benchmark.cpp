@@ -34,6 +34,7 @@
 #include "benchmarks/timed_calls.hpp"
 #include "io/text.hpp"
 #include "stages/finish_pictures.hpp"
+#include "stages/loader_parts.hpp"
 #include "stages/open_device.hpp"
 #include "stages/pixels/store.hpp"
 #include "tools/doctor_facts.hpp"
@@ -478,8 +479,7 @@ class step_comparison {
     const auto timed = std::make_shared<timed_calls>(calls_, 0);  // No copies, which would be more work for the stream.
     {
       loader_options options = options_for(rows_, cuda(0));
-      options.device_calls = timed;
-      loader train(from_.samples, options, from_.fields);
+      loader train = stages::make_loader(from_.samples, options, from_.fields, {.device_calls = timed});
       // All of the host's memory has been used once, and pinned.
       const loop_length length{.uncounted = train.plan().batches + 4, .counted = counted_};
       batches = length.uncounted + length.counted;
@@ -669,12 +669,11 @@ class bus_rate {
     const double alone = best_.ms();
     const auto timed = std::make_shared<timed_calls>(calls_, 256);
     loader_options options = options_for(rows_, cuda(0));
-    options.device_calls = timed;
     std::uint32_t uncounted = 0;
     std::uint32_t batches = 0;
     const trainer_stream in;
     {
-      loader train(records_.samples, options, records_.fields);
+      loader train = stages::make_loader(records_.samples, options, records_.fields, {.device_calls = timed});
       uncounted = train.plan().batches + 4;
       run_to_end(spend(train, records_, step_, products_, rows_, {.uncounted = uncounted, .counted = counted_}, in));
       batches = uncounted + counted_;
@@ -837,11 +836,10 @@ class bus_pictures {
       loader_options options = options_for(rows_, cuda(0));
       options.prefetch_batches = 2;
       options.finish_on_device = on_device;
-      options.device_calls = timed;
       double began_s = 0;
       std::uint32_t uncounted = 0;
       {
-        loader train(photographs_.samples, options, photographs_.fields);
+        loader train = stages::make_loader(photographs_.samples, options, photographs_.fields, {.device_calls = timed});
         const trainer_stream in;
         uncounted = train.plan().batches + 1;
         run_to_end(

@@ -29,6 +29,7 @@
 #include "benchmarks/timed_device.hpp"
 #include "benchmarks/timed_disk.hpp"
 #include "stages/device_transfer.hpp"
+#include "stages/loader_parts.hpp"
 #include "tests/support/null_disk.hpp"
 
 #include <leat/error.hpp>
@@ -285,8 +286,9 @@ costs run(const scene& of, way how, double seconds) {
   options.epochs = 0;
   options.decode_threads = decoder_count;
   options.host_bytes_max = 1_GiB;
-  if (how != way::host_rung) options.transfer = watched;
-  loader train(records_for(of), options, field_for(of));
+  stages::loader_parts parts;
+  if (how != way::host_rung) parts.transfer = watched;
+  loader train = stages::make_loader(records_for(of), options, {field_for(of)}, parts);
 
   // Not counted: until all memory has been out twice, has been pinned and is known to the kernel.
   const std::uint32_t uncounted = 2 * train.plan().batches;

@@ -6,6 +6,8 @@
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 
+#include <boost/asio/awaitable.hpp>
+
 #include <utility>
 
 namespace leat {

@@ -8,6 +8,7 @@
 #include <leat/extent.hpp>
 
 #include <absl/container/inlined_vector.h>
+#include <boost/asio/awaitable.hpp>
 
 #include <cassert>
 #include <cstddef>

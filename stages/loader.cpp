@@ -25,6 +25,7 @@
 #include "stages/device_transfer.hpp"
 #include "stages/digest.hpp"
 #include "stages/journal.hpp"
+#include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/mix.hpp"
 #include "stages/open_device.hpp"
@@ -112,14 +113,14 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
 }
 
-std::shared_ptr<transfer> make_transfer(const loader_options& options) {
+std::shared_ptr<transfer> make_transfer(const loader_options& options, const loader_parts& parts) {
   const auto on_device = [&](std::shared_ptr<device_calls> calls) {
     return std::make_shared<device_transfer>(
         std::move(calls),
         device_transfer_options{.batches = options.device_batches, .bytes_max = options.device_bytes_max});
   };
-  if (options.transfer != nullptr) return options.transfer;
-  if (options.device_calls != nullptr) return on_device(options.device_calls);
+  if (parts.transfer != nullptr) return parts.transfer;
+  if (parts.device_calls != nullptr) return on_device(parts.device_calls);
   if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
   opened_device opened = open_device(options.device);
   if (opened.calls == nullptr && options.device_required) {
@@ -134,11 +135,12 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options) {
 
 class loader::machine final : public line_events {
  public:
-  machine(const dataset& samples, loader_options options, const std::vector<field>& fields)
+  machine(const dataset& samples, loader_options options, const std::vector<field>& fields,
+          const loader_parts& parts = {})
       : samples_(samples_for(samples, fields)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
-        transfer_(make_transfer(options_)),
+        transfer_(make_transfer(options_, parts)),
         programs_(
             bind_all(fields, dataset_,
                      options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
@@ -945,6 +947,12 @@ void mix_job::run(async::worker_context& worker) noexcept {
 
 loader::loader(dataset samples, loader_options options, std::vector<field> fields)
     : machine_(std::make_unique<machine>(samples, std::move(options), fields)) {}
+
+loader::loader(std::unique_ptr<machine> line) noexcept : machine_(std::move(line)) {}
+
+loader stages::make_loader(dataset samples, loader_options options, std::vector<field> fields, loader_parts parts) {
+  return loader(std::make_unique<loader::machine>(samples, std::move(options), fields, parts));
+}
 
 loader::loader(loader&& other) noexcept = default;
 

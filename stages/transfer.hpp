@@ -1,9 +1,8 @@
 // The last stage: a collated batch goes where the trainer wants it, and its memory comes home. Hand-over in both
-// directions is by events. Here: the interface, the host, where both events fire at once, and a twin for tests;
-// device_transfer.hpp has the device.
+// directions is by events. Here: the interface, and the host, where both events fire at once; device_transfer.hpp has the
+// device.
 #pragma once
 
-#include "async/mutex.hpp"
 #include "io/lease_pool.hpp"
 #include "stages/finish_pictures.hpp"
 
@@ -21,7 +20,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace leat::stages {
 
@@ -148,35 +146,6 @@ class host_transfer final : public transfer {
 
  private:
   std::string why_;
-};
-
-/// A host twin whose events fire when somebody says so, in the order they say: for showing that nothing depends on
-/// when or in which order they do.
-class delayed_transfer final : public transfer {
- public:
-  ~delayed_transfer() override;
-  void send(transfer_operation& operation) noexcept override;
-  void give_back(io::lease memory) noexcept override;
-  void drain() noexcept override;
-
-  /// Events that have not fired.
-  [[nodiscard]] std::size_t sends_pending() const;
-  [[nodiscard]] std::size_t returns_pending() const;
-  /// Fires the event of the index-th oldest pending one. Thread: any.
-  bool fire_send(std::size_t index);
-  bool fire_return(std::size_t index);
-  /// From now on everything fires at once, and so does what is pending.
-  void release_all();
-
- private:
-  void fire(transfer_operation& operation) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-
-  mutable async::mutex mutex_;
-  async::condition_variable fired_;
-  std::size_t firing_ ABSL_GUARDED_BY(mutex_) = 0;  // events that are telling the loader right now
-  std::vector<transfer_operation*> sends_ ABSL_GUARDED_BY(mutex_);
-  std::vector<io::lease> returns_ ABSL_GUARDED_BY(mutex_);
-  bool open_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace leat::stages

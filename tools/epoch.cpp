@@ -116,8 +116,7 @@ loader_options options_of(const epoch_arguments& arguments) {
           .digests = arguments.digests,
           .names = false,
           .device = device_of(arguments.device),
-          .device_required = arguments.device != "auto",
-          .transfer = nullptr};
+          .device_required = arguments.device != "auto"};
 }
 
 // What a person reads: beside the lines where those have standard output.

@@ -1,7 +1,7 @@
 // Lets Boost 1.81 (Debian 12) await our operations directly, as in `co_await train.next(asio::deferred)`.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
+#include <boost/asio/detail/config.hpp>
 #include <boost/asio/version.hpp>
 
 #include <exception>
@@ -19,6 +19,12 @@ inline constexpr bool is_delivered = false;
 // `*result` where it means `*result.ex_`. This is that class for our T, with the word mended; other versions are left alone.
 #if BOOST_ASIO_VERSION == 102600 && defined(BOOST_ASIO_HAS_CO_AWAIT)
 namespace boost::asio::detail {
+
+// Of <boost/asio/awaitable.hpp>, which whoever writes a coroutine includes.
+template <typename Executor>
+class awaitable_thread;
+template <typename Signature, typename Executor>
+class awaitable_async_op_handler;
 
 template <class T, class Executor>
   requires leat::detail::is_delivered<T>

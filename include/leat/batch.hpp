@@ -1,11 +1,8 @@
 // A finished batch: named tensors in one block of leased memory, on the host or on a device.
 #pragma once
 
-#include <leat/completion.hpp>
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
-
-#include <boost/asio/async_result.hpp>
 
 #include <array>
 #include <cstddef>
@@ -25,6 +22,8 @@ struct DLManagedTensorVersioned;
 namespace leat {
 
 class batch_tensor;
+template <class Signature>
+class completion;  // <leat/completion.hpp>
 
 /// A 128-bit digest (XXH3), canonical byte order.
 struct digest {
@@ -83,11 +82,9 @@ class batch {
   ///                  sees the copy end, perhaps the calling one, and must not block
   ///   errors         error{errc::device}; error{errc::usage} after release_on()
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted); the copy goes on
+  ///   defined in     <leat/ready.hpp>, which <leat/loader.hpp> includes
   template <class Token>
-  auto ready(Token&& token) {
-    return boost::asio::async_initiate<Token, void(std::exception_ptr)>(
-        [](auto handler, batch* self) { self->start_ready(ready_completion(std::move(handler))); }, token, this);
-  }
+  auto ready(Token&& token);
 
   /// The output of this name, where the batch lies; its first axis is valid_rows(). Throws error{errc::not_found}, naming
   /// what there is.

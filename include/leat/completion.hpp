@@ -13,7 +13,10 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
-#include <boost/asio/execution.hpp>
+#include <boost/asio/execution/allocator.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/execution/relationship.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/require.hpp>
@@ -21,8 +24,8 @@
 #include <atomic>
 #include <cassert>
 #include <concepts>
+#include <cstdint>
 #include <memory>
-#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -41,6 +44,9 @@ class completion;
 
 namespace detail {
 
+/// A number of the calling thread's, not 0: async/completion.cpp. <thread> takes a tenth of a second to compile.
+[[nodiscard]] std::uint64_t number_of_this_thread() noexcept;
+
 /// Decides between completing and cancelling, from two threads: a cancel function runs only while the operation is
 /// open, and close() returns only when none is running (but for the one that is on this thread's own stack).
 class completion_gate {
@@ -49,7 +55,7 @@ class completion_gate {
   void run_if_open(Function& function, asio::cancellation_type type) {
     if (state_.load(std::memory_order_acquire) != open) return;
     // Written before the exchange that shows `cancelling`, and never again once closed: close() may read it then.
-    canceller_ = std::this_thread::get_id();
+    canceller_ = number_of_this_thread();
     unsigned expected = open;
     if (!state_.compare_exchange_strong(expected, cancelling, std::memory_order_acq_rel)) return;
     function(type);
@@ -59,7 +65,7 @@ class completion_gate {
   void close() noexcept {
     unsigned before = state_.fetch_or(closed, std::memory_order_acq_rel);
     assert((before & closed) == 0 && "an operation completes once");
-    if ((before & cancelling) == 0 || canceller_ == std::this_thread::get_id()) return;
+    if ((before & cancelling) == 0 || canceller_ == number_of_this_thread()) return;
     for (before |= closed; (before & cancelling) != 0; before = state_.load(std::memory_order_acquire)) {
       state_.wait(before, std::memory_order_acquire);
     }
@@ -70,7 +76,7 @@ class completion_gate {
   static constexpr unsigned cancelling = 1;
   static constexpr unsigned closed = 2;
   std::atomic<unsigned> state_{open};
-  std::thread::id canceller_;
+  std::uint64_t canceller_ = 0;
 };
 
 /// An executor that runs a function at once, on the calling thread: for a handler without an executor, where the operation

@@ -5,8 +5,6 @@
 #include <leat/extent.hpp>
 #include <leat/tensor.hpp>
 
-#include <boost/asio/awaitable.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +15,13 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+// Whoever has a coroutine to give to from_coroutine() includes <boost/asio/awaitable.hpp>.
+namespace boost::asio {
+class any_io_executor;
+template <typename T, typename Executor>
+class awaitable;
+}  // namespace boost::asio
 
 namespace leat {
 
@@ -309,8 +314,8 @@ struct function_options {
 
 /// Samples that a coroutine fetches: awaited on the loader's I/O thread, as many at a time as there are reads in flight.
 /// It must not block, and honours its cancellation state as any Asio operation.
-[[nodiscard]] dataset from_coroutine(std::uint64_t samples,
-                                     std::function<boost::asio::awaitable<std::vector<std::byte>>(std::uint64_t)> fetch,
+using coroutine_of_bytes = boost::asio::awaitable<std::vector<std::byte>, boost::asio::any_io_executor>;
+[[nodiscard]] dataset from_coroutine(std::uint64_t samples, std::function<coroutine_of_bytes(std::uint64_t)> fetch,
                                      function_options options);
 
 /// Rows of dense host tensors that share their first axis. Rank-1 tensors of integers are columns (labels), all others

@@ -9,7 +9,8 @@
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 #include <leat/next_result.hpp>
-#include <leat/reader.hpp>
+#include <leat/reader_options.hpp>
+#include <leat/ready.hpp>
 #include <leat/sampler.hpp>
 #include <leat/stats.hpp>
 #include <leat/units.hpp>
@@ -32,11 +33,6 @@ namespace leat {
 
 template <>
 inline constexpr bool detail::is_delivered<std::optional<batch>> = true;
-
-namespace stages {
-class transfer;      // stages/transfer.hpp
-class device_calls;  // stages/device.hpp
-}  // namespace stages
 
 /// The memory budget of a loader that is given none, where the machine has enough: see loader_options::host_bytes_max.
 inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
@@ -95,10 +91,6 @@ struct loader_options {
   /// Pictures of floats cross the bus as u8, and a kernel normalises, mirrors and lays them out. The same bits as without,
   /// for a fourth (f16, bf16: half) of the bytes.
   bool finish_on_device = true;
-
-  /// For tests: how batches get to the trainer instead, and what stands for the device.
-  std::shared_ptr<stages::transfer> transfer = {};
-  std::shared_ptr<stages::device_calls> device_calls = {};
 };
 
 /// What the memory is for, before a byte is read.
@@ -138,6 +130,8 @@ class loader {
   loader(dataset samples, loader_options options, Fields... fields)
       : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
   loader(dataset samples, loader_options options, std::vector<field> fields);
+  class machine;                                            // stages/loader.cpp: the line itself
+  explicit loader(std::unique_ptr<machine> line) noexcept;  // stages/loader_parts.hpp
 
   /// Allowed while a next() is pending: it completes as before. Not allowed while a range of blocking() is in use, since that
   /// refers to its loader.
@@ -204,8 +198,6 @@ class loader {
   /// On a device it waits for the copies under way, too, and so for what consumers have put into their streams before them.
   /// A read that the kernel does not let go of (a dead mount) is waited for; reads_under_way() names it.
   void stop() noexcept;
-
-  class machine;  // stages/loader.cpp: the line itself
 
  private:
   using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;

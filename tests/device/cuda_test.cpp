@@ -44,6 +44,8 @@ namespace {
 
 using testing::batch_view;
 using testing::fake_dataset;
+using testing::loader;
+using testing::loader_options;
 using testing::watchdog;
 
 #define EXPECT_CUDA(call) EXPECT_STREQ(cudaGetErrorName(call), "cudaSuccess")

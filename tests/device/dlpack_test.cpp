@@ -33,6 +33,8 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using testing::execution;
 using testing::fake_dataset;
+using testing::loader;
+using testing::loader_options;
 using testing::simulated_device;
 using testing::simulated_device_options;
 using testing::watchdog;
@@ -56,7 +58,7 @@ dataset twelve() {
 }
 
 loader_options four_rows() {
-  return {.batch_size = 4, .shuffle = false, .epochs = 1, .host_bytes_max = std::size_t{16} << 20};
+  return {{.batch_size = 4, .shuffle = false, .epochs = 1, .host_bytes_max = std::size_t{16} << 20}, {}};
 }
 
 std::string write_pattern(std::span<const std::byte>, const sample_context& context, std::span<std::byte> row) {

@@ -34,6 +34,8 @@ using testing::execution;
 using testing::fake_dataset;
 using testing::fake_dataset_options;
 using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
 using testing::simulated_device;
 using testing::simulated_device_options;
 using testing::watchdog;

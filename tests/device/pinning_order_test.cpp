@@ -36,6 +36,8 @@ namespace {
 
 using testing::execution;
 using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
 using testing::simulated_device;
 using testing::simulated_device_options;
 using testing::watchdog;

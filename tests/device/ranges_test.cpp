@@ -26,6 +26,9 @@
 namespace leat {
 namespace {
 
+using testing::loader;
+using testing::loader_options;
+
 /// All that was told. A string's handle is its address here, a domain's that of its name.
 struct listener {
   std::mutex mutex;

@@ -24,6 +24,8 @@ namespace {
 
 using testing::fake_dataset;
 using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_run;
 using ::testing::StartsWith;
 using testing::watchdog;

@@ -26,6 +26,8 @@ using namespace std::chrono_literals;
 using testing::fake_dataset;
 using ::testing::HasSubstr;
 using testing::label_only;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_batch;
 using testing::small_options;
 using ::testing::StartsWith;

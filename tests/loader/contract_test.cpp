@@ -1,6 +1,7 @@
 // What next(), stop() and the destructor promise, on the fake disk.
 #include "stages/transfer.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/delayed_transfer.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -37,6 +38,8 @@ namespace leat {
 namespace {
 
 namespace asio = boost::asio;
+using testing::loader;
+using testing::loader_options;
 
 using testing::fake_dataset;
 using testing::fake_dataset_options;
@@ -541,7 +544,7 @@ TEST(transfers, that_signal_late_and_out_of_order_change_nothing) {
     fake_dataset_options where;
     where.disk.seed = seed;
     const fake_dataset fake(samples, where);
-    const auto events = std::make_shared<stages::delayed_transfer>();
+    const auto events = std::make_shared<testing::delayed_transfer>();
     options.transfer = events;
     std::vector<seen_batch> seen;
     {
@@ -573,7 +576,7 @@ TEST(transfers, that_never_signal_hold_a_batch_and_its_memory) {
   where.disk.order = testing::delivery::in_order;
   where.disk.faults = {.short_read = 0, .again = 0, .held_back = 0};
   const fake_dataset fake(labels(64), where);
-  const auto events = std::make_shared<stages::delayed_transfer>();
+  const auto events = std::make_shared<testing::delayed_transfer>();
   loader_options options = small_options();
   options.transfer = events;
   options.prefetch_batches = 2;
@@ -610,7 +613,7 @@ TEST(transfers, are_drained_by_the_destructor) {
     watchdog dog("transfers drained");
     testing::seeded_random random(seed);
     const fake_dataset fake(labels(64));
-    const auto events = std::make_shared<stages::delayed_transfer>();
+    const auto events = std::make_shared<testing::delayed_transfer>();
     loader_options options = small_options();
     options.transfer = events;
     std::atomic<bool> ended{false};

@@ -26,6 +26,8 @@ namespace leat {
 namespace {
 
 namespace asio = boost::asio;
+using testing::loader;
+using testing::loader_options;
 
 using testing::fake_dataset;
 using testing::fake_sample;

@@ -27,6 +27,8 @@ namespace leat {
 namespace {
 
 using testing::label_only;
+using testing::loader;
+using testing::loader_options;
 using testing::small_options;
 using testing::watchdog;
 

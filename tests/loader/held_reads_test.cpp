@@ -22,6 +22,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::loader;
+using testing::loader_options;
 
 std::vector<testing::fake_sample> labels(std::size_t count) {
   std::vector<testing::fake_sample> samples(count);

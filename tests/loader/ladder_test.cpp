@@ -27,6 +27,8 @@ namespace leat {
 namespace {
 
 using testing::fake_layout;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_run;
 
 constexpr std::size_t sample_count = 45;

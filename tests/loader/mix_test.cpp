@@ -16,6 +16,8 @@ namespace leat {
 namespace {
 
 using testing::fake_dataset;
+using testing::loader;
+using testing::loader_options;
 using testing::watchdog;
 
 const std::vector<testing::fake_sample>& samples() {

@@ -2,14 +2,32 @@
 // place_host.cpp, place_simulated_device.cpp and place_cuda.cpp.
 #pragma once
 
+#include "stages/loader_parts.hpp"
+
 #include <leat/batch.hpp>
 #include <leat/loader.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace leat::testing {
+
+/// A loader's options, and the parts of it that a test brings along.
+struct loader_options : leat::loader_options, stages::loader_parts {};
+
+/// A loader that is made with both.
+class loader : public leat::loader {
+ public:
+  template <class... Fields>
+    requires(sizeof...(Fields) > 0 && (std::convertible_to<Fields, field> && ...))
+  loader(dataset samples, const loader_options& options, Fields... fields)
+      : loader(std::move(samples), options, std::vector<field>{field(std::move(fields))...}) {}
+  loader(dataset samples, const loader_options& options, std::vector<field> fields)
+      : leat::loader(stages::make_loader(std::move(samples), options, std::move(fields), options)) {}
+};
 
 /// Has the loader that is made with `options` deliver there.
 void choose_place(loader_options& options);

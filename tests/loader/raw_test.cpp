@@ -24,6 +24,8 @@ namespace {
 using testing::bytes_of;
 using testing::counting;
 using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
 using testing::megatron_index;
 using testing::npy_dict;
 using testing::npy_text;

@@ -42,6 +42,8 @@ namespace {
 
 using ::testing::HasSubstr;
 using namespace leat::literals;
+using testing::loader;
+using testing::loader_options;
 
 enum class rung_of_test : std::uint8_t { registered, plain, cooperative, without_flags, threads };
 constexpr rung_of_test rungs[] = {rung_of_test::registered, rung_of_test::plain, rung_of_test::cooperative,

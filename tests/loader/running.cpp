@@ -78,7 +78,7 @@ seen_batch look_at(const batch& delivered) {
   return seen;
 }
 
-std::vector<seen_batch> run_epochs(loader& from, std::uint32_t epochs) {
+std::vector<seen_batch> run_epochs(leat::loader& from, std::uint32_t epochs) {
   std::vector<seen_batch> seen;
   for (std::uint32_t e = 0; e < epochs; ++e) {
     for (const batch& delivered : from.blocking()) seen.push_back(look_at(delivered));

@@ -163,7 +163,7 @@ std::ostream& operator<<(std::ostream& out, const seen_batch& seen);
 seen_batch look_at(const batch& delivered);
 
 /// All batches of so many epochs.
-std::vector<seen_batch> run_epochs(loader& from, std::uint32_t epochs);
+std::vector<seen_batch> run_epochs(leat::loader& from, std::uint32_t epochs);
 
 /// What a run delivers, the error that ended it where one did, and what it counted.
 struct seen_run {
@@ -184,7 +184,7 @@ class trainer {
     std::optional<batch> got;
   };
 
-  explicit trainer(loader& from) : from_(from) {}
+  explicit trainer(leat::loader& from) : from_(from) {}
 
   /// Calls next(), and does not wait.
   std::shared_ptr<result> ask(boost::asio::cancellation_slot slot = {});
@@ -201,7 +201,7 @@ class trainer {
 
  private:
   boost::asio::io_context context_;
-  loader& from_;
+  leat::loader& from_;
 };
 
 inline std::string whole_file(const std::filesystem::path& path) {

@@ -26,6 +26,8 @@ namespace {
 using testing::fake_dataset;
 using testing::fake_dataset_options;
 using testing::fake_layout;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_batch;
 using testing::seen_run;
 

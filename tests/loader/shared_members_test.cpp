@@ -28,6 +28,8 @@ using testing::fake_dataset;
 using testing::fake_layout;
 using testing::fake_sample;
 using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
 using testing::row_of;
 using testing::small_options;
 

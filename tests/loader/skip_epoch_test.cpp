@@ -22,6 +22,8 @@ namespace {
 
 using testing::fake_dataset;
 using testing::label_only;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_batch;
 using testing::watchdog;
 

@@ -1,6 +1,7 @@
 // What stats() and plan() say.
 #include "stages/transfer.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/delayed_transfer.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -23,6 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::fake_dataset;
+using testing::loader;
+using testing::loader_options;
 using testing::small_options;
 using testing::trainer;
 using testing::watchdog;
@@ -265,7 +268,7 @@ TEST(bottleneck, is_decoding_where_that_takes_long) {
 TEST(bottleneck, is_the_transfer_where_copies_take_long) {
   const fake_dataset set(labels(400));
   loader_options options = small_options();
-  const auto events = std::make_shared<stages::delayed_transfer>();
+  const auto events = std::make_shared<testing::delayed_transfer>();
   options.transfer = events;
   std::atomic<bool> ended{false};
   std::thread device([&] {

@@ -39,6 +39,8 @@ namespace {
 using testing::fake_dataset;
 using testing::fake_layout;
 using testing::fake_sample;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_run;
 
 constexpr std::size_t sample_count = 75;

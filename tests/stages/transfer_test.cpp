@@ -2,6 +2,7 @@
 
 #include "io/arena.hpp"
 #include "io/lease_pool.hpp"
+#include "tests/support/delayed_transfer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,8 @@
 
 namespace leat::stages {
 namespace {
+
+using testing::delayed_transfer;
 
 struct sent final : transfer_operation {
   explicit sent(int n, std::vector<int>& into) : number(n), order(&into) {

@@ -1,12 +1,14 @@
-#include "stages/transfer.hpp"
+#include "tests/support/delayed_transfer.hpp"
 
+#include <cstddef>
 #include <utility>
+#include <vector>
 
-namespace leat::stages {
+namespace leat::testing {
 
 delayed_transfer::~delayed_transfer() { release_all(); }
 
-void delayed_transfer::send(transfer_operation& operation) noexcept {
+void delayed_transfer::send(stages::transfer_operation& operation) noexcept {
   {
     const async::mutex_lock lock(mutex_);
     if (!open_) {
@@ -18,7 +20,7 @@ void delayed_transfer::send(transfer_operation& operation) noexcept {
   fire(operation);
 }
 
-void delayed_transfer::fire(transfer_operation& operation) noexcept {
+void delayed_transfer::fire(stages::transfer_operation& operation) noexcept {
   operation.handed_over(operation);
   const async::mutex_lock lock(mutex_);
   --firing_;
@@ -48,7 +50,7 @@ std::size_t delayed_transfer::returns_pending() const {
 }
 
 bool delayed_transfer::fire_send(std::size_t index) {
-  transfer_operation* fired = nullptr;
+  stages::transfer_operation* fired = nullptr;
   {
     const async::mutex_lock lock(mutex_);
     if (index >= sends_.size()) return false;
@@ -72,7 +74,7 @@ bool delayed_transfer::fire_return(std::size_t index) {
 }
 
 void delayed_transfer::release_all() {
-  std::vector<transfer_operation*> sends;
+  std::vector<stages::transfer_operation*> sends;
   std::vector<io::lease> returns;
   {
     const async::mutex_lock lock(mutex_);
@@ -81,7 +83,7 @@ void delayed_transfer::release_all() {
     returns.swap(returns_);
     firing_ += sends.size();
   }
-  for (transfer_operation* operation : sends) fire(*operation);
+  for (stages::transfer_operation* operation : sends) fire(*operation);
 }
 
-}  // namespace leat::stages
+}  // namespace leat::testing

@@ -1,0 +1,11 @@
+#include "async/thread_number.hpp"
+
+#include <leat/completion.hpp>
+
+#include <cstdint>
+
+namespace leat::detail {
+
+std::uint64_t number_of_this_thread() noexcept { return async::thread_number(); }
+
+}  // namespace leat::detail
