@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <random>
+#include <string>
 #include <vector>
 
 namespace leat::testing {
@@ -56,6 +58,21 @@ struct one_decoder {
   std::string reason;
   int decimation = 0;
 };
+
+/// The whole of `encoded` decodes to `stored`, and `count` regions at random to their parts of it.
+inline void expect_every_region(one_decoder& one, const std::vector<std::byte>& encoded, const rgb_picture& stored,
+                                std::mt19937_64& random, int count) {
+  const auto between = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+  for (int i = 0; i <= count; ++i) {
+    const int w = i == 0 ? stored.width : between(1, stored.width);
+    const int h = i == 0 ? stored.height : between(1, stored.height);
+    const int x = between(0, stored.width - w);
+    const int y = between(0, stored.height - h);
+    const rgb_picture got = one.decode(encoded, plain_box(x, y, w, h));
+    ASSERT_EQ(one.reason, "");
+    ASSERT_EQ(got, crop(stored, x, y, w, h)) << x << ' ' << y << ' ' << w << ' ' << h;
+  }
+}
 
 /// The largest difference of two pictures of the same size.
 inline int largest_difference(const rgb_picture& a, const rgb_picture& b) {
