@@ -14,31 +14,40 @@
 namespace leat::testing {
 namespace {
 
-/// How a test's device runs: late, early or at random, by seed. Without one of the waits, which LEAT_TESTS_WITHOUT names, as it
-/// takes to show what that is there for; then the suites have to fail (tests/device/CMakeLists.txt).
+std::string_view from_environment(const char* name) {
+  const char* const set = std::getenv(name);
+  return set == nullptr ? "" : set;
+}
+
+/// How a test's device runs.
+///   LEAT_TESTS_DEVICE    both sides as it says (late_consumer, late_loader, late), or each late, early or at random, by seed
+///   LEAT_TESTS_WITHOUT   leaves out the wait of this name, to show what it is there for: the suites have to fail then
+///                        (tests/device/CMakeLists.txt). They do where the device runs as that wait needs it, unless one says how
 simulated_device_options device_of_the_suites(std::uint64_t seed) {
-  const char* const set = std::getenv("LEAT_TESTS_WITHOUT");
-  const std::string_view without = set == nullptr ? "" : set;
   const auto late = execution::late;
   const auto early = execution::early;
-  if (without == "copy_for_consumer") {
-    return {.seed = seed, .loader = early, .consumer = late, .left_out = {.copy_for_consumer = true}};
-  }
-  if (without == "consumer_for_copy") {
-    return {.seed = seed, .loader = late, .consumer = early, .left_out = {.consumer_for_copy = true}};
-  }
-  if (without == "host_for_copy") {
-    return {.seed = seed, .loader = late, .consumer = late, .left_out = {.host_for_copy = true}};
-  }
-  // Both sides as one of these, or each as the seed says.
-  const char* const told = std::getenv("LEAT_TESTS_DEVICE");
-  const std::string_view mode = told == nullptr ? "" : told;
-  if (mode == "late_consumer") return {.seed = seed, .loader = early, .consumer = late};
-  if (mode == "late_loader") return {.seed = seed, .loader = late, .consumer = early};
   const auto any = [seed](std::uint64_t of) {
     return static_cast<execution>(seeded_random(seed + 1000 * of).below(3));
   };
-  return {.seed = seed, .loader = any(1), .consumer = any(2)};
+  simulated_device_options options = {.seed = seed, .loader = any(1), .consumer = any(2)};
+
+  const std::string_view without = from_environment("LEAT_TESTS_WITHOUT");
+  std::string_view mode = from_environment("LEAT_TESTS_DEVICE");
+  if (without == "copy_for_consumer") {
+    options.left_out.copy_for_consumer = true;
+    if (mode.empty()) mode = "late_consumer";
+  } else if (without == "consumer_for_copy") {
+    options.left_out.consumer_for_copy = true;
+    if (mode.empty()) mode = "late_loader";
+  } else if (without == "host_for_copy") {
+    options.left_out.host_for_copy = true;
+    if (mode.empty()) mode = "late";
+  }
+  if (mode == "late_consumer" || mode == "late") options.consumer = late;
+  if (mode == "late_loader" || mode == "late") options.loader = late;
+  if (mode == "late_consumer") options.loader = early;
+  if (mode == "late_loader") options.consumer = early;
+  return options;
 }
 
 /// Of the test that runs, so that each test has another one, also where each is a process of its own.
