@@ -21,12 +21,12 @@ std::vector<planned_row> plan_rows(std::uint64_t samples, std::uint32_t epochs, 
                                    std::uint64_t seed) {
   const global_sampler sampler(samples, {.shuffle = true, .seed = seed, .batch_size = batch_size, .drop_last = false});
   std::vector<planned_row> planned;
-  std::vector<std::uint64_t> ids;
+  std::vector<pick> picks;
   for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
     for (std::uint64_t batch = 0; batch < sampler.batches(epoch); ++batch) {
-      ids.resize(sampler.rows(epoch, batch));
-      sampler.ids(epoch, batch, 0, static_cast<std::uint32_t>(ids.size()), ids);
-      for (const std::uint64_t sample : ids) planned.push_back({epoch, sample});
+      picks.resize(sampler.rows(epoch, batch));
+      sampler.picks(epoch, batch, 0, static_cast<std::uint32_t>(picks.size()), picks);
+      for (const pick& row : picks) planned.push_back({row.epoch, row.sample});
     }
   }
   return planned;
@@ -47,7 +47,7 @@ bare_loop::bare_loop(const dataset& photos, std::uint64_t seed, std::uint32_t th
 
 void bare_loop::decode(pixels::picture_decoder& decoder, const planned_row& row, std::byte* to) const {
   const auto outcome =
-      decoder.decode(encoded_[row.sample], crop_.steps, {.seed = seed_, .epoch = row.epoch, .sample = row.sample},
+      decoder.decode(encoded_[row.sample], crop_.steps, {.seed = seed_, .epoch = row.epoch, .draw = row.sample},
                      crop_.store, crop_.options, to, nullptr);
   if (!outcome) {
     throw error(errc::corrupt, io::str_cat(photos_.name(row.sample), ": ", outcome.reason(),

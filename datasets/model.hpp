@@ -32,10 +32,11 @@ struct part {
 using part_list = absl::InlinedVector<part, 4>;
 
 /// A field that is wanted.
-///   seed, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens)
+///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick
 struct need {
   std::uint16_t field = 0;
   std::uint64_t seed = 0;
+  std::uint64_t draw = 0;
   std::uint32_t epoch = 0;
 };
 

@@ -28,13 +28,13 @@ std::vector<std::byte> make_sound(std::uint64_t sample) {
   return file;
 }
 
-// On the decode threads, several at once: encoded bytes to a row. Random places are drawn from what names the sample, so that
+// On the decode threads, several at once: encoded bytes to a row. Random places are drawn from what keys the row, so that
 // a batch is the same with any number of threads.
 std::string read_sound(std::span<const std::byte> file, const leat::sample_context& of, std::span<std::byte> row) {
   if (file.size() < header_bytes || std::memcmp(file.data(), "RIFF", 4) != 0) return "no WAV file";
   const std::size_t samples = (file.size() - header_bytes) / 2;
   if (samples < row_length) return "a sound of " + std::to_string(samples) + " samples, and a row has more";
-  std::mt19937_64 draw(of.seed ^ (of.sample << 20) ^ of.epoch);
+  std::mt19937_64 draw(of.seed ^ (of.draw << 20) ^ of.epoch);
   const std::size_t begin = draw() % (samples - row_length + 1);
   for (std::size_t t = 0; t < row_length; ++t) {
     std::int16_t stored = 0;

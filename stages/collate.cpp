@@ -53,7 +53,7 @@ std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_l
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     sample_slot& slot = batch.samples[row];
     if (slot.corrupt) continue;
-    state->ids.push_back(slot.sample);
+    state->ids.push_back(slot.pick().sample);
     if (digests) state->row_digests.push_back(batch.row_digests[row]);
     if (names) state->names.push_back(std::move(batch.names[row]));
   }

@@ -63,7 +63,7 @@ void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<boo
   if (slot.over_budget()) return describe_over_budget(slot);
   if (slot.corrupt) return describe_corrupt(slot);
   if (settings_.digests) add_digest(slot, own);
-  if (settings_.names) slot.owner->names[slot.row] = dataset_.name(slot.sample);
+  if (settings_.names) slot.owner->names[slot.row] = dataset_.name(slot.pick().sample);
 }
 
 std::uint64_t decoder::bytes_copied() const noexcept {
@@ -98,7 +98,7 @@ void decoder::find_encoded(const sample_slot& slot, std::size_t program, thread_
     own.encoded[program] = own.encoded[before];
     return;
   }
-  own.encoded[program] = dataset_.produce(slot.sample, field, own.produced[program]);
+  own.encoded[program] = dataset_.produce(slot.pick().sample, field, own.produced[program]);
 }
 
 // The rows of all that are decoded with `leader`, where one pass over the picture makes them.
@@ -132,8 +132,10 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
       slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", async::current_exception_text());
       return;
     }
-    const decode_input input{.sample = slot.sample,
-                             .epoch = batch.epoch,
+    const pick& row = slot.pick();
+    const decode_input input{.sample = row.sample,
+                             .draw = row.draw,
+                             .epoch = row.epoch,
                              .seed = settings_.seed,
                              .dataset = &dataset_,
                              .encoded = own.encoded[p],
@@ -179,7 +181,7 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
     }
   }
-  slot.owner->row_digests[slot.row] = row_digest(slot.sample, outputs);
+  slot.owner->row_digests[slot.row] = row_digest(slot.pick().sample, outputs);
   digest_ns_.fetch_add(thread_cpu_ns() - begin_ns, std::memory_order_relaxed);
 }
 
@@ -193,33 +195,33 @@ std::span<const std::byte> decoder::finished(std::size_t output, thread_state& o
 }
 
 // Here, on a decode thread, since a name inside a shard may have to be read from it.
-decoder::address decoder::find(std::uint64_t sample, std::uint32_t epoch, std::uint16_t field_at_fault) const {
+decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) const {
   address found;
   try {
-    found.name = dataset_.name(sample);
+    found.name = dataset_.name(of.sample);
   } catch (const std::exception&) {
-    found.name = io::str_cat("sample ", sample);  // The shard that holds its name is damaged too.
+    found.name = io::str_cat("sample ", of.sample);  // The shard that holds its name is damaged too.
   }
-  if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(sample) : std::nullopt) {
+  if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(of.sample) : std::nullopt) {
     found.source = dataset_.sources()[defect->source]->file_name(defect->file);
     found.offset = defect->offset;
     return found;
   }
-  // Every field, as the plan would ask: where a window of tokens lies depends on the epoch.
+  // Every field, as the plan would ask: where a window of tokens lies is drawn.
   std::vector<datasets::need> needs;
   for (std::uint16_t field = 0; field < dataset_.fields().size(); ++field) {
     if (dataset_.origin(field) != datasets::field_origin::extents) continue;
-    needs.push_back({.field = field, .seed = settings_.seed, .epoch = epoch});
+    needs.push_back({.field = field, .seed = settings_.seed, .draw = of.draw, .epoch = of.epoch});
   }
   datasets::part_list parts;
-  dataset_.parts(sample, needs, parts);
+  dataset_.parts(of.sample, needs, parts);
   if (parts.empty()) return found;
   // The member that is to blame; where one is missing, the sample's first.
   auto blamed = std::find_if(parts.begin(), parts.end(),
                              [&](const datasets::part& each) { return each.field == field_at_fault; });
   if (blamed == parts.end()) blamed = parts.begin();
   found.source = dataset_.sources()[blamed->where.source]->file_name(blamed->where.file);
-  found.offset = dataset_.header_offset(sample, blamed->where);
+  found.offset = dataset_.header_offset(of.sample, blamed->where);
   return found;
 }
 
@@ -230,7 +232,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
   trouble.quarantined = true;
   trouble.planned_reason = trouble.reason;
   trouble.planned_read_failure = trouble.read_failure;
-  address found = find(slot.planned(), slot.owner->epoch, trouble.field_at_fault);
+  address found = find(slot.planned(), trouble.field_at_fault);
   trouble.planned_name = std::move(found.name);
   trouble.planned_source = std::move(found.source);
   trouble.planned_offset = found.offset;
@@ -239,7 +241,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
 // For the error that ends the run. A substitute may be what does not fit.
 void decoder::describe_over_budget(sample_slot& slot) const {
   sample_trouble& trouble = slot.in_trouble();
-  const address found = find(slot.sample, slot.owner->epoch, trouble.field_at_fault);
+  const address found = find(slot.pick(), trouble.field_at_fault);
   trouble.reason = io::str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);
 }
 

@@ -76,7 +76,7 @@ class decoder {
     std::string source;
     std::optional<std::uint64_t> offset;
   };
-  [[nodiscard]] address find(std::uint64_t sample, std::uint32_t epoch, std::uint16_t field_at_fault) const;
+  [[nodiscard]] address find(const pick& of, std::uint16_t field_at_fault) const;
   void describe_corrupt(sample_slot& slot) const;
   void describe_over_budget(sample_slot& slot) const;
 

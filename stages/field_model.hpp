@@ -70,11 +70,13 @@ struct row_target {
 };
 
 /// One sample on its way through a field.
+///   draw, epoch, seed   key what is random: leat::pick
 ///   encoded   the member's bytes, empty where the field reads none
 ///   present   whether the sample has the member at all
 ///   stop      set when nobody wants the result any more: long work looks at it and returns `cancelled`
 struct decode_input {
   std::uint64_t sample = 0;
+  std::uint64_t draw = 0;
   std::uint32_t epoch = 0;
   std::uint64_t seed = 0;
   const datasets::dataset_model* dataset = nullptr;

@@ -131,6 +131,19 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
+std::shared_ptr<const sampler> order_of(const loader_options& options, const datasets::dataset_model& dataset) {
+  if (options.sampler == nullptr) {
+    return std::make_shared<global_sampler>(dataset.size(), sampler_options{.shuffle = options.shuffle,
+                                                                            .seed = options.seed,
+                                                                            .batch_size = options.batch_size,
+                                                                            .drop_last = options.drop_last});
+  }
+  if (options.sampler->rows_max() == 0) {
+    throw error(errc::usage, "the sampler's rows_max() is 0; a batch has at least 1 row");
+  }
+  return options.sampler;
+}
+
 }  // namespace
 
 class loader::machine final : public line_events {
@@ -140,25 +153,23 @@ class loader::machine final : public line_events {
       : samples_(samples_for(samples, fields)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
+        order_(order_of(options_, dataset_)),
         transfer_(make_transfer(options_, parts)),
         programs_(
             bind_all(fields, dataset_,
                      options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
-        layout_(lay_out(dataset_, programs_, options_.mix, rows_max())),
-        sampler_(dataset_.size(), {.shuffle = options_.shuffle,
-                                   .seed = options_.seed,
-                                   .batch_size = options_.batch_size,
-                                   .drop_last = options_.drop_last}),
+        layout_(lay_out(dataset_, programs_, options_.mix, order_->rows_max())),
         planner_(dataset_, programs_, *layout_,
                  {.substitutes = options_.on_corrupt == corrupt_policy::substitute,
-                  .in_order = !options_.shuffle,
+                  .repeats = order_->repeats(),
+                  .in_order = order_->in_order(),
                   .seed = options_.seed}),
         memory_available_(io::find_memory_available()),
         memory_(plan_memory(needs(), memory_available_)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
-                   .epoch_samples = std::min(batches_of(0) * options_.batch_size, dataset_.size())}),
+                   .epoch_samples = epoch_samples()}),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
@@ -239,7 +250,7 @@ class loader::machine final : public line_events {
 
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
   [[nodiscard]] std::uint64_t samples() const noexcept { return dataset_.size(); }
-  [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_of(0); }
+  [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
   [[nodiscard]] std::vector<std::string> reads_under_way();
@@ -256,24 +267,24 @@ class loader::machine final : public line_events {
 
  private:
   // --- construction ---------------------------------------------------------------------------------------------
-  [[nodiscard]] std::uint32_t rows_max() const noexcept {
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(options_.batch_size, std::max<std::uint64_t>(dataset_.size(), 1)));
-  }
-  [[nodiscard]] std::uint64_t batches_of(std::uint32_t epoch) const noexcept {
-    const std::uint64_t all = sampler_.batches(epoch);
+  [[nodiscard]] std::uint64_t batches_of(std::uint32_t epoch) const {
+    const std::uint64_t all = order_->batches(epoch);
     return options_.batches_max != 0 ? std::min(all, options_.batches_max) : all;
   }
   [[nodiscard]] memory_needs needs() const;
   [[nodiscard]] bookkeeping bookkeeping_of(const memory_needs& needs) const;
   [[nodiscard]] std::uint64_t epoch_bytes() const;
+  [[nodiscard]] std::uint64_t epoch_samples() const;
   [[nodiscard]] io::arena_options arena_settings() const;
   [[nodiscard]] std::vector<io::connector*> connectors();
 
   // --- the line, on the first I/O thread --------------------------------------------------------------------------
   asio::awaitable<void> run();
   asio::awaitable<void> run_line(async::scope& children);
-  asio::awaitable<void> start_batch(work& batch, async::scope& children);
+  /// False where the batch cannot be, and ends the run in its turn.
+  asio::awaitable<bool> start_batch(work& batch, async::scope& children);
+  [[nodiscard]] std::exception_ptr pick_rows(work& batch) const;
+  void check(const pick& row) const;
   void decoded(work& batch);
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
@@ -302,11 +313,11 @@ class loader::machine final : public line_events {
   const dataset samples_;
   const loader_options options_;
   const datasets::dataset_model& dataset_;
+  const std::shared_ptr<const sampler> order_;
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout> layout_;
-  const global_sampler sampler_;
   const planner planner_;
   const io::memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
@@ -327,8 +338,9 @@ class loader::machine final : public line_events {
   std::vector<work*> idle_works_;  // I/O thread
   async::semaphore works_free_;
   async::scope* children_ = nullptr;  // I/O thread, while the line runs
-  std::uint64_t sequence_ = 0;        // I/O thread
-  std::uint64_t turn_ = 0;            // I/O thread
+  const std::uint64_t batches_per_epoch_ = batches_of(0);
+  std::uint64_t sequence_ = 0;  // I/O thread
+  std::uint64_t turn_ = 0;      // I/O thread
 
   // Samples that became ready in this turn of a loop: posted to the decoders together, or made on that loop.
   struct alignas(64) ready_jobs {
@@ -386,7 +398,7 @@ memory_needs loader::machine::needs() const {
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
   const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset_.size(), 1);
   needs.read_bytes_mean = io::aligned_bytes(1, mean);
-  if (!options_.shuffle && read_bytes_max != 0) {
+  if (order_->in_order() && read_bytes_max != 0) {
     constexpr std::uint64_t joined = io::aligned_bytes(1, planner::joined_bytes_max);
     needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);
     needs.read_bytes_mean = std::max<std::uint64_t>(needs.read_bytes_mean, joined);
@@ -396,11 +408,12 @@ memory_needs loader::machine::needs() const {
   const std::uint32_t io_threads = std::max(options_.reader.io_threads, 1U);
   needs.queue_depth = depth * io_threads;
   needs.batch_bookkeeping_bytes = bookkeeping_of(needs).bytes();
+  const std::uint32_t rows_max = layout_->rows_max();
   // In order, a batch's neighbours are few reads; at random each row is one.
-  const std::uint64_t batch_read_bytes = epoch_bytes() / std::max<std::uint64_t>(dataset_.size(), 1) * rows_max();
-  const std::uint64_t reads =
-      options_.shuffle ? rows_max()
-                       : 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max());
+  const std::uint64_t batch_read_bytes = epoch_bytes() / std::max<std::uint64_t>(dataset_.size(), 1) * rows_max;
+  const std::uint64_t reads = order_->in_order()
+                                  ? 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max)
+                                  : rows_max;
   const std::uint64_t reads_in_flight =
       options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
   needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
@@ -424,8 +437,8 @@ bookkeeping loader::machine::bookkeeping_of(const memory_needs& needs) const {
     leased = leased && !reads_into_rows(dataset_, *program);
   }
   const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true));
-  bookkeeping all{.rows = rows_max(),
-                  .reads = reads * rows_max(),
+  bookkeeping all{.rows = layout_->rows_max(),
+                  .reads = reads * layout_->rows_max(),
                   .programs = programs_.size(),
                   .ragged = layout_->ragged_count(),
                   .digests = options_.digests,
@@ -448,6 +461,15 @@ std::uint64_t loader::machine::epoch_bytes() const {
   std::uint64_t bytes = 0;
   for (const std::uint16_t field : planner_.wanted()) bytes += dataset_.fields()[field].bytes_total;
   return bytes;
+}
+
+// Planned for an epoch: what a share of corrupt samples is of.
+std::uint64_t loader::machine::epoch_samples() const {
+  const std::uint64_t batches = batches_of(0);
+  if (batches == order_->batches(0)) return order_->samples(0);
+  std::uint64_t rows = 0;
+  for (std::uint64_t batch = 0; batch < batches; ++batch) rows += order_->rows(0, batch);
+  return rows;
 }
 
 // The sources are connected once the I/O threads know what an epoch reads.
@@ -484,6 +506,10 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   }
   for (std::uint32_t epoch = 0; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
     const std::uint64_t batches = batches_of(epoch);
+    if (batches == 0) {
+      throw error(errc::usage, io::str_cat("the sampler gives no batch for epoch ", epoch, ", and ", batches_per_epoch_,
+                                           " for the first one; an order has batches in every epoch, or in none"));
+    }
     for (std::uint64_t index = 0; index < batches && !is_skipped(epoch); ++index) {
       co_await works_free_.acquire(1);
       if (is_skipped(epoch)) {
@@ -496,7 +522,10 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
       batch.epoch = epoch;
       batch.index = index;
       batch.sending.turn = turn_++;
-      co_await start_batch(batch, children);
+      if (!co_await start_batch(batch, children)) {
+        co_await works_free_.acquire(memory_.batches);
+        co_return;
+      }
     }
     delivery_item end;
     end.epoch = epoch;
@@ -508,9 +537,11 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   co_await works_free_.acquire(memory_.batches);
 }
 
-asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& children) {
-  batch.ids.resize(sampler_.rows(batch.epoch, batch.index));
-  sampler_.ids(batch.epoch, batch.index, 0, static_cast<std::uint32_t>(batch.ids.size()), batch.ids);
+asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& children) {
+  if (std::exception_ptr wrong = pick_rows(batch)) {
+    end_run(batch, std::move(wrong));
+    co_return false;
+  }
   planner_.begin_batch(batch);
   if (!planner_.in_steps()) planner_.plan_rows(batch, 0, batch.rows);
   if (options_.names) batch.names.resize(batch.rows);
@@ -520,7 +551,14 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
   // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one. Each is its share of the
   // batch memory and not less: else batches smaller than the largest would run further ahead than prefetch_batches.
   const std::size_t bytes = memory_.batch_bytes / memory_.batches;
-  assert(bytes >= layout_->bytes(batch.ragged_capacity));
+  if (const std::size_t wanted = layout_->bytes(batch.ragged_capacity); wanted > bytes) {
+    end_run(batch, std::make_exception_ptr(
+                       error(errc::usage, io::str_cat("batch ", batch.index, " of epoch ", batch.epoch, " takes ",
+                                                      wanted, " bytes where ", bytes,
+                                                      " are planned for each: the sampler gives a sample twice, "
+                                                      "and its repeats() says that none comes twice"))));
+    co_return false;
+  }
   transfer_->collect();
   std::optional<io::lease> memory = batch_pool_.try_lease(bytes);
   if (!memory) {
@@ -531,7 +569,7 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
   batch.memory = std::move(*memory);
   if (is_skipped(batch.epoch)) {  // while this waited for it
     drop(batch);
-    co_return;
+    co_return true;
   }
   // Nothing to do where the decoders touch the pages first, which they do unless huge pages are insisted on.
   while (batch_pool_.populate_next(batch.memory)) {
@@ -546,6 +584,34 @@ asio::awaitable<void> loader::machine::start_batch(work& batch, async::scope& ch
     std::iota(rows.begin(), rows.end(), first);
     if (planner_.in_steps()) planner_.plan_rows(batch, first, first + static_cast<std::uint32_t>(rows.size()));
     co_await reads_.issue(batch, rows, children);
+  }
+  co_return true;
+}
+
+void loader::machine::check(const pick& row) const {
+  if (row.sample >= dataset_.size()) {
+    throw error(errc::usage, io::str_cat("the sampler gives sample ", row.sample, "; the dataset has ", dataset_.size(),
+                                         ", numbered from 0"));
+  }
+  if (row.draw >= draws_end) {
+    throw error(errc::usage, io::str_cat("the sampler gives the draw ", row.draw, "; draws are less than 2^48"));
+  }
+}
+
+// What the sampler gives for the batch, or what is wrong with it: it may be the user's own.
+std::exception_ptr loader::machine::pick_rows(work& batch) const {
+  try {
+    const std::uint32_t rows = order_->rows(batch.epoch, batch.index);
+    if (rows == 0 || rows > layout_->rows_max()) {
+      throw error(errc::usage, io::str_cat("the sampler gives batch ", batch.index, " of epoch ", batch.epoch, " ",
+                                           rows, " rows; a batch has 1 to ", layout_->rows_max(), ", its rows_max()"));
+    }
+    batch.picks.resize(rows);
+    order_->picks(batch.epoch, batch.index, 0, rows, batch.picks);
+    for (const pick& row : batch.picks) check(row);
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
   }
 }
 
@@ -575,21 +641,24 @@ void loader::machine::decoded(work& batch) {
 // Draws another sample for each row that has none, and reads it; decoded() is called again when all are there.
 asio::awaitable<void> loader::machine::substitute(work& batch) {
   std::vector<std::uint32_t> rows;
+  const std::uint64_t candidates = order_->substitutes(batch.epoch, batch.index);
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     sample_slot& slot = batch.samples[row];
     if (!slot.corrupt) continue;
     sample_trouble& trouble = slot.in_trouble();
-    random_draws draws(options_.seed, batch.epoch, slot.planned(), "substitute");
+    const pick& planned = slot.planned();
+    random_draws draws(options_.seed, planned.epoch, planned.draw, "substitute");
     for (std::uint32_t skipped = 0; skipped < trouble.substitutions; ++skipped) static_cast<void>(draws.below(1));
-    std::uint64_t drawn = slot.planned();
-    while (drawn == slot.planned()) {
-      if (trouble.substitutions == substitutions_max) {
-        fail(batch, io::str_cat("no substitute for ", trouble.planned_name, ": ", substitutions_max,
+    pick drawn = planned;
+    while (drawn.sample == planned.sample) {
+      if (trouble.substitutions == substitutions_max || candidates == 0) {
+        fail(batch, io::str_cat("no substitute for ", trouble.planned_name, ": ", trouble.substitutions,
                                 " others were tried, the last of which failed: ", trouble.reason));
         co_return;
       }
       ++trouble.substitutions;
-      drawn = draws.below(dataset_.size());
+      drawn = order_->substitute(batch.epoch, batch.index, draws.below(candidates));
+      check(drawn);
     }
     planner_.plan_substitute(batch, row, drawn);
     rows.push_back(row);
@@ -620,13 +689,18 @@ void loader::machine::hand_over(work& batch) {
     const sample_slot& slot = batch.samples[row];
     if (!slot.quarantined()) continue;
     ++item.quarantined;
-    if (slot.sample != slot.planned()) ++item.substituted;
+    if (slot.trouble->substitute) ++item.substituted;
     item.journal.push_back(describe(batch, slot, action));
   }
 
   const std::uint64_t begin_ns = async::now_ns();
   item.finished = collate(batch, layout_, options_.digests, options_.names);
   item.finished->way_home = transfer_;
+  if (mixer_.on()) {
+    for (std::uint32_t row = 0; row < batch.rows; ++row) {
+      if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
+    }
+  }
   item.planned = batch.rows;
   item.samples = batch.rows - item.quarantined;
   item.bytes = output_bytes(*item.finished);
@@ -742,7 +816,7 @@ void loader::machine::retire(work& batch) noexcept {
 journal_entry loader::machine::describe(const work& batch, const sample_slot& slot, std::string_view action) const {
   journal_entry entry{.epoch = batch.epoch,
                       .batch = batch.index,
-                      .sample = slot.planned(),
+                      .sample = slot.planned().sample,
                       .name = slot.trouble->planned_name,
                       .source = slot.trouble->planned_source,
                       .offset = slot.trouble->planned_offset,
@@ -750,7 +824,7 @@ journal_entry loader::machine::describe(const work& batch, const sample_slot& sl
                       .read_failure = slot.trouble->planned_read_failure,
                       .action = action,
                       .substitute = std::nullopt};
-  if (slot.sample != slot.planned()) entry.substitute = slot.sample;
+  if (slot.trouble->substitute) entry.substitute = slot.trouble->substitute->sample;
   return entry;
 }
 

@@ -62,11 +62,11 @@ std::size_t largest_picture(const batch_layout& layout) noexcept {
 
 }  // namespace
 
-drawn_mix draw_mix(const batch_mix& how, std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample,
+drawn_mix draw_mix(const batch_mix& how, std::uint64_t seed, std::uint32_t epoch, std::uint64_t draw,
                    std::uint32_t height, std::uint32_t width) {
   drawn_mix drawn;
   if (how.what == batch_mix::kind::none) return drawn;
-  random_draws draws(seed, epoch, sample, name_of(how));
+  random_draws draws(seed, epoch, draw, name_of(how));
   const double own = draw_beta(draws, how.alpha);
   if (how.what == batch_mix::kind::mixup) {
     drawn.row.own = static_cast<float>(own);
@@ -176,7 +176,7 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
   };
 
   for (std::uint32_t r = 0; r < rows; ++r) {
-    own.rows[r] = draw_mix(how_, seed_, batch.epoch, batch.ids[r], height_, width_);
+    own.rows[r] = draw_mix(how_, seed_, batch.picks[r].epoch, batch.picks[r].draw, height_, width_);
   }
   const auto put = [&](std::string_view name, auto drawn_mix::* what) {
     fill(name,

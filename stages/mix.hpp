@@ -24,7 +24,7 @@ struct drawn_mix {
 /// A function of its arguments alone. Pictures are height x width.
 ///   source   Zhang et al., "mixup", ICLR 2018; Yun et al., "CutMix", ICCV 2019; torchvision.transforms.v2, whose boxes
 ///            these are. Theirs draw one factor for a batch; here each row has its own
-[[nodiscard]] drawn_mix draw_mix(const batch_mix& how, std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample,
+[[nodiscard]] drawn_mix draw_mix(const batch_mix& how, std::uint64_t seed, std::uint32_t epoch, std::uint64_t draw,
                                  std::uint32_t height, std::uint32_t width);
 
 /// Adds the outputs that mixing makes: each label's partner, and the weights. Nothing where nothing is mixed.

@@ -121,7 +121,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
   std::vector<std::size_t> sums;
   for (const std::size_t largest : ragged_bytes_max_) sums.push_back(rows * largest);
   const bool little = std::all_of(sums.begin(), sums.end(), [](std::size_t sum) { return sum <= ragged_bytes_little; });
-  if (little || how_.substitutes) return sums;
+  if (little || how_.substitutes || how_.repeats) return sums;
 
   std::vector<std::vector<std::size_t>> largest(sums.size());  // heaps, the least of the largest in front
   std::vector<std::size_t> bytes(sums.size());
@@ -173,7 +173,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
 }
 
 void planner::begin_batch(work& batch) const {
-  batch.rows = static_cast<std::uint32_t>(batch.ids.size());
+  batch.rows = static_cast<std::uint32_t>(batch.picks.size());
   assert(batch.rows <= layout_.rows_max());
   // Later rows are planned while earlier ones are read and decoded.
   batch.reads.reserve(batch.rows * programs_.size());
@@ -191,7 +191,7 @@ void planner::begin_batch(work& batch) const {
 void planner::plan_rows(work& batch, std::uint32_t first, std::uint32_t end) const {
   const range profiled(work_of::plan);
   assert(in_steps() || (first == 0 && end == batch.rows));
-  const needs_of_epoch needs = needs_at(batch.epoch);
+  needs_of_row needs(needs_.begin(), needs_.end());
   joinable before(programs_.size());
   std::vector<std::size_t>& used = batch.ragged_capacity;
   absl::InlinedVector<std::size_t, 2> needed;
@@ -199,7 +199,6 @@ void planner::plan_rows(work& batch, std::uint32_t first, std::uint32_t end) con
     sample_slot& slot = batch.samples[row];
     slot.owner = &batch;
     slot.row = row;
-    slot.sample = batch.ids[row];
     slot.trouble.reset();
     needed.assign(used.size(), 0);
     plan_sample(batch, slot, needs, {needed.data(), needed.size()}, before);
@@ -218,26 +217,20 @@ void planner::plan_rows(work& batch, std::uint32_t first, std::uint32_t end) con
   }
 }
 
-void planner::plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const {
+void planner::plan_substitute(work& batch, std::uint32_t row, const pick& substitute) const {
   assert(how_.substitutes);
   sample_slot& slot = batch.samples[row];
-  slot.sample = sample;
+  slot.in_trouble().substitute = substitute;
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
   joinable nothing(programs_.size());  // The reads of its neighbours are over.
-  plan_sample(batch, slot, needs_at(batch.epoch), {needed.data(), needed.size()}, nothing);
-  for (std::size_t r = 0; r < needed.size(); ++r) assert(needed[r] <= batch.ragged_of(row)[r].capacity);
-}
-
-planner::needs_of_epoch planner::needs_at(std::uint32_t epoch) const {
-  needs_of_epoch needs(needs_.begin(), needs_.end());
-  for (datasets::need& each : needs) each.epoch = epoch;
-  return needs;
+  needs_of_row needs(needs_.begin(), needs_.end());
+  plan_sample(batch, slot, needs, {needed.data(), needed.size()}, nothing);
 }
 
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
-void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datasets::need> needs,
-                          std::span<std::size_t> ragged_bytes, joinable& before) const {
+void planner::plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, std::span<std::size_t> ragged_bytes,
+                          joinable& before) const {
   slot.corrupt = false;
   if (slot.trouble != nullptr) {
     slot.trouble->failure = nullptr;
@@ -256,11 +249,16 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datase
     batch.chosen[first + p] = work::no_field;
   }
 
+  const pick row = slot.pick();
+  for (datasets::need& each : needs) {
+    each.draw = row.draw;
+    each.epoch = row.epoch;
+  }
   datasets::part_list parts;
   if (dataset_.defects() != 0) {
-    if (const auto defect = dataset_.defect_of(slot.sample)) return mark_corrupt(slot, defect->reason);
+    if (const auto defect = dataset_.defect_of(row.sample)) return mark_corrupt(slot, defect->reason);
   }
-  dataset_.parts(slot.sample, needs, parts);
+  dataset_.parts(row.sample, needs, parts);
 
   absl::InlinedVector<placed_part, 4> placed;
   std::size_t output = 0;
@@ -270,7 +268,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datase
     std::uint16_t& chosen = batch.chosen[first + p];
     for (const std::uint16_t field : program.reads()) {
       if (dataset_.origin(field) != datasets::field_origin::extents) {
-        if (!dataset_.makes(slot.sample, field)) continue;
+        if (!dataset_.makes(row.sample, field)) continue;
         bytes = dataset_.fields()[field].bytes_max;
         chosen = field;
         break;
@@ -289,8 +287,8 @@ void planner::plan_sample(work& batch, sample_slot& slot, std::span<const datase
       }
       if (chosen == field) break;
     }
-    if (chosen == work::no_field && program.required(slot.sample))
-      return mark_corrupt(slot, missing_field(dataset_, program, slot.sample));
+    if (chosen == work::no_field && program.required(row.sample))
+      return mark_corrupt(slot, missing_field(dataset_, program, row.sample));
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::slot& place = layout_.slots()[output];
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;

@@ -36,6 +36,7 @@ class planner {
 
   struct settings {
     bool substitutes = false;  ///< rows get room for whoever may take the place of a corrupt sample
+    bool repeats = false;      ///< a sample may come twice in a batch
     bool in_order = false;     ///< samples come in the dataset's order: neighbours are worth looking for
     std::uint64_t seed = 0;    ///< for datasets whose extents are drawn
   };
@@ -45,7 +46,7 @@ class planner {
   /// Rows whose reads are planned together, and started, before those of the next rows are planned.
   static constexpr std::uint32_t rows_at_once = 1024;
 
-  /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose ids are set.
+  /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose picks are set.
   void plan_batch(work& batch) const {
     begin_batch(batch);
     plan_rows(batch, 0, batch.rows);
@@ -57,11 +58,11 @@ class planner {
   [[nodiscard]] bool in_steps() const noexcept { return layout_.ragged_count() == 0; }
 
   /// Plans one row anew for another sample: its reads are added to those of the batch.
-  void plan_substitute(work& batch, std::uint32_t row, std::uint64_t sample) const;
+  void plan_substitute(work& batch, std::uint32_t row, const pick& substitute) const;
 
-  /// For each ragged output, the most bytes that a batch of rows_max() can hold of it: the sum of so many largest samples,
-  /// since no sample comes twice in an epoch. (With substitutes one may come in every row.) Looks at every sample, 0.1 us
-  /// each, unless so many of the largest are little anyway.
+  /// For each ragged output, the most bytes that a batch of rows_max() can hold of it: the sum of so many largest samples; where
+  /// one sample may come in every row (as a substitute, or since the order repeats samples), as many times the largest. Looks
+  /// at every sample, 0.1 us each, unless so many of the largest are little anyway.
   [[nodiscard]] std::vector<std::size_t> largest_ragged_batch() const;
 
   /// The dataset's fields that some program reads.
@@ -69,7 +70,7 @@ class planner {
 
  private:
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
-  using needs_of_epoch = absl::InlinedVector<datasets::need, 4>;
+  using needs_of_row = absl::InlinedVector<datasets::need, 4>;
 
   /// The reads of the row before that the next one may join: none yet.
   struct joinable {
@@ -79,9 +80,9 @@ class planner {
     absl::InlinedVector<std::uint32_t, 2> straight;  // of each program
   };
 
-  [[nodiscard]] needs_of_epoch needs_at(std::uint32_t epoch) const;
-  void plan_sample(work& batch, sample_slot& slot, std::span<const datasets::need> needs,
-                   std::span<std::size_t> ragged_bytes, joinable& before) const;
+  ///   needs   as the dataset is asked; gets what keys the row's draws
+  void plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, std::span<std::size_t> ragged_bytes,
+                   joinable& before) const;
   void add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const;
   void add_straight_read(work& batch, sample_slot& slot, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.
@@ -100,7 +101,7 @@ class planner {
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output
   std::vector<std::uint16_t> wanted_;          // dataset fields that some program reads
-  std::vector<datasets::need> needs_;          // the same, as the dataset is asked, but for the epoch
+  std::vector<datasets::need> needs_;          // the same, as the dataset is asked, but for draw and epoch
 };
 
 }  // namespace leat::stages

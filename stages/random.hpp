@@ -1,4 +1,4 @@
-// Randomness by counter: what is drawn depends on (seed, epoch, sample, operation) and on nothing else, so threads,
+// Randomness by counter: what is drawn depends on (seed, epoch, draw, operation) and on nothing else, so threads,
 // timing and order cannot change it, and two fields that name the same operation share its draws.
 // Philox4x32-10 of Random123: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
@@ -20,20 +20,23 @@ namespace leat::stages {
 
 __extension__ using uint128 = unsigned __int128;
 
+/// leat::pick::draw is smaller.
+constexpr std::uint64_t draws_end = std::uint64_t{1} << 48;
+
 /// The draws of one operation on one sample. A value: copying it copies its place in the sequence.
 class random_draws {
  public:
-  /// sample < 2^48, and fewer than 2^18 numbers are drawn per operation.
-  random_draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::string_view operation) noexcept
+  /// draw < draws_end, and fewer than 2^18 numbers are drawn per operation.
+  random_draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t draw, std::string_view operation) noexcept
       : key_{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}},
-        counter_{{static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32) << 16, epoch,
+        counter_{{static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(draw >> 32) << 16, epoch,
                   operation_key(operation)}} {}
 
   /// 32 uniform bits.
   [[nodiscard]] std::uint32_t bits() noexcept {
     if (used_ == 4) {
       block_ = r123::Philox4x32{}(counter_, key_);
-      ++counter_[1];  // The low 16 bits number the block; the high ones are the sample's.
+      ++counter_[1];  // The low 16 bits number the block; the high ones are the draw's.
       used_ = 0;
     }
     return block_[used_++];

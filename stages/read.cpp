@@ -338,7 +338,7 @@ asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetche
   const std::size_t index = slot.row * programs_.size() + program;
   const std::uint16_t field = batch.chosen[index];
   try {
-    fetched.bytes = co_await dataset_.fetch(slot.sample, field);
+    fetched.bytes = co_await dataset_.fetch(slot.pick().sample, field);
     if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
       slot.corrupt = true;
       slot.in_trouble().reason =

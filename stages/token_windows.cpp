@@ -125,16 +125,17 @@ token_window token_windows::at(const run& in, std::uint64_t token, std::uint64_t
           .tokens = tokens};
 }
 
-token_window token_windows::window(std::uint64_t sample, std::uint64_t seed, std::uint32_t epoch) const {
+token_window token_windows::window(std::uint64_t sample, const datasets::need& drawn) const {
   assert(sample < size());
   const std::uint64_t length = rule_.length;
   if (rule_.documents == document_rule::within) return in_document(sample);
   if (rule_.order == window_order::random) {
-    const std::uint64_t drawn = random_draws(seed, epoch, sample, "token window").below(runs_.back().starts_end);
-    const auto in = std::upper_bound(runs_.begin(), runs_.end(), drawn,
+    const std::uint64_t start =
+        random_draws(drawn.seed, drawn.epoch, drawn.draw, "token window").below(runs_.back().starts_end);
+    const auto in = std::upper_bound(runs_.begin(), runs_.end(), start,
                                      [](std::uint64_t wanted, const run& each) { return wanted < each.starts_end; });
     const std::uint64_t before = in == runs_.begin() ? 0 : std::prev(in)->starts_end;
-    return at(*in, drawn - before, length + 1);
+    return at(*in, start - before, length + 1);
   }
   const run& in = run_of(sample);
   const auto number = static_cast<std::uint64_t>(&in - runs_.data());
@@ -143,7 +144,7 @@ token_window token_windows::window(std::uint64_t sample, std::uint64_t seed, std
   if (rule_.order == window_order::shifted) {
     const std::uint64_t left_out = in.tokens - 1 - (in.windows_end - before) * length;
     // The same for all windows of the run: they lie side by side.
-    offset = random_draws(seed, epoch, number, "token offset").below(std::min(length, left_out + 1));
+    offset = random_draws(drawn.seed, drawn.epoch, number, "token offset").below(std::min(length, left_out + 1));
   }
   return at(in, offset + (sample - before) * length, length + 1);
 }
@@ -172,7 +173,7 @@ std::span<const std::uint64_t> token_windows::borders(std::uint64_t first, std::
 
 void token_windows::parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const {
   for (const datasets::need& wanted : needs) {
-    const token_window found = window(sample, wanted.seed, wanted.epoch);
+    const token_window found = window(sample, wanted);
     const std::uint64_t bytes = found.tokens * width_;
     out.push_back({.field = 0,
                    .where = {.source = found.source,

@@ -41,7 +41,8 @@ class token_windows final : public datasets::dataset_model {
   token_windows(std::shared_ptr<const datasets::dataset_model> whole, std::uint16_t field, const window_rule& rule);
 
   /// A function of its arguments.
-  [[nodiscard]] token_window window(std::uint64_t sample, std::uint64_t seed, std::uint32_t epoch) const;
+  ///   drawn   seed, draw and epoch of it
+  [[nodiscard]] token_window window(std::uint64_t sample, const datasets::need& drawn) const;
   /// Where documents begin, counted as token_window::first: those that begin behind `first` and before `end`. Only with
   /// document_rule::mark.
   [[nodiscard]] std::span<const std::uint64_t> borders(std::uint64_t first, std::uint64_t end) const;

@@ -11,6 +11,8 @@
 #include "stages/field_model.hpp"
 #include "stages/transfer.hpp"
 
+#include <leat/sampler.hpp>
+
 #include <absl/container/inlined_vector.h>
 
 #include <atomic>
@@ -92,6 +94,7 @@ struct sample_trouble {
   int read_failure = 0;                   ///< its errno, where it is a read that failed
   std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown
   bool over_budget = false;               ///< not corrupt, but ends the run; the reason is the whole message
+  std::optional<pick> substitute;         ///< what lies in the row instead of what was planned
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
@@ -115,11 +118,13 @@ struct sample_slot final : async::job {
   [[nodiscard]] bool quarantined() const noexcept { return trouble != nullptr && trouble->quarantined; }
   [[nodiscard]] bool over_budget() const noexcept { return trouble != nullptr && trouble->over_budget; }
   [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
-  /// The sample that the sampler named.
-  [[nodiscard]] std::uint64_t planned() const noexcept;
+  /// What the sampler named; and what lies in the row, which is another after a substitution.
+  [[nodiscard]] const leat::pick& planned() const noexcept;
+  [[nodiscard]] const leat::pick& pick() const noexcept {
+    return trouble != nullptr && trouble->substitute ? *trouble->substitute : planned();
+  }
 
   work* owner = nullptr;
-  std::uint64_t sample = 0;  ///< the one that lies in the row: another than planned after a substitution
   std::uint32_t row = 0;
   std::uint16_t reads_missing = 0;
   bool read_into = false;  ///< all of its reads go straight to its row, and nothing else fills it
@@ -193,7 +198,7 @@ struct work {
   static constexpr std::uint16_t no_field = 0xFFFF;
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
   std::vector<std::uint16_t> chosen;                ///< likewise: the dataset's field that serves the program
-  std::vector<std::uint64_t> ids;                   ///< of the planned samples
+  std::vector<pick> picks;                          ///< of the rows, as planned
   std::vector<ragged_row> ragged;                   ///< [row * ragged outputs + output]
   std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted
   std::vector<digest> row_digests;                  ///< when digests are
@@ -225,7 +230,7 @@ struct work {
   }
 };
 
-inline std::uint64_t sample_slot::planned() const noexcept { return owner->ids[row]; }
+inline const pick& sample_slot::planned() const noexcept { return owner->picks[row]; }
 
 /// What a batch under way takes besides its tensors, at most.
 ///   rows     of the largest batch
@@ -240,9 +245,9 @@ struct bookkeeping {
 
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     constexpr std::size_t name_bytes = 64;
-    // The ids are there twice, for the line and for the trainer, and so are names and digests.
+    // Names and digests are there twice, for the line and for the trainer.
     return sizeof(sample_slot) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
-           2 * sizeof(std::uint64_t) + programs * sizeof(void*) / read_slots::block_reads +
+           sizeof(pick) + sizeof(std::uint64_t) + programs * sizeof(void*) / read_slots::block_reads +
            ragged * sizeof(ragged_row) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }

@@ -59,8 +59,8 @@ epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, c
   file_numbers numbers(model, made.files);
   stages::work batch;
   for (std::uint64_t index = 0; index < sampler.batches(0) && made.reads.size() < reads_max; ++index) {
-    batch.ids.resize(sampler.rows(0, index));
-    sampler.ids(0, index, 0, static_cast<std::uint32_t>(batch.ids.size()), batch.ids);
+    batch.picks.resize(sampler.rows(0, index));
+    sampler.picks(0, index, 0, static_cast<std::uint32_t>(batch.picks.size()), batch.picks);
     planner.plan_batch(batch);
     for (std::size_t k = 0; k < batch.reads_used; ++k) {
       const stages::read_slot& read = batch.reads[k];
@@ -68,7 +68,7 @@ epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, c
       made.bytes += read.bytes;
       made.read_bytes_max = std::max(made.read_bytes_max, read.bytes);
     }
-    made.samples += batch.ids.size();
+    made.samples += batch.picks.size();
   }
   if (made.reads.empty()) {
     throw error(errc::usage,

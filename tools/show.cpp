@@ -90,7 +90,7 @@ class journal_in_memory {
 
 /// The first batch, and what should have been in it.
 struct first_batch {
-  std::vector<std::uint64_t> planned;
+  std::vector<pick> planned;
   std::optional<batch> delivered;
   std::map<std::uint64_t, std::string> reasons;
 
@@ -99,7 +99,7 @@ struct first_batch {
     std::vector<std::optional<std::size_t>> found(planned.size());
     std::size_t row = 0;
     for (std::size_t place = 0; delivered && place < planned.size() && row < delivered->ids().size(); ++place) {
-      if (delivered->ids()[row] == planned[place]) found[place] = row++;
+      if (delivered->ids()[row] == planned[place].sample) found[place] = row++;
     }
     return found;
   }
@@ -115,7 +115,7 @@ first_batch load_first(const dataset& samples, const dataset& loaded, const show
       {.shuffle = shuffle, .seed = arguments.order.seed, .batch_size = arguments.order.batch_size, .drop_last = false});
   if (sampler.batches(0) == 0) return first;
   first.planned.resize(sampler.rows(0, 0));
-  sampler.ids(0, 0, 0, static_cast<std::uint32_t>(first.planned.size()), first.planned);
+  sampler.picks(0, 0, 0, static_cast<std::uint32_t>(first.planned.size()), first.planned);
 
   const journal_in_memory journal;
   loader_options options;
@@ -155,7 +155,7 @@ std::vector<std::byte> read_picture(const dataset& samples, std::uint64_t sample
 class onlooker {
  public:
   onlooker(const show_arguments& arguments, const image::settings& settings)
-      : key_{.seed = arguments.order.seed, .epoch = 0, .sample = 0},
+      : key_{.seed = arguments.order.seed, .epoch = 0, .draw = 0},
         steps_(settings.steps),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
@@ -164,13 +164,14 @@ class onlooker {
         decoder_(budget_) {}
 
   /// Fills in original, box, flip and decimation, as far as the bytes allow.
-  void look_at(std::uint64_t sample, std::vector<std::byte> encoded, sheet_cell& cell) {
+  void look_at(const pick& of, std::vector<std::byte> encoded, sheet_cell& cell) {
     const pixels::outcome<pixels::picture_info> info =
         pixels::peek(encoded, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
     if (!info) return;
     const pixels::orientation turn(info->orientation);
     std::tie(cell.original.width, cell.original.height) = turn.size(info->width, info->height);
-    key_.sample = sample;
+    key_.draw = of.draw;
+    key_.epoch = of.epoch;
     std::vector<std::byte> row(store_.row_bytes(steps_.out_height(), steps_.out_width()));
     const pixels::outcome<pixels::decoded> drawn =
         decoder_.decode(encoded, steps_, key_, store_, options_, row.data(), nullptr);
@@ -279,7 +280,7 @@ class namer {
 
   [[nodiscard]] std::string operator()(std::uint64_t sample) const {
     if (windows_ == nullptr) return loaded_.name(sample);
-    const stages::token_window window = windows_->window(sample, seed_, 0);
+    const stages::token_window window = windows_->window(sample, {.seed = seed_, .draw = sample});
     return io::str_cat(windows_->sources()[window.source]->file_name(window.file), " at offset ", window.offset,
                        ": tokens ", count_text(window.first), " to ", count_text(window.first + window.tokens - 1));
   }
@@ -315,7 +316,7 @@ class sheet_maker {
  private:
   sheet_cell about(std::size_t place) const {
     sheet_cell cell;
-    cell.sample = first_.planned[place];
+    cell.sample = first_.planned[place].sample;
     cell.name = names_(cell.sample);
     const std::optional<std::size_t> row = rows_[place];
     if (!row) {
@@ -342,7 +343,7 @@ class sheet_maker {
       cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, first_.delivered->bytes(settings.name, *row));
     }
     try {
-      onlookers_[k]->look_at(cell.sample, read_picture(samples_, cell.sample, settings.name), cell);
+      onlookers_[k]->look_at(first_.planned[place], read_picture(samples_, cell.sample, settings.name), cell);
     } catch (const error& failure) {
       // The sample's own trouble, which the loader has met too.
       if (cell.problem.empty()) cell.problem = failure.what();

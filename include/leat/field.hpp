@@ -217,6 +217,8 @@ struct tokens {
 /// What a custom field's function is told about its sample.
 struct sample_context {
   std::uint64_t sample = 0;  ///< its number in the dataset's order
+  /// draw and epoch key what is random: leat::pick.
+  std::uint64_t draw = 0;
   std::uint32_t epoch = 0;
   std::uint64_t seed = 0;
   std::optional<std::int64_t> label;

@@ -46,6 +46,8 @@ struct loader_options {
   std::uint32_t epochs = 0;
   /// At most so many batches of each epoch; 0 is all of them.
   std::uint64_t batches_max = 0;
+  /// An order of one's own; batch_size, shuffle and drop_last then say nothing. Null is leat::global_sampler.
+  std::shared_ptr<const leat::sampler> sampler = {};
 
   /// Threads that decode; 0 is one per core this process may run on, and fewer where the budget is too small for their
   /// scratch: see plan(). A number that the budget cannot hold is an error.
@@ -183,9 +185,9 @@ class loader {
   ///   throws   error{errc::usage} while a next() waits, or in a child of fork()
   void skip_epoch();
 
-  /// Samples of each epoch: the dataset's, or the windows that the field `tokens` cuts out of it.
+  /// Samples of the dataset, or the windows that the field `tokens` cuts out of it.
   [[nodiscard]] std::uint64_t samples() const noexcept;
-  /// Batches of each epoch.
+  /// Batches of each epoch; of the first one, where a sampler of one's own gives epochs of different lengths.
   [[nodiscard]] std::uint64_t batches() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;
   [[nodiscard]] loader_stats stats() const;

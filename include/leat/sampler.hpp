@@ -14,6 +14,17 @@ struct sampler_options {
   bool drop_last = false;
 };
 
+/// One row of an order: which sample, and what keys its randomness.
+///   draw, epoch   key, with the seed, all that is drawn for the row: crops, windows of tokens, mixing, a substitute. A sample that
+///                 comes twice with two draws is drawn twice. draw < 2^48
+struct pick {
+  std::uint64_t sample = 0;
+  std::uint64_t draw = 0;
+  std::uint32_t epoch = 0;
+
+  friend bool operator==(const pick&, const pick&) = default;
+};
+
 /// The order of a dataset's samples, as the global batches of each epoch: those of all ranks together, numbered from 0.
 /// A rank of many takes its rows of each global batch; a single process takes them all.
 ///
@@ -29,14 +40,34 @@ class sampler {
   /// Global batches of this epoch.
   [[nodiscard]] virtual std::uint64_t batches(std::uint32_t epoch) const = 0;
 
-  /// Rows of one global batch: the batch size, or less in the last one. `batch` < batches(epoch).
+  /// Rows of one global batch: at least 1. `batch` < batches(epoch).
   [[nodiscard]] virtual std::uint32_t rows(std::uint32_t epoch, std::uint64_t batch) const = 0;
 
-  /// The sample numbers that lie in rows row_begin..row_end-1 of one global batch.
+  /// The most rows that a batch of any epoch has. Memory is planned for so many.
+  [[nodiscard]] virtual std::uint32_t rows_max() const = 0;
+
+  /// What lies in rows row_begin..row_end-1 of one global batch.
   ///   row_begin, row_end   row_begin <= row_end <= rows(epoch, batch)
   ///   out                  row_end - row_begin elements; all are written
-  virtual void ids(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
-                   std::span<std::uint64_t> out) const = 0;
+  virtual void picks(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
+                     std::span<pick> out) const = 0;
+
+  /// Whether a sample may come more than once in an epoch. Where it does not, ragged rows take less memory: a batch is at most as
+  /// large as its number of largest samples. A batch that is larger than that ends the run.
+  [[nodiscard]] virtual bool repeats() const { return true; }
+
+  /// Whether rows follow one another as their samples do in the dataset, mostly: those of neighbours are then read together.
+  [[nodiscard]] virtual bool in_order() const { return false; }
+
+  /// Rows of all batches of this epoch.
+  ///   default   the sum of rows(), which asks for each batch
+  [[nodiscard]] virtual std::uint64_t samples(std::uint32_t epoch) const;
+
+  /// Of what a substitute for a corrupt sample of this batch is drawn: how many picks, and number n of them. What a rank or a bucket
+  /// must not get is not among them.
+  ///   default   the picks of this epoch; finding one asks for the rows of the batches before it
+  [[nodiscard]] virtual std::uint64_t substitutes(std::uint32_t epoch, std::uint64_t batch) const;
+  [[nodiscard]] virtual pick substitute(std::uint32_t epoch, std::uint64_t batch, std::uint64_t n) const;
 };
 
 /// Every sample once per epoch: in the dataset's order, or in one drawn exactly and globally from (seed, epoch).
@@ -49,8 +80,18 @@ class global_sampler final : public sampler {
 
   [[nodiscard]] std::uint64_t batches(std::uint32_t epoch) const override;
   [[nodiscard]] std::uint32_t rows(std::uint32_t epoch, std::uint64_t batch) const override;
-  void ids(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
-           std::span<std::uint64_t> out) const override;
+  [[nodiscard]] std::uint32_t rows_max() const override;
+  /// draw is the sample, and epoch the one that is asked for.
+  void picks(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
+             std::span<pick> out) const override;
+  [[nodiscard]] bool repeats() const override { return false; }
+  [[nodiscard]] bool in_order() const override { return !options_.shuffle; }
+  [[nodiscard]] std::uint64_t samples(std::uint32_t epoch) const override;
+  /// Any sample of the dataset, those that drop_last leaves out as well.
+  [[nodiscard]] std::uint64_t substitutes(std::uint32_t, std::uint64_t) const override { return samples_; }
+  [[nodiscard]] pick substitute(std::uint32_t epoch, std::uint64_t, std::uint64_t n) const override {
+    return {.sample = n, .draw = n, .epoch = epoch};
+  }
 
  private:
   std::uint64_t samples_;

@@ -26,8 +26,11 @@ class custom_program final : public field_program {
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
-    const sample_context context{
-        .sample = input.sample, .epoch = input.epoch, .seed = input.seed, .label = input.dataset->label(input.sample)};
+    const sample_context context{.sample = input.sample,
+                                 .draw = input.draw,
+                                 .epoch = input.epoch,
+                                 .seed = input.seed,
+                                 .label = input.dataset->label(input.sample)};
     std::string reason;
     try {
       reason = decode_(input.encoded, context, rows.front().bytes);

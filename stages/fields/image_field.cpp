@@ -78,7 +78,7 @@ class image_program final : public field_program {
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     const auto result = static_cast<image_scratch&>(scratch).decoder.decode(
-        input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .sample = input.sample}, store_, options_,
+        input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, store_, options_,
         rows.front().bytes.data(), input.stop);
     if (!result) return result.error();
     note_flip(result->drawn, rows);
@@ -100,7 +100,7 @@ class image_program final : public field_program {
     for (const decode_share& each : all) {
       const auto& program = static_cast<const image_program&>(*each.program);
       own.rows.push_back({.steps = &program.pipeline_,
-                          .key = {.seed = input.seed, .epoch = input.epoch, .sample = input.sample},
+                          .key = {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
                           .how = &program.store_,
                           .options = program.options_,
                           .row = each.rows.front().bytes.data()});

@@ -85,7 +85,8 @@ class tokens_program final : public field_program {
 
   // The window again: it is a function of the same three numbers that the plan asked with.
   void mark(const decode_input& input, std::span<row_target> rows) const {
-    const token_window window = windows_.window(input.sample, input.seed, input.epoch);
+    const token_window window =
+        windows_.window(input.sample, {.seed = input.seed, .draw = input.draw, .epoch = input.epoch});
     auto* const document = reinterpret_cast<std::int32_t*>(rows[2].bytes.data());
     auto* const position = reinterpret_cast<std::int32_t*>(rows[3].bytes.data());
     const std::uint64_t end = window.first + static_cast<std::uint64_t>(settings_.length);

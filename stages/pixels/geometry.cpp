@@ -210,7 +210,7 @@ geometry pipeline::compile(int width, int height, const draw_key& key) const {
   folded.scale(width, height, filter::bilinear);
 
   for (const step& next : steps_) {
-    random_draws draws(key.seed, key.epoch, key.sample, next.key);
+    random_draws draws(key.seed, key.epoch, key.draw, next.key);
     std::visit(overloaded{[&](const tr::random_resized_crop& t) {
                             rectangle box = draw_box(t, width, height, draws);
                             if (folded.result.flip) box.x = width - box.width - box.x;

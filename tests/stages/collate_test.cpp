@@ -38,7 +38,9 @@ class filled {
     std::size_t ragged = 0;
     for (std::uint32_t row = 0; row < rows; ++row) {
       sample_slot& slot = batch.samples.emplace_back();
-      slot.sample = 100 + row;
+      slot.owner = &batch;
+      slot.row = row;
+      batch.picks.push_back({.sample = 100 + row});
       batch.names.push_back("sample " + std::to_string(row));
       batch.row_digests.emplace_back().bytes[0] = static_cast<std::uint8_t>(row);
       batch.ragged.push_back({.offset = ragged, .capacity = row + std::size_t{2}, .bytes = row});

@@ -39,6 +39,7 @@ class decoded {
     row_target target{.bytes = row_};
     const auto scratch = program_->make_scratch(budget_);
     const decode_input input{.sample = sample,
+                             .draw = sample,
                              .epoch = 0,
                              .seed = 0,
                              .dataset = set_.get().model().get(),

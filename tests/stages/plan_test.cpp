@@ -33,7 +33,7 @@ struct planned {
     }
     layout = std::make_unique<batch_layout>(outputs, static_cast<std::uint32_t>(samples.size()));
     plan = std::make_unique<planner>(*set.get().model(), programs, *layout, how);
-    for (std::uint64_t i = 0; i < samples.size(); ++i) batch.ids.push_back(i);
+    for (std::uint64_t i = 0; i < samples.size(); ++i) batch.picks.push_back({.sample = i, .draw = i});
     plan->plan_batch(batch);
   }
   fake_dataset set;
@@ -172,10 +172,10 @@ TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
             fake_layout::shards, {.substitutes = true});
   EXPECT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{900}));
   EXPECT_TRUE(p.batch.samples[2].corrupt);
-  p.plan->plan_substitute(p.batch, 2, 0);
+  p.plan->plan_substitute(p.batch, 2, {.sample = 0});
   EXPECT_FALSE(p.batch.samples[2].corrupt);
-  EXPECT_EQ(p.batch.samples[2].sample, 0U);
-  EXPECT_EQ(p.batch.samples[2].planned(), 2U);
+  EXPECT_EQ(p.batch.samples[2].pick().sample, 0U);
+  EXPECT_EQ(p.batch.samples[2].planned().sample, 2U);
   ASSERT_EQ(p.batch.samples[2].reads.size(), 1U);
   EXPECT_EQ(p.batch.reads[p.batch.samples[2].reads[0]].parts[0].row, 2U);
 }
@@ -183,13 +183,13 @@ TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
 TEST(plan, can_be_made_again_in_the_same_place_for_another_batch) {
   planned p({sample_of({{"cls", 1}}), sample_of({{"cls", 2}}), sample_of({{"txt", 1}})}, {label("cls")});
   EXPECT_EQ(p.batch.reads_used, 2U);
-  p.batch.ids = {1};
+  p.batch.picks = {{.sample = 1}};
   p.plan->plan_batch(p.batch);
   EXPECT_EQ(p.batch.rows, 1U);
   EXPECT_EQ(p.batch.reads_used, 1U);
   EXPECT_EQ(p.batch.reads[0].bytes, 2U);
   EXPECT_EQ(p.batch.reads[0].users, 1U);
-  EXPECT_EQ(p.batch.samples[0].planned(), 1U);
+  EXPECT_EQ(p.batch.samples[0].planned().sample, 1U);
 }
 
 TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_one) {
@@ -207,7 +207,9 @@ TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_o
   const batch_layout singles({all.programs[0]->outputs()[0], all.programs[1]->outputs()[0]}, 1);
   EXPECT_EQ(planner(*all.set.get().model(), all.programs, singles, {}).largest_ragged_batch(),
             (std::vector<std::size_t>{9 * mib, 3}));
-  // A substitute is any sample, in any row.
+  // A sample that comes twice may come in every row, as a substitute may.
+  EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, {.repeats = true}).largest_ragged_batch()[0],
+            18 * mib);
   EXPECT_EQ(planner(*all.set.get().model(), all.programs, pairs, {.substitutes = true}).largest_ragged_batch()[0],
             18 * mib);
 }
@@ -279,7 +281,8 @@ TEST(plan, reads_what_lies_on_pages_and_stays_as_it_is_straight_to_its_rows) {
 
 TEST(plan, reads_rows_together_only_where_they_follow_one_another_in_file_and_batch) {
   planned p(equal_samples(6, 4096), {testing::verbatim("bin")}, fake_layout::columns);
-  p.batch.ids = {4, 5, 0, 2, 3, 1};
+  p.batch.picks.clear();
+  for (const std::uint64_t sample : {4U, 5U, 0U, 2U, 3U, 1U}) p.batch.picks.push_back({.sample = sample});
   p.plan->plan_batch(p.batch);
   ASSERT_EQ(p.batch.reads_used, 4U);
   const auto expect = [&](std::size_t read, std::uint64_t offset, std::size_t to, std::size_t rows) {

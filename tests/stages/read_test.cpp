@@ -55,7 +55,7 @@ class reading : public line_events {
     const planner::settings how{.in_order = given.in_order};
     for (const std::uint64_t sample : given.damaged) set_.damage(sample, "bin", EIO);
     const planner plan(*set_.get().model(), programs_, *layout_, how);
-    for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.ids.push_back(i);
+    for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.picks.push_back({.sample = i, .draw = i});
     plan.plan_batch(batch_);
     if (given.verbatim) batch_.memory = *rows_.try_lease(layout_->bytes({}));
     stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, *this);

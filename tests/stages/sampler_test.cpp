@@ -16,9 +16,11 @@ using ::testing::HasSubstr;
 using ids = std::vector<std::uint64_t>;
 
 ids batch_of(const sampler& order, std::uint32_t epoch, std::uint64_t batch) {
-  ids rows(order.rows(epoch, batch));
-  order.ids(epoch, batch, 0, order.rows(epoch, batch), rows);
-  return rows;
+  std::vector<pick> rows(order.rows(epoch, batch));
+  order.picks(epoch, batch, 0, order.rows(epoch, batch), rows);
+  ids samples;
+  for (const pick& row : rows) samples.push_back(row.sample);
+  return samples;
 }
 
 ids epoch_of(const sampler& order, std::uint32_t epoch) {
@@ -87,16 +89,51 @@ TEST(sampler, counts_batches_and_rows) {
 TEST(sampler, gives_any_rows_of_a_batch_alone) {
   for (const bool shuffle : {false, true}) {
     const global_sampler order(1000, {.shuffle = shuffle, .seed = 9, .batch_size = 64});
-    const ids whole = batch_of(order, 2, 15);
+    std::vector<pick> whole(order.rows(2, 15));
+    order.picks(2, 15, 0, order.rows(2, 15), whole);
     ASSERT_EQ(whole.size(), 1000U - 15 * 64);
     for (std::uint32_t begin = 0; begin <= whole.size(); begin += 5) {
       for (std::uint32_t end = begin; end <= whole.size(); ++end) {
-        ids part(end - begin);
-        order.ids(2, 15, begin, end, part);
-        ASSERT_EQ(part, ids(whole.begin() + begin, whole.begin() + end)) << begin << ".." << end;
+        std::vector<pick> part(end - begin);
+        order.picks(2, 15, begin, end, part);
+        ASSERT_EQ(part, std::vector<pick>(whole.begin() + begin, whole.begin() + end)) << begin << ".." << end;
       }
     }
   }
+}
+
+TEST(sampler, keys_each_row_by_its_sample_and_the_epoch) {
+  for (const bool shuffle : {false, true}) {
+    const global_sampler order(1000, {.shuffle = shuffle, .seed = 9, .batch_size = 600});
+    std::vector<pick> rows(600);
+    order.picks(3, 0, 0, 600, rows);
+    for (const pick& row : rows) EXPECT_EQ(row, (pick{.sample = row.sample, .draw = row.sample, .epoch = 3}));
+  }
+}
+
+TEST(sampler, counts_the_rows_of_an_epoch_and_of_its_largest_batch) {
+  const auto order = [](std::uint64_t samples, bool drop_last) {
+    return global_sampler(samples, {.batch_size = 64, .drop_last = drop_last});
+  };
+  EXPECT_EQ(order(100, false).samples(0), 100U);
+  EXPECT_EQ(order(100, true).samples(0), 64U);
+  EXPECT_EQ(order(100, true).sampler::samples(0), 64U) << "the sum of the batches' rows is the same";
+  EXPECT_EQ(order(100, false).rows_max(), 64U);
+  EXPECT_EQ(order(10, false).rows_max(), 10U);
+  EXPECT_EQ(order(0, false).rows_max(), 1U);
+}
+
+// What a sampler gets that says nothing of substitutes.
+TEST(sampler, draws_substitutes_from_the_picks_of_the_epoch) {
+  const global_sampler order(100, {.seed = 9, .batch_size = 64, .drop_last = true});
+  ASSERT_EQ(order.sampler::substitutes(2, 0), 64U);
+  std::vector<pick> rows(64);
+  order.picks(2, 0, 0, 64, rows);
+  for (std::uint64_t n = 0; n < 64; ++n) EXPECT_EQ(order.sampler::substitute(2, 0, n), rows[n]);
+  const global_sampler small(10, {.seed = 9, .batch_size = 4});
+  rows.resize(2);
+  small.picks(2, 2, 0, 2, rows);
+  EXPECT_EQ(small.sampler::substitute(2, 0, 9), rows[1]);
 }
 
 TEST(sampler, does_not_depend_on_the_batch_size) {

@@ -66,7 +66,7 @@ TEST(token_windows, shifted_every_token_comes_at_most_once_and_few_are_left_out)
     for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
       std::map<std::uint32_t, std::set<std::uint64_t>> inputs;  // by file
       for (std::uint64_t i = 0; i < windows.size(); ++i) {
-        const token_window window = windows.window(i, seed, epoch);
+        const token_window window = windows.window(i, {.seed = seed, .draw = i, .epoch = epoch});
         ASSERT_EQ(window.tokens, length + 1);
         ASSERT_LE(window.offset / 4 + window.tokens, tokens.lengths[window.file]);
         for (std::uint64_t t = 0; t < length; ++t) {
@@ -91,9 +91,10 @@ TEST(token_windows, shifted_every_offset_comes_in_some_epoch_and_a_run_keeps_one
   ASSERT_EQ(windows.size(), 11U);
   std::set<std::uint64_t> offsets;
   for (std::uint32_t epoch = 0; epoch < 400; ++epoch) {
-    const std::uint64_t first = windows.window(0, 7, epoch).offset / 4;
+    const std::uint64_t first = windows.window(0, {.seed = 7, .draw = 0, .epoch = epoch}).offset / 4;
     offsets.insert(first);
-    for (std::uint64_t i = 1; i < windows.size(); ++i) EXPECT_EQ(windows.window(i, 7, epoch).offset / 4, first + 8 * i);
+    for (std::uint64_t i = 1; i < windows.size(); ++i)
+      EXPECT_EQ(windows.window(i, {.seed = 7, .draw = i, .epoch = epoch}).offset / 4, first + 8 * i);
   }
   EXPECT_EQ(offsets.size(), 8U);
   EXPECT_EQ(*offsets.rbegin(), 7U);
@@ -112,7 +113,7 @@ TEST(token_windows, tiled_are_what_a_walk_over_the_shards_finds) {
     const token_windows windows = windows_over(tokens.open(), length, window_order::tiled);
     ASSERT_EQ(windows.size(), expected.size());
     for (std::uint64_t i = 0; i < windows.size(); ++i) {
-      const token_window window = windows.window(i, seed, static_cast<std::uint32_t>(i));
+      const token_window window = windows.window(i, {.seed = seed, .draw = i, .epoch = static_cast<std::uint32_t>(i)});
       EXPECT_EQ(window.file, expected[i].first);
       EXPECT_EQ(window.offset, expected[i].second * 4);
     }
@@ -127,7 +128,7 @@ TEST(token_windows, random_ones_begin_everywhere_and_lie_in_their_shard) {
   constexpr int epochs = 6000;
   for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
     for (std::uint64_t i = 0; i < windows.size(); ++i) {
-      const token_window window = windows.window(i, 3, epoch);
+      const token_window window = windows.window(i, {.seed = 3, .draw = i, .epoch = epoch});
       ASSERT_LE(window.offset / 4 + 7, tokens.lengths[window.file]);
       ++seen[{window.file, window.offset / 4}];
     }
@@ -147,9 +148,12 @@ TEST(token_windows, depend_on_seed_epoch_and_number_alone) {
     bool differs_by_epoch = false;
     bool differs_by_seed = false;
     for (std::uint64_t i = one.size(); i-- > 0;) {
-      EXPECT_EQ(one.window(i, 5, 6).offset, other.window(i, 5, 6).offset);
-      differs_by_epoch = differs_by_epoch || one.window(i, 5, 6).offset != one.window(i, 5, 7).offset;
-      differs_by_seed = differs_by_seed || one.window(i, 5, 6).offset != one.window(i, 8, 6).offset;
+      EXPECT_EQ(one.window(i, {.seed = 5, .draw = i, .epoch = 6}).offset,
+                other.window(i, {.seed = 5, .draw = i, .epoch = 6}).offset);
+      differs_by_epoch = differs_by_epoch || one.window(i, {.seed = 5, .draw = i, .epoch = 6}).offset !=
+                                                 one.window(i, {.seed = 5, .draw = i, .epoch = 7}).offset;
+      differs_by_seed = differs_by_seed || one.window(i, {.seed = 5, .draw = i, .epoch = 6}).offset !=
+                                               one.window(i, {.seed = 8, .draw = i, .epoch = 6}).offset;
     }
     EXPECT_TRUE(differs_by_epoch);
     EXPECT_TRUE(differs_by_seed);
@@ -185,7 +189,7 @@ TEST(token_windows, within_documents_every_pair_of_neighbours_comes_exactly_once
         windows_over(documents_of(root, lengths), length, window_order::shifted, document_rule::within);
     std::set<std::uint64_t> found;
     for (std::uint64_t i = 0; i < windows.size(); ++i) {
-      const token_window window = windows.window(i, seed, 1);
+      const token_window window = windows.window(i, {.seed = seed, .draw = i, .epoch = 1});
       ASSERT_GE(window.tokens, 2U);
       ASSERT_LE(window.tokens, length + 1);
       for (std::uint64_t t = 0; t + 1 < window.tokens; ++t) {

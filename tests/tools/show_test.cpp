@@ -68,7 +68,7 @@ TEST(show, the_boxes_are_those_the_loader_draws) {
   std::uint64_t sample = 0;
   for (std::sregex_iterator it(page.begin(), page.end(), figure), end; it != end; ++it, ++sample) {
     const auto number = [&](std::size_t group) { return std::stoi((*it)[group].str()); };
-    const pixels::geometry drawn = steps.compile(number(1), number(2), {.seed = 5, .epoch = 0, .sample = sample});
+    const pixels::geometry drawn = steps.compile(number(1), number(2), {.seed = 5, .epoch = 0, .draw = sample});
     EXPECT_EQ(drawn.box, (pixels::rectangle{number(3), number(4), number(5), number(6)})) << "sample " << sample;
     EXPECT_EQ(drawn.flip, (*it)[7] == "flipped") << "sample " << sample;
   }
