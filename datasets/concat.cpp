@@ -103,6 +103,11 @@ class concat_model final : public dataset_model {
     return found;
   }
 
+  window_number window_of(std::uint64_t sample) const override {
+    const place at = find(sample);
+    return at.of->model->window_of(at.sample);
+  }
+
   std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
     const place at = find(sample);
     return at.of->model->header_offset(at.sample, part);

@@ -51,6 +51,8 @@ std::vector<dataset_model::member_path> dataset_model::members(std::uint64_t sam
 
 std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std::nullopt; }
 
+window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return {}; }
+
 std::uint64_t dataset_model::header_offset(std::uint64_t, const extent& part) const { return part.offset; }
 
 std::optional<std::uint16_t> dataset_model::find_field(std::string_view name) const noexcept {

@@ -23,6 +23,7 @@
 namespace leat::datasets {
 
 class blocking_sources;
+class token_windows;
 
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
 struct part {
@@ -53,6 +54,12 @@ enum class field_origin : std::uint8_t {
   extents,  ///< parts() says where to read them
   call,     ///< produce() makes them, or shows them in memory, on a decode thread
   awaited   ///< fetch() gets them, awaited on the I/O thread
+};
+
+/// A window of tokens: the view that cut it, and its number there. Null where a sample is no window.
+struct window_number {
+  const token_windows* of = nullptr;
+  std::uint64_t number = 0;
 };
 
 class dataset_model {
@@ -119,6 +126,9 @@ class dataset_model {
   /// The number of samples with a defect: 0 nearly always, and then nobody need ask for each.
   [[nodiscard]] virtual std::uint64_t defects() const noexcept { return 0; }
   [[nodiscard]] virtual std::optional<defect> defect_of(std::uint64_t sample) const;
+
+  /// The window of tokens that the sample is (datasets/token_windows.hpp).
+  [[nodiscard]] virtual window_number window_of(std::uint64_t sample) const;
 
   /// Where a person looks for a part of this sample in its file: at the header before it, where a format has one.
   ///   default   the offset of its bytes

@@ -166,8 +166,8 @@ class field_model {
   virtual ~field_model() = default;
 
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-  /// The samples that the loader shall take instead of the dataset's own, where this field makes others of them (windows);
-  /// bind() is then given those. Null: they stay as they are.
+  /// The view of the dataset that this field is for (windows), where the dataset is not one already: for loaders that were given
+  /// the dataset itself. bind() is then given the view. Null: the samples stay as they are.
   ///   throws   as bind()
   [[nodiscard]] virtual std::shared_ptr<const datasets::dataset_model> samples_of(
       const std::shared_ptr<const datasets::dataset_model>& dataset) const {

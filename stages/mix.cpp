@@ -1,9 +1,9 @@
 #include "stages/mix.hpp"
 
+#include "base/random.hpp"
 #include "io/text.hpp"
 #include "stages/digest.hpp"
 #include "stages/pixels/portable_math.hpp"
-#include "stages/random.hpp"
 
 #include <leat/error.hpp>
 

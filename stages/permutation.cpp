@@ -1,6 +1,6 @@
 #include "stages/permutation.hpp"
 
-#include "stages/random.hpp"
+#include "base/random.hpp"
 
 #include <cassert>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "tools/make_photos.hpp"
 
 #include "async/mutex.hpp"
-#include "stages/random.hpp"
+#include "base/random.hpp"
 #include "tools/jpeg_encode.hpp"
 #include "tools/paint.hpp"
 
@@ -305,7 +305,7 @@ class press {
     for (std::uint32_t i = next_.fetch_add(1); i < options_.count && !stopping(); i = next_.fetch_add(1)) {
       const std::uint32_t class_index = i % options_.classes;
       const std::uint32_t index = i / options_.classes;
-      stages::random_draws draws(options_.seed, class_index, index, "photo file");
+      random_draws draws(options_.seed, class_index, index, "photo file");
       const jpeg_chroma chroma = chroma_of(draws.below(100));
       const bool upright = draws.below(4) == 0;
       picture.width = upright ? options_.height : options_.width;

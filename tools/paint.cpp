@@ -1,6 +1,6 @@
 #include "tools/paint.hpp"
 
-#include "stages/random.hpp"
+#include "base/random.hpp"
 
 #include <leat/error.hpp>
 
@@ -13,8 +13,6 @@
 
 namespace leat::tools {
 namespace {
-
-using stages::random_draws;
 
 void leave_if(const std::stop_token& stop) {
   if (stop.stop_requested()) throw error(errc::cancelled, "stopped while painting");

@@ -1,10 +1,10 @@
 // leat show: a contact sheet of the first batch, each picture as the trainer will see it beside its original.
 #include "datasets/model.hpp"
+#include "datasets/token_windows.hpp"
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
-#include "stages/token_windows.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/fields.hpp"
@@ -276,19 +276,20 @@ std::string numbers_text(const tensor& rows, std::size_t row, std::int64_t most)
 class namer {
  public:
   namer(const dataset& loaded, std::uint64_t seed)
-      : loaded_(loaded), windows_(dynamic_cast<const stages::token_windows*>(loaded.model().get())), seed_(seed) {}
+      : loaded_(loaded), of_windows_(loaded.size() != 0 && loaded.model()->window_of(0).of != nullptr), seed_(seed) {}
 
   [[nodiscard]] std::string operator()(std::uint64_t sample) const {
-    if (windows_ == nullptr) return loaded_.name(sample);
-    const stages::token_window window = windows_->window(sample, {.seed = seed_, .draw = sample});
-    return io::str_cat(windows_->sources()[window.source]->file_name(window.file), " at offset ", window.offset,
+    if (!of_windows_) return loaded_.name(sample);
+    const datasets::window_number at = loaded_.model()->window_of(sample);
+    const datasets::token_window window = at.of->window(at.number, {.seed = seed_, .draw = sample});
+    return io::str_cat(at.of->sources()[window.source]->file_name(window.file), " at offset ", window.offset,
                        ": tokens ", count_text(window.first), " to ", count_text(window.first + window.tokens - 1));
   }
-  [[nodiscard]] bool of_windows() const noexcept { return windows_ != nullptr; }
+  [[nodiscard]] bool of_windows() const noexcept { return of_windows_; }
 
  private:
   const dataset& loaded_;
-  const stages::token_windows* windows_;
+  bool of_windows_;
   const std::uint64_t seed_;
 };
 

@@ -19,6 +19,8 @@
 
 namespace leat {
 
+class dataset;
+
 namespace stages {
 class field_model;  // stages/field_model.hpp: what a field becomes inside the loader
 }
@@ -189,7 +191,8 @@ enum class document_rule : std::uint8_t {
           ///< but documents of one token, and nothing is shifted
 };
 
-/// Windows of tokens. The loader's samples are then the windows, and the dataset's (files, documents) are where they lie.
+/// Windows of tokens. The dataset is one of windows (cut_windows()); a loader cuts those of this field out of any other, and its
+/// samples are then the windows, and the dataset's (files, documents) are where they lie.
 ///
 ///     loader train{open_tokens("train-{000..099}.bin"), {.batch_size = 12}, tokens{.length = 1024}};
 ///
@@ -213,6 +216,17 @@ struct tokens {
 
   operator leat::field() const;  // NOLINT: they are a field.
 };
+
+/// The windows of a dataset of tokens, as a dataset: one sample is one window. For who needs them before there is a loader: to count,
+/// split or join them (subset(), split(), concat()), or to give a loader an order over them (leat::sampler). A loader takes it with a
+/// field of the same length, windows and documents.
+///
+///     const tokens how{.length = 1024};
+///     const dataset windows = cut_windows(open_tokens("train-{000..099}.bin"), how);
+///     loader train{windows.slice(0, windows.size() / 2), {.batch_size = 12}, how};
+///
+///   throws   error{errc::usage} as a loader with this field does
+[[nodiscard]] dataset cut_windows(const dataset& samples, const tokens& how);
 
 /// What a custom field's function is told about its sample.
 struct sample_context {

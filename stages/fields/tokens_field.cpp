@@ -1,10 +1,10 @@
 // tokens: windows of tokens, as inputs and targets.
 #include "datasets/model.hpp"
+#include "datasets/token_windows.hpp"
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/widen.hpp"
-#include "stages/token_windows.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -19,12 +19,12 @@ namespace {
 
 class tokens_program final : public field_program {
  public:
-  tokens_program(const tokens& settings, const token_windows& windows)
+  tokens_program(const tokens& settings, dtype stored, std::uint16_t field)
       : settings_(settings),
-        windows_(windows),
-        stored_(windows.fields().front().type),
+        stored_(stored),
         type_(settings.type.value_or(stored_)),
-        widen_(widening(stored_, type_)) {
+        widen_(widening(stored_, type_)),
+        fields_{field} {
     outputs_.push_back({.name = "x", .type = type_, .row_shape = {settings.length}});
     outputs_.push_back({.name = "y", .type = type_, .row_shape = {settings.length}});
     if (settings.documents == document_rule::mark) {
@@ -85,12 +85,13 @@ class tokens_program final : public field_program {
 
   // The window again: it is a function of the same three numbers that the plan asked with.
   void mark(const decode_input& input, std::span<row_target> rows) const {
-    const token_window window =
-        windows_.window(input.sample, {.seed = input.seed, .draw = input.draw, .epoch = input.epoch});
+    const datasets::window_number at = input.dataset->window_of(input.sample);
+    const datasets::token_window window =
+        at.of->window(at.number, {.seed = input.seed, .draw = input.draw, .epoch = input.epoch});
     auto* const document = reinterpret_cast<std::int32_t*>(rows[2].bytes.data());
     auto* const position = reinterpret_cast<std::int32_t*>(rows[3].bytes.data());
     const std::uint64_t end = window.first + static_cast<std::uint64_t>(settings_.length);
-    const std::span<const std::uint64_t> borders = windows_.borders(window.first, end);
+    const std::span<const std::uint64_t> borders = at.of->borders(window.first, end);
     std::uint64_t from = window.first;
     for (std::size_t number = 0; number <= borders.size(); ++number) {
       const std::uint64_t to = number < borders.size() ? borders[number] : end;
@@ -103,12 +104,11 @@ class tokens_program final : public field_program {
   }
 
   const tokens settings_;
-  const token_windows& windows_;  // The loader's dataset, which outlives its programs.
   const dtype stored_;
   const dtype type_;
   const widen_function widen_;
   std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_ = {0};
+  std::vector<std::uint16_t> fields_;
 };
 
 class tokens_model final : public field_model {
@@ -119,24 +119,40 @@ class tokens_model final : public field_model {
 
   std::shared_ptr<const datasets::dataset_model> samples_of(
       const std::shared_ptr<const datasets::dataset_model>& dataset) const override {
-    const std::optional<std::uint16_t> field = dataset->find_field(settings_.field);
-    if (!field) throw_no_field(*dataset, settings_.field);
-    check(dataset->fields()[*field]);
-    return std::make_shared<token_windows>(dataset, *field,
-                                           window_rule{.length = static_cast<std::uint64_t>(settings_.length),
-                                                       .order = settings_.windows,
-                                                       .documents = settings_.documents});
+    const std::uint16_t field = find(*dataset);
+    if (dataset->size() != 0 && dataset->window_of(0).of != nullptr) return nullptr;
+    return std::make_shared<datasets::token_windows>(dataset, field, rule());
   }
 
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
-    const auto* const windows = dynamic_cast<const token_windows*>(&dataset);
-    if (windows == nullptr) {
-      throw error(errc::usage, "two fields of tokens: each would make other samples; give one");
+    const std::uint16_t field = find(dataset);
+    for (const std::uint64_t sample :
+         {std::uint64_t{0}, dataset.size() - 1}) {  // of the first and the last that were joined
+      if (dataset.size() == 0) break;
+      const datasets::token_windows* const windows = dataset.window_of(sample).of;
+      if (windows == nullptr || windows->rule() != rule()) {
+        throw error(errc::usage,
+                    "tokens: the dataset's windows were cut by another rule; give cut_windows() and the field the same "
+                    "length, windows and documents; a loader takes one such field, since two would both have an output "
+                    "called 'x'");
+      }
     }
-    return std::make_unique<tokens_program>(settings_, *windows);
+    return std::make_unique<tokens_program>(settings_, dataset.fields()[field].type, field);
+  }
+
+  [[nodiscard]] std::uint16_t find(const datasets::dataset_model& dataset) const {
+    const std::optional<std::uint16_t> field = dataset.find_field(settings_.field);
+    if (!field) throw_no_field(dataset, settings_.field);
+    check(dataset.fields()[*field]);
+    return *field;
   }
 
  private:
+  [[nodiscard]] datasets::window_rule rule() const {
+    return {.length = static_cast<std::uint64_t>(settings_.length),
+            .order = settings_.windows,
+            .documents = settings_.documents};
+  }
   void check(const field_info& field) const {
     const auto refuse = [](const std::string& why) { throw error(errc::usage, io::str_cat("tokens: ", why)); };
     if (field.kind != field_kind::tokens) {
@@ -167,6 +183,11 @@ class tokens_model final : public field_model {
 
 }  // namespace
 }  // namespace stages
+
+dataset cut_windows(const dataset& samples, const tokens& how) {
+  std::shared_ptr<const datasets::dataset_model> cut = stages::tokens_model(how).samples_of(samples.model());
+  return cut != nullptr ? dataset(std::move(cut)) : samples;
+}
 
 tokens::operator leat::field() const { return leat::field(std::make_shared<stages::tokens_model>(*this)); }
 

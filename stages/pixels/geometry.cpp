@@ -1,7 +1,7 @@
 #include "stages/pixels/geometry.hpp"
 
+#include "base/random.hpp"
 #include "stages/pixels/portable_math.hpp"
-#include "stages/random.hpp"
 
 #include <leat/error.hpp>
 
@@ -18,7 +18,6 @@
 namespace leat::pixels {
 namespace {
 
-using stages::random_draws;
 namespace tr = transforms;
 
 // JPEG's limit for a side, and far beyond any network's input: a wrong number is caught here and not in an allocation.

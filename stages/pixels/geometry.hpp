@@ -49,7 +49,7 @@ struct draw_key {
 
 /// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
 ///
-/// Operations draw from stages::random_draws{seed, epoch, draw, name}, the name being the transform's own
+/// Operations draw from random_draws{seed, epoch, draw, name}, the name being the transform's own
 /// ("random_resized_crop", "random_crop", "random_flip"), "random_flip/2" for the second of a kind, and "random_flip@2" in
 /// the second view of a picture. Drawing needs nothing but the picture's size, so it can be done when the plan is made, and
 /// gives the same numbers on every machine: logarithms and exponentials are our own.

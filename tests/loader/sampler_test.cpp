@@ -25,9 +25,9 @@ namespace {
 using ::testing::AllOf;
 using testing::fake_dataset;
 using testing::fake_sample;
+using ::testing::HasSubstr;
 using testing::loader;
 using testing::loader_options;
-using ::testing::HasSubstr;
 using testing::small_options;
 using testing::watchdog;
 
@@ -153,6 +153,40 @@ TEST(own_order, a_sample_that_comes_twice_is_mixed_twice_and_has_two_windows) {
   std::set<std::int64_t> begins;
   for (std::size_t row = 0; row < 8; ++row) begins.insert(x[row * 16]);
   EXPECT_EQ(begins.size(), 8U);
+}
+
+TEST(own_order, can_be_of_windows_and_of_some_of_them) {
+  const watchdog dog("orders of windows");
+  const testing::temporary_directory root;
+  const dataset from = open_tokens(
+      testing::write_file(root.path() / "t.bin", testing::bytes_of(testing::counting<std::uint16_t>(1000))));
+  const tokens how{.length = 16, .windows = window_order::tiled, .documents = document_rule::mark};
+  const dataset windows = cut_windows(from, how);
+  ASSERT_EQ(windows.size(), 62U);
+  const auto begins = [&](const dataset& set, const batch_rows& rows) {
+    loader train(set, with(std::make_shared<listed_sampler>(std::vector<epoch_batches>{{rows}})), how);
+    const batch got = *train.next_blocking();
+    const auto x = testing::values_of<std::int64_t>(got, "x");
+    std::vector<std::int64_t> first;
+    for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+      first.push_back(x[row * 16]);
+      EXPECT_EQ(testing::values_of<std::int32_t>(got, "position")[row * 16 + 15], 15);
+    }
+    return first;
+  };
+  const batch_rows some{{.sample = 5}, {.sample = 0}, {.sample = 2}};
+  EXPECT_EQ(begins(windows, some), (std::vector<std::int64_t>{80, 0, 32}));
+  EXPECT_EQ(begins(from, some), (std::vector<std::int64_t>{80, 0, 32})) << "a loader cuts the same windows";
+  EXPECT_EQ(begins(windows.slice(10, 6), some), (std::vector<std::int64_t>{240, 160, 192}));
+  EXPECT_EQ(begins(concat({windows.slice(30, 3), windows.slice(7, 3)}), some),
+            (std::vector<std::int64_t>{144, 480, 512}));
+
+  EXPECT_THAT(
+      testing::message_of(errc::usage, [&] { const loader train(windows, small_options(), tokens{.length = 8}); }),
+      HasSubstr("another rule"));
+  EXPECT_THAT(
+      testing::message_of(errc::usage, [&] { const loader train(from, small_options(), how, tokens{.length = 8}); }),
+      HasSubstr("another rule"));
 }
 
 TEST(own_order, that_repeats_samples_and_denies_it_ends_the_run_and_writes_nowhere) {

@@ -1,4 +1,4 @@
-// Windows of tokens as samples: where the window of this number begins in this epoch is arithmetic and one draw.
+// Windows of tokens as samples, a view of a dataset: where the window of this number begins in this epoch is arithmetic and one draw.
 #pragma once
 
 #include "datasets/model.hpp"
@@ -11,13 +11,15 @@
 #include <string>
 #include <vector>
 
-namespace leat::stages {
+namespace leat::datasets {
 
 /// Which windows there are.
 struct window_rule {
   std::uint64_t length = 1024;
   window_order order = window_order::shifted;
   document_rule documents = document_rule::ignore;
+
+  friend bool operator==(const window_rule&, const window_rule&) = default;
 };
 
 /// Where a window lies in an epoch.
@@ -35,14 +37,14 @@ struct token_window {
 /// A dataset of windows over the field of tokens of another one. Samples of that which lie side by side in a file are one
 /// run; with document_rule::within each is a run of its own.
 ///   memory   of runs 48 bytes each; with `mark` 8 bytes more for each document; with `within` 8 bytes for each document
-class token_windows final : public datasets::dataset_model {
+class token_windows final : public dataset_model {
  public:
   ///   throws   error{errc::usage}: no run is as long as a window; error{errc::format}: a run of half a token
-  token_windows(std::shared_ptr<const datasets::dataset_model> whole, std::uint16_t field, const window_rule& rule);
+  token_windows(std::shared_ptr<const dataset_model> whole, std::uint16_t field, const window_rule& rule);
 
   /// A function of its arguments.
   ///   drawn   seed, draw and epoch of it
-  [[nodiscard]] token_window window(std::uint64_t sample, const datasets::need& drawn) const;
+  [[nodiscard]] token_window window(std::uint64_t sample, const need& drawn) const;
   /// Where documents begin, counted as token_window::first: those that begin behind `first` and before `end`. Only with
   /// document_rule::mark.
   [[nodiscard]] std::span<const std::uint64_t> borders(std::uint64_t first, std::uint64_t end) const;
@@ -54,10 +56,11 @@ class token_windows final : public datasets::dataset_model {
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
     return whole_->sources();
   }
-  void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override;
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override;
   /// As of epoch 0 and seed 0: for those who look and do not load.
-  void parts(std::uint64_t sample, datasets::part_list& out) const override;
+  void parts(std::uint64_t sample, part_list& out) const override;
   std::string name(std::uint64_t sample) const override;
+  window_number window_of(std::uint64_t sample) const override { return {this, sample}; }
   dataset_memory memory() const override;
 
  private:
@@ -79,7 +82,7 @@ class token_windows final : public datasets::dataset_model {
   [[nodiscard]] token_window at(const run& in, std::uint64_t token, std::uint64_t tokens) const noexcept;
   [[nodiscard]] token_window in_document(std::uint64_t sample) const;
 
-  std::shared_ptr<const datasets::dataset_model> whole_;
+  std::shared_ptr<const dataset_model> whole_;
   std::uint16_t field_;
   window_rule rule_;
   std::uint64_t width_;  // bytes of a token
@@ -89,4 +92,4 @@ class token_windows final : public datasets::dataset_model {
   std::vector<std::uint64_t> document_ends_;  // with `within`: windows up to the end of each of the whole's samples
 };
 
-}  // namespace leat::stages
+}  // namespace leat::datasets

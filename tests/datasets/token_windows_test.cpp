@@ -1,5 +1,5 @@
 // Which tokens a window has, beside a reference that walks over all of them.
-#include "stages/token_windows.hpp"
+#include "datasets/token_windows.hpp"
 
 #include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace leat::stages {
+namespace leat::datasets {
 namespace {
 
 using testing::bytes_of;
@@ -237,4 +237,4 @@ TEST(token_windows, say_how_much_an_epoch_reads) {
 }
 
 }  // namespace
-}  // namespace leat::stages
+}  // namespace leat::datasets

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace leat::stages {
+namespace leat {
 
 /// A name as 32 bits that stay the same for ever (FNV-1a).
 [[nodiscard]] constexpr std::uint32_t operation_key(std::string_view name) noexcept {
@@ -65,4 +65,4 @@ class random_draws {
   std::size_t used_ = 4;
 };
 
-}  // namespace leat::stages
+}  // namespace leat

@@ -1,7 +1,7 @@
-#include "stages/token_windows.hpp"
+#include "datasets/token_windows.hpp"
 
+#include "base/random.hpp"
 #include "io/text.hpp"
-#include "stages/random.hpp"
 
 #include <leat/error.hpp>
 
@@ -9,10 +9,9 @@
 #include <cassert>
 #include <utility>
 
-namespace leat::stages {
+namespace leat::datasets {
 
-token_windows::token_windows(std::shared_ptr<const datasets::dataset_model> whole, std::uint16_t field,
-                             const window_rule& rule)
+token_windows::token_windows(std::shared_ptr<const dataset_model> whole, std::uint16_t field, const window_rule& rule)
     : whole_(std::move(whole)), field_(field), rule_(rule), width_(size_bytes(whole_->fields()[field].type)) {
   assert(rule_.length > 0);
   field_info info = whole_->fields()[field_];
@@ -53,12 +52,12 @@ void token_windows::add(const run& piece) {
 }
 
 void token_windows::count_windows() {
-  datasets::part_list parts;
-  const datasets::need wanted[] = {{.field = field_}};
+  part_list parts;
+  const need wanted[] = {{.field = field_}};
   for (std::uint64_t sample = 0; sample < whole_->size(); ++sample) {
     parts.clear();
     whole_->parts(sample, wanted, parts);
-    for (const datasets::part& part : parts) {
+    for (const part& part : parts) {
       if (part.where.stored_bytes % width_ != 0) {
         throw error(errc::format,
                     io::str_cat(whole_->name(sample), ": ", part.where.stored_bytes,
@@ -94,8 +93,8 @@ std::uint64_t token_windows::windows_of(std::uint64_t tokens) const noexcept {
 }
 
 void token_windows::count_documents() {
-  datasets::part_list parts;
-  const datasets::need wanted[] = {{.field = field_}};
+  part_list parts;
+  const need wanted[] = {{.field = field_}};
   std::uint64_t windows = 0;
   document_ends_.reserve(whole_->size());
   for (std::uint64_t sample = 0; sample < whole_->size(); ++sample) {
@@ -125,7 +124,7 @@ token_window token_windows::at(const run& in, std::uint64_t token, std::uint64_t
           .tokens = tokens};
 }
 
-token_window token_windows::window(std::uint64_t sample, const datasets::need& drawn) const {
+token_window token_windows::window(std::uint64_t sample, const need& drawn) const {
   assert(sample < size());
   const std::uint64_t length = rule_.length;
   if (rule_.documents == document_rule::within) return in_document(sample);
@@ -152,8 +151,8 @@ token_window token_windows::window(std::uint64_t sample, const datasets::need& d
 token_window token_windows::in_document(std::uint64_t sample) const {
   const auto end = std::upper_bound(document_ends_.begin(), document_ends_.end(), sample);
   const std::uint64_t before = end == document_ends_.begin() ? 0 : *std::prev(end);
-  datasets::part_list parts;
-  const datasets::need wanted[] = {{.field = field_}};
+  part_list parts;
+  const need wanted[] = {{.field = field_}};
   whole_->parts(static_cast<std::uint64_t>(end - document_ends_.begin()), wanted, parts);
   assert(parts.size() == 1);
   const extent& document = parts.front().where;
@@ -171,8 +170,8 @@ std::span<const std::uint64_t> token_windows::borders(std::uint64_t first, std::
   return {from, to};
 }
 
-void token_windows::parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const {
-  for (const datasets::need& wanted : needs) {
+void token_windows::parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const {
+  for (const need& wanted : needs) {
     const token_window found = window(sample, wanted);
     const std::uint64_t bytes = found.tokens * width_;
     out.push_back({.field = 0,
@@ -184,8 +183,8 @@ void token_windows::parts(std::uint64_t sample, std::span<const datasets::need> 
   }
 }
 
-void token_windows::parts(std::uint64_t sample, datasets::part_list& out) const {
-  const datasets::need wanted[] = {{.field = 0}};
+void token_windows::parts(std::uint64_t sample, part_list& out) const {
+  const need wanted[] = {{.field = 0}};
   parts(sample, wanted, out);
 }
 
@@ -198,4 +197,4 @@ dataset_memory token_windows::memory() const {
   return held;
 }
 
-}  // namespace leat::stages
+}  // namespace leat::datasets
