@@ -294,7 +294,8 @@ struct extent_list {
 };
 
 ///   throws   error{errc::usage} lists of different lengths; error{errc::not_found} and error{errc::format} a file that
-///            is not there or ends before an extent does, with file, sample and offset
+///            is not there or ends before an extent does, with file, sample and offset; error{errc::unsupported} an extent
+///            that would have to be decompressed
 [[nodiscard]] dataset from_extents(extent_list table);
 
 /// What a function's samples are.
