@@ -522,9 +522,9 @@ void device_transfer::watch() noexcept {
 
 // Before anything depends on it: CUDA would take another device's stream here, and refuse it when the batch ends; and what is
 // captured is in a graph, where no event fires.
-void device_transfer::check_consumer(stream consumer, std::string_view call) const {
+void device_transfer::check_consumer(stream of_consumer, std::string_view call) const {
   stream_facts told;
-  const device_status status = calls_->look_at(consumer, told);
+  const device_status status = calls_->look_at(of_consumer, told);
   if (status != device_ok) throw describe({status, looking_at_a_consumer, {}});
   if (told.device != calls_->where().index) {
     throw error(errc::usage, io::str_cat(call, ": the stream is one of cuda:", told.device,
@@ -547,8 +547,8 @@ void device_transfer::check_consumer(stream consumer, std::string_view call) con
 
 // With nothing locked: CUDA makes a caller wait whose stream's queue is full, and the I/O thread must not wait with it. The
 // event stays the batch's as long as there is one.
-void device_transfer::wait_on(flight& copy, stream consumer) {
-  const device_status status = calls_->wait(consumer, copy.arrived);
+void device_transfer::wait_on(flight& copy, stream of_consumer) {
+  const device_status status = calls_->wait(of_consumer, copy.arrived);
   if (status != device_ok) throw describe({status, "cudaStreamWaitEvent of wait_on()", {}});
 }
 

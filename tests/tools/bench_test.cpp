@@ -21,7 +21,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -289,8 +291,15 @@ TEST(bench_file, has_its_name_when_it_is_whole_and_what_a_kill_has_left_is_repla
   const temporary_directory directory;
   const std::string path = (directory.path() / "f").string();
   const std::string partial = path + ".partial";
-  command killed({"bench", "read", path, "--create", "64GiB"}, command::streams::pipes);
-  while (!fs::exists(partial) || fs::file_size(partial) == 0) std::this_thread::yield();
+  // So large that it is being written for a while, and there is room for it.
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(fs::space(directory.path()).available / 2, std::uint64_t{64} << 30);
+  command killed({"bench", "read", path, "--create", std::to_string(bytes >> 20) + "MiB"}, command::streams::pipes);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!fs::exists(partial) || fs::file_size(partial) == 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "not begun: " << killed.wait().err;
+    std::this_thread::yield();
+  }
   EXPECT_FALSE(fs::exists(path));
   int replaced = 0;
   const tools::bench_file_news news{.replaced = [&] { ++replaced; }};
