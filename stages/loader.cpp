@@ -849,9 +849,9 @@ void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
             flushed.posted = false;
             machine& self = *flushed.owner;
             if (!flushed.jobs.empty()) self.decoders_.post(std::exchange(flushed.jobs, {}));
-            const auto loop = static_cast<std::size_t>(&flushed - self.ready_.data());
+            const auto its_loop = static_cast<std::size_t>(&flushed - self.ready_.data());
             const std::uint64_t begin_ns = flushed.here.empty() ? 0 : async::now_ns();
-            for (sample_slot* const slot : flushed.here) self.make_here(*slot, loop);
+            for (sample_slot* const made : flushed.here) self.make_here(*made, its_loop);
             if (!flushed.here.empty()) {
               self.made_here_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
             }
