@@ -59,15 +59,25 @@ inline constexpr int loop_failed = ENOTRECOVERABLE;
 /// Why loops have failed: the reason of the first one that did. Thread: any.
 class loop_failure {
  public:
-  /// Before the first operation.
-  void on_failure(std::function<void(const error&)> told) { told_ = std::move(told); }
+  /// A failure that was there before is told at once: a ring may fail as soon as its thread runs.
+  void on_failure(std::function<void(const error&)> told) {
+    std::optional<error> before;
+    {
+      const async::mutex_lock lock(mutex_);
+      told_ = told;
+      before = why_;
+    }
+    if (before && told) told(*before);
+  }
 
   void set(const error& why) {
+    std::function<void(const error&)> told;
     {
       const async::mutex_lock lock(mutex_);
       if (!why_) why_ = why;
+      told = told_;
     }
-    if (told_) told_(why);
+    if (told) told(why);
   }
   [[nodiscard]] std::optional<error> get() const {
     const async::mutex_lock lock(mutex_);
@@ -75,8 +85,8 @@ class loop_failure {
   }
 
  private:
-  std::function<void(const error&)> told_;
   mutable async::mutex mutex_;
+  std::function<void(const error&)> told_ ABSL_GUARDED_BY(mutex_);
   std::optional<error> why_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -66,8 +66,8 @@ class io_threads {
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.
   void on_overdue(std::function<void(const error&)> told);
-  /// Sets a function that is called on an I/O thread whose ring has failed. The operations of that thread end with
-  /// loop_failed, and functions that are posted to it still run. Call it before the first operation.
+  /// Sets a function that is called on an I/O thread whose ring has failed; at once, where one has failed before. The operations of
+  /// that thread end with loop_failed, and functions that are posted to it still run. Call it before the first operation.
   void on_failure(std::function<void(const error&)> told);
   /// Why an I/O thread has failed; nothing as long as none has.
   [[nodiscard]] std::optional<error> failure() const;

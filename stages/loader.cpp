@@ -322,6 +322,8 @@ class loader::machine final : public line_events {
   const io::memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
   loader_plan plan_;
+  // These two before the I/O threads, which may fail at once.
+  std::atomic<bool> stopping_{false};
   delivery delivery_;
   const std::shared_ptr<io::arena> arena_;  // the leases share it, and batches may outlive us
   io::lease_pool read_pool_;
@@ -353,7 +355,6 @@ class loader::machine final : public line_events {
 
   async::thread_pool decoders_;
 
-  std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> skip_before_{0};  // what is left of the epochs before it is dropped
   asio::cancellation_signal stop_signal_;      // I/O thread
   std::future<void> finished_;
