@@ -1,5 +1,6 @@
 // Datasets one after the other as one.
 #include "datasets/model.hpp"
+#include "datasets/token_windows.hpp"
 #include "io/text.hpp"
 
 #include <leat/dataset.hpp>
@@ -224,6 +225,7 @@ class concat_model final : public dataset_model {
         for (joined& before : parts_) before.inner_field.push_back(-1);
       } else {
         check_same(field, part.model->origin(number), *known);
+        if (field.kind == field_kind::tokens) check_same_windows(*part.model, *known);
         field_info& whole = fields_[*known];
         whole.samples += field.samples;
         whole.bytes_max = std::max(whole.bytes_max, field.bytes_max);
@@ -250,6 +252,21 @@ class concat_model final : public dataset_model {
       throw error(errc::usage,
                   io::str_cat("concat: the field '", field.name,
                               "' differs in kind, dtype or shape between the parts; give one of them another name"));
+    }
+  }
+
+  // A loader's field asks the first sample how windows were cut, and holds it for an answer for all.
+  void check_same_windows(const dataset_model& added, std::uint16_t known) const {
+    for (const joined& before : parts_) {
+      if (before.inner_field[known] < 0 || before.model->size() == 0 || added.size() == 0) continue;
+      const token_windows* const theirs = before.model->window_of(0).of;
+      const token_windows* const ours = added.window_of(0).of;
+      if (theirs == nullptr && ours == nullptr) return;
+      if (theirs != nullptr && ours != nullptr && theirs->rule() == ours->rule()) return;
+      throw error(errc::usage,
+                  io::str_cat("concat: the field '", fields_[known].name,
+                              "' was cut into windows by another rule, or not at all, in one of the parts; give all of "
+                              "them to cut_windows() with the same length, windows and documents, or join them uncut"));
     }
   }
 

@@ -126,16 +126,12 @@ class tokens_model final : public field_model {
 
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::uint16_t field = find(dataset);
-    for (const std::uint64_t sample :
-         {std::uint64_t{0}, dataset.size() - 1}) {  // of the first and the last that were joined
-      if (dataset.size() == 0) break;
-      const datasets::token_windows* const windows = dataset.window_of(sample).of;
-      if (windows == nullptr || windows->rule() != rule()) {
-        throw error(errc::usage,
-                    "tokens: the dataset's windows were cut by another rule; give cut_windows() and the field the same "
-                    "length, windows and documents; a loader takes one such field, since two would both have an output "
-                    "called 'x'");
-      }
+    const datasets::token_windows* const windows = dataset.size() == 0 ? nullptr : dataset.window_of(0).of;
+    if (dataset.size() != 0 && (windows == nullptr || windows->rule() != rule())) {
+      throw error(errc::usage,
+                  "tokens: the dataset's windows were cut by another rule; give cut_windows() and the field the same "
+                  "length, windows and documents; a loader takes one such field, since two would both have an output "
+                  "called 'x'");
     }
     return std::make_unique<tokens_program>(settings_, dataset.fields()[field].type, field);
   }

@@ -39,6 +39,22 @@ class bit_reader {
   std::size_t bit_;
 };
 
+// A function of spans, not of prefix_code: GCC 14 merges the copies for different sizes and then warns of the smallest one's bounds.
+std::size_t read_symbol(bit_reader& from, std::span<const std::uint16_t> counts,
+                        std::span<const std::uint16_t> symbols) noexcept {
+  std::size_t code = 0;
+  std::size_t first = 0;
+  std::size_t index = 0;
+  for (std::size_t length = 1; length <= code_length_max; ++length) {
+    code |= from.bit();
+    if (code - first < counts[length]) return symbols[index + (code - first)];
+    index += counts[length];
+    first = (first + counts[length]) << 1;
+    code <<= 1;
+  }
+  return 0;  // A complete code does not come here.
+}
+
 /// A canonical prefix code. It decodes bit by bit, which is fast enough for a few thousand symbols.
 template <std::size_t symbols_max>
 class prefix_code {
@@ -64,18 +80,7 @@ class prefix_code {
   }
 
   [[nodiscard]] std::size_t read(bit_reader& from) const noexcept {
-    if (is_single_) return symbols_[0];
-    std::size_t code = 0;
-    std::size_t first = 0;
-    std::size_t index = 0;
-    for (std::size_t length = 1; length <= code_length_max; ++length) {
-      code |= from.bit();
-      if (code - first < counts_[length]) return symbols_[index + (code - first)];
-      index += counts_[length];
-      first = (first + counts_[length]) << 1;
-      code <<= 1;
-    }
-    return 0;  // A complete code does not come here.
+    return is_single_ ? symbols_[0] : read_symbol(from, counts_, symbols_);
   }
 
  private:

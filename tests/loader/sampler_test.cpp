@@ -181,6 +181,12 @@ TEST(own_order, can_be_of_windows_and_of_some_of_them) {
   EXPECT_EQ(begins(concat({windows.slice(30, 3), windows.slice(7, 3)}), some),
             (std::vector<std::int64_t>{144, 480, 512}));
 
+  // One sample as long as a window, which could pass for one.
+  const dataset uncut = open_tokens(
+      testing::write_file(root.path() / "one.bin", testing::bytes_of(testing::counting<std::uint16_t>(17))));
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { static_cast<void>(concat({windows, uncut, windows})); }),
+              AllOf(HasSubstr("concat: the field 'tokens'"), HasSubstr("cut_windows()")));
+
   EXPECT_THAT(
       testing::message_of(errc::usage, [&] { const loader train(windows, small_options(), tokens{.length = 8}); }),
       HasSubstr("another rule"));
