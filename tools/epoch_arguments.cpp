@@ -1,0 +1,134 @@
+#include "tools/epoch_arguments.hpp"
+
+#include "io/text.hpp"
+#include "tools/arguments.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+namespace leat::tools {
+namespace {
+
+batch_mix mix_of(const epoch_arguments& arguments) {
+  if (arguments.mixup) return mixup(*arguments.mixup);
+  if (arguments.cutmix) return cutmix(*arguments.cutmix);
+  return {};
+}
+
+// "100" is a count, "1%" and "0.5%" a share.
+corrupt_bound parse_corrupt_max(const std::string& option, const std::string& given) {
+  constexpr std::string_view wanted = "a number of samples, or a share of an epoch's, as 1%";
+  if (!given.ends_with('%')) {
+    std::uint64_t count = 0;
+    const auto [end, failure] = std::from_chars(given.data(), given.data() + given.size(), count);
+    if (failure != std::errc{} || end != given.data() + given.size()) refuse(option, given, wanted);
+    return {.count = count};
+  }
+  double percent = -1;
+  const char* const sign = given.data() + given.size() - 1;
+  const auto [end, failure] = std::from_chars(given.data(), sign, percent, std::chars_format::fixed);
+  if (failure != std::errc{} || end != sign || !(percent >= 0 && percent <= 100)) refuse(option, given, wanted);
+  return {.share = percent / 100};
+}
+
+}  // namespace
+
+device device_of(const std::string& text) {
+  if (text == "host") return host;
+  if (text == "auto") return cuda(0);
+  int index = -1;
+  const std::string_view number = std::string_view(text).substr(std::min<std::size_t>(text.size(), 5));
+  const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), index);
+  if (!text.starts_with("cuda:") || failure != std::errc{} || end != number.data() + number.size() || index < 0) {
+    throw error(errc::usage, io::str_cat("--device '", text, "': give auto, host or cuda:N, as cuda:0"));
+  }
+  return cuda(index);
+}
+
+loader_options loader_options_of(const epoch_arguments& arguments) {
+  return {.batch_size = arguments.order.batch_size,
+          .seed = arguments.order.seed,
+          .shuffle = arguments.order.shuffled(arguments.pictures),
+          .drop_last = arguments.drop_last,
+          .epochs = arguments.epochs,
+          .batches_max = arguments.limit,
+          .decode_threads = arguments.threads,
+          .host_bytes_max = arguments.host_bytes_max,
+          .prefetch_batches = 0,
+          .reader = arguments.reader,
+          .on_corrupt = arguments.on_corrupt,
+          .corrupt_max = arguments.corrupt_max,
+          .unreadable_max = arguments.unreadable_max,
+          .journal = arguments.journal,
+          .mix = mix_of(arguments),
+          .digests = arguments.digests,
+          .names = false,
+          .device = device_of(arguments.device),
+          .device_required = arguments.device != "auto"};
+}
+
+void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
+  add_sources(app, arguments.sources,
+              "; loaded are the fields that more than half of the samples have; a few members that belong to no such "
+              "sample are "
+              "left out, with a warning")
+      ->group("What to load");
+  app.option_defaults()->group("What to load");
+  add_ignore_zeros(app, arguments.ignore_zeros);
+
+  app.option_defaults()->group("What a batch holds");
+  add_order_options(app, arguments.order);
+  add_number(app, "--epochs", arguments.epochs, 1, "how often all samples are loaded (1)");
+  add_number(app, "--limit", arguments.limit, 1, "at most so many batches of each epoch");
+  app.add_flag("--drop-last", arguments.drop_last, "leave out a last batch that is not full");
+  add_picture_options(app, arguments.pictures);
+  CLI::Option* const mixup =
+      app.add_option("--mixup", arguments.mixup, "mix each picture with the next one, by Beta(ALPHA, ALPHA)")
+          ->type_name("ALPHA");
+  app.add_option("--cutmix", arguments.cutmix, "a box of the next picture in each, by Beta(ALPHA, ALPHA)")
+      ->type_name("ALPHA")
+      ->excludes(mixup);
+
+  app.option_defaults()->group("Tokens and arrays");
+  add_token_output_option(app, arguments.windows, add_window_options(app, arguments.windows));
+  add_choice(
+      app, "--arrays", arguments.arrays,
+      {{"rows", std::optional(npy_options{.samples = npy_options::sample::row})},
+       {"files", std::optional(npy_options{.samples = npy_options::sample::file})}},
+      "the sources are .npy files: their rows are the samples, or each file is one (rows of one file, else files)");
+
+  app.option_defaults()->group("How it is loaded");
+  add_number(app, "--threads", arguments.threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
+  add_bytes(app, "--host-bytes-max", arguments.host_bytes_max,
+            "memory for reads, decoding and batches (512MiB, or half of what there is)");
+  add_number(app, "--io-threads", arguments.reader.io_threads, 1, "that read, each with a ring (1)", 64);
+  add_number(app, "--queue-depth", arguments.reader.queue_depth, 1, "reads in flight per I/O thread (by size)", 4096);
+  add_choice(
+      app, "--reader", arguments.reader.backend,
+      {{"auto", read_backend::automatic}, {"io_uring", read_backend::io_uring}, {"preadv", read_backend::preadv}},
+      "auto: io_uring where the kernel allows it");
+  add_choice(app, "--direct", arguments.reader.direct,
+             {{"auto", choice::automatic}, {"on", choice::on}, {"off", choice::off}},
+             "O_DIRECT; auto: unless an epoch fits in half of the memory available");
+  add_text(app, "--device", arguments.device, "WHERE",
+           "host, cuda:N or, that or the host, auto: where batches go (host)");
+
+  app.option_defaults()->group("Corrupt samples");
+  add_choice(
+      app, "--on-corrupt", arguments.on_corrupt,
+      {{"raise", corrupt_policy::raise}, {"skip", corrupt_policy::skip}, {"substitute", corrupt_policy::substitute}},
+      "end there, leave the row out, or put another sample into it (raise); a run that delivers no sample fails");
+  app.add_option_function<std::string>(
+         "--corrupt-max",
+         [&arguments](const std::string& given) { arguments.corrupt_max = parse_corrupt_max("--corrupt-max", given); },
+         "the most of an epoch that may be left out or replaced: 100, or 1% (all, as long as some are delivered)")
+      ->type_name("N|P%");
+  add_number(app, "--unreadable-max", arguments.unreadable_max, 0,
+             "the most of an epoch whose file is gone or cannot be read (16)");
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,59 @@
+// What `leat epoch` is asked for, and as the loader's options. `leat replay` is asked for the same.
+#pragma once
+
+#include "tools/fields.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/loader.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace leat::tools {
+
+struct epoch_arguments {
+  std::vector<std::string> sources;
+  picture_options pictures;
+  window_options windows;
+  std::optional<npy_options> arrays;
+  bool ignore_zeros = false;
+  order_options order;
+  std::uint32_t epochs = 1;
+  std::uint64_t limit = 0;
+  bool drop_last = false;
+  std::optional<double> mixup;
+  std::optional<double> cutmix;
+  std::uint32_t threads = 0;
+  std::uint64_t host_bytes_max = 0;  // the loader's choice
+  std::string device = "host";
+  reader_options reader;
+  corrupt_policy on_corrupt = corrupt_policy::raise;
+  corrupt_bound corrupt_max;
+  std::uint64_t unreadable_max = loader_options().unreadable_max;
+  std::string journal;
+  bool digests = true;
+  std::string batches;
+  bool rows = false;
+  std::string npy;
+  bool plan = false;
+  bool json = false;
+};
+
+/// What to load, what a batch holds and how it is loaded.
+void add_loading_options(CLI::App& app, epoch_arguments& arguments);
+
+/// As the loader takes them.
+///   throws   error{errc::usage}: a --device that is none
+[[nodiscard]] loader_options loader_options_of(const epoch_arguments& arguments);
+
+/// auto is the first GPU, and the host where there is none.
+///   throws   error{errc::usage}
+[[nodiscard]] device device_of(const std::string& text);
+
+}  // namespace leat::tools
