@@ -3,6 +3,7 @@
 
 #include "io/lease_pool.hpp"
 #include "stages/batch_layout.hpp"
+#include "stages/run_progress.hpp"
 #include "stages/transfer.hpp"
 
 #include <leat/batch.hpp>
@@ -73,6 +74,7 @@ struct batch::state : batch_hold {
   std::vector<std::string> names;
   std::vector<digest> row_digests;
   std::optional<digest> content;
+  stages::run_progress after;  ///< once it was handed out
 };
 
 }  // namespace leat

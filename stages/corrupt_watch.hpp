@@ -2,6 +2,8 @@
 // any number of threads.
 #pragma once
 
+#include "stages/run_progress.hpp"
+
 #include <leat/corrupt_policy.hpp>
 #include <leat/error.hpp>
 
@@ -32,10 +34,13 @@ class corrupt_watch {
   /// A run of which the first so many samples are all corrupt ends.
   static constexpr std::uint64_t samples_without_any_max = 1000;
 
-  explicit corrupt_watch(const corrupt_limits& limits = {});
+  ///   epoch, counted   of a run that is resumed: the epoch that has begun, and what was counted before
+  explicit corrupt_watch(const corrupt_limits& limits = {}, std::uint32_t epoch = 0,
+                         const corrupt_counts& counted = {});
 
   /// Counts the item that is delivered next. Returns the error that ends the run in its place, if it is one too many.
   [[nodiscard]] std::optional<error> see(const delivery_item& item);
+  [[nodiscard]] const corrupt_counts& counts() const noexcept { return counts_; }
 
  private:
   struct reason {
@@ -45,20 +50,14 @@ class corrupt_watch {
   };
 
   void count(const journal_entry& entry);
-  [[nodiscard]] const reason& most_frequent(bool unreadable) const;
+  [[nodiscard]] reason most_frequent(bool unreadable) const;
   [[nodiscard]] std::string words_for(const reason& what) const;
 
   const std::uint64_t corrupt_max_;  // of an epoch
   const std::uint64_t unreadable_max_;
-  // In this epoch.
-  std::uint32_t epoch_ = 0;
-  std::uint64_t corrupt_ = 0;
-  std::uint64_t unreadable_ = 0;
-  // In the whole run.
-  std::uint64_t planned_ = 0;
-  std::uint64_t delivered_ = 0;
-  std::uint64_t corrupt_in_all_ = 0;
-  std::map<std::string, reason, std::less<>> reasons_;
+  std::uint32_t epoch_;
+  corrupt_counts counts_;
+  std::map<std::string, reason, std::less<>> reasons_;  // of samples that this process has met
 };
 
 /// A reason without numbers and quoted words, which differ from sample to sample: reasons of one kind become equal.

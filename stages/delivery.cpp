@@ -1,6 +1,7 @@
 #include "stages/delivery.hpp"
 
 #include "async/clock.hpp"
+#include "stages/digest.hpp"
 
 #include <leat/error.hpp>
 
@@ -39,6 +40,7 @@ std::string_view kind_of(const journal_entry& corrupt) {
 delivery_item placeholder_of(const delivery_item& item) {
   delivery_item left;
   left.epoch = item.epoch;
+  left.index = item.index;
   left.end_of_epoch = item.end_of_epoch;
   return left;
 }
@@ -151,6 +153,7 @@ std::optional<std::uint32_t> delivery::skip_epoch() {
   }
   if (closed_ || !epoch_) return std::nullopt;
   skip_before_ = *epoch_ + 1;
+  progress_.begin_epoch(skip_before_);
   epoch_.reset();
   for (auto& [sequence, item] : arrived_) {
     if (is_skipped(item)) dropped.push_back(std::exchange(item, placeholder_of(item)));
@@ -211,6 +214,7 @@ void delivery::pump() {
       item.failure = failure_;
     } else if (empty_epochs_ > 0) {
       --empty_epochs_;
+      item.epoch = progress_.epoch;
       item.end_of_epoch = true;
     }
     done = std::move(waiting_);
@@ -258,6 +262,8 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
       if (item.finished != nullptr) ++counted_.batches;
       if (item.end_of_epoch) ++counted_.epochs_finished;
     }
+    if (failure == nullptr) go_on_after(item);
+    if (item.finished != nullptr) item.finished->after = progress_;
     if (failure != nullptr) {
       closed_ = true;
       if (failure_ == nullptr) failure_ = failure;
@@ -270,6 +276,26 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
     handed.emplace(std::move(item.finished));
   }
   done.complete(std::move(failure), std::move(handed));
+}
+
+// The batch, or the end of the epoch, was handed out.
+void delivery::go_on_after(const delivery_item& item) {
+  progress_.corrupt = watch_.counts();
+  progress_.journal_bytes = journal_.bytes();
+  if (item.end_of_epoch) {
+    progress_.begin_epoch(item.epoch + 1);
+  } else if (item.finished != nullptr) {
+    progress_.epoch = item.epoch;
+    progress_.batch = item.index + 1;
+    ++progress_.batches;
+    const std::optional<digest>& content = item.finished->content;
+    progress_.run = progress_.run && content ? std::optional(chain_digest(*progress_.run, *content)) : std::nullopt;
+  }
+}
+
+run_progress delivery::progress() const {
+  const async::mutex_lock lock(mutex_);
+  return progress_;
 }
 
 delivery::counters delivery::count() const {

@@ -8,6 +8,7 @@
 #include "stages/corrupt_watch.hpp"
 #include "stages/journal.hpp"
 #include "stages/range.hpp"
+#include "stages/run_progress.hpp"
 
 #include <leat/batch.hpp>
 #include <leat/completion.hpp>
@@ -26,6 +27,7 @@ namespace leat::stages {
 /// What next() hands out in one place of the run's order: a batch, the end of an epoch, or an error.
 struct delivery_item {
   std::uint32_t epoch = 0;
+  std::uint64_t index = 0;  ///< the batch's number in it
   std::unique_ptr<batch::state> finished;
   std::exception_ptr failure;
   // What is counted and written when it is handed out, not before.
@@ -58,7 +60,9 @@ class delivery {
     async::histogram::summary waits;
   };
 
-  explicit delivery(journal log, const corrupt_limits& limits = {}) : watch_(limits), journal_(std::move(log)) {}
+  ///   from   what was handed out before, by a run that is resumed
+  explicit delivery(journal log, const corrupt_limits& limits = {}, const run_progress& from = {})
+      : progress_(from), watch_(limits, from.epoch, from.corrupt), journal_(std::move(log)) {}
 
   /// The item of place `sequence`; places are 0, 1, 2, ... and each is put once.
   void put(std::uint64_t sequence, delivery_item item);
@@ -81,6 +85,8 @@ class delivery {
   std::optional<std::uint32_t> skip_epoch();
 
   [[nodiscard]] counters count() const;
+  /// After the last batch, or end of an epoch, that was handed out or skipped.
+  [[nodiscard]] run_progress progress() const;
 
  private:
   void cancel();
@@ -92,6 +98,7 @@ class delivery {
   void pass_skipped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pump() ABSL_LOCKS_EXCLUDED(mutex_);
   void hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns);
+  void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable async::mutex mutex_;
   std::map<std::uint64_t, delivery_item> arrived_ ABSL_GUARDED_BY(mutex_);
@@ -108,6 +115,7 @@ class delivery {
   // From next() to its completion: one call at a time, also while what it gets is being written to the journal.
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   counters counted_ ABSL_GUARDED_BY(mutex_);
+  run_progress progress_ ABSL_GUARDED_BY(mutex_);
   // Used only by the thread that delivers, and there is one at a time.
   corrupt_watch watch_;
   journal journal_;

@@ -5,6 +5,9 @@
 #include <leat/error.hpp>
 
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -23,11 +26,23 @@ std::string sample_text(const journal_entry& entry) {
   return io::str_cat(entry.name, place, ": ", entry.reason);
 }
 
-journal::journal(const std::filesystem::path& path) : path_(path.string()) {
-  file_.reset(std::fopen(path_.c_str(), "we"));
+journal::journal(const std::filesystem::path& path, std::uint64_t bytes) : path_(path.string()), bytes_(bytes) {
+  file_.reset(std::fopen(path_.c_str(), bytes == 0 ? "we" : "r+e"));
   if (file_ == nullptr) {
     throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
                                       "; does its directory exist, and may you write there?"));
+  }
+  if (bytes == 0) return;
+  struct stat there{};
+  const int fd = ::fileno(file_.get());
+  if (::fstat(fd, &there) == 0 && static_cast<std::uint64_t>(there.st_size) < bytes) {
+    throw error(errc::usage, io::str_cat("the journal ", path_, " has ", there.st_size,
+                                         " bytes, and the state to resume from counts ", bytes,
+                                         " of it; give the journal of that run, or a new name and no resume"));
+  }
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0) {
+    throw error(errc::io, io::str_cat("cannot cut the journal ", path_, " off where the run is resumed: ",
+                                      std::strerror(errno), "; may you write there?"));
   }
 }
 
@@ -50,6 +65,7 @@ void journal::append(const journal_entry& entry) {
     throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
                                       "; make room there, or name another file"));
   }
+  bytes_ += text.size();
 }
 
 }  // namespace leat::stages

@@ -38,10 +38,16 @@ class journal {
   /// Writes nothing.
   journal() = default;
   /// Starts the file anew. Throws error{errc::io}.
-  explicit journal(const std::filesystem::path& path);
+  explicit journal(const std::filesystem::path& path) : journal(path, 0) {}
+  /// Goes on behind the first `bytes` of the file, and removes what is beyond them. Throws error{errc::io};
+  /// error{errc::usage} where the file is shorter: it is not the journal of this run.
+  journal(const std::filesystem::path& path, std::uint64_t bytes);
 
   /// Throws error{errc::io} when the line could not be written.
   void append(const journal_entry& entry);
+
+  /// Of the file so far.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   struct close_file {
@@ -49,6 +55,7 @@ class journal {
   };
   std::string path_;
   std::unique_ptr<std::FILE, close_file> file_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace leat::stages

@@ -148,15 +148,23 @@ std::shared_ptr<const sampler> order_of(const loader_options& options, const dat
 
 class loader::machine final : public line_events {
  public:
-  machine(const dataset& samples, loader_options options, const std::vector<field>& fields,
-          const loader_parts& parts = {})
+  /// Which part of the run this is.
+  ///   batches   that this loader delivers at most; 0 is all that are left
+  struct span_of_run {
+    run_progress from = {};
+    std::uint64_t batches = 0;
+  };
+  machine(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {},
+          std::optional<span_of_run> part = std::nullopt)
       : samples_(samples_for(samples, fields)),
+        fields_(std::move(fields)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
         order_(order_of(options_, dataset_)),
+        part_(part ? *part : resumed()),
         transfer_(make_transfer(options_, parts)),
         programs_(
-            bind_all(fields, dataset_,
+            bind_all(fields_, dataset_,
                      options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
         layout_(lay_out(dataset_, programs_, options_.mix, order_->rows_max())),
         planner_(dataset_, programs_, *layout_,
@@ -166,10 +174,11 @@ class loader::machine final : public line_events {
                   .seed = options_.seed}),
         memory_available_(io::find_memory_available()),
         memory_(plan_memory(needs(), memory_available_)),
-        delivery_(options_.journal.empty() ? journal() : journal(options_.journal),
+        delivery_(options_.journal.empty() ? journal() : journal(options_.journal, part_.from.journal_bytes),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
-                   .epoch_samples = epoch_samples()}),
+                   .epoch_samples = epoch_samples()},
+                  part_.from),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
@@ -240,6 +249,10 @@ class loader::machine final : public line_events {
     if (wanted) skip_before_.store(*wanted, std::memory_order_relaxed);
   }
 
+  [[nodiscard]] run_progress progress() const { return delivery_.progress(); }
+  [[nodiscard]] bool finished() const { return options_.epochs != 0 && delivery_.progress().epoch >= options_.epochs; }
+  [[nodiscard]] batch batch_at(std::uint32_t epoch, std::uint64_t index) const;
+
   [[nodiscard]] asio::any_io_executor executor() { return io_.executor(0); }
 
   [[nodiscard]] static error used_in_child() {
@@ -271,6 +284,8 @@ class loader::machine final : public line_events {
     const std::uint64_t all = order_->batches(epoch);
     return options_.batches_max != 0 ? std::min(all, options_.batches_max) : all;
   }
+  [[nodiscard]] span_of_run resumed() const;
+  [[nodiscard]] std::uint64_t batches_to_come() const;
   [[nodiscard]] memory_needs needs() const;
   [[nodiscard]] bookkeeping bookkeeping_of(const memory_needs& needs) const;
   [[nodiscard]] std::uint64_t epoch_bytes() const;
@@ -311,9 +326,11 @@ class loader::machine final : public line_events {
 
   const async::fork_guard forked_;
   const dataset samples_;
+  const std::vector<field> fields_;
   const loader_options options_;
   const datasets::dataset_model& dataset_;
   const std::shared_ptr<const sampler> order_;
+  const span_of_run part_;
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
   const std::vector<std::unique_ptr<field_program>> programs_;
@@ -371,6 +388,47 @@ class loader::machine final : public line_events {
   std::atomic<std::uint64_t> collated_bytes_{0};  // of blocks, as they are copied
 };
 
+// Where the run goes on, or its beginning.
+loader::machine::span_of_run loader::machine::resumed() const {
+  run_progress from;
+  if (options_.digests) from.run.emplace();
+  return {.from = from};
+}
+
+// By a line of its own: what a batch holds depends on its place alone.
+batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const {
+  if (options_.epochs != 0 && epoch >= options_.epochs) {
+    throw error(errc::usage,
+                io::str_cat("there is no epoch ", epoch, ": the run has ", options_.epochs, ", numbered from 0"));
+  }
+  if (const std::uint64_t batches = batches_of(epoch); index >= batches) {
+    throw error(errc::usage, io::str_cat("there is no batch ", index, " of epoch ", epoch, ": it has ", batches,
+                                         ", numbered from 0"));
+  }
+  loader_options alone = options_;
+  alone.prefetch_batches = 1;
+  alone.corrupt_max = {};
+  alone.unreadable_max = std::numeric_limits<std::uint64_t>::max();
+  alone.journal.clear();
+  alone.digests = alone.names = true;
+  alone.device = host;
+  span_of_run one{.batches = 1};
+  one.from.epoch = epoch;
+  one.from.batch = index;
+  one.from.run.emplace();
+  machine line(samples_, std::move(alone), fields_, {}, one);
+  return *line.next_blocking();
+}
+
+// 0 where nobody knows.
+std::uint64_t loader::machine::batches_to_come() const {
+  if (part_.batches != 0) return part_.batches;
+  if (options_.epochs == 0) return 0;
+  const std::uint64_t all = batches_of(0) * options_.epochs;
+  const std::uint64_t gone = batches_of(0) * part_.from.epoch + part_.from.batch;
+  return all > gone ? all - gone : 1;
+}
+
 memory_needs loader::machine::needs() const {
   memory_needs needs{.host_bytes_max = options_.host_bytes_max,
                      .decode_threads = options_.decode_threads != 0 ? options_.decode_threads : io::usable_cores(),
@@ -421,7 +479,7 @@ memory_needs loader::machine::needs() const {
   io::direct_policy direct(options_.reader.direct);
   direct.set_epoch_bytes(epoch_bytes(), memory_available_);
   needs.direct = direct.wants_direct();
-  if (options_.epochs != 0) needs.batches_to_come = batches_of(0) * options_.epochs;
+  needs.batches_to_come = batches_to_come();
   return needs;
 }
 
@@ -502,16 +560,23 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   // Every epoch is as empty as the first: there is nothing to run ahead with, only ends to be counted as they are seen.
   constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
   if (batches_of(0) == 0) {
-    delivery_.end(sequence_, options_.epochs != 0 ? options_.epochs : endless);
+    const std::uint32_t gone = std::min(part_.from.epoch, options_.epochs);
+    delivery_.end(sequence_, options_.epochs != 0 ? options_.epochs - gone : endless);
     co_return;
   }
-  for (std::uint32_t epoch = 0; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
+  for (std::uint32_t epoch = part_.from.epoch; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
     const std::uint64_t batches = batches_of(epoch);
     if (batches == 0) {
       throw error(errc::usage, io::str_cat("the sampler gives no batch for epoch ", epoch, ", and ", batches_per_epoch_,
                                            " for the first one; an order has batches in every epoch, or in none"));
     }
-    for (std::uint64_t index = 0; index < batches && !is_skipped(epoch); ++index) {
+    const std::uint64_t first = epoch == part_.from.epoch ? part_.from.batch : 0;
+    for (std::uint64_t index = first; index < batches && !is_skipped(epoch); ++index) {
+      if (part_.batches != 0 && turn_ == part_.batches) {
+        delivery_.end(sequence_);
+        co_await works_free_.acquire(memory_.batches);
+        co_return;
+      }
       co_await works_free_.acquire(1);
       if (is_skipped(epoch)) {
         works_free_.release(1);
@@ -685,6 +750,7 @@ void loader::machine::hand_over(work& batch) {
   delivery_item& item = batch.outgoing;
   item = {};
   item.epoch = batch.epoch;
+  item.index = batch.index;
   const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
@@ -1076,6 +1142,10 @@ void loader::skip_epoch() { check_process().skip_epoch(); }
 std::uint64_t loader::samples() const noexcept { return machine_->samples(); }
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
+bool loader::finished() const { return check_process().finished(); }
+batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
+  return check_process().batch_at(epoch, index);
+}
 loader_stats loader::stats() const { return machine_->stats(); }
 std::vector<std::string> loader::reads_under_way() const { return machine_->reads_under_way(); }
 void loader::stop() noexcept {

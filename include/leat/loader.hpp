@@ -185,6 +185,15 @@ class loader {
   ///   throws   error{errc::usage} while a next() waits, or in a child of fork()
   void skip_epoch();
 
+  /// Whether the end of the last epoch was handed out: next() gives nothing more. Never, where epochs are endless.
+  [[nodiscard]] bool finished() const;
+
+  /// Batch `index` of `epoch`, whatever this loader has delivered: the same rows and bytes, on the host, with names and digests,
+  /// also where this loader has none of them. Reads and decodes it alone, with the loader's options, and waits for it.
+  /// Thread: any; this loader goes on meanwhile, and its budget is taken a second time, as far as one batch needs it.
+  ///   throws   error{errc::usage}: no such epoch or batch, with how many there are; what next() throws at that place
+  [[nodiscard]] batch batch_at(std::uint32_t epoch, std::uint64_t index) const;
+
   /// Samples of the dataset, or the windows that the field `tokens` cuts out of it.
   [[nodiscard]] std::uint64_t samples() const noexcept;
   /// Batches of each epoch; of the first one, where a sampler of one's own gives epochs of different lengths.
