@@ -49,10 +49,11 @@ std::string row(const terminal& screen, const std::string& name, const std::stri
   return line + "\n";
 }
 
-// "SOURCE...", "DIR"; a name of several words says itself how often each may come.
+// "SOURCE...", "DIR"; or the text that the option was given, since CLI11 2.4 refuses a name of several words.
 std::string positional_name(const CLI::Option& option) {
+  if (!option.get_option_text().empty()) return option.get_option_text();
   const std::string name = option.get_name(true);
-  return name.find(' ') == std::string::npos && option.get_expected_max() > 1 ? name + "..." : name;
+  return option.get_expected_max() > 1 ? name + "..." : name;
 }
 
 // What other loaders and trainers call it.

@@ -204,10 +204,11 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards, or its rows as one file");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
-  app.add_option("SOURCE... OUT", arguments->paths,
+  app.add_option("SOURCE", arguments->paths,
                  "OUT names the shards: one ('p.tar'), so many, as even as can be, by a brace list "
                  "('p-{000000..000003}.tar'), or as many as it takes by a pattern ('p-%06d.tar')")
       ->required()
+      ->option_text("SOURCE... OUT")
       ->type_name("");
   add_choice(app, "--to", arguments->rows,
              {{"tar", std::optional<row_format>()},
