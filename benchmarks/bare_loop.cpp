@@ -19,7 +19,7 @@ namespace leat::benchmarks {
 
 std::vector<planned_row> plan_rows(std::uint64_t samples, std::uint32_t epochs, std::uint32_t batch_size,
                                    std::uint64_t seed) {
-  const global_sampler sampler(samples, {.shuffle = true, .seed = seed, .batch_size = batch_size, .drop_last = false});
+  const global_sampler sampler(samples, {.shuffle = true, .seed = seed, .batch_size = batch_size});
   std::vector<planned_row> planned;
   std::vector<pick> picks;
   for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {

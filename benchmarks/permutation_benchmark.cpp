@@ -2,7 +2,7 @@
 //
 // A loader with one I/O thread aims at 500,000 samples/s, 2 us each: the order may take a few per cent of that. The
 // table is what a keyed permutation replaces: one std::shuffle per epoch, 8 bytes per sample, and a walk through it.
-#include "stages/permutation.hpp"
+#include "stages/order/permutation.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -1,5 +1,5 @@
 // A Fisher-Yates shuffle by a seed, the same everywhere and for ever: for splitting and packing, where the whole order is
-// wanted at once. (The loader's order is stages/permutation, which needs no memory.)
+// wanted at once. (The loader's order is stages/order/permutation, which needs no memory.)
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,7 @@
 #include "stages/memory_plan.hpp"
 #include "stages/mix.hpp"
 #include "stages/open_device.hpp"
+#include "stages/order/order_model.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/plan.hpp"
 #include "stages/read.hpp"
@@ -66,6 +67,9 @@ constexpr std::uint32_t substitutions_max = 32;
 
 loader_options checked(loader_options options) {
   if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
+  if (options.drop_last && options.last == last_batch::pad) {
+    throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
+  }
   if (options.decode_threads > 1024) {
     throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
   }
@@ -131,17 +135,11 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
-std::shared_ptr<const sampler> order_of(const loader_options& options, const datasets::dataset_model& dataset) {
-  if (options.sampler == nullptr) {
-    return std::make_shared<global_sampler>(dataset.size(), sampler_options{.shuffle = options.shuffle,
-                                                                            .seed = options.seed,
-                                                                            .batch_size = options.batch_size,
-                                                                            .drop_last = options.drop_last});
-  }
-  if (options.sampler->rows_max() == 0) {
-    throw error(errc::usage, "the sampler's rows_max() is 0; a batch has at least 1 row");
-  }
-  return options.sampler;
+std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
+  const order chosen = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
+  return chosen.model().bind(samples, {.seed = options.seed,
+                                       .batch_size = options.batch_size,
+                                       .last = options.drop_last ? last_batch::drop : options.last});
 }
 
 }  // namespace
@@ -160,7 +158,7 @@ class loader::machine final : public line_events {
         fields_(std::move(fields)),
         options_(checked(std::move(options))),
         dataset_(*samples_.model()),
-        order_(order_of(options_, dataset_)),
+        order_(order_of(options_, samples_)),
         part_(part ? *part : resumed()),
         transfer_(make_transfer(options_, parts)),
         programs_(

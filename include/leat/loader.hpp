@@ -9,9 +9,9 @@
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 #include <leat/next_result.hpp>
+#include <leat/order.hpp>
 #include <leat/reader_options.hpp>
 #include <leat/ready.hpp>
-#include <leat/sampler.hpp>
 #include <leat/stats.hpp>
 #include <leat/units.hpp>
 
@@ -40,14 +40,18 @@ inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
 struct loader_options {
   std::uint32_t batch_size = 64;
   std::uint64_t seed = 0;
+  /// The short form of order = sequential() and shuffled(); with an order it says nothing.
   bool shuffle = true;
+  /// The short form of last = last_batch::drop.
   bool drop_last = false;
+  /// What becomes of rows at the end of an epoch that fill no batch.
+  last_batch last = last_batch::keep;
   /// Epochs to deliver; 0 is endless. Prefetch stops at the last one.
   std::uint32_t epochs = 0;
   /// At most so many batches of each epoch; 0 is all of them.
   std::uint64_t batches_max = 0;
-  /// An order of one's own; batch_size, shuffle and drop_last then say nothing. Null is leat::global_sampler.
-  std::shared_ptr<const leat::sampler> sampler = {};
+  /// Which samples, and in which order: leat::weighted(weights), leat::balanced("cls"). None: as `shuffle` says.
+  std::optional<leat::order> order = {};
 
   /// Threads that decode; 0 is one per core this process may run on, and fewer where the budget is too small for their
   /// scratch: see plan(). A number that the budget cannot hold is an error.

@@ -6,12 +6,18 @@
 
 namespace leat {
 
+/// What becomes of the last batch of an epoch where its rows do not fill it.
+enum class last_batch : std::uint8_t {
+  keep,  ///< it is smaller
+  drop,  ///< it is left out
+  pad    ///< it is filled with the first rows of its own epoch, again and again where the epoch is smaller than a batch
+};
+
 struct sampler_options {
   bool shuffle = true;
   std::uint64_t seed = 0;
   std::uint32_t batch_size = 64;
-  /// Leave out the last batch of an epoch where the samples do not fill it.
-  bool drop_last = false;
+  last_batch last = last_batch::keep;
 };
 
 /// One row of an order: which sample, and what keys its randomness.
@@ -52,14 +58,19 @@ class sampler {
   virtual void picks(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
                      std::span<pick> out) const = 0;
 
-  /// Whether a sample may come more than once in an epoch. Where it does not, ragged rows take less memory: a batch is at most as
+  /// How many rows at the end of a batch are there only to fill it (last_batch::pad): they come a second time in this epoch, as they
+  /// came before, and do not count.
+  ///   default   0
+  [[nodiscard]] virtual std::uint32_t padded(std::uint32_t epoch, std::uint64_t batch) const;
+
+  /// Whether a sample may come more than once in a batch. Where it does not, ragged rows take less memory: a batch is at most as
   /// large as its number of largest samples. A batch that is larger than that ends the run.
   [[nodiscard]] virtual bool repeats() const { return true; }
 
   /// Whether rows follow one another as their samples do in the dataset, mostly: those of neighbours are then read together.
   [[nodiscard]] virtual bool in_order() const { return false; }
 
-  /// Rows of all batches of this epoch.
+  /// Rows of all batches of this epoch, padded ones among them.
   ///   default   the sum of rows(), which asks for each batch
   [[nodiscard]] virtual std::uint64_t samples(std::uint32_t epoch) const;
 
@@ -72,7 +83,7 @@ class sampler {
 
 /// Every sample once per epoch: in the dataset's order, or in one drawn exactly and globally from (seed, epoch).
 ///   cost     constant, wherever the batch lies: about 0.3 us per call and 30 ns per row; no memory per sample
-///   source   stages/permutation.hpp
+///   source   stages/order/permutation.hpp
 class global_sampler final : public sampler {
  public:
   /// Throws error{errc::usage} for a batch size of 0, or for more than 2^48 samples.
@@ -84,10 +95,12 @@ class global_sampler final : public sampler {
   /// draw is the sample, and epoch the one that is asked for.
   void picks(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
              std::span<pick> out) const override;
-  [[nodiscard]] bool repeats() const override { return false; }
+  [[nodiscard]] std::uint32_t padded(std::uint32_t epoch, std::uint64_t batch) const override;
+  /// With last_batch::pad, where the dataset is smaller than a batch.
+  [[nodiscard]] bool repeats() const override { return samples_ != 0 && rows_max() > samples_; }
   [[nodiscard]] bool in_order() const override { return !options_.shuffle; }
   [[nodiscard]] std::uint64_t samples(std::uint32_t epoch) const override;
-  /// Any sample of the dataset, those that drop_last leaves out as well.
+  /// Any sample of the dataset, those that last_batch::drop leaves out as well.
   [[nodiscard]] std::uint64_t substitutes(std::uint32_t, std::uint64_t) const override { return samples_; }
   [[nodiscard]] pick substitute(std::uint32_t epoch, std::uint64_t, std::uint64_t n) const override {
     return {.sample = n, .draw = n, .epoch = epoch};

@@ -8,6 +8,7 @@
 #include <leat/field.hpp>
 #include <leat/lease.hpp>
 #include <leat/next_result.hpp>
+#include <leat/order.hpp>
 #include <leat/reader_options.hpp>
 #include <leat/sampler.hpp>
 #include <leat/stats.hpp>

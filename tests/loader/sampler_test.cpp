@@ -66,7 +66,7 @@ class listed_sampler : public sampler {
 loader_options with(std::shared_ptr<const sampler> order, std::uint32_t epochs = 1) {
   loader_options options = small_options();
   options.epochs = epochs;
-  options.sampler = std::move(order);
+  options.order = sampled_by(std::move(order));
   options.batch_size = 1;  // and others that say nothing then
   options.shuffle = false;
   return options;
@@ -238,6 +238,69 @@ TEST(own_order, that_gives_what_cannot_be_ends_the_run_and_says_what) {
     }
   };
   EXPECT_EQ(refused(std::make_shared<broken>(std::vector<epoch_batches>{{draws_of(1, 3)}})), "thrown by the user");
+}
+
+// --- what the loader is told ------------------------------------------------------------------------------------------
+
+std::vector<std::vector<std::uint64_t>> ids_of(const dataset& set, loader_options options) {
+  options.epochs = 1;
+  loader train(set, options, testing::label_only());
+  std::vector<std::vector<std::uint64_t>> batches;
+  for (const batch& got : train.blocking()) batches.emplace_back(got.ids().begin(), got.ids().end());
+  return batches;
+}
+
+TEST(orders, by_name_are_what_shuffle_says) {
+  const watchdog dog("orders by name");
+  const fake_dataset set(testing::make_samples(1, 30));
+  for (const bool shuffle : {false, true}) {
+    loader_options in_short = small_options();
+    in_short.shuffle = shuffle;
+    loader_options named = small_options();
+    named.order = shuffle ? shuffled() : sequential();
+    EXPECT_EQ(ids_of(set, named), ids_of(set, in_short));
+  }
+  EXPECT_EQ(sequential().name(), "sequential");
+  EXPECT_EQ(shuffled().name(), "shuffled");
+}
+
+TEST(orders, keep_drop_or_pad_the_last_batch) {
+  const watchdog dog("the last batch");
+  const fake_dataset set(testing::make_samples(1, 10));
+  loader_options options = small_options();
+  options.batch_size = 4;
+  const auto kept = ids_of(set, options);
+  ASSERT_EQ(kept.size(), 3U);
+  EXPECT_EQ(kept[2].size(), 2U);
+  options.last = last_batch::drop;
+  const auto dropped = ids_of(set, options);
+  EXPECT_EQ(dropped, (std::vector<std::vector<std::uint64_t>>{kept[0], kept[1]}));
+  options.last = last_batch::keep;
+  options.drop_last = true;
+  EXPECT_EQ(ids_of(set, options), dropped);
+  options.drop_last = false;
+  options.last = last_batch::pad;
+  const auto padded = ids_of(set, options);
+  EXPECT_EQ(padded, (std::vector<std::vector<std::uint64_t>>{
+                        kept[0], kept[1], {kept[2][0], kept[2][1], kept[0][0], kept[0][1]}}));
+  options.batch_size = 25;
+  EXPECT_EQ(ids_of(set, options).at(0).size(), 25U) << "ten samples, again and again";
+}
+
+TEST(orders, refuse_what_contradicts) {
+  const fake_dataset set(testing::make_samples(1, 10));
+  const auto refused = [&](loader_options options) {
+    return testing::message_of(errc::usage, [&] { const loader train(set, options, testing::label_only()); });
+  };
+  loader_options options = small_options();
+  options.drop_last = true;
+  options.last = last_batch::pad;
+  EXPECT_THAT(refused(options), HasSubstr("drop_last is the short form of last = drop, and last is pad"));
+  options = with(std::make_shared<listed_sampler>(std::vector<epoch_batches>{{draws_of(1, 3)}}));
+  options.last = last_batch::drop;
+  EXPECT_THAT(refused(options), AllOf(HasSubstr("sampled_by"), HasSubstr("leave last and drop_last out")));
+  EXPECT_THAT(testing::message_of(errc::usage, [] { static_cast<void>(sampled_by(nullptr)); }),
+              HasSubstr("no sampler was given"));
 }
 
 // --- substitutes ------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ TEST(sampler, shuffles_each_epoch_and_each_seed_anew_and_the_same_ones_alike) {
 
 TEST(sampler, counts_batches_and_rows) {
   const auto shape = [](std::uint64_t samples, std::uint32_t batch_size, bool drop_last) {
-    const global_sampler order(samples, {.batch_size = batch_size, .drop_last = drop_last});
+    const global_sampler order(samples, {.batch_size = batch_size, .last = drop_last ? last_batch::drop : last_batch::keep});
     std::vector<std::uint32_t> rows;
     for (std::uint64_t batch = 0; batch < order.batches(0); ++batch) rows.push_back(order.rows(0, batch));
     return rows;
@@ -113,7 +113,7 @@ TEST(sampler, keys_each_row_by_its_sample_and_the_epoch) {
 
 TEST(sampler, counts_the_rows_of_an_epoch_and_of_its_largest_batch) {
   const auto order = [](std::uint64_t samples, bool drop_last) {
-    return global_sampler(samples, {.batch_size = 64, .drop_last = drop_last});
+    return global_sampler(samples, {.batch_size = 64, .last = drop_last ? last_batch::drop : last_batch::keep});
   };
   EXPECT_EQ(order(100, false).samples(0), 100U);
   EXPECT_EQ(order(100, true).samples(0), 64U);
@@ -125,7 +125,7 @@ TEST(sampler, counts_the_rows_of_an_epoch_and_of_its_largest_batch) {
 
 // What a sampler gets that says nothing of substitutes.
 TEST(sampler, draws_substitutes_from_the_picks_of_the_epoch) {
-  const global_sampler order(100, {.seed = 9, .batch_size = 64, .drop_last = true});
+  const global_sampler order(100, {.seed = 9, .batch_size = 64, .last = last_batch::drop});
   ASSERT_EQ(order.sampler::substitutes(2, 0), 64U);
   std::vector<pick> rows(64);
   order.picks(2, 0, 0, 64, rows);
@@ -143,7 +143,7 @@ TEST(sampler, does_not_depend_on_the_batch_size) {
 
 TEST(sampler, drop_last_leaves_out_what_the_order_puts_last_and_not_always_the_same) {
   const global_sampler all(10, {.seed = 3, .batch_size = 4}),
-      dropped(10, {.seed = 3, .batch_size = 4, .drop_last = true});
+      dropped(10, {.seed = 3, .batch_size = 4, .last = last_batch::drop});
   std::vector<bool> ever_left_out(10);
   for (std::uint32_t epoch = 0; epoch < 50; ++epoch) {
     const ids whole = epoch_of(all, epoch);
@@ -151,6 +151,49 @@ TEST(sampler, drop_last_leaves_out_what_the_order_puts_last_and_not_always_the_s
     ever_left_out[whole[8]] = ever_left_out[whole[9]] = true;
   }
   EXPECT_EQ(std::count(ever_left_out.begin(), ever_left_out.end(), true), 10);
+}
+
+TEST(sampler, pads_the_last_batch_with_the_beginning_of_its_own_epoch) {
+  for (const bool shuffle : {false, true}) {
+    for (std::uint64_t samples = 0; samples < 40; ++samples) {
+      for (const std::uint32_t batch_size : {1U, 3U, 8U, 100U}) {
+        const global_sampler kept(samples, {.shuffle = shuffle, .seed = 3, .batch_size = batch_size});
+        const global_sampler padded(
+            samples, {.shuffle = shuffle, .seed = 3, .batch_size = batch_size, .last = last_batch::pad});
+        const ids whole = epoch_of(kept, 5);
+        ids filled = epoch_of(padded, 5);
+        ASSERT_EQ(filled.size() % batch_size, 0U);
+        ASSERT_EQ(padded.samples(5), filled.size());
+        ASSERT_LT(filled.size(), whole.size() + batch_size);
+        for (std::size_t i = 0; i < filled.size(); ++i) ASSERT_EQ(filled[i], whole[i % whole.size()]);
+        std::uint64_t there_to_fill = 0;
+        for (std::uint64_t batch = 0; batch < padded.batches(5); ++batch) {
+          ASSERT_EQ(padded.rows(5, batch), batch_size);
+          ASSERT_EQ(padded.rows_max(), batch_size);
+          there_to_fill += padded.padded(5, batch);
+          ASSERT_EQ(kept.padded(5, batch), 0U);
+        }
+        ASSERT_EQ(there_to_fill, filled.size() - whole.size());
+        ASSERT_EQ(padded.repeats(), samples != 0 && samples < batch_size);
+      }
+    }
+  }
+}
+
+TEST(sampler, gives_any_rows_of_a_padded_batch_alone) {
+  for (const std::uint64_t samples : {3U, 20U}) {
+    const global_sampler order(samples, {.seed = 9, .batch_size = 16, .last = last_batch::pad});
+    const std::uint64_t last = order.batches(2) - 1;
+    std::vector<pick> whole(16);
+    order.picks(2, last, 0, 16, whole);
+    for (std::uint32_t begin = 0; begin <= 16; ++begin) {
+      for (std::uint32_t end = begin; end <= 16; ++end) {
+        std::vector<pick> part(end - begin);
+        order.picks(2, last, begin, end, part);
+        ASSERT_EQ(part, std::vector<pick>(whole.begin() + begin, whole.begin() + end)) << begin << ".." << end;
+      }
+    }
+  }
 }
 
 TEST(sampler, answers_far_into_an_epoch_of_2_to_the_48_samples_at_once) {

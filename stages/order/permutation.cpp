@@ -1,4 +1,4 @@
-#include "stages/permutation.hpp"
+#include "stages/order/permutation.hpp"
 
 #include "base/random.hpp"
 

@@ -2,6 +2,7 @@
 // sample at any place of any epoch is known without walking there.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,18 @@ class permutation {
 
   /// What stands at places first, first + 1, ...: one for each element of `out`; first + out.size() <= n.
   void operator()(std::uint64_t first, std::span<std::uint64_t> out) const noexcept;
+
+  /// The same as calls: use(k, what stands at place first + k) for k < count.
+  template <class Use>
+  void for_each(std::uint64_t first, std::size_t count, const Use& use) const noexcept {
+    // Some at a time: the numbers stay in the core's cache.
+    std::array<std::uint64_t, 256> numbers;
+    for (std::size_t begin = 0; begin < count; begin += numbers.size()) {
+      const std::size_t some = std::min(numbers.size(), count - begin);
+      (*this)(first + begin, std::span(numbers).first(some));
+      for (std::size_t i = 0; i < some; ++i) use(begin + i, numbers[i]);
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return n_; }
 

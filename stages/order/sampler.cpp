@@ -1,19 +1,16 @@
-#include "stages/permutation.hpp"
+#include "base/random.hpp"
+#include "stages/order/batch_cut.hpp"
+#include "stages/order/permutation.hpp"
 
 #include <leat/error.hpp>
 #include <leat/sampler.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cassert>
 #include <string>
 
 namespace leat {
-namespace {
 
-constexpr std::uint64_t samples_max = std::uint64_t{1} << 48;
-
-}  // namespace
+std::uint32_t sampler::padded(std::uint32_t /*epoch*/, std::uint64_t /*batch*/) const { return 0; }
 
 std::uint64_t sampler::samples(std::uint32_t epoch) const {
   std::uint64_t sum = 0;
@@ -40,50 +37,48 @@ pick sampler::substitute(std::uint32_t epoch, std::uint64_t /*batch*/, std::uint
 global_sampler::global_sampler(std::uint64_t samples, const sampler_options& options)
     : samples_(samples), options_(options) {
   if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; a batch has at least 1 row");
-  if (samples > samples_max)
+  if (samples > draws_end)
     throw error(errc::usage, "the dataset has " + std::to_string(samples) + " samples; an epoch may have up to " +
-                                 std::to_string(samples_max) + " (2^48)");
+                                 std::to_string(draws_end) + " (2^48)");
 }
 
 std::uint64_t global_sampler::batches(std::uint32_t /*epoch*/) const {
-  const std::uint64_t full = samples_ / options_.batch_size;
-  return full + (!options_.drop_last && samples_ % options_.batch_size != 0 ? 1 : 0);
+  return stages::batch_cut(samples_, options_.batch_size, options_.last).batches();
 }
 
-std::uint32_t global_sampler::rows([[maybe_unused]] std::uint32_t epoch, std::uint64_t batch) const {
-  assert(batch < batches(epoch));
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(options_.batch_size, samples_ - batch * options_.batch_size));
+std::uint32_t global_sampler::rows(std::uint32_t /*epoch*/, std::uint64_t batch) const {
+  return stages::batch_cut(samples_, options_.batch_size, options_.last).rows(batch);
 }
 
 std::uint32_t global_sampler::rows_max() const {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.batch_size, std::max<std::uint64_t>(samples_, 1)));
+  return stages::batch_cut(samples_, options_.batch_size, options_.last).rows_max();
 }
 
-std::uint64_t global_sampler::samples(std::uint32_t epoch) const {
-  return options_.drop_last ? batches(epoch) * options_.batch_size : samples_;
+std::uint32_t global_sampler::padded(std::uint32_t /*epoch*/, std::uint64_t batch) const {
+  return stages::batch_cut(samples_, options_.batch_size, options_.last).padded(batch);
+}
+
+std::uint64_t global_sampler::samples(std::uint32_t /*epoch*/) const {
+  return stages::batch_cut(samples_, options_.batch_size, options_.last).rows_of_all();
 }
 
 void global_sampler::picks(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin,
                            [[maybe_unused]] std::uint32_t row_end, std::span<pick> out) const {
   assert(row_begin <= row_end && row_end <= rows(epoch, batch));
   assert(out.size() == row_end - row_begin);
-  const std::uint64_t first = batch * options_.batch_size + row_begin;
+  const stages::batch_cut cut(samples_, options_.batch_size, options_.last);
   if (!options_.shuffle) {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {.sample = first + i, .draw = first + i, .epoch = epoch};
+    cut.for_places(batch, row_begin, out, [&](std::uint64_t first, std::span<pick> some) {
+      for (std::size_t i = 0; i < some.size(); ++i) some[i] = {.sample = first + i, .draw = first + i, .epoch = epoch};
+    });
     return;
   }
   // Set up anew for each call: it costs as much as ten rows, and a kept one would have to be shared between threads.
   const stages::permutation order(samples_, options_.seed, epoch);
-  // Some at a time: the numbers stay in the core's cache.
-  std::array<std::uint64_t, 256> numbers;
-  for (std::size_t begin = 0; begin < out.size(); begin += numbers.size()) {
-    const std::size_t count = std::min(numbers.size(), out.size() - begin);
-    order(first + begin, std::span(numbers).first(count));
-    for (std::size_t i = 0; i < count; ++i) {
-      out[begin + i] = {.sample = numbers[i], .draw = numbers[i], .epoch = epoch};
-    }
-  }
+  cut.for_places(batch, row_begin, out, [&](std::uint64_t first, std::span<pick> some) {
+    order.for_each(first, some.size(),
+                   [&](std::size_t i, std::uint64_t sample) { some[i] = {.sample = sample, .draw = sample, .epoch = epoch}; });
+  });
 }
 
 }  // namespace leat
