@@ -19,6 +19,7 @@
 #include "io/text.hpp"
 #include "io/usable_cores.hpp"
 #include "stages/batch_layout.hpp"
+#include "stages/bound_run.hpp"
 #include "stages/collate.hpp"
 #include "stages/decode.hpp"
 #include "stages/delivery.hpp"
@@ -30,7 +31,6 @@
 #include "stages/memory_plan.hpp"
 #include "stages/mix.hpp"
 #include "stages/open_device.hpp"
-#include "stages/order/order_model.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/plan.hpp"
 #include "stages/read.hpp"
@@ -65,58 +65,6 @@ using namespace stages;
 // 2^32 gets none.
 constexpr std::uint32_t substitutions_max = 32;
 
-loader_options checked(loader_options options) {
-  if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
-  if (options.drop_last && options.last == last_batch::pad) {
-    throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
-  }
-  if (options.decode_threads > 1024) {
-    throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
-  }
-  if (!(options.corrupt_max.share >= 0 && options.corrupt_max.share <= 1)) {
-    throw error(errc::usage, io::str_cat("corrupt_max.share is ", options.corrupt_max.share,
-                                         "; give a share of an epoch's samples, from 0 to 1"));
-  }
-  if (options.on_corrupt == corrupt_policy::raise && options.corrupt_max != corrupt_bound()) {
-    throw error(
-        errc::usage,
-        "corrupt_max says how many corrupt samples are passed over, and on_corrupt = raise passes over none; give "
-        "skip or substitute, or leave corrupt_max out");
-  }
-  return options;
-}
-
-std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
-                                                     const datasets::dataset_model& dataset, finished_by finished) {
-  std::vector<std::unique_ptr<field_program>> programs;
-  programs.reserve(fields.size());
-  for (const field& each : fields) programs.push_back(each.model().bind(dataset, finished));
-  number_views(programs);
-  return programs;
-}
-
-// Whether all rows are made of bytes that were read, in less time than it takes to hand them to another thread.
-bool are_light(const datasets::dataset_model& dataset, const std::vector<std::unique_ptr<field_program>>& programs) {
-  return std::all_of(programs.begin(), programs.end(), [&](const std::unique_ptr<field_program>& program) {
-    const auto reads = program->reads();
-    return program->light() && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
-             return dataset.origin(field) == datasets::field_origin::extents;
-           });
-  });
-}
-
-std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
-                                            const std::vector<std::unique_ptr<field_program>>& programs,
-                                            const batch_mix& mix, std::uint32_t rows_max) {
-  std::vector<output_spec> outputs;
-  for (const auto& program : programs) {
-    outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
-    outputs.back().read_into = reads_into_rows(dataset, *program);
-  }
-  add_mix_outputs(outputs, mix);
-  return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
-}
-
 std::shared_ptr<transfer> make_transfer(const loader_options& options, const loader_parts& parts) {
   const auto on_device = [&](std::shared_ptr<device_calls> calls) {
     return std::make_shared<device_transfer>(
@@ -135,13 +83,6 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
-std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
-  const order chosen = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
-  return chosen.model().bind(samples, {.seed = options.seed,
-                                       .batch_size = options.batch_size,
-                                       .last = options.drop_last ? last_batch::drop : options.last});
-}
-
 }  // namespace
 
 class loader::machine final : public line_events {
@@ -154,28 +95,22 @@ class loader::machine final : public line_events {
   };
   machine(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {},
           std::optional<span_of_run> part = std::nullopt)
-      : samples_(samples_for(samples, fields)),
-        fields_(std::move(fields)),
+      : fields_(std::move(fields)),
         options_(checked(std::move(options))),
-        dataset_(*samples_.model()),
-        order_(order_of(options_, samples_)),
-        part_(part ? *part : resumed()),
         transfer_(make_transfer(options_, parts)),
-        programs_(
-            bind_all(fields_, dataset_,
-                     options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host)),
-        layout_(lay_out(dataset_, programs_, options_.mix, order_->rows_max())),
-        planner_(dataset_, programs_, *layout_,
-                 {.substitutes = options_.on_corrupt == corrupt_policy::substitute,
-                  .repeats = order_->repeats(),
-                  .in_order = order_->in_order(),
-                  .seed = options_.seed}),
+        run_(samples, fields_, options_,
+             options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host),
+        dataset_(run_.dataset()),
+        programs_(run_.programs()),
+        layout_(run_.layout()),
+        planner_(run_.planner()),
+        part_(part ? *part : resumed()),
         memory_available_(io::find_memory_available()),
         memory_(plan_memory(needs(), memory_available_)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, part_.from.journal_bytes),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
-                   .epoch_samples = epoch_samples()},
+                   .epoch_samples = run_.epoch_samples()},
                   part_.from),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
@@ -188,7 +123,7 @@ class loader::machine final : public line_events {
         io_(options_.reader, arena_),
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max),
         looked_at_(options_.digests || options_.names),
-        light_(!looked_at_ && are_light(dataset_, programs_)),
+        light_(!looked_at_ && run_.light()),
         decoder_(dataset_, programs_, *layout_,
                  {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
                  memory_.decode_threads + (light_ ? static_cast<std::uint32_t>(io_.size()) : 0)),
@@ -278,16 +213,10 @@ class loader::machine final : public line_events {
 
  private:
   // --- construction ---------------------------------------------------------------------------------------------
-  [[nodiscard]] std::uint64_t batches_of(std::uint32_t epoch) const {
-    const std::uint64_t all = order_->batches(epoch);
-    return options_.batches_max != 0 ? std::min(all, options_.batches_max) : all;
-  }
   [[nodiscard]] span_of_run resumed() const;
   [[nodiscard]] std::uint64_t batches_to_come() const;
   [[nodiscard]] memory_needs needs() const;
   [[nodiscard]] bookkeeping bookkeeping_of(const memory_needs& needs) const;
-  [[nodiscard]] std::uint64_t epoch_bytes() const;
-  [[nodiscard]] std::uint64_t epoch_samples() const;
   [[nodiscard]] io::arena_options arena_settings() const;
   [[nodiscard]] std::vector<io::connector*> connectors();
 
@@ -296,8 +225,6 @@ class loader::machine final : public line_events {
   asio::awaitable<void> run_line(async::scope& children);
   /// False where the batch cannot be, and ends the run in its turn.
   asio::awaitable<bool> start_batch(work& batch, async::scope& children);
-  [[nodiscard]] std::exception_ptr pick_rows(work& batch) const;
-  void check(const pick& row) const;
   void decoded(work& batch);
   asio::awaitable<void> substitute(work& batch);
   void hand_over(work& batch);
@@ -323,17 +250,16 @@ class loader::machine final : public line_events {
   static void go_on_sending(void* argument) noexcept { static_cast<transfer*>(argument)->go_on(); }
 
   const async::fork_guard forked_;
-  const dataset samples_;
   const std::vector<field> fields_;
   const loader_options options_;
-  const datasets::dataset_model& dataset_;
-  const std::shared_ptr<const sampler> order_;
-  const span_of_run part_;
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
-  const std::vector<std::unique_ptr<field_program>> programs_;
-  const std::shared_ptr<const batch_layout> layout_;
-  const planner planner_;
+  const bound_run run_;
+  const datasets::dataset_model& dataset_;
+  const std::vector<std::unique_ptr<field_program>>& programs_;
+  const std::shared_ptr<const batch_layout>& layout_;
+  const planner& planner_;
+  const span_of_run part_;
   const io::memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
   loader_plan plan_;
@@ -355,7 +281,7 @@ class loader::machine final : public line_events {
   std::vector<work*> idle_works_;  // I/O thread
   async::semaphore works_free_;
   async::scope* children_ = nullptr;  // I/O thread, while the line runs
-  const std::uint64_t batches_per_epoch_ = batches_of(0);
+  const std::uint64_t batches_per_epoch_ = run_.batches(0);
   std::uint64_t sequence_ = 0;  // I/O thread
   std::uint64_t turn_ = 0;      // I/O thread
 
@@ -399,7 +325,7 @@ batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const 
     throw error(errc::usage,
                 io::str_cat("there is no epoch ", epoch, ": the run has ", options_.epochs, ", numbered from 0"));
   }
-  if (const std::uint64_t batches = batches_of(epoch); index >= batches) {
+  if (const std::uint64_t batches = run_.batches(epoch); index >= batches) {
     throw error(errc::usage, io::str_cat("there is no batch ", index, " of epoch ", epoch, ": it has ", batches,
                                          ", numbered from 0"));
   }
@@ -414,7 +340,7 @@ batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const 
   one.from.epoch = epoch;
   one.from.batch = index;
   one.from.run.emplace();
-  machine line(samples_, std::move(alone), fields_, {}, one);
+  machine line(run_.samples(), std::move(alone), fields_, {}, one);
   return *line.next_blocking();
 }
 
@@ -422,8 +348,8 @@ batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const 
 std::uint64_t loader::machine::batches_to_come() const {
   if (part_.batches != 0) return part_.batches;
   if (options_.epochs == 0) return 0;
-  const std::uint64_t all = batches_of(0) * options_.epochs;
-  const std::uint64_t gone = batches_of(0) * part_.from.epoch + part_.from.batch;
+  const std::uint64_t all = run_.batches(0) * options_.epochs;
+  const std::uint64_t gone = run_.batches(0) * part_.from.epoch + part_.from.batch;
   return all > gone ? all - gone : 1;
 }
 
@@ -455,7 +381,7 @@ memory_needs loader::machine::needs() const {
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + programs_.size() * planner::gap_bytes_max;
   const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset_.size(), 1);
   needs.read_bytes_mean = io::aligned_bytes(1, mean);
-  if (order_->in_order() && read_bytes_max != 0) {
+  if (run_.order().in_order() && read_bytes_max != 0) {
     constexpr std::uint64_t joined = io::aligned_bytes(1, planner::joined_bytes_max);
     needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);
     needs.read_bytes_mean = std::max<std::uint64_t>(needs.read_bytes_mean, joined);
@@ -467,15 +393,15 @@ memory_needs loader::machine::needs() const {
   needs.batch_bookkeeping_bytes = bookkeeping_of(needs).bytes();
   const std::uint32_t rows_max = layout_->rows_max();
   // In order, a batch's neighbours are few reads; at random each row is one.
-  const std::uint64_t batch_read_bytes = epoch_bytes() / std::max<std::uint64_t>(dataset_.size(), 1) * rows_max;
-  const std::uint64_t reads = order_->in_order()
+  const std::uint64_t batch_read_bytes = run_.epoch_bytes() / std::max<std::uint64_t>(dataset_.size(), 1) * rows_max;
+  const std::uint64_t reads = run_.order().in_order()
                                   ? 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max)
                                   : rows_max;
   const std::uint64_t reads_in_flight =
       options_.reader.queue_depth != 0 ? options_.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
   needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
   io::direct_policy direct(options_.reader.direct);
-  direct.set_epoch_bytes(epoch_bytes(), memory_available_);
+  direct.set_epoch_bytes(run_.epoch_bytes(), memory_available_);
   needs.direct = direct.wants_direct();
   needs.batches_to_come = batches_to_come();
   return needs;
@@ -514,24 +440,9 @@ io::arena_options loader::machine::arena_settings() const {
   return {.bytes_max = memory_.read_bytes + memory_.batch_bytes, .pages = pages};
 }
 
-std::uint64_t loader::machine::epoch_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const std::uint16_t field : planner_.wanted()) bytes += dataset_.fields()[field].bytes_total;
-  return bytes;
-}
-
-// Planned for an epoch: what a share of corrupt samples is of.
-std::uint64_t loader::machine::epoch_samples() const {
-  const std::uint64_t batches = batches_of(0);
-  if (batches == order_->batches(0)) return order_->samples(0);
-  std::uint64_t rows = 0;
-  for (std::uint64_t batch = 0; batch < batches; ++batch) rows += order_->rows(0, batch);
-  return rows;
-}
-
 // The sources are connected once the I/O threads know what an epoch reads.
 std::vector<io::connector*> loader::machine::connectors() {
-  io_.set_epoch_bytes(epoch_bytes(), memory_available_);
+  io_.set_epoch_bytes(run_.epoch_bytes(), memory_available_);
   const auto tell = [this](const error& why) { broken(std::make_exception_ptr(why)); };
   io_.on_overdue(tell);
   io_.on_failure(tell);
@@ -557,13 +468,13 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   children_ = &children;
   // Every epoch is as empty as the first: there is nothing to run ahead with, only ends to be counted as they are seen.
   constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
-  if (batches_of(0) == 0) {
+  if (run_.batches(0) == 0) {
     const std::uint32_t gone = std::min(part_.from.epoch, options_.epochs);
     delivery_.end(sequence_, options_.epochs != 0 ? options_.epochs - gone : endless);
     co_return;
   }
   for (std::uint32_t epoch = part_.from.epoch; options_.epochs == 0 || epoch < options_.epochs; ++epoch) {
-    const std::uint64_t batches = batches_of(epoch);
+    const std::uint64_t batches = run_.batches(epoch);
     if (batches == 0) {
       throw error(errc::usage, io::str_cat("the sampler gives no batch for epoch ", epoch, ", and ", batches_per_epoch_,
                                            " for the first one; an order has batches in every epoch, or in none"));
@@ -602,8 +513,10 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
 }
 
 asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& children) {
-  if (std::exception_ptr wrong = pick_rows(batch)) {
-    end_run(batch, std::move(wrong));
+  try {
+    run_.pick_rows(batch.epoch, batch.index, batch.picks);
+  } catch (...) {  // The sampler may be the user's own.
+    end_run(batch, std::current_exception());
     co_return false;
   }
   planner_.begin_batch(batch);
@@ -652,33 +565,6 @@ asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& ch
   co_return true;
 }
 
-void loader::machine::check(const pick& row) const {
-  if (row.sample >= dataset_.size()) {
-    throw error(errc::usage, io::str_cat("the sampler gives sample ", row.sample, "; the dataset has ", dataset_.size(),
-                                         ", numbered from 0"));
-  }
-  if (row.draw >= draws_end) {
-    throw error(errc::usage, io::str_cat("the sampler gives the draw ", row.draw, "; draws are less than 2^48"));
-  }
-}
-
-// What the sampler gives for the batch, or what is wrong with it: it may be the user's own.
-std::exception_ptr loader::machine::pick_rows(work& batch) const {
-  try {
-    const std::uint32_t rows = order_->rows(batch.epoch, batch.index);
-    if (rows == 0 || rows > layout_->rows_max()) {
-      throw error(errc::usage, io::str_cat("the sampler gives batch ", batch.index, " of epoch ", batch.epoch, " ",
-                                           rows, " rows; a batch has 1 to ", layout_->rows_max(), ", its rows_max()"));
-    }
-    batch.picks.resize(rows);
-    order_->picks(batch.epoch, batch.index, 0, rows, batch.picks);
-    for (const pick& row : batch.picks) check(row);
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
 // All rows of the batch are there, or known not to be.
 void loader::machine::decoded(work& batch) {
   if (stopping_.load(std::memory_order_relaxed)) return;
@@ -705,7 +591,7 @@ void loader::machine::decoded(work& batch) {
 // Draws another sample for each row that has none, and reads it; decoded() is called again when all are there.
 asio::awaitable<void> loader::machine::substitute(work& batch) {
   std::vector<std::uint32_t> rows;
-  const std::uint64_t candidates = order_->substitutes(batch.epoch, batch.index);
+  const std::uint64_t candidates = run_.order().substitutes(batch.epoch, batch.index);
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     sample_slot& slot = batch.samples[row];
     if (!slot.corrupt) continue;
@@ -721,8 +607,7 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
         co_return;
       }
       ++trouble.substitutions;
-      drawn = order_->substitute(batch.epoch, batch.index, draws.below(candidates));
-      check(drawn);
+      drawn = run_.substitute(batch.epoch, batch.index, draws.below(candidates));
     }
     planner_.plan_substitute(batch, row, drawn);
     rows.push_back(row);

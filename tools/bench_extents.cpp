@@ -1,15 +1,11 @@
 #include "tools/bench_extents.hpp"
 
 #include "datasets/model.hpp"
-#include "stages/batch_layout.hpp"
-#include "stages/field_model.hpp"
-#include "stages/plan.hpp"
-#include "stages/work.hpp"
+#include "stages/bound_run.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 namespace leat::tools {
@@ -40,30 +36,15 @@ class file_numbers {
 
 }  // namespace
 
-epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, const sampler_options& order,
+epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, const loader_options& options,
                        std::size_t reads_max) {
-  const dataset samples = stages::samples_for(whole, fields);
-  const datasets::dataset_model& model = *samples.model();
-  std::vector<std::unique_ptr<stages::field_program>> programs;
-  std::vector<stages::output_spec> outputs;
-  for (const field& each : fields) {
-    programs.push_back(each.model().bind(model, stages::finished_by::host));
-    outputs.insert(outputs.end(), programs.back()->outputs().begin(), programs.back()->outputs().end());
-  }
-  const stages::batch_layout layout(std::move(outputs), order.batch_size);
-  const stages::planner planner(model, programs, layout, {.in_order = !order.shuffle, .seed = order.seed});
-  const global_sampler sampler(model.size(), order);
-
+  const stages::bound_run run(whole, fields, options);
   epoch_reads made;
-  made.samples_all = model.size();
-  file_numbers numbers(model, made.files);
-  stages::work batch;
-  for (std::uint64_t index = 0; index < sampler.batches(0) && made.reads.size() < reads_max; ++index) {
-    batch.picks.resize(sampler.rows(0, index));
-    sampler.picks(0, index, 0, static_cast<std::uint32_t>(batch.picks.size()), batch.picks);
-    planner.plan_batch(batch);
-    for (std::size_t k = 0; k < batch.reads_used; ++k) {
-      const stages::read_slot& read = batch.reads[k];
+  made.samples_all = run.samples().size();
+  file_numbers numbers(run.dataset(), made.files);
+  for (std::uint64_t index = 0; index < run.batches(0) && made.reads.size() < reads_max; ++index) {
+    const stages::batch_plan batch = run.plan(0, index);
+    for (const stages::batch_plan::read& read : batch.reads) {
       made.reads.push_back({numbers.of(read.source, read.file), read.offset, read.bytes});
       made.bytes += read.bytes;
       made.read_bytes_max = std::max(made.read_bytes_max, read.bytes);

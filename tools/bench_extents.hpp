@@ -5,7 +5,7 @@
 
 #include <leat/dataset.hpp>
 #include <leat/field.hpp>
-#include <leat/sampler.hpp>
+#include <leat/loader.hpp>
 
 #include <cstdint>
 #include <string>
@@ -30,6 +30,6 @@ struct epoch_reads {
 ///   reads_max   more are not planned: what is left out of an epoch is as random as what is in
 ///   throws      error{errc::usage}: none of the fields is read from a file
 [[nodiscard]] epoch_reads plan_epoch(const dataset& samples, const std::vector<field>& fields,
-                                     const sampler_options& order, std::size_t reads_max = std::size_t{1} << 22);
+                                     const loader_options& options, std::size_t reads_max = std::size_t{1} << 22);
 
 }  // namespace leat::tools

@@ -111,8 +111,7 @@ first_batch load_first(const dataset& samples, const dataset& loaded, const show
   first_batch first;
   const bool shuffle = arguments.order.shuffled(arguments.pictures);
   const global_sampler sampler(
-      loaded.size(),
-      {.shuffle = shuffle, .seed = arguments.order.seed, .batch_size = arguments.order.batch_size});
+      loaded.size(), {.shuffle = shuffle, .seed = arguments.order.seed, .batch_size = arguments.order.batch_size});
   if (sampler.batches(0) == 0) return first;
   first.planned.resize(sampler.rows(0, 0));
   sampler.picks(0, 0, 0, static_cast<std::uint32_t>(first.planned.size()), first.planned);

@@ -28,7 +28,8 @@ class order_model {
 
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// May walk all samples. Throws error{errc::usage} naming the order, and the sample or value that is wrong.
-  [[nodiscard]] virtual std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const sampler> bind(const dataset& samples,
+                                                            const order_context& context) const = 0;
 };
 
 }  // namespace leat::stages

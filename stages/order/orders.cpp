@@ -17,10 +17,10 @@ class global_order final : public order_model {
 
   std::string_view name() const noexcept override { return shuffle_ ? "shuffled" : "sequential"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
-    return std::make_shared<global_sampler>(samples.size(), sampler_options{.shuffle = shuffle_,
-                                                                            .seed = context.seed,
-                                                                            .batch_size = context.batch_size,
-                                                                            .last = context.last});
+    return std::make_shared<global_sampler>(
+        samples.size(),
+        sampler_options{
+            .shuffle = shuffle_, .seed = context.seed, .batch_size = context.batch_size, .last = context.last});
   }
 
  private:

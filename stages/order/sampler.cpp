@@ -76,8 +76,9 @@ void global_sampler::picks(std::uint32_t epoch, std::uint64_t batch, std::uint32
   // Set up anew for each call: it costs as much as ten rows, and a kept one would have to be shared between threads.
   const stages::permutation order(samples_, options_.seed, epoch);
   cut.for_places(batch, row_begin, out, [&](std::uint64_t first, std::span<pick> some) {
-    order.for_each(first, some.size(),
-                   [&](std::size_t i, std::uint64_t sample) { some[i] = {.sample = sample, .draw = sample, .epoch = epoch}; });
+    order.for_each(first, some.size(), [&](std::size_t i, std::uint64_t sample) {
+      some[i] = {.sample = sample, .draw = sample, .epoch = epoch};
+    });
   });
 }
 

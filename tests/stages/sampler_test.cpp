@@ -69,7 +69,8 @@ TEST(sampler, shuffles_each_epoch_and_each_seed_anew_and_the_same_ones_alike) {
 
 TEST(sampler, counts_batches_and_rows) {
   const auto shape = [](std::uint64_t samples, std::uint32_t batch_size, bool drop_last) {
-    const global_sampler order(samples, {.batch_size = batch_size, .last = drop_last ? last_batch::drop : last_batch::keep});
+    const global_sampler order(samples,
+                               {.batch_size = batch_size, .last = drop_last ? last_batch::drop : last_batch::keep});
     std::vector<std::uint32_t> rows;
     for (std::uint64_t batch = 0; batch < order.batches(0); ++batch) rows.push_back(order.rows(0, batch));
     return rows;
@@ -158,8 +159,8 @@ TEST(sampler, pads_the_last_batch_with_the_beginning_of_its_own_epoch) {
     for (std::uint64_t samples = 0; samples < 40; ++samples) {
       for (const std::uint32_t batch_size : {1U, 3U, 8U, 100U}) {
         const global_sampler kept(samples, {.shuffle = shuffle, .seed = 3, .batch_size = batch_size});
-        const global_sampler padded(
-            samples, {.shuffle = shuffle, .seed = 3, .batch_size = batch_size, .last = last_batch::pad});
+        const global_sampler padded(samples,
+                                    {.shuffle = shuffle, .seed = 3, .batch_size = batch_size, .last = last_batch::pad});
         const ids whole = epoch_of(kept, 5);
         ids filled = epoch_of(padded, 5);
         ASSERT_EQ(filled.size() % batch_size, 0U);

@@ -93,7 +93,7 @@ TEST(bench_extents, an_epochs_reads_are_those_of_the_loader) {
   const photo_folder photos;
   const dataset samples = open(photos.path().string());
   const tools::chosen_fields fields = tools::fields_of(samples, {});
-  const tools::epoch_reads epoch = tools::plan_epoch(samples, fields.all, {.seed = 3, .batch_size = 4});
+  const tools::epoch_reads epoch = tools::plan_epoch(samples, fields.all, {.batch_size = 4, .seed = 3});
   EXPECT_EQ(epoch.samples, 12U);
   EXPECT_EQ(epoch.samples_all, 12U);
   EXPECT_EQ(epoch.files.size(), 12U);

@@ -1,0 +1,162 @@
+#include "stages/bound_run.hpp"
+
+#include "base/random.hpp"
+#include "io/text.hpp"
+#include "stages/mix.hpp"
+#include "stages/order/order_model.hpp"
+#include "stages/shared_members.hpp"
+#include "stages/work.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace leat::stages {
+namespace {
+
+std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
+                                                     const datasets::dataset_model& dataset, finished_by finished) {
+  std::vector<std::unique_ptr<field_program>> programs;
+  programs.reserve(fields.size());
+  for (const field& each : fields) programs.push_back(each.model().bind(dataset, finished));
+  number_views(programs);
+  return programs;
+}
+
+std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
+                                            const std::vector<std::unique_ptr<field_program>>& programs,
+                                            const batch_mix& mix, std::uint32_t rows_max) {
+  std::vector<output_spec> outputs;
+  for (const auto& program : programs) {
+    outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
+    outputs.back().read_into = reads_into_rows(dataset, *program);
+  }
+  add_mix_outputs(outputs, mix);
+  return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
+}
+
+std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
+  const order chosen = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
+  return chosen.model().bind(samples, {.seed = options.seed,
+                                       .batch_size = options.batch_size,
+                                       .last = options.drop_last ? last_batch::drop : options.last});
+}
+
+}  // namespace
+
+loader_options checked(loader_options options) {
+  if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
+  if (options.drop_last && options.last == last_batch::pad) {
+    throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
+  }
+  if (options.decode_threads > 1024) {
+    throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
+  }
+  if (!(options.corrupt_max.share >= 0 && options.corrupt_max.share <= 1)) {
+    throw error(errc::usage, io::str_cat("corrupt_max.share is ", options.corrupt_max.share,
+                                         "; give a share of an epoch's samples, from 0 to 1"));
+  }
+  if (options.on_corrupt == corrupt_policy::raise && options.corrupt_max != corrupt_bound()) {
+    throw error(
+        errc::usage,
+        "corrupt_max says how many corrupt samples are passed over, and on_corrupt = raise passes over none; give "
+        "skip or substitute, or leave corrupt_max out");
+  }
+  return options;
+}
+
+bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
+                     finished_by finished)
+    : samples_(samples_for(samples, fields)),
+      batches_max_(options.batches_max),
+      order_(order_of(options, samples_)),
+      programs_(bind_all(fields, dataset(), finished)),
+      layout_(lay_out(dataset(), programs_, options.mix, order_->rows_max())),
+      planner_(dataset(), programs_, *layout_,
+               {.substitutes = options.on_corrupt == corrupt_policy::substitute,
+                .repeats = order_->repeats(),
+                .in_order = order_->in_order(),
+                .seed = options.seed}) {}
+
+std::uint64_t bound_run::batches(std::uint32_t epoch) const {
+  const std::uint64_t all = order_->batches(epoch);
+  return batches_max_ != 0 ? std::min(all, batches_max_) : all;
+}
+
+std::uint64_t bound_run::epoch_samples() const {
+  const std::uint64_t batches = this->batches(0);
+  if (batches == order_->batches(0)) return order_->samples(0);
+  std::uint64_t rows = 0;
+  for (std::uint64_t batch = 0; batch < batches; ++batch) rows += order_->rows(0, batch);
+  return rows;
+}
+
+std::uint64_t bound_run::epoch_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const std::uint16_t field : planner_.wanted()) bytes += dataset().fields()[field].bytes_total;
+  return bytes;
+}
+
+bool bound_run::light() const {
+  return std::all_of(programs_.begin(), programs_.end(), [&](const std::unique_ptr<field_program>& program) {
+    const auto reads = program->reads();
+    return program->light() && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
+             return dataset().origin(field) == datasets::field_origin::extents;
+           });
+  });
+}
+
+void bound_run::check(const pick& row) const {
+  if (row.sample >= dataset().size()) {
+    throw error(errc::usage, io::str_cat("the sampler gives sample ", row.sample, "; the dataset has ",
+                                         dataset().size(), ", numbered from 0"));
+  }
+  if (row.draw >= draws_end) {
+    throw error(errc::usage, io::str_cat("the sampler gives the draw ", row.draw, "; draws are less than 2^48"));
+  }
+}
+
+void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
+  const std::uint32_t count = order_->rows(epoch, index);
+  if (count == 0 || count > layout_->rows_max()) {
+    throw error(errc::usage, io::str_cat("the sampler gives batch ", index, " of epoch ", epoch, " ", count,
+                                         " rows; a batch has 1 to ", layout_->rows_max(), ", its rows_max()"));
+  }
+  rows.resize(count);
+  order_->picks(epoch, index, 0, count, rows);
+  for (const pick& row : rows) check(row);
+}
+
+pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint64_t n) const {
+  const pick drawn = order_->substitute(epoch, index, n);
+  check(drawn);
+  return drawn;
+}
+
+batch_plan bound_run::plan(std::uint32_t epoch, std::uint64_t index) const {
+  work planned;
+  planned.epoch = epoch;
+  planned.index = index;
+  pick_rows(epoch, index, planned.picks);
+  planner_.plan_batch(planned);
+
+  batch_plan made{.epoch = epoch, .index = index, .picks = {}, .parts = {}, .reads = {}};
+  for (std::size_t k = 0; k < planned.reads_used; ++k) {
+    const read_slot& from = planned.reads[k];
+    made.reads.push_back({from.source, from.file, from.offset, from.bytes, {from.rows.begin(), from.rows.end()}});
+    for (const read_part& part : from.parts) {
+      made.parts.push_back({part.row,
+                            planned.chosen[part.row * programs_.size() + part.program],
+                            {from.source, from.file, part.offset, part.bytes, part.bytes}});
+    }
+  }
+  std::sort(made.parts.begin(), made.parts.end(), [](const batch_plan::part& a, const batch_plan::part& b) {
+    return std::tie(a.row, a.field, a.where.offset) < std::tie(b.row, b.field, b.where.offset);
+  });
+  made.picks = std::move(planned.picks);
+  return made;
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,74 @@
+// A run before a byte of it is read: a dataset, its order and the fields, bound to one another. It knows what any batch is made of,
+// and owns no memory, thread or file.
+#pragma once
+
+#include "datasets/model.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/batch_plan.hpp"
+#include "stages/field_model.hpp"
+#include "stages/plan.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/field.hpp>
+#include <leat/loader.hpp>
+#include <leat/sampler.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace leat::stages {
+
+/// The options as they are, or error{errc::usage}.
+[[nodiscard]] loader_options checked(loader_options options);
+
+/// Thread: const calls from any number of threads.
+class bound_run {
+ public:
+  ///   finished   who makes the last of pictures
+  ///   throws     error{errc::usage}: fields that the dataset lacks, an order that cannot be
+  bound_run(const dataset& samples, const std::vector<field>& fields, const loader_options& options,
+            finished_by finished = finished_by::host);
+  bound_run(const bound_run&) = delete;
+  bound_run& operator=(const bound_run&) = delete;
+
+  /// The dataset that was given, or the windows of tokens in it.
+  [[nodiscard]] const leat::dataset& samples() const noexcept { return samples_; }
+  [[nodiscard]] const datasets::dataset_model& dataset() const noexcept { return *samples_.model(); }
+  [[nodiscard]] const sampler& order() const noexcept { return *order_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<field_program>>& programs() const noexcept { return programs_; }
+  [[nodiscard]] const std::shared_ptr<const batch_layout>& layout() const noexcept { return layout_; }
+  [[nodiscard]] const stages::planner& planner() const noexcept { return planner_; }
+
+  /// Batches that are delivered of an epoch.
+  [[nodiscard]] std::uint64_t batches(std::uint32_t epoch) const;
+  /// Samples and stored bytes that are planned for an epoch.
+  [[nodiscard]] std::uint64_t epoch_samples() const;
+  [[nodiscard]] std::uint64_t epoch_bytes() const;
+  /// Whether all rows are made of bytes that were read, in less time than it takes to hand them to another thread.
+  [[nodiscard]] bool light() const;
+
+  /// What lies in the rows of a batch.
+  ///   throws   error{errc::usage} for what cannot be, which the user's own sampler may give; whatever that throws
+  void pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const;
+  /// Number n of what may take the place of a corrupt sample of a batch.
+  ///   n        less than order().substitutes(epoch, index)
+  ///   throws   as pick_rows()
+  [[nodiscard]] pick substitute(std::uint32_t epoch, std::uint64_t index, std::uint64_t n) const;
+
+  ///   throws   as pick_rows()
+  [[nodiscard]] batch_plan plan(std::uint32_t epoch, std::uint64_t index) const;
+
+ private:
+  void check(const pick& row) const;
+
+  const leat::dataset samples_;
+  const std::uint64_t batches_max_;  // of an epoch; 0 is all
+  const std::shared_ptr<const sampler> order_;
+  const std::vector<std::unique_ptr<field_program>> programs_;
+  const std::shared_ptr<const batch_layout>
+      layout_;  // shared with the batches handed out, which may outlive the loader
+  const stages::planner planner_;
+};
+
+}  // namespace leat::stages
