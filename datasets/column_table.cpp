@@ -1,5 +1,6 @@
 #include "datasets/column_table.hpp"
 
+#include "base/hasher.hpp"
 #include "io/text.hpp"
 
 #include <leat/error.hpp>
@@ -32,6 +33,15 @@ column_table::column_table(std::vector<column_values> columns, std::uint64_t sam
     }
     names_.push_back(std::move(column.name));
     values_.push_back(std::move(kept));
+  }
+}
+
+void column_table::describe(description& out) const {
+  for (std::size_t column = 0; column < names_.size(); ++column) {
+    hasher hash;
+    hash.add(std::as_bytes(std::span(values_[column].narrow)));
+    hash.add(std::as_bytes(std::span(values_[column].wide)));
+    out.add(io::str_cat("column ", names_[column]), hash.finish());
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <leat/dataset.hpp>
+#include <leat/description.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,8 @@ class column_table {
     const values& from = values_[column];
     return from.narrow.empty() ? from.wide[sample] : from.narrow[sample];
   }
+  /// Each column's values, by digest.
+  void describe(description& out) const;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 
  private:

@@ -1,4 +1,6 @@
 // Datasets one after the other as one.
+#include "base/hasher.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
 #include "io/text.hpp"
@@ -112,6 +114,26 @@ class concat_model final : public dataset_model {
   std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
     const place at = find(sample);
     return at.of->model->header_offset(at.sample, part);
+  }
+
+  void describe(description& out) const override {
+    constexpr std::size_t parts_told_max = 8;
+    describe_model(out, "concat", *this);
+    out.add("parts", parts_.size());
+    hasher hash;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      description part;
+      parts_[i].model->describe(part);
+      hash.add(part.digest());
+      const std::string key = io::str_cat("part ", i);
+      if (parts_.size() <= parts_told_max) out.add(key, part);
+      if (parts_.size() > parts_told_max) {
+        for (const description::unnamed_part& each : part.unnamed()) {
+          out.add_unnamed(io::str_cat(key, ".", each.key), each.remedy);
+        }
+      }
+    }
+    if (parts_.size() > parts_told_max) out.add("all parts", hash.finish());
   }
 
   dataset_memory memory() const override {

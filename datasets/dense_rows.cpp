@@ -1,6 +1,8 @@
 #include "datasets/dense_rows.hpp"
 
+#include "base/hasher.hpp"
 #include "datasets/column_table.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "io/file_description.hpp"
 #include "io/source.hpp"
@@ -73,6 +75,18 @@ class dense_model final : public dataset_model {
     const std::uint64_t rows = ends_[at.run] - (at.run == 0 ? 0 : ends_[at.run - 1]);
     if (rows == 1) return files_->path(run_files_[at.run]);
     return io::str_cat(files_->path(run_files_[at.run]), "[", at.row, "]");
+  }
+
+  void describe(description& out) const override {
+    describe_model(out, "rows", *this);
+    describe_files(out, *files_);
+    hasher hash;
+    hash.add(std::as_bytes(std::span(ends_)));
+    hash.add(std::as_bytes(std::span(run_files_)));
+    hash.add(std::as_bytes(std::span(offsets_)));
+    hash.add(std::as_bytes(std::span(strides_)));
+    out.add("places", hash.finish());
+    columns_.describe(out);
   }
 
   dataset_memory memory() const override {

@@ -1,5 +1,7 @@
 #include "datasets/extent_table.hpp"
 
+#include "base/hasher.hpp"
+
 #include <leat/error.hpp>
 
 namespace leat::datasets {
@@ -21,6 +23,13 @@ void extent_table::end_sample() {
     throw error(errc::limit, "more than 4,294,967,295 members in one data set; open it in parts");
   }
   first_.push_back(static_cast<std::uint32_t>(records_.size()));
+}
+
+leat::digest extent_table::digest() const noexcept {
+  hasher hash;
+  hash.add(std::as_bytes(std::span(records_)));
+  hash.add(std::as_bytes(std::span(first_)));
+  return hash.finish();
 }
 
 void extent_table::shrink_to_fit() {

@@ -1,5 +1,7 @@
 // A folder of pictures as a dataset: sample i is file i, all of it, so there is nothing to store per extent.
 #include "datasets/folder_walk.hpp"
+#include "base/hasher.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "io/file_description.hpp"
@@ -99,6 +101,15 @@ class folder_model final : public dataset_model {
     const auto found = failures_.find(static_cast<std::uint32_t>(sample));
     if (found == failures_.end()) return std::nullopt;
     return defect{0, found->first, 0, why_not_there(found->second)};
+  }
+
+  void describe(description& out) const override {
+    describe_model(out, "folder", *this);
+    describe_files(out, *files_);
+    if (class_ends_.empty()) return;
+    hasher hash;
+    hash.add(std::as_bytes(std::span(class_ends_)));
+    out.add("column cls", hash.finish());
   }
 
   dataset_memory memory() const override {

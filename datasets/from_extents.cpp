@@ -1,6 +1,7 @@
 // A table of extents that the user brings.
 #include "datasets/column_table.hpp"
 #include "datasets/extent_table.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "io/file_description.hpp"
@@ -61,6 +62,13 @@ class extents_model final : public dataset_model {
     const std::span<const extent_table::record> records = table_.of(sample);
     if (records.empty()) return io::str_cat("sample ", sample);
     return io::str_cat(files_->path(records.front().file()), "@", records.front().offset());
+  }
+
+  void describe(description& out) const override {
+    describe_model(out, "extents", *this);
+    describe_files(out, *files_);
+    out.add("extents", table_.digest());
+    columns_.describe(out);
   }
 
   dataset_memory memory() const override {

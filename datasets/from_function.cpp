@@ -1,5 +1,6 @@
 // Samples that a function or a coroutine makes.
 #include "datasets/column_table.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "io/text.hpp"
 
@@ -25,6 +26,7 @@ class function_model final : public dataset_model {
       : make_(std::move(make)),
         fetch_(std::move(fetch)),
         name_(std::move(options.name)),
+        described_as_(std::move(options.described_as)),
         classes_(std::move(options.classes)),
         columns_(std::move(options.columns), samples) {
     if (options.field.empty()) throw error(errc::usage, "function_options::field: a field needs a name");
@@ -74,6 +76,16 @@ class function_model final : public dataset_model {
     return name_ ? name_(sample) : io::str_cat("sample ", sample);
   }
 
+  void describe(description& out) const override {
+    describe_model(out, make_ ? "function" : "coroutine", *this);
+    columns_.describe(out);
+    if (described_as_.empty()) {
+      out.add_unnamed("function", "name it: function_options::described_as, another name whenever it gives other bytes");
+    } else {
+      out.add("function", described_as_);
+    }
+  }
+
   dataset_memory memory() const override {
     dataset_memory held;
     held.columns = columns_.memory_bytes();
@@ -90,6 +102,7 @@ class function_model final : public dataset_model {
   make_function make_;
   fetch_function fetch_;
   std::function<std::string(std::uint64_t)> name_;
+  std::string described_as_;
   std::vector<std::string> classes_;
   column_table columns_;
   field_info field_;

@@ -1,5 +1,7 @@
 // Tensors in memory: a row is a sample, and nothing is copied before it is needed.
+#include "base/hasher.hpp"
 #include "datasets/column_table.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "io/text.hpp"
 
@@ -13,10 +15,14 @@ namespace leat {
 namespace datasets {
 namespace {
 
+// Tensors of more bytes are described by the name that they are given: a digest of them takes longer than a loader does to start.
+constexpr std::uint64_t digested_bytes_max = std::uint64_t{64} << 20;
+
 class tensor_model final : public dataset_model {
  public:
-  tensor_model(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner, std::vector<std::string> classes)
-      : owner_(std::move(owner)), classes_(std::move(classes)), columns_(integer_columns(tensors), rows_of(tensors)) {
+  tensor_model(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner, std::vector<std::string> classes,
+               std::string described_as)
+      : owner_(std::move(owner)), classes_(std::move(classes)), described_as_(std::move(described_as)), columns_(integer_columns(tensors), rows_of(tensors)) {
     for (named_tensor& each : tensors) {
       if (is_column(each.values)) continue;
       if (find_field(each.name)) {
@@ -55,6 +61,23 @@ class tensor_model final : public dataset_model {
   }
 
   std::string name(std::uint64_t sample) const override { return io::str_cat("row ", sample); }
+
+  void describe(description& out) const override {
+    describe_model(out, "tensors", *this);
+    columns_.describe(out);
+    if (!described_as_.empty()) out.add("tensors", described_as_);
+    if (memory().data > digested_bytes_max) {
+      if (described_as_.empty()) {
+        out.add_unnamed("tensors", "name them: the last argument of from_tensors(), another name whenever their bytes change");
+      }
+      return;
+    }
+    for (std::size_t field = 0; field < fields_.size(); ++field) {
+      hasher hash;
+      hash.add(std::span(data_[field], fields_[field].bytes_total));
+      out.add(io::str_cat("data ", fields_[field].name), hash.finish());
+    }
+  }
 
   dataset_memory memory() const override {
     dataset_memory held;
@@ -138,6 +161,7 @@ class tensor_model final : public dataset_model {
 
   std::shared_ptr<const void> owner_;  // The user's memory, for as long as somebody may read rows of it.
   std::vector<std::string> classes_;
+  std::string described_as_;
   column_table columns_;
   std::vector<field_info> fields_;
   std::vector<const std::byte*> data_;
@@ -147,8 +171,8 @@ class tensor_model final : public dataset_model {
 }  // namespace datasets
 
 dataset from_tensors(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner,
-                     std::vector<std::string> classes) {
-  return dataset(std::make_shared<datasets::tensor_model>(std::move(tensors), std::move(owner), std::move(classes)));
+                     std::vector<std::string> classes, std::string described_as) {
+  return dataset(std::make_shared<datasets::tensor_model>(std::move(tensors), std::move(owner), std::move(classes), std::move(described_as)));
 }
 
 }  // namespace leat

@@ -27,6 +27,10 @@ asio::awaitable<std::vector<std::byte>> dataset_model::fetch(std::uint64_t, std:
   co_return std::vector<std::byte>{};
 }
 
+void dataset_model::describe(description& out) const {
+  out.add_unnamed("dataset_model", "override dataset_model::describe()");
+}
+
 std::optional<std::int64_t> dataset_model::column(std::uint64_t, std::size_t) const { return std::nullopt; }
 
 std::uint64_t dataset_model::column_samples(std::size_t) const { return size(); }

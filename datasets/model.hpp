@@ -5,6 +5,7 @@
 #include "io/source.hpp"
 
 #include <leat/dataset.hpp>
+#include <leat/description.hpp>
 #include <leat/extent.hpp>
 
 #include <absl/container/inlined_vector.h>
@@ -135,6 +136,11 @@ class dataset_model {
   [[nodiscard]] virtual std::uint64_t header_offset(std::uint64_t sample, const extent& part) const;
 
   [[nodiscard]] virtual dataset_memory memory() const = 0;
+
+  /// Names what the samples are, wherever they lie: the same data under another path is the same dataset. It reads nothing and asks
+  /// for no sample. datasets/describe.hpp has what formats share.
+  ///   default   nothing has a name: a run over it can neither be saved nor resumed
+  virtual void describe(description& out) const;
 
   // Found by name, out of the above.
   [[nodiscard]] std::optional<std::uint16_t> find_field(std::string_view name) const noexcept;

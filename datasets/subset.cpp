@@ -1,4 +1,5 @@
 // Some samples of a dataset, in an order of their own; and splits, which are subsets drawn by a seed.
+#include "base/hasher.hpp"
 #include "datasets/model.hpp"
 #include "datasets/shuffle.hpp"
 #include "io/text.hpp"
@@ -33,6 +34,21 @@ class sample_choice {
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
     assert(i < count_);
     return !narrow_.empty() ? narrow_[i] : !wide_.empty() ? wide_[i] : first_ + i;
+  }
+  // Neighbours are told as such, however they were chosen.
+  void describe(description& out) const {
+    std::uint64_t neighbours = 1;
+    while (neighbours < count_ && (*this)[neighbours] == (*this)[0] + neighbours) ++neighbours;
+    if (count_ == 0) {
+      out.add("subset", "no samples");
+    } else if (neighbours >= count_) {
+      out.add("subset", io::str_cat(count_, " samples from ", (*this)[0], " on"));
+    } else {
+      hasher hash;
+      hash.add(std::as_bytes(std::span(narrow_)));
+      hash.add(std::as_bytes(std::span(wide_)));
+      out.add("subset", io::str_cat(count_, " samples, digest ", hash.finish().hex()));
+    }
   }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
     return narrow_.capacity() * sizeof(std::uint32_t) + wide_.capacity() * sizeof(std::uint64_t);
@@ -99,6 +115,11 @@ class subset_model final : public dataset_model {
   window_number window_of(std::uint64_t sample) const override { return whole_->window_of(choice_[sample]); }
   std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
     return whole_->header_offset(choice_[sample], part);
+  }
+
+  void describe(description& out) const override {
+    whole_->describe(out);
+    choice_.describe(out);
   }
 
   dataset_memory memory() const override {

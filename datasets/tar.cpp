@@ -2,6 +2,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/extent_table.hpp"
 #include "datasets/member_key.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
@@ -92,6 +93,13 @@ class tar_model final : public dataset_model {
   // A member's own header is the block before its bytes, whatever long names stand before that.
   std::uint64_t header_offset(std::uint64_t, const extent& part) const override {
     return part.offset - tar_block_bytes;
+  }
+
+  // Members are not looked at: that would walk over the table. A shard of another content has another size, nearly always.
+  void describe(description& out) const override {
+    describe_model(out, "tar", *this);
+    describe_files(out, *files_);
+    if (at_marker_ == at_end_marker::go_on) out.add("ignore_zeros", true);
   }
 
   dataset_memory memory() const override {

@@ -190,6 +190,17 @@ void token_windows::parts(std::uint64_t sample, part_list& out) const {
 
 std::string token_windows::name(std::uint64_t sample) const { return io::str_cat("window ", sample); }
 
+void token_windows::describe(description& out) const {
+  constexpr std::string_view orders[] = {"shifted", "tiled", "random"};
+  constexpr std::string_view rules[] = {"ignore", "mark", "within"};
+  whole_->describe(out);
+  out.add("windows", size());
+  out.add("windows.length", rule_.length);
+  out.add("windows.order", orders[static_cast<std::size_t>(rule_.order)]);
+  out.add("windows.documents", rules[static_cast<std::size_t>(rule_.documents)]);
+  out.add("windows.field", whole_->fields()[field_].name);
+}
+
 dataset_memory token_windows::memory() const {
   dataset_memory held = whole_->memory();
   held.extents +=

@@ -61,6 +61,7 @@ class token_windows final : public dataset_model {
   void parts(std::uint64_t sample, part_list& out) const override;
   std::string name(std::uint64_t sample) const override;
   window_number window_of(std::uint64_t sample) const override { return {this, sample}; }
+  void describe(description& out) const override;
   dataset_memory memory() const override;
 
  private:

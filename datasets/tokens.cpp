@@ -3,6 +3,7 @@
 #include "datasets/extent_table.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/integers.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/patterns.hpp"
@@ -88,6 +89,12 @@ class tokens_model final : public dataset_model {
     const extent_table::record& run = table_.of(sample).front();
     if (!documents_) return files_->path(run.file());
     return io::str_cat(files_->path(run.file()), "@", run.offset());
+  }
+
+  void describe(description& out) const override {
+    describe_model(out, "tokens", *this);
+    describe_files(out, *files_);
+    out.add("runs", table_.digest());
   }
 
   dataset_memory memory() const override {

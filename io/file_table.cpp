@@ -1,11 +1,33 @@
 #include "io/file_table.hpp"
 
+#include "base/hasher.hpp"
+
 #include <leat/error.hpp>
 
 #include <algorithm>
 #include <cassert>
 
 namespace leat::io {
+namespace {
+
+// The folder that all of these lie in, or are: "a/b" of "a/b" and "a/b/c"; empty where they share none.
+std::string_view common_folder(const std::vector<std::string>& directories) {
+  if (directories.empty()) return {};
+  std::string_view common = directories.front();
+  for (const std::string& each : directories) {
+    const auto is_in = [&](std::string_view folder) {
+      return each.starts_with(folder) &&
+             (folder.empty() || folder.ends_with('/') || each.size() == folder.size() || each[folder.size()] == '/');
+    };
+    while (!is_in(common)) {
+      const std::size_t slash = common.rfind('/');
+      common = common.substr(0, slash == std::string_view::npos ? 0 : slash);
+    }
+  }
+  return common;
+}
+
+}  // namespace
 
 std::uint32_t file_table::add(std::string_view path, std::uint64_t size_bytes) {
   const std::size_t slash = path.rfind('/');
@@ -94,6 +116,27 @@ std::uint32_t file_table::directory(std::uint32_t file) const noexcept {
   const auto after = std::upper_bound(runs_.begin(), runs_.end(), file,
                                       [](std::uint32_t number, const run& r) { return number < r.first_file; });
   return std::prev(after)->directory;
+}
+
+leat::digest file_table::digest() const {
+  hasher hash;
+  const std::size_t common = common_folder(directories_).size();
+  hash.add(static_cast<std::uint64_t>(directories_.size()));
+  for (const std::string& each : directories_) {
+    std::string_view below = std::string_view(each).substr(common);
+    if (below.starts_with('/')) below.remove_prefix(1);
+    hash.add(below);
+  }
+  // Runs, names and entries follow from the files in their order, and from nothing else.
+  static_assert(sizeof(entry) == 8 && sizeof(run) == 8, "no padding");
+  hash.add(std::as_bytes(std::span(runs_)));
+  hash.add(std::as_bytes(std::span(entries_)));
+  hash.add(std::as_bytes(std::span(names_)));
+  for (const auto& [file, size] : large_sizes_) {
+    hash.add(std::uint64_t{file});
+    hash.add(size);
+  }
+  return hash.finish();
 }
 
 std::size_t file_table::memory_bytes() const noexcept {

@@ -2,7 +2,7 @@
 // machine does not. XXH3-128, seed 0, over little-endian fields.
 #pragma once
 
-#include <leat/batch.hpp>
+#include <leat/digest.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include "stages/outcome.hpp"
 
 #include <leat/dataset.hpp>
+#include <leat/description.hpp>
 #include <leat/field.hpp>
 #include <leat/tensor.hpp>
 
@@ -178,6 +179,9 @@ class field_model {
   ///   finished   a device may be left to finish what it can; the bytes are the same
   [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,
                                                             finished_by finished) const = 0;
+  /// Names what decides the bytes of its rows, but for the dataset's.
+  ///   default   nothing has a name: a run with it can neither be saved nor resumed
+  virtual void describe(description& out) const { out.add_unnamed(name(), "override field_model::describe()"); }
 };
 
 /// The samples that a loader of these fields takes: the dataset's, or those that a field makes of them.

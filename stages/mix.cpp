@@ -5,6 +5,7 @@
 #include "stages/digest.hpp"
 #include "stages/pixels/portable_math.hpp"
 
+#include <leat/description.hpp>
 #include <leat/error.hpp>
 
 #include <absl/container/inlined_vector.h>
@@ -13,6 +14,16 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+namespace leat {
+
+void batch_mix::describe(description& out) const {
+  if (what == kind::none) return;
+  out.add("mix", what == kind::mixup ? "mixup" : "cutmix");
+  out.add("mix.alpha", alpha);
+}
+
+}  // namespace leat
 
 namespace leat::stages {
 namespace {

@@ -1,6 +1,7 @@
 // A finished batch: named tensors in one block of leased memory, on the host or on a device.
 #pragma once
 
+#include <leat/digest.hpp>
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
 
@@ -24,15 +25,6 @@ namespace leat {
 class batch_tensor;
 template <class Signature>
 class completion;  // <leat/completion.hpp>
-
-/// A 128-bit digest (XXH3), canonical byte order.
-struct digest {
-  std::array<std::uint8_t, 16> bytes{};
-
-  /// 32 lower-case hex digits.
-  [[nodiscard]] std::string hex() const;
-  friend bool operator==(const digest&, const digest&) = default;
-};
 
 /// One batch. Move-only: the only owner of its memory, which goes home when the batch ends (and the last tensor of it that
 /// was given away by dlpack()). It may outlive its loader.

@@ -306,6 +306,9 @@ struct function_options {
   std::vector<column_values> columns = {};
   std::vector<std::string> classes = {};
   std::function<std::string(std::uint64_t)> name = {};
+  /// What the samples are, for loader_state: a name that changes whenever the function gives other bytes, "fractals, v2". Without it a
+  /// run can neither be saved nor resumed.
+  std::string described_as = {};
 };
 
 /// Samples that a function makes: `make(i)` runs on the decode threads, several at a time, and must be thread-safe and
@@ -321,11 +324,13 @@ using coroutine_of_bytes = boost::asio::awaitable<std::vector<std::byte>, boost:
 
 /// Rows of dense host tensors that share their first axis. Rank-1 tensors of integers are columns (labels), all others
 /// fields of field_kind::tensor. The bytes are not copied: `owner` keeps them alive as long as the dataset is.
+///   described_as   for loader_state, a name that changes whenever the bytes do. Tensors of 64 MiB or less need none, since their
+///                  digest is taken; a run over more can neither be saved nor resumed without it
 struct named_tensor {
   std::string name;
   tensor values;
 };
 [[nodiscard]] dataset from_tensors(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner,
-                                   std::vector<std::string> classes = {});
+                                   std::vector<std::string> classes = {}, std::string described_as = {});
 
 }  // namespace leat

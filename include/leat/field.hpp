@@ -250,11 +250,15 @@ class custom {
   custom(std::string name, dtype type, dimensions row_shape, function decode);
   /// Reads this member of a sample, which other fields may read too.
   [[nodiscard]] custom from(std::string member) const;
+  /// What the function makes, for loader_state: a name that changes whenever it writes other bytes, "mel spectrogram, v3". Without it
+  /// a run can neither be saved nor resumed.
+  [[nodiscard]] custom described_as(std::string name) const;
   operator field() const;  // NOLINT: it is a field.
 
  private:
   std::string name_;
   std::string member_;
+  std::string described_as_;
   dtype type_;
   dimensions row_shape_;
   function decode_;

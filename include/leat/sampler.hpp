@@ -6,6 +6,8 @@
 
 namespace leat {
 
+class description;
+
 /// What becomes of the last batch of an epoch where its rows do not fill it.
 enum class last_batch : std::uint8_t {
   keep,  ///< it is smaller
@@ -42,6 +44,10 @@ class sampler {
   sampler(const sampler&) = delete;
   sampler& operator=(const sampler&) = delete;
   virtual ~sampler() = default;
+
+  /// Names what decides the order: a run is resumed only in the order that it was begun in (<leat/description.hpp>).
+  ///   default   nothing has a name: the run can be run, and neither saved nor resumed
+  virtual void describe(description& out) const;
 
   /// Global batches of this epoch.
   [[nodiscard]] virtual std::uint64_t batches(std::uint32_t epoch) const = 0;
@@ -89,6 +95,7 @@ class global_sampler final : public sampler {
   /// Throws error{errc::usage} for a batch size of 0, or for more than 2^48 samples.
   global_sampler(std::uint64_t samples, const sampler_options& options);
 
+  void describe(description& out) const override;
   [[nodiscard]] std::uint64_t batches(std::uint32_t epoch) const override;
   [[nodiscard]] std::uint32_t rows(std::uint32_t epoch, std::uint64_t batch) const override;
   [[nodiscard]] std::uint32_t rows_max() const override;

@@ -9,6 +9,8 @@
 
 namespace leat {
 
+class description;
+
 /// How a picture is resampled. bilinear and bicubic are antialiased when they shrink, as in Pillow.
 enum class filter : std::uint8_t { nearest, bilinear, bicubic };
 
@@ -62,6 +64,9 @@ struct batch_mix {
   enum class kind : std::uint8_t { none, mixup, cutmix };
   kind what = kind::none;
   double alpha = 0;  ///< weights are drawn from Beta(alpha, alpha), 0 < alpha <= 100
+
+  /// Nothing where nothing is mixed.
+  void describe(description& out) const;
 
   friend bool operator==(const batch_mix&, const batch_mix&) = default;
 };

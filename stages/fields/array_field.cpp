@@ -54,6 +54,10 @@ class array_model final : public field_model {
   array_model(std::string name, std::string member) : name_(std::move(name)), member_(std::move(member)) {}
 
   const std::string& name() const noexcept override { return name_; }
+  void describe(description& out) const override {
+    out.add("kind", "array");
+    out.add("member", member_);
+  }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::optional<std::uint16_t> field = dataset.find_field(member_);
     if (!field) {

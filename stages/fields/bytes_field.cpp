@@ -2,7 +2,7 @@
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
-#include "stages/fields/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <leat/field.hpp>
 
@@ -62,6 +62,10 @@ class bytes_model final : public field_model {
       : name_(std::move(name)), member_(std::move(member)), must_be_text_(must_be_text) {}
 
   const std::string& name() const noexcept override { return name_; }
+  void describe(description& out) const override {
+    out.add("kind", must_be_text_ ? "text" : "bytes");
+    out.add("member", member_);
+  }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);

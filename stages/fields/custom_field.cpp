@@ -63,10 +63,24 @@ class custom_program final : public field_program {
 
 class custom_model final : public field_model {
  public:
-  custom_model(output_spec output, std::string member, custom::function decode)
-      : output_(std::move(output)), member_(std::move(member)), decode_(std::move(decode)) {}
+  custom_model(output_spec output, std::string member, std::string described_as, custom::function decode)
+      : output_(std::move(output)),
+        member_(std::move(member)),
+        described_as_(std::move(described_as)),
+        decode_(std::move(decode)) {}
 
   const std::string& name() const noexcept override { return output_.name; }
+  void describe(description& out) const override {
+    out.add("kind", "custom");
+    out.add("member", member_);
+    out.add("type", leat::name(output_.type));
+    for (const std::int64_t extent : output_.row_shape) out.add("axis", extent);
+    if (described_as_.empty()) {
+      out.add_unnamed("function", "name it: .described_as(\"...\"), another name whenever it writes other bytes");
+    } else {
+      out.add("function", described_as_);
+    }
+  }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
@@ -77,6 +91,7 @@ class custom_model final : public field_model {
  private:
   output_spec output_;
   std::string member_;
+  std::string described_as_;
   custom::function decode_;
 };
 
@@ -98,9 +113,15 @@ custom custom::from(std::string member) const {
   changed.member_ = std::move(member);
   return changed;
 }
+custom custom::described_as(std::string name) const {
+  custom changed = *this;
+  changed.described_as_ = std::move(name);
+  return changed;
+}
 custom::operator field() const {
   return field(std::make_shared<stages::custom_model>(
-      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, member_, decode_));
+      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, member_, described_as_,
+      decode_));
 }
 
 }  // namespace leat

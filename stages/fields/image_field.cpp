@@ -1,6 +1,7 @@
 // image: a picture, decoded straight into its row.
 #include "datasets/model.hpp"
 #include "io/budget_refusal.hpp"
+#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/pixels/geometry.hpp"
@@ -13,6 +14,8 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -125,11 +128,58 @@ class image_program final : public field_program {
   pixels::decode_options options_;
 };
 
+// Doubles as few digits as tell them apart.
+std::string text_of(double value) {
+  std::array<char, 32> digits{};
+  const std::to_chars_result end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  return {digits.data(), end.ptr};
+}
+std::string_view text_of(filter how) {
+  constexpr std::string_view names[] = {"nearest", "bilinear", "bicubic"};
+  return names[static_cast<std::size_t>(how)];
+}
+std::string text_of(const transforms::random_resized_crop& step) {
+  return io::str_cat("random_resized_crop to ", step.height, " x ", step.width, ", scale ", text_of(step.scale[0]),
+                     " to ", text_of(step.scale[1]), ", ratio ", text_of(step.ratio[0]), " to ",
+                     text_of(step.ratio[1]), ", ", text_of(step.how));
+}
+std::string text_of(const transforms::resize& step) {
+  return step.shorter_side != 0
+             ? io::str_cat("resize of the shorter side to ", step.shorter_side, ", ", text_of(step.how))
+             : io::str_cat("resize to ", step.height, " x ", step.width, ", ", text_of(step.how));
+}
+std::string text_of(const transforms::center_crop& step) {
+  return io::str_cat("center_crop to ", step.height, " x ", step.width);
+}
+std::string text_of(const transforms::random_crop& step) {
+  return io::str_cat("random_crop to ", step.height, " x ", step.width, ", padding ", step.padding);
+}
+std::string text_of(const transforms::random_flip& step) {
+  return io::str_cat("random_flip with probability ", text_of(step.probability));
+}
+
 class image_model final : public field_model {
  public:
   explicit image_model(image::settings settings) : settings_(std::move(settings)) {}
 
   const std::string& name() const noexcept override { return settings_.name; }
+  void describe(description& out) const override {
+    out.add("kind", "image");
+    out.add("member", settings_.member);
+    std::size_t number = 0;
+    for (const transform& step : settings_.steps) {
+      out.add(absl::StrCat("step ", ++number), std::visit([](const auto& each) { return text_of(each); }, step));
+    }
+    out.add("type", leat::name(settings_.type));
+    out.add("layout", settings_.order == layout::nchw ? "nchw" : "nhwc");
+    if (settings_.statistics) {
+      for (const double mean : settings_.statistics->mean) out.add("mean", mean);
+      for (const double deviation : settings_.statistics->deviation) out.add("deviation", deviation);
+    }
+    out.add("exif_orientation", settings_.exif_orientation);
+    out.add("decimate", settings_.decimate.value_or(pixels::pipeline(settings_.steps).random()));
+    out.add("pixels_max", settings_.pixels_max);
+  }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
     std::vector<std::string_view> names{settings_.member};
     if (settings_.member == "jpg") {

@@ -250,6 +250,13 @@ class label_model final : public field_model {
   }
 
   const std::string& name() const noexcept override { return settings_.name; }
+  void describe(description& out) const override {
+    out.add("kind", "label");
+    out.add("member", settings_.member);
+    out.add("type", leat::name(settings_.type));
+    if (settings_.length) out.add("vector", *settings_.length);
+    if (!settings_.json_key.empty()) out.add("key", settings_.json_key);
+  }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {settings_.member};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);

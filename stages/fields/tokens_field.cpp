@@ -124,6 +124,18 @@ class tokens_model final : public field_model {
     return std::make_shared<datasets::token_windows>(dataset, field, rule());
   }
 
+  void describe(description& out) const override {
+    constexpr std::string_view orders[] = {"shifted", "tiled", "random"};
+    constexpr std::string_view rules[] = {"ignore", "mark", "within"};
+    out.add("kind", "tokens");
+    out.add("length", settings_.length);
+    out.add("type", settings_.type ? leat::name(*settings_.type) : "the file's");
+    out.add("windows", orders[static_cast<std::size_t>(settings_.windows)]);
+    out.add("documents", rules[static_cast<std::size_t>(settings_.documents)]);
+    if (settings_.documents != document_rule::within) return;
+    out.add("pad", settings_.pad);
+    out.add("ignored", settings_.ignored);
+  }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::uint16_t field = find(dataset);
     const datasets::token_windows* const windows = dataset.size() == 0 ? nullptr : dataset.window_of(0).of;

@@ -2,15 +2,19 @@
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/permutation.hpp"
 
+#include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/sampler.hpp>
 
 #include <cassert>
 #include <string>
+#include <string_view>
 
 namespace leat {
 
 std::uint32_t sampler::padded(std::uint32_t /*epoch*/, std::uint64_t /*batch*/) const { return 0; }
+
+void sampler::describe(description& out) const { out.add_unnamed("sampler", "override sampler::describe()"); }
 
 std::uint64_t sampler::samples(std::uint32_t epoch) const {
   std::uint64_t sum = 0;
@@ -40,6 +44,15 @@ global_sampler::global_sampler(std::uint64_t samples, const sampler_options& opt
   if (samples > draws_end)
     throw error(errc::usage, "the dataset has " + std::to_string(samples) + " samples; an epoch may have up to " +
                                  std::to_string(draws_end) + " (2^48)");
+}
+
+void global_sampler::describe(description& out) const {
+  constexpr std::string_view rules[] = {"keep", "drop", "pad"};
+  out.add("order", options_.shuffle ? "shuffled" : "sequential");
+  out.add("samples", samples_);
+  if (options_.shuffle) out.add("seed", options_.seed);
+  out.add("batch_size", options_.batch_size);
+  out.add("last", rules[static_cast<std::size_t>(options_.last)]);
 }
 
 std::uint64_t global_sampler::batches(std::uint32_t /*epoch*/) const {

@@ -2,11 +2,14 @@
 #include <leat/batch.hpp>
 #include <leat/corrupt_policy.hpp>
 #include <leat/dataset.hpp>
+#include <leat/description.hpp>
+#include <leat/digest.hpp>
 #include <leat/dlpack.h>
 #include <leat/error.hpp>
 #include <leat/extent.hpp>
 #include <leat/field.hpp>
 #include <leat/lease.hpp>
+#include <leat/loader_state.hpp>
 #include <leat/next_result.hpp>
 #include <leat/order.hpp>
 #include <leat/reader_options.hpp>

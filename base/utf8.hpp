@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace leat::stages {
+namespace leat {
 
 /// The first byte that begins no well-formed character (Unicode 15, table 3-7: no overlong forms, no surrogates).
 [[nodiscard]] inline std::optional<std::size_t> first_invalid_utf8(std::span<const std::byte> text) noexcept {
@@ -32,4 +32,4 @@ namespace leat::stages {
   return std::nullopt;
 }
 
-}  // namespace leat::stages
+}  // namespace leat

@@ -1,0 +1,54 @@
+// A file that is there whole or not at all: it grows under a temporary name beside its own, and takes its own when it is done.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace leat {
+
+/// Gives a file another name; with `replace` in the place of what has that name. Returns 0 or the errno: EEXIST where nothing may be
+/// replaced. Where a file system cannot promise that (EINVAL, ENOSYS of renameat2), it is looked at first, and another process that
+/// is as fast may be overwritten.
+[[nodiscard]] int rename_file(const std::string& from, const std::string& to, bool replace) noexcept;
+
+/// Makes the names in the folder of `path` durable. Returns 0 or the errno; file systems that have no such call (EINVAL) order their
+/// names themselves.
+[[nodiscard]] int sync_folder_of(const std::string& path) noexcept;
+
+/// .NAME.partial beside NAME, locked: what a killed process left behind is used again, what another one is writing is not. All
+/// functions return 0 or the errno, so that each user has words of its own.
+///
+/// Thread: one at a time.
+class unfinished_file {
+ public:
+  explicit unfinished_file(std::string path);
+  unfinished_file(const unfinished_file&) = delete;
+  unfinished_file& operator=(const unfinished_file&) = delete;
+  /// Unless it was finished: removes it.
+  ~unfinished_file() { remove(); }
+
+  /// Takes the temporary name, and empties what is there. EWOULDBLOCK: another process has it.
+  [[nodiscard]] int open() noexcept;
+  /// All bytes, behind those before.
+  [[nodiscard]] int write(std::span<const std::byte> bytes) noexcept;
+  /// On the disk.
+  [[nodiscard]] int sync() noexcept;
+  /// Takes its name. As rename_file().
+  [[nodiscard]] int take_name(bool replace) noexcept;
+  void remove() noexcept;
+
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const std::string& temporary() const noexcept { return temporary_; }
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+/// The folder that a path lies in: ".", "/", or what stands before the last slash.
+[[nodiscard]] std::string folder_of(const std::string& path);
+
+}  // namespace leat

@@ -1,0 +1,85 @@
+// What decides which bytes a run delivers, by name: an ordered list of keys and values. A dataset, a field and a sampler describe
+// themselves, and a run that is resumed is compared with the one that was saved.
+#pragma once
+
+#include <leat/digest.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+/// Keys and values of what decides bytes.
+///
+///     void describe(description& out) const override {
+///       out.add("order", "curriculum");
+///       out.add("stages", stages_);
+///     }
+///
+/// Whatever changes a byte of some batch has to change the description. What changes none (a path, a number of threads) does not
+/// belong into it: a run that was moved to another machine is the same run.
+///
+///   keys     unique: a key that comes again gets a number, "scale", "scale.2"
+///   values   text. Doubles are written with as many digits as tell them apart. A value of more than 256 bytes is kept as its digest;
+///            bytes that are no UTF-8 as \xNN
+class description {
+ public:
+  static constexpr std::size_t value_bytes_max = 256;
+
+  struct entry {
+    std::string key;
+    std::string value;
+    friend bool operator==(const entry&, const entry&) = default;
+  };
+  /// What decides bytes and has no name.
+  struct unnamed_part {
+    std::string key;
+    std::string remedy;
+  };
+
+  void add(std::string_view key, std::string_view value);
+  template <std::integral Number>
+  void add(std::string_view key, Number value) {
+    if constexpr (std::same_as<Number, bool>) {
+      add(key, std::string_view(value ? "true" : "false"));
+    } else if constexpr (std::signed_integral<Number>) {
+      add_signed(key, static_cast<std::int64_t>(value));
+    } else {
+      add_unsigned(key, static_cast<std::uint64_t>(value));
+    }
+  }
+  void add(std::string_view key, double value);
+  void add(std::string_view key, const digest& value) { add(key, std::string_view(value.hex())); }
+  /// All of a part's, each key with "key." before it.
+  void add(std::string_view key, const description& part);
+
+  /// Something that decides bytes and cannot be named: a lambda that was given no name. The run can be run, and neither saved nor
+  /// resumed.
+  ///   remedy   what makes it possible, for the end of the error: "give it a name: .described_as(\"...\")"
+  void add_unnamed(std::string_view key, std::string_view remedy);
+
+  [[nodiscard]] std::span<const entry> entries() const noexcept { return entries_; }
+  [[nodiscard]] std::span<const unnamed_part> unnamed() const noexcept { return unnamed_; }
+
+  /// Of keys and values in their order.
+  [[nodiscard]] leat::digest digest() const noexcept;
+  /// An object of JSON: {"format":"tar","samples":"50000"}.
+  [[nodiscard]] std::string to_json() const;
+
+  friend bool operator==(const description& a, const description& b) noexcept { return a.entries_ == b.entries_; }
+
+ private:
+  void add_signed(std::string_view key, std::int64_t value);
+  void add_unsigned(std::string_view key, std::uint64_t value);
+  [[nodiscard]] std::string unique(std::string_view key) const;
+
+  std::vector<entry> entries_;
+  std::vector<unnamed_part> unnamed_;
+};
+
+}  // namespace leat
