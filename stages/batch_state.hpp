@@ -70,7 +70,7 @@ struct batch::state : batch_hold {
   std::uint32_t rows = 0;
   std::vector<ragged> raggeds;
   std::vector<std::uint64_t> ids;
-  std::vector<pick> picks;  ///< the rows', where they are to be mixed
+  std::vector<pick> picks;  ///< the rows', where they are to be mixed, or have names
   std::vector<std::string> names;
   std::vector<digest> row_digests;
   std::optional<digest> content;

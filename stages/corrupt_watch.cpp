@@ -49,45 +49,52 @@ std::string kind_of_reason(std::string_view reason) {
   return kind;
 }
 
-corrupt_watch::corrupt_watch(const corrupt_limits& limits, std::uint32_t epoch, const corrupt_counts& counted)
-    : corrupt_max_(corrupt_max_of(limits)), unreadable_max_(limits.unreadable_max), epoch_(epoch), counts_(counted) {}
+corrupt_watch::corrupt_watch(const corrupt_limits& limits, std::uint32_t epoch, const state_counters& counted)
+    : corrupt_max_(corrupt_max_of(limits)),
+      unreadable_max_(limits.unreadable_max),
+      epoch_(epoch),
+      corrupt_(counted.epoch_corrupt),
+      unreadable_(counted.epoch_unreadable),
+      planned_(counted.planned),
+      delivered_(counted.samples + counted.substituted),
+      corrupt_in_all_(counted.quarantined) {}
 
 std::optional<error> corrupt_watch::see(const delivery_item& item) {
   if (item.epoch != epoch_) {
     epoch_ = item.epoch;
-    counts_.corrupt = counts_.unreadable = 0;
+    corrupt_ = unreadable_ = 0;
   }
   for (const journal_entry& entry : item.journal) count(entry);
-  counts_.planned += item.planned;
-  counts_.delivered += item.samples + item.substituted;
+  planned_ += item.planned;
+  delivered_ += item.samples + item.substituted;
 
-  if (counts_.unreadable > unreadable_max_) {
+  if (unreadable_ > unreadable_max_) {
     return error(errc::io,
-                 io::str_cat(count_text(counts_.unreadable, "sample"), " of epoch ", epoch_, " could not be read, and ",
+                 io::str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
                              unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true))));
   }
-  if (counts_.corrupt > corrupt_max_) {
-    return error(errc::corrupt, io::str_cat(count_text(counts_.corrupt, "sample"), " of epoch ", epoch_,
-                                            counts_.corrupt == 1 ? " is" : " are", " corrupt, and ", corrupt_max_,
-                                            " may be (corrupt_max)", words_for(most_frequent(false))));
+  if (corrupt_ > corrupt_max_) {
+    return error(errc::corrupt,
+                 io::str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are",
+                             " corrupt, and ", corrupt_max_, " may be (corrupt_max)", words_for(most_frequent(false))));
   }
-  const bool judged = counts_.planned >= samples_without_any_max || item.end_of_epoch;
-  if (counts_.delivered == 0 && counts_.corrupt_in_all != 0 && judged) {
+  const bool judged = planned_ >= samples_without_any_max || item.end_of_epoch;
+  if (delivered_ == 0 && corrupt_in_all_ != 0 && judged) {
     const reason most = most_frequent(false);
-    return error(most.unreadable ? errc::io : errc::corrupt,
-                 io::str_cat("nothing was delivered: ",
-                             counts_.planned == 1 ? "the one sample planned is"
-                                                  : io::str_cat("all ", counts_.planned, " samples planned are"),
-                             " corrupt", words_for(most)));
+    return error(
+        most.unreadable ? errc::io : errc::corrupt,
+        io::str_cat("nothing was delivered: ",
+                    planned_ == 1 ? "the one sample planned is" : io::str_cat("all ", planned_, " samples planned are"),
+                    " corrupt", words_for(most)));
   }
   return std::nullopt;
 }
 
 void corrupt_watch::count(const journal_entry& entry) {
-  ++counts_.corrupt;
-  ++counts_.corrupt_in_all;
+  ++corrupt_;
+  ++corrupt_in_all_;
   const bool unreadable = entry.read_failure != 0 && blame_of(entry.read_failure) == blame::unreadable;
-  if (unreadable) ++counts_.unreadable;
+  if (unreadable) ++unreadable_;
   // The reason of a failed read begins with its file, so reads are counted by errno.
   std::string kind = entry.read_failure != 0 ? io::str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
   if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
@@ -109,7 +116,7 @@ corrupt_watch::reason corrupt_watch::most_frequent(bool unreadable) const {
 
 std::string corrupt_watch::words_for(const reason& what) const {
   if (what.count == 0) return "; the reasons were given before the run was resumed";
-  return io::str_cat("; the most frequent reason (", what.count, " of ", counts_.corrupt_in_all, "), first of sample ",
+  return io::str_cat("; the most frequent reason (", what.count, " of ", corrupt_in_all_, "), first of sample ",
                      what.first);
 }
 

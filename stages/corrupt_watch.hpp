@@ -2,10 +2,9 @@
 // any number of threads.
 #pragma once
 
-#include "stages/run_progress.hpp"
-
 #include <leat/corrupt_policy.hpp>
 #include <leat/error.hpp>
+#include <leat/loader_state.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -36,11 +35,13 @@ class corrupt_watch {
 
   ///   epoch, counted   of a run that is resumed: the epoch that has begun, and what was counted before
   explicit corrupt_watch(const corrupt_limits& limits = {}, std::uint32_t epoch = 0,
-                         const corrupt_counts& counted = {});
+                         const state_counters& counted = {});
 
   /// Counts the item that is delivered next. Returns the error that ends the run in its place, if it is one too many.
   [[nodiscard]] std::optional<error> see(const delivery_item& item);
-  [[nodiscard]] const corrupt_counts& counts() const noexcept { return counts_; }
+  /// In the epoch that has begun.
+  [[nodiscard]] std::uint64_t epoch_corrupt() const noexcept { return corrupt_; }
+  [[nodiscard]] std::uint64_t epoch_unreadable() const noexcept { return unreadable_; }
 
  private:
   struct reason {
@@ -55,8 +56,14 @@ class corrupt_watch {
 
   const std::uint64_t corrupt_max_;  // of an epoch
   const std::uint64_t unreadable_max_;
+  // In this epoch.
   std::uint32_t epoch_;
-  corrupt_counts counts_;
+  std::uint64_t corrupt_;
+  std::uint64_t unreadable_;
+  // In the whole run.
+  std::uint64_t planned_;
+  std::uint64_t delivered_;
+  std::uint64_t corrupt_in_all_;
   std::map<std::string, reason, std::less<>> reasons_;  // of samples that this process has met
 };
 

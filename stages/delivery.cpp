@@ -280,14 +280,22 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
 
 // The batch, or the end of the epoch, was handed out.
 void delivery::go_on_after(const delivery_item& item) {
-  progress_.corrupt = watch_.counts();
+  state_counters& counted = progress_.counted;
+  counted.planned += item.planned;
+  counted.samples += item.samples;
+  counted.quarantined += item.quarantined;
+  counted.substituted += item.substituted;
+  counted.bytes += item.bytes;
+  counted.epoch_corrupt = watch_.epoch_corrupt();
+  counted.epoch_unreadable = watch_.epoch_unreadable();
   progress_.journal_bytes = journal_.bytes();
   if (item.end_of_epoch) {
+    ++counted.epochs_finished;
     progress_.begin_epoch(item.epoch + 1);
   } else if (item.finished != nullptr) {
+    ++counted.batches;
     progress_.epoch = item.epoch;
     progress_.batch = item.index + 1;
-    ++progress_.batches;
     const std::optional<digest>& content = item.finished->content;
     progress_.run = progress_.run && content ? std::optional(chain_digest(*progress_.run, *content)) : std::nullopt;
   }

@@ -62,7 +62,7 @@ class delivery {
 
   ///   from   what was handed out before, by a run that is resumed
   explicit delivery(journal log, const corrupt_limits& limits = {}, const run_progress& from = {})
-      : progress_(from), watch_(limits, from.epoch, from.corrupt), journal_(std::move(log)) {}
+      : progress_(from), watch_(limits, from.epoch, from.counted), journal_(std::move(log)) {}
 
   /// The item of place `sequence`; places are 0, 1, 2, ... and each is put once.
   void put(std::uint64_t sequence, delivery_item item);

@@ -23,6 +23,7 @@
 #include "stages/collate.hpp"
 #include "stages/decode.hpp"
 #include "stages/delivery.hpp"
+#include "stages/describe_run.hpp"
 #include "stages/device.hpp"
 #include "stages/device_transfer.hpp"
 #include "stages/digest.hpp"
@@ -93,8 +94,7 @@ class loader::machine final : public line_events {
     run_progress from = {};
     std::uint64_t batches = 0;
   };
-  machine(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {},
-          std::optional<span_of_run> part = std::nullopt)
+  machine(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {})
       : fields_(std::move(fields)),
         options_(checked(std::move(options))),
         transfer_(make_transfer(options_, parts)),
@@ -104,7 +104,7 @@ class loader::machine final : public line_events {
         programs_(run_.programs()),
         layout_(run_.layout()),
         planner_(run_.planner()),
-        part_(part ? *part : resumed()),
+        part_(parts.only ? one_batch(*parts.only) : resumed()),
         memory_available_(io::find_memory_available()),
         memory_(plan_memory(needs(), memory_available_)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, part_.from.journal_bytes),
@@ -182,8 +182,10 @@ class loader::machine final : public line_events {
     if (wanted) skip_before_.store(*wanted, std::memory_order_relaxed);
   }
 
-  [[nodiscard]] run_progress progress() const { return delivery_.progress(); }
+  [[nodiscard]] loader_state state() const { return state_at(delivery_.progress()); }
+  [[nodiscard]] loader_state state_after(const batch& delivered) const;
   [[nodiscard]] bool finished() const { return options_.epochs != 0 && delivery_.progress().epoch >= options_.epochs; }
+  /// By a line of its own: what a batch holds depends on its place alone.
   [[nodiscard]] batch batch_at(std::uint32_t epoch, std::uint64_t index) const;
 
   [[nodiscard]] asio::any_io_executor executor() { return io_.executor(0); }
@@ -213,8 +215,12 @@ class loader::machine final : public line_events {
 
  private:
   // --- construction ---------------------------------------------------------------------------------------------
+  [[nodiscard]] span_of_run one_batch(const batch_place& at) const;
   [[nodiscard]] span_of_run resumed() const;
   [[nodiscard]] std::uint64_t batches_to_come() const;
+  /// What decides bytes, by name; found out when it is first asked for.
+  [[nodiscard]] const state_descriptions& descriptions() const;
+  [[nodiscard]] loader_state state_at(const run_progress& place) const;
   [[nodiscard]] memory_needs needs() const;
   [[nodiscard]] bookkeeping bookkeeping_of(const memory_needs& needs) const;
   [[nodiscard]] io::arena_options arena_settings() const;
@@ -259,6 +265,8 @@ class loader::machine final : public line_events {
   const std::vector<std::unique_ptr<field_program>>& programs_;
   const std::shared_ptr<const batch_layout>& layout_;
   const planner& planner_;
+  mutable std::once_flag described_;
+  mutable std::shared_ptr<const state_descriptions> descriptions_;
   const span_of_run part_;
   const io::memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
@@ -316,31 +324,80 @@ class loader::machine final : public line_events {
 loader::machine::span_of_run loader::machine::resumed() const {
   run_progress from;
   if (options_.digests) from.run.emplace();
+  if (!options_.resume) return {.from = from};
+  const loader_state& state = *options_.resume;
+  check_resumes(state, descriptions());
+  const bool ended = options_.epochs != 0 && state.epoch >= options_.epochs;
+  if (const std::uint64_t batches = ended ? 0 : run_.batches(state.epoch); !ended && state.batch > batches) {
+    throw error(errc::usage, io::str_cat("the state to resume from is at batch ", state.batch, " of epoch ",
+                                         state.epoch, ", which has ", batches, "; give at() a place that there is"));
+  }
+  from.epoch = state.epoch;
+  from.batch = state.batch;
+  from.counted = state.counted;
+  from.run = options_.digests ? state.run_digest : std::nullopt;
+  from.journal_bytes = options_.journal.empty() ? 0 : state.journal_bytes;
   return {.from = from};
 }
 
-// By a line of its own: what a batch holds depends on its place alone.
-batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const {
-  if (options_.epochs != 0 && epoch >= options_.epochs) {
+const state_descriptions& loader::machine::descriptions() const {
+  std::call_once(described_, [this] {
+    descriptions_ =
+        describe_run(options_, {.global_batch_size = options_.batch_size}, run_.samples(), fields_, run_.order());
+  });
+  return *descriptions_;
+}
+
+loader_state loader::machine::state_at(const run_progress& place) const {
+  descriptions().check_named();
+  loader_state state;
+  state.epoch = place.epoch;
+  state.batch = place.batch;
+  state.seed = options_.seed;
+  state.global_batch_size = options_.batch_size;
+  state.counted = place.counted;
+  state.run_digest = place.run;
+  state.journal_bytes = place.journal_bytes;
+  state.descriptions = descriptions_;
+  return state;
+}
+
+loader_state loader::machine::state_after(const batch& delivered) const {
+  if (delivered.details().layout != layout_) {
     throw error(errc::usage,
-                io::str_cat("there is no epoch ", epoch, ": the run has ", options_.epochs, ", numbered from 0"));
+                "state_after() was given a batch of another loader; give it one that this loader's next() gave");
   }
-  if (const std::uint64_t batches = run_.batches(epoch); index >= batches) {
-    throw error(errc::usage, io::str_cat("there is no batch ", index, " of epoch ", epoch, ": it has ", batches,
+  return state_at(delivered.details().after);
+}
+
+// One batch, which has to be there.
+loader::machine::span_of_run loader::machine::one_batch(const batch_place& at) const {
+  if (options_.resume) check_resumes(*options_.resume, descriptions());
+  if (options_.epochs != 0 && at.epoch >= options_.epochs) {
+    throw error(errc::usage,
+                io::str_cat("there is no epoch ", at.epoch, ": the run has ", options_.epochs, ", numbered from 0"));
+  }
+  if (const std::uint64_t batches = run_.batches(at.epoch); at.index >= batches) {
+    throw error(errc::usage, io::str_cat("there is no batch ", at.index, " of epoch ", at.epoch, ": it has ", batches,
                                          ", numbered from 0"));
   }
+  span_of_run part{.from = {.epoch = at.epoch, .batch = at.index}, .batches = 1};
+  if (options_.digests) part.from.run.emplace();
+  return part;
+}
+
+batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   loader_options alone = options_;
+  alone.resume.reset();
   alone.prefetch_batches = 1;
   alone.corrupt_max = {};
   alone.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   alone.journal.clear();
   alone.digests = alone.names = true;
   alone.device = host;
-  span_of_run one{.batches = 1};
-  one.from.epoch = epoch;
-  one.from.batch = index;
-  one.from.run.emplace();
-  machine line(run_.samples(), std::move(alone), fields_, {}, one);
+  loader_parts parts;
+  parts.only = {epoch, index};
+  machine line(run_.samples(), std::move(alone), fields_, parts);
   return *line.next_blocking();
 }
 
@@ -646,7 +703,7 @@ void loader::machine::hand_over(work& batch) {
   const std::uint64_t begin_ns = async::now_ns();
   item.finished = collate(batch, layout_, options_.digests, options_.names);
   item.finished->way_home = transfer_;
-  if (mixer_.on()) {
+  if (mixer_.on() || options_.names) {
     for (std::uint32_t row = 0; row < batch.rows; ++row) {
       if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
     }
@@ -1025,6 +1082,8 @@ void loader::skip_epoch() { check_process().skip_epoch(); }
 std::uint64_t loader::samples() const noexcept { return machine_->samples(); }
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
+loader_state loader::state() const { return check_process().state(); }
+loader_state loader::state_after(const batch& delivered) const { return check_process().state_after(delivered); }
 bool loader::finished() const { return check_process().finished(); }
 batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   return check_process().batch_at(epoch, index);

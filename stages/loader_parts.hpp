@@ -1,12 +1,14 @@
 // A loader some of whose parts its maker brings along: tests and benchmarks, which watch how batches get to the trainer, or need
-// no GPU for it. Not installed.
+// no GPU for it; and one batch without a loader. Not installed.
 #pragma once
 
 #include <leat/dataset.hpp>
 #include <leat/field.hpp>
 #include <leat/loader.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace leat::stages {
@@ -14,15 +16,24 @@ namespace leat::stages {
 class transfer;      // stages/transfer.hpp
 class device_calls;  // stages/device.hpp
 
+/// A batch's place in its run, from 0.
+struct batch_place {
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+};
+
 /// What stands in the place of what loader_options::device asks for; null is that itself.
 ///   transfer       how batches get to the trainer
 ///   device_calls   the device's table of calls; where there is a transfer it is not looked at
+///   only           the one batch that is delivered, by itself; with names it has its picks, too
 struct loader_parts {
   std::shared_ptr<stages::transfer> transfer = {};
   std::shared_ptr<stages::device_calls> device_calls = {};
+  std::optional<batch_place> only = {};
 };
 
 /// As the loader's constructor.
+///   throws   as that; error{errc::usage} where there is no such batch as `only`, with how many there are
 [[nodiscard]] loader make_loader(dataset samples, loader_options options, std::vector<field> fields,
                                  loader_parts parts);
 

@@ -86,8 +86,8 @@ void for_each_counter(Counters& counted, Function&& function) {
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view why) {
-  throw error(errc::format, io::str_cat(name, ": ", why,
-                                        "; give a state that was saved whole, or remove it and begin the run anew"));
+  throw error(errc::format,
+              io::str_cat(name, ": ", why, "; give a state that was saved whole, or remove it and begin the run anew"));
 }
 
 [[noreturn]] void fail_to_save(const std::string& path, int failure) {
@@ -122,8 +122,8 @@ void for_each_counter(Counters& counted, Function&& function) {
     default:
       break;
   }
-  throw error(code, io::str_cat("cannot save the state ", path, ": ", std::generic_category().message(failure), "; ",
-                                remedy));
+  throw error(
+      code, io::str_cat("cannot save the state ", path, ": ", std::generic_category().message(failure), "; ", remedy));
 }
 
 const state_descriptions& of(const loader_state& state) {
@@ -169,7 +169,8 @@ std::string as_seen(part where, std::string_view key) {
 
 }  // namespace
 
-state_descriptions::state_descriptions(description options, description dataset, description fields, description order) {
+state_descriptions::state_descriptions(description options, description dataset, description fields,
+                                       description order) {
   description all[] = {std::move(options), std::move(dataset), std::move(fields), std::move(order)};
   std::array<std::string, part_count> texts;
   std::size_t bytes = 0;
@@ -181,9 +182,8 @@ state_descriptions::state_descriptions(description options, description dataset,
   }
   // The largest goes first.
   while (bytes > json_bytes_max) {
-    std::string& largest = *std::max_element(texts.begin(), texts.end(), [](const std::string& a, const std::string& b) {
-      return a.size() < b.size();
-    });
+    std::string& largest = *std::max_element(
+        texts.begin(), texts.end(), [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
     bytes -= largest.size();
     largest = nlohmann::json(parts_[static_cast<std::size_t>(&largest - texts.data())].sum.hex()).dump();
     bytes += largest.size();
@@ -253,15 +253,15 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
   std::memcpy(sum.bytes.data(), bytes.data() + checksum_at, sum.bytes.size());
   if (!(sum == checksum_of(bytes))) refuse(name, "its checksum does not match: it is damaged, or was cut");
   if (const auto version = get<std::uint32_t>(bytes, 8); version != format_version) {
-    throw error(errc::unsupported,
-                io::str_cat(name, ": version ", version, " of a state; this leat reads ", format_version,
-                            ": resume with the leat that saved it, or a newer one"));
+    throw error(errc::unsupported, io::str_cat(name, ": version ", version, " of a state; this leat reads ",
+                                               format_version, ": resume with the leat that saved it, or a newer one"));
   }
   if (const auto content = get<std::uint32_t>(bytes, 12); content != content_version) {
-    throw error(errc::unsupported,
-                io::str_cat(name, ": its batches have content version ", content, ", and those of this leat ",
-                            content_version, ", which holds other bytes for the same options: resume with the leat that "
-                            "saved it, or begin the run anew"));
+    throw error(
+        errc::unsupported,
+        io::str_cat(name, ": its batches have content version ", content, ", and those of this leat ", content_version,
+                    ", which holds other bytes for the same options: resume with the leat that "
+                    "saved it, or begin the run anew"));
   }
   const auto document_bytes = get<std::uint32_t>(bytes, 20);
   if (get<std::uint32_t>(bytes, 16) != core_bytes || bytes.size() < core_bytes || document_bytes > json_bytes_max ||
@@ -280,8 +280,7 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
     state.run_digest.emplace();
     state.run_digest->bytes = get<std::array<std::uint8_t, 16>>(bytes, 80);
   }
-  for_each_counter(state.counted,
-                   [&](std::uint64_t& value, std::size_t at) { value = get<std::uint64_t>(bytes, at); });
+  for_each_counter(state.counted, [&](std::uint64_t& value, std::size_t at) { value = get<std::uint64_t>(bytes, at); });
   state.journal_bytes = get<std::uint64_t>(bytes, 232);
   state.lines_bytes = get<std::uint64_t>(bytes, 240);
   state.file = std::string(name);
@@ -303,7 +302,8 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
       texts[i] = from.dump();
       into.digest_only = from.is_string();
       if (into.digest_only) continue;
-      for (const auto& [key, value] : from.items()) into.what.add(key, std::string_view(value.get_ref<const std::string&>()));
+      for (const auto& [key, value] : from.items())
+        into.what.add(key, std::string_view(value.get_ref<const std::string&>()));
       if (!(into.what.digest() == into.sum)) refuse(name, "its descriptions do not match their digests");
     }
     read->json_ = joined(texts);
@@ -355,7 +355,8 @@ loader_state loader_state::load(const std::filesystem::path& path) {
     if (got == 0) break;
     have += static_cast<std::size_t>(got);
   }
-  if (have > file_bytes_max) refuse(name, io::str_cat("has more than ", file_bytes_max, " bytes, and is no state of a run"));
+  if (have > file_bytes_max)
+    refuse(name, io::str_cat("has more than ", file_bytes_max, " bytes, and is no state of a run"));
   bytes.resize(have);
   return from_bytes(bytes, name);
 }
@@ -397,7 +398,8 @@ void check_resumes(const loader_state& state, const state_descriptions& now) {
   if (found.empty()) return;
   // What the loader's options and its order both name is told once.
   std::erase_if(found, [&](const description_difference& each) {
-    return each.where == part::order && std::any_of(found.begin(), found.end(), [&](const description_difference& other) {
+    return each.where == part::order &&
+           std::any_of(found.begin(), found.end(), [&](const description_difference& other) {
              return other.where == part::options && other.key == each.key && other.now == each.now &&
                     other.before == each.before;
            });
@@ -418,7 +420,8 @@ void check_resumes(const loader_state& state, const state_descriptions& now) {
     }
   }
   if (found.size() > told_max) io::str_append(text, "; and ", found.size() - told_max, " more");
-  throw error(errc::usage, io::str_cat(text, ": a run goes on with what it was begun with; give that, or begin another run"));
+  throw error(errc::usage,
+              io::str_cat(text, ": a run goes on with what it was begun with; give that, or begin another run"));
 }
 
 }  // namespace leat

@@ -8,6 +8,7 @@
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 #include <leat/field.hpp>
+#include <leat/loader_state.hpp>
 #include <leat/next_result.hpp>
 #include <leat/order.hpp>
 #include <leat/reader_options.hpp>
@@ -50,6 +51,10 @@ struct loader_options {
   std::uint32_t epochs = 0;
   /// At most so many batches of each epoch; 0 is all of them.
   std::uint64_t batches_max = 0;
+  /// The run that is gone on with, after what loader::state() or state_after() says was delivered. Dataset, fields, order and
+  /// whatever else decides bytes are those of that run, or the constructor throws error{errc::usage} with what differs. `epochs`
+  /// counts from the beginning of the run.
+  std::optional<loader_state> resume = {};
   /// Which samples, and in which order: leat::weighted(weights), leat::balanced("cls"). None: as `shuffle` says.
   std::optional<leat::order> order = {};
 
@@ -189,6 +194,13 @@ class loader {
   ///   throws   error{errc::usage} while a next() waits, or in a child of fork()
   void skip_epoch();
 
+  /// Where the run stands, for loader_options::resume in another process: after what was handed out last, a batch or the end of an
+  /// epoch. Costs some milliseconds the first time, for a dataset of a million files, and less than a microsecond then.
+  ///   throws   error{errc::usage} where something that decides bytes has no name (a lambda), with what to do
+  [[nodiscard]] loader_state state() const;
+  /// The same after one batch of this loader, for who holds several: what was handed out after it comes again.
+  ///   throws   as state(); error{errc::usage} for a batch of another loader
+  [[nodiscard]] loader_state state_after(const batch& delivered) const;
   /// Whether the end of the last epoch was handed out: next() gives nothing more. Never, where epochs are endless.
   [[nodiscard]] bool finished() const;
 

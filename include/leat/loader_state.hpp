@@ -35,7 +35,9 @@ class state_descriptions {
   state_descriptions() : state_descriptions({}, {}, {}, {}) {}
   state_descriptions(description options, description dataset, description fields, description order);
 
-  [[nodiscard]] const description& of(part which) const noexcept { return parts_[static_cast<std::size_t>(which)].what; }
+  [[nodiscard]] const description& of(part which) const noexcept {
+    return parts_[static_cast<std::size_t>(which)].what;
+  }
   [[nodiscard]] const leat::digest& digest_of(part which) const noexcept {
     return parts_[static_cast<std::size_t>(which)].sum;
   }

@@ -1,8 +1,8 @@
 // bytes and text: a member's bytes as they are.
+#include "base/utf8.hpp"
 #include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
-#include "base/utf8.hpp"
 
 #include <leat/field.hpp>
 

@@ -120,8 +120,8 @@ custom custom::described_as(std::string name) const {
 }
 custom::operator field() const {
   return field(std::make_shared<stages::custom_model>(
-      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, member_, described_as_,
-      decode_));
+      stages::output_spec{.name = name_, .type = type_, .row_shape = row_shape_, .ragged = false}, member_,
+      described_as_, decode_));
 }
 
 }  // namespace leat

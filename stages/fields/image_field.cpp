@@ -140,8 +140,8 @@ std::string_view text_of(filter how) {
 }
 std::string text_of(const transforms::random_resized_crop& step) {
   return io::str_cat("random_resized_crop to ", step.height, " x ", step.width, ", scale ", text_of(step.scale[0]),
-                     " to ", text_of(step.scale[1]), ", ratio ", text_of(step.ratio[0]), " to ",
-                     text_of(step.ratio[1]), ", ", text_of(step.how));
+                     " to ", text_of(step.scale[1]), ", ratio ", text_of(step.ratio[0]), " to ", text_of(step.ratio[1]),
+                     ", ", text_of(step.how));
 }
 std::string text_of(const transforms::resize& step) {
   return step.shorter_side != 0

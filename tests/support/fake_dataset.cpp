@@ -1,5 +1,6 @@
 #include "tests/support/fake_dataset.hpp"
 
+#include "datasets/describe.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 
@@ -182,6 +183,7 @@ class fake_model final : public datasets::dataset_model {
   }
 
   dataset_memory memory() const override { return {}; }
+  void describe(description& out) const override { datasets::describe_model(out, "fake", *this); }
 
  private:
   void add(std::uint64_t sample, std::uint16_t field, datasets::part_list& out) const {
