@@ -62,7 +62,9 @@ std::string description::unique(std::string_view key) const {
   return name;
 }
 
-void description::add(std::string_view key, std::string_view value) { entries_.push_back({unique(key), bounded(value)}); }
+void description::add(std::string_view key, std::string_view value) {
+  entries_.push_back({unique(key), bounded(value)});
+}
 void description::add(std::string_view key, double value) { add(key, std::string_view(text_of(value))); }
 void description::add_signed(std::string_view key, std::int64_t value) { add(key, std::string_view(text_of(value))); }
 void description::add_unsigned(std::string_view key, std::uint64_t value) {

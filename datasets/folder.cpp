@@ -1,7 +1,7 @@
 // A folder of pictures as a dataset: sample i is file i, all of it, so there is nothing to store per extent.
-#include "datasets/folder_walk.hpp"
 #include "base/hasher.hpp"
 #include "datasets/describe.hpp"
+#include "datasets/folder_walk.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "io/file_description.hpp"

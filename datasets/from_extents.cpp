@@ -1,7 +1,7 @@
 // A table of extents that the user brings.
 #include "datasets/column_table.hpp"
-#include "datasets/extent_table.hpp"
 #include "datasets/describe.hpp"
+#include "datasets/extent_table.hpp"
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "io/file_description.hpp"

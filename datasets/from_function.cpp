@@ -80,7 +80,8 @@ class function_model final : public dataset_model {
     describe_model(out, make_ ? "function" : "coroutine", *this);
     columns_.describe(out);
     if (described_as_.empty()) {
-      out.add_unnamed("function", "name it: function_options::described_as, another name whenever it gives other bytes");
+      out.add_unnamed("function",
+                      "name it: function_options::described_as, another name whenever it gives other bytes");
     } else {
       out.add("function", described_as_);
     }

@@ -22,7 +22,10 @@ class tensor_model final : public dataset_model {
  public:
   tensor_model(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner, std::vector<std::string> classes,
                std::string described_as)
-      : owner_(std::move(owner)), classes_(std::move(classes)), described_as_(std::move(described_as)), columns_(integer_columns(tensors), rows_of(tensors)) {
+      : owner_(std::move(owner)),
+        classes_(std::move(classes)),
+        described_as_(std::move(described_as)),
+        columns_(integer_columns(tensors), rows_of(tensors)) {
     for (named_tensor& each : tensors) {
       if (is_column(each.values)) continue;
       if (find_field(each.name)) {
@@ -68,7 +71,8 @@ class tensor_model final : public dataset_model {
     if (!described_as_.empty()) out.add("tensors", described_as_);
     if (memory().data > digested_bytes_max) {
       if (described_as_.empty()) {
-        out.add_unnamed("tensors", "name them: the last argument of from_tensors(), another name whenever their bytes change");
+        out.add_unnamed("tensors",
+                        "name them: the last argument of from_tensors(), another name whenever their bytes change");
       }
       return;
     }
@@ -172,7 +176,8 @@ class tensor_model final : public dataset_model {
 
 dataset from_tensors(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner,
                      std::vector<std::string> classes, std::string described_as) {
-  return dataset(std::make_shared<datasets::tensor_model>(std::move(tensors), std::move(owner), std::move(classes), std::move(described_as)));
+  return dataset(std::make_shared<datasets::tensor_model>(std::move(tensors), std::move(owner), std::move(classes),
+                                                          std::move(described_as)));
 }
 
 }  // namespace leat

@@ -1,8 +1,8 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
 #include "datasets/blocking_source.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
 #include "datasets/member_key.hpp"
-#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"

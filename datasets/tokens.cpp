@@ -1,9 +1,9 @@
 // Files of tokens: nanoGPT's, llm.c's, Megatron's and NumPy's. All become extents of runs of integers.
 #include "datasets/content.hpp"
+#include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/integers.hpp"
-#include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/patterns.hpp"

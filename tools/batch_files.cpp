@@ -61,8 +61,10 @@ json labels_of(const tensor& values) {
   return json::array();  // No label is of these types.
 }
 
-batch_lines::batch_lines(const std::string& path, bool rows, std::string label)
-    : file_(path == "-" ? output_file::standard_output() : output_file(path)), rows_(rows), label_(std::move(label)) {
+batch_lines::batch_lines(const std::string& path, bool rows, std::string label, std::uint64_t bytes)
+    : file_(path == "-" ? output_file::standard_output() : output_file::continued(path, bytes)),
+      rows_(rows),
+      label_(std::move(label)) {
   file_.keep();
 }
 

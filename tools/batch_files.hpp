@@ -16,13 +16,16 @@ class batch_lines {
   /// path          "-" is standard output
   /// rows          also write the row digests
   /// label         the output that becomes `labels`; empty: there is none, and they are []
+  /// bytes         of a file that is there, with the lines of a run that is resumed; what is beyond them goes
   /// throws        error as output_file
-  batch_lines(const std::string& path, bool rows, std::string label);
+  batch_lines(const std::string& path, bool rows, std::string label, std::uint64_t bytes = 0);
 
   /// The line is in the file when this returns.
   ///   throws   error as output_file::write
   void append(const batch& delivered, const std::stop_token& stop);
   void close() { file_.close(); }
+  /// Of the file, with all lines so far.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return file_.bytes(); }
 
  private:
   output_file file_;

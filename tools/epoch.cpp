@@ -1,6 +1,5 @@
 // leat epoch: loads, and says how fast, from where and what.
 #include "io/text.hpp"
-#include "stages/digest.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -10,6 +9,7 @@
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
+#include "tools/run_state.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -87,6 +87,9 @@ void check(const epoch_arguments& arguments) {
   if (!arguments.journal.empty() && arguments.journal == arguments.batches) {
     throw error(errc::usage, "--journal and --batches name the same file; give each one of its own");
   }
+  if (!arguments.state.empty() && (arguments.state == arguments.journal || arguments.state == arguments.batches)) {
+    throw error(errc::usage, "--state names the same file as --journal or --batches; give each one of its own");
+  }
   if (arguments.npy == "-") {
     throw error(errc::usage, "--npy writes files into a directory; name it (one called - is ./-)");
   }
@@ -163,21 +166,41 @@ class epoch_progress {
   recent_rate rate_;
 };
 
-/// Where the batches go.
+/// Where the batches go, and what is known of the run once they are there.
 struct batch_outputs {
   std::optional<batch_lines> lines;
   std::string npy_directory;
+  state_writer state;
 
-  void take(const batch& delivered, const std::stop_token& stop) {
+  void take(const batch& delivered, const loader& train, const std::stop_token& stop) {
     if (lines) lines->append(delivered, stop);
     if (!npy_directory.empty()) write_npy_files(npy_directory, delivered, stop);
+    if (state.on()) state.write(train.state_after(delivered), lines_bytes());
   }
+  void end_epoch(const loader& train) {
+    if (state.on()) state.write(train.state(), lines_bytes());
+  }
+  void close() {
+    state.finish();
+    if (lines) lines->close();
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t lines_bytes() const { return lines ? lines->bytes() : 0; }
 };
 
-batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& fields) {
-  batch_outputs outputs;
+run_state_options run_state_of(const epoch_arguments& arguments) {
+  return {
+      .path = arguments.state, .resume = arguments.resume, .journal = arguments.journal, .lines = arguments.batches};
+}
+
+//   resumed   the run that is gone on with, if there is one
+batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& fields,
+                         const std::optional<loader_state>& resumed) {
+  batch_outputs outputs{.lines = {}, .npy_directory = {}, .state = state_writer(run_state_of(arguments))};
   if (!arguments.batches.empty()) {
-    outputs.lines.emplace(arguments.batches, arguments.rows, fields.labels.empty() ? "" : fields.labels.front());
+    outputs.lines.emplace(arguments.batches, arguments.rows, fields.labels.empty() ? "" : fields.labels.front(),
+                          resumed ? resumed->lines_bytes : 0);
   }
   if (!arguments.npy.empty()) {
     std::error_code failure;
@@ -192,15 +215,18 @@ batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& 
 }
 
 // The trainer: takes batch after batch and does nothing with them but what it was asked.
-asio::awaitable<void> take_all(loader& train, std::uint32_t epochs, batch_outputs& outputs, epoch_report& report,
+//   batches_max   after which it stops; 0: at the end of the run
+asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_outputs& outputs, epoch_report& report,
                                std::stop_token stop) {
-  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
+  std::uint64_t taken = 0;
+  while (!train.finished()) {
     while (std::optional<batch> delivered = co_await train.next(asio::use_awaitable)) {
       if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
-      if (report.run_digest) report.run_digest = stages::chain_digest(*report.run_digest, *delivered->content_digest());
-      outputs.take(*delivered, stop);
+      outputs.take(*delivered, train, stop);
       delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.
+      if (++taken == batches_max) co_return;
     }
+    outputs.end_epoch(train);
   }
 }
 
@@ -210,17 +236,17 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
   epoch_progress progress(train, report.planned_in_all, arguments.epochs);
   const status_line shown([&](const terminal& screen, std::size_t columns) { return progress.draw(screen, columns); });
   asio::io_context here(1);
-  auto done = asio::co_spawn(here, take_all(train, arguments.epochs, outputs, report, stop.token()), asio::use_future);
+  auto done =
+      asio::co_spawn(here, take_all(train, arguments.stop_after, outputs, report, stop.token()), asio::use_future);
   here.run();
   done.get();
-  if (outputs.lines) outputs.lines->close();
+  outputs.close();
 }
 
 /// A loader that the interruption stops.
 struct running_loader {
-  running_loader(const dataset& samples, const epoch_arguments& arguments, const chosen_fields& fields,
-                 interruption& stop)
-      : train(samples, loader_options_of(arguments), fields.all) {
+  running_loader(const dataset& samples, loader_options options, const chosen_fields& fields, interruption& stop)
+      : train(samples, std::move(options), fields.all) {
     stopping.emplace(stop.token(), stopper{this});
   }
   running_loader(const running_loader&) = delete;
@@ -279,6 +305,17 @@ class late_notice {
   std::thread thread_;
 };
 
+// Samples that this process would deliver, had it come to its end.
+std::uint64_t planned_of(const loader& train, const epoch_arguments& arguments,
+                         const std::optional<epoch_report::place>& resumed) {
+  const std::uint64_t batch_size = arguments.order.batch_size;
+  const std::uint64_t of_epoch = std::min<std::uint64_t>(train.batches() * batch_size, train.samples());
+  const std::uint64_t gone = resumed ? resumed->epoch * of_epoch + resumed->batch * batch_size : 0;
+  const std::uint64_t all = of_epoch * arguments.epochs;
+  const std::uint64_t left = all - std::min(all, gone);
+  return arguments.stop_after != 0 ? std::min(left, arguments.stop_after * batch_size) : left;
+}
+
 // Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
 // that the kernel holds.
 void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
@@ -301,16 +338,19 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }();
   for (const std::string& each : fields.warnings) complain("epoch", each);
   const dataset& samples = fields.samples;
-  batch_outputs outputs = outputs_of(arguments, fields);
+  loader_options options = loader_options_of(arguments);
+  options.resume = state_to_resume(run_state_of(arguments));
+  if (options.resume) report.resumed = {options.resume->epoch, options.resume->batch};
 
   report.open_seconds = seconds_since(opening);
   const clock::time_point began = clock::now();
-  set_up([&] { running.emplace(samples, arguments, fields, stop); });
+  set_up([&] { running.emplace(samples, options, fields, stop); });
   loader& train = running->train;
+  // Once it is sure that the state is this run's: what is beyond it is removed.
+  batch_outputs outputs = outputs_of(arguments, fields, options.resume);
   report.host_bytes_max = train.plan().host_bytes_max;
   for (const std::string& each : train.plan().warnings) complain("epoch", io::str_cat("warning: ", in_flags(each)));
-  report.planned_in_all =
-      std::min<std::uint64_t>(train.batches() * arguments.order.batch_size, train.samples()) * arguments.epochs;
+  report.planned_in_all = planned_of(train, arguments, report.resumed);
   if (train.batches() == 0 && train.samples() > 0) {
     complain("epoch", io::str_cat("warning: --drop-last leaves out all ", counted(train.samples(), "sample", "samples"),
                                   ", since a batch has ", count_text(arguments.order.batch_size),
@@ -320,11 +360,11 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     report.plan = train.plan();
     if (!arguments.json) tell(arguments, "\n" + in_flags(train.plan().to_string()));
   }
-  if (arguments.digests) report.run_digest.emplace();
 
   const auto settle = [&] {
     report.seconds = seconds_since(began);
     report.stats = train.stats();
+    report.run_digest = train.state().run_digest;
   };
   try {
     load(train, arguments, outputs, report, stop);
@@ -377,6 +417,12 @@ int epoch(const epoch_arguments& arguments, interruption& stop) {
 void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_loading_options(app, arguments);
   add_text(app, "--journal", arguments.journal, "FILE", "a JSON line for each");
+
+  app.option_defaults()->group("To go on another time");
+  add_text(app, "--state", arguments.state, "FILE", "where the run stands, written after each batch");
+  add_choice(app, "--resume", arguments.resume, {{"auto", resume_when::automatic}, {"always", resume_when::always}},
+             "go on with the run of --state FILE: if there is such a file, or else end there");
+  add_number(app, "--stop-after", arguments.stop_after, 1, "end this process after so many batches");
 
   app.option_defaults()->group("What to see of it");
   add_choice(app, "--digest", arguments.digests, {{"on", true}, {"off", false}},

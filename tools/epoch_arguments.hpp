@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/fields.hpp"
+#include "tools/run_state.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/loader.hpp>
@@ -41,6 +42,9 @@ struct epoch_arguments {
   std::string batches;
   bool rows = false;
   std::string npy;
+  std::string state;
+  resume_when resume = resume_when::never;
+  std::uint64_t stop_after = 0;
   bool plan = false;
   bool json = false;
 };

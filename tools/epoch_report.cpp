@@ -132,6 +132,7 @@ json epoch_report::as_json() const {
   object["digest_cpu_s"] = stats.digest_cpu_s;
   object["first_batch_ms"] = first_batch_ms ? json(*first_batch_ms) : json(nullptr);
   if (run_digest) object["digest"] = run_digest->hex();
+  if (resumed) object["resumed"] = {{"epoch", resumed->epoch}, {"batch", resumed->batch}};
   object["rss_bytes_max"] = rss_bytes_max;
   object["host_bytes_max"] = host_bytes_max;
   object["arena_bytes"] = stats.arena_bytes;
@@ -202,6 +203,7 @@ std::string epoch_report::as_text(const terminal& screen) const {
         screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), fate, ": ", kinds_text(stats))));
   }
   if (run_digest) row(text, screen, "digest", run_digest->hex());
+  if (resumed) row(text, screen, "resumed", io::str_cat("with batch ", resumed->batch, " of epoch ", resumed->epoch));
 
   text += "\n";
   io::str_append(text, "  ", screen.dim(absl::StrFormat("%-12s%10s  %10s  %10s", "stage", "count", "busy", "waiting")),

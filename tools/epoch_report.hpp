@@ -21,6 +21,7 @@ namespace leat::tools {
 ///   open_seconds      before that: finding out what the sources are
 ///   first_batch_ms    since the start of the process; unset when none was delivered
 ///   run_digest        the chain over the batches' digests; unset with --digest off
+///   resumed           where a run that another process began was gone on with
 ///   failure           what ended the run before its time
 ///   notes             what is odd about the sources
 struct epoch_report {
@@ -30,6 +31,11 @@ struct epoch_report {
   double open_seconds = 0;
   std::optional<double> first_batch_ms;
   std::optional<digest> run_digest;
+  struct place {
+    std::uint32_t epoch = 0;
+    std::uint64_t batch = 0;
+  };
+  std::optional<place> resumed;
   double cpu_s = 0;
   std::uint64_t rss_bytes_max = 0;
   std::uint64_t host_bytes_max = 0;

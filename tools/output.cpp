@@ -69,6 +69,27 @@ output_file::output_file(std::string path, appears when)
   is_regular_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+output_file output_file::continued(std::string path, std::uint64_t bytes) {
+  if (bytes == 0) return output_file(std::move(path));
+  output_file file;
+  file.path_ = std::move(path);
+  file.keep();
+  file.fd_ = ::open(file.path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file.fd_ < 0 && errno != ENOENT) file.fail(errno);
+  struct stat status{};
+  if (file.fd_ >= 0 && ::fstat(file.fd_, &status) != 0) file.fail(errno);
+  file.is_regular_ = S_ISREG(status.st_mode);
+  if (!file.is_regular_ || static_cast<std::uint64_t>(status.st_size) < bytes) {
+    const std::string there =
+        file.fd_ < 0 ? std::string("is not there") : io::str_cat("has ", status.st_size, " bytes");
+    throw error(errc::usage, io::str_cat(file.path_, " ", there, ", and the state to resume from counts ", bytes,
+                                         " bytes of it; name the file that this run has written"));
+  }
+  if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) file.fail(errno);
+  file.bytes_ = bytes;
+  return file;
+}
+
 void output_file::check(const std::string& path) {
   struct stat there{};
   // Opening a pipe would wait for its reader, and closing it would end him.
@@ -90,7 +111,8 @@ output_file::output_file(output_file&& other) noexcept
       partial_(std::move(other.partial_)),
       fd_(std::exchange(other.fd_, -1)),
       is_regular_(other.is_regular_),
-      keep_(other.keep_) {}
+      keep_(other.keep_),
+      bytes_(other.bytes_) {}
 
 output_file::~output_file() {
   if (fd_ < 0) return;
@@ -114,6 +136,7 @@ void output_file::write(std::span<const std::byte> bytes, const std::stop_token&
     const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), most));
     if (written >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
+      bytes_ += static_cast<std::uint64_t>(written);
     } else if (errno != EINTR && errno != EAGAIN) {
       fail(errno);
     }

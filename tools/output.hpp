@@ -28,6 +28,9 @@ class output_file {
   /// when_closed: written beside its place, as PATH.partial; at once where a pipe or a device has that place.
   enum class appears : bool { at_once, when_closed };
   explicit output_file(std::string path, appears when = appears::at_once);
+  /// Goes on behind the first `bytes` of a file that is there, and removes what is beyond them; 0: begins it anew.
+  ///   throws   as the constructor; error{errc::usage} where the file is shorter
+  [[nodiscard]] static output_file continued(std::string path, std::uint64_t bytes);
   /// Whether such a file could be made, for who has long to work before it is; leaves nothing behind.
   ///   throws   as the constructor
   static void check(const std::string& path);
@@ -47,6 +50,8 @@ class output_file {
   void keep() noexcept { keep_ = true; }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Of the file so far.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   output_file() = default;
@@ -59,6 +64,7 @@ class output_file {
   int fd_ = -1;
   bool is_regular_ = false;
   bool keep_ = false;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace leat::tools

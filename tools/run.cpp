@@ -85,6 +85,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_epoch(leat, chosen);
   add_inspect(leat, chosen);
   add_show(leat, chosen);
+  add_replay(leat, chosen);
   add_pack(leat, chosen);
   add_make_photos(leat, chosen);
   add_doctor(leat, chosen);

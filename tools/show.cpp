@@ -1,8 +1,10 @@
-// leat show: a contact sheet of the first batch, each picture as the trainer will see it beside its original.
+// leat show: a contact sheet of a batch, each picture as the trainer will see it beside its original.
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
 #include "io/text.hpp"
+#include "stages/bound_run.hpp"
 #include "stages/field_model.hpp"
+#include "stages/loader_parts.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "tools/arguments.hpp"
@@ -50,6 +52,8 @@ struct show_arguments {
   window_options windows;
   order_options order;
   bool ignore_zeros = false;
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;
   std::uint32_t threads = 0;
   std::uint64_t host_bytes_max = 0;  // the loader's choice
 };
@@ -88,8 +92,10 @@ class journal_in_memory {
   int fd_;
 };
 
-/// The first batch, and what should have been in it.
-struct first_batch {
+/// The batch, and what should have been in it.
+///   words   "first batch", "batch 4 of epoch 1"
+struct shown_batch {
+  std::string words = "first batch";
   std::vector<pick> planned;
   std::optional<batch> delivered;
   std::map<std::uint64_t, std::string> reasons;
@@ -105,35 +111,34 @@ struct first_batch {
   }
 };
 
-//   loaded   what becomes of `samples`: themselves, or the windows of tokens in them
-first_batch load_first(const dataset& samples, const dataset& loaded, const show_arguments& arguments,
-                       const chosen_fields& fields, interruption& stop) {
-  first_batch first;
-  const bool shuffle = arguments.order.shuffled(arguments.pictures);
-  const global_sampler sampler(
-      loaded.size(), {.shuffle = shuffle, .seed = arguments.order.seed, .batch_size = arguments.order.batch_size});
-  if (sampler.batches(0) == 0) return first;
-  first.planned.resize(sampler.rows(0, 0));
-  sampler.picks(0, 0, 0, static_cast<std::uint32_t>(first.planned.size()), first.planned);
-
+shown_batch load_shown(const dataset& samples, const show_arguments& arguments, const chosen_fields& fields,
+                       interruption& stop) {
   const journal_in_memory journal;
   loader_options options;
   options.batch_size = arguments.order.batch_size;
   options.seed = arguments.order.seed;
-  options.shuffle = shuffle;
-  options.epochs = 1;
-  options.batches_max = 1;
+  options.shuffle = arguments.order.shuffled(arguments.pictures);
+  options.prefetch_batches = 1;
   options.decode_threads = arguments.threads;
   options.host_bytes_max = arguments.host_bytes_max;
   options.on_corrupt = corrupt_policy::skip;
   options.unreadable_max = options.batch_size;  // Each is shown with its reason.
   options.journal = journal.path();
-  loader train = set_up([&] { return loader(samples, options, fields.all); });
+  const stages::batch_place place{arguments.epoch, arguments.batch};
+  shown_batch shown;
+  if (place.epoch != 0 || place.index != 0) shown.words = io::str_cat("batch ", place.index, " of epoch ", place.epoch);
+  const stages::bound_run run(samples, fields.all, options);
+  if (run.batches(place.epoch) == 0) return shown;
+
+  stages::loader_parts parts;
+  parts.only = place;
+  loader train = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
   for (const std::string& each : train.plan().warnings) complain("show", io::str_cat("warning: ", in_flags(each)));
+  run.pick_rows(place.epoch, place.index, shown.planned);
   const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
-  first.delivered = train.next_blocking();
-  first.reasons = journal.reasons();
-  return first;
+  shown.delivered = train.next_blocking();
+  shown.reasons = journal.reasons();
+  return shown;
 }
 
 // The bytes of the member that the picture field takes: the first that the sample has.
@@ -236,10 +241,10 @@ std::string label_text(const dataset& samples, const nlohmann::ordered_json& lab
                : absl::StrCat(number);
 }
 
-std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fields& fields, const first_batch& first) {
+std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fields& fields, const shown_batch& shown) {
   std::vector<std::string> labels;
-  if (fields.labels.empty() || !first.delivered) return labels;
-  for (const auto& label : labels_of((*first.delivered)[fields.labels.front()]))
+  if (fields.labels.empty() || !shown.delivered) return labels;
+  for (const auto& label : labels_of((*shown.delivered)[fields.labels.front()]))
     labels.push_back(label_text(samples, label));
   return labels;
 }
@@ -277,10 +282,11 @@ class namer {
   namer(const dataset& loaded, std::uint64_t seed)
       : loaded_(loaded), of_windows_(loaded.size() != 0 && loaded.model()->window_of(0).of != nullptr), seed_(seed) {}
 
-  [[nodiscard]] std::string operator()(std::uint64_t sample) const {
-    if (!of_windows_) return loaded_.name(sample);
-    const datasets::window_number at = loaded_.model()->window_of(sample);
-    const datasets::token_window window = at.of->window(at.number, {.seed = seed_, .draw = sample});
+  [[nodiscard]] std::string operator()(const pick& row) const {
+    if (!of_windows_) return loaded_.name(row.sample);
+    const datasets::window_number at = loaded_.model()->window_of(row.sample);
+    const datasets::token_window window =
+        at.of->window(at.number, {.seed = seed_, .draw = row.draw, .epoch = row.epoch});
     return io::str_cat(at.of->sources()[window.source]->file_name(window.file), " at offset ", window.offset,
                        ": tokens ", count_text(window.first), " to ", count_text(window.first + window.tokens - 1));
   }
@@ -296,13 +302,13 @@ class namer {
 class sheet_maker {
  public:
   sheet_maker(const dataset& samples, const namer& names, const show_arguments& arguments, const chosen_fields& fields,
-              const first_batch& first)
+              const shown_batch& shown)
       : samples_(samples),
         names_(names),
         fields_(fields),
-        first_(first),
-        rows_(first.rows()),
-        labels_(labels_by_row(samples, fields, first)) {
+        shown_(shown),
+        rows_(shown.rows()),
+        labels_(labels_by_row(samples, fields, shown)) {
     for (const image& field : fields.pictures) onlookers_.push_back(std::make_unique<onlooker>(arguments, field.get()));
   }
 
@@ -316,22 +322,22 @@ class sheet_maker {
  private:
   sheet_cell about(std::size_t place) const {
     sheet_cell cell;
-    cell.sample = first_.planned[place].sample;
-    cell.name = names_(cell.sample);
+    cell.sample = shown_.planned[place].sample;
+    cell.name = names_(shown_.planned[place]);
     const std::optional<std::size_t> row = rows_[place];
     if (!row) {
-      const auto reason = first_.reasons.find(cell.sample);
-      cell.problem = reason == first_.reasons.end() ? "not in the batch" : reason->second;
+      const auto reason = shown_.reasons.find(cell.sample);
+      cell.problem = reason == shown_.reasons.end() ? "not in the batch" : reason->second;
       if (const auto known = samples_.label(cell.sample)) cell.label = label_text(samples_, *known);
       return cell;
     }
     if (*row < labels_.size()) cell.label = labels_[*row];
     for (const std::string& name : fields_.texts)
-      cell.texts.emplace_back(name, text_of(first_.delivered->bytes(name, *row)));
+      cell.texts.emplace_back(name, text_of(shown_.delivered->bytes(name, *row)));
     for (const std::string& name : fields_.arrays)
-      cell.texts.emplace_back(name, numbers_text((*first_.delivered)[name], *row, numbers_max));
+      cell.texts.emplace_back(name, numbers_text((*shown_.delivered)[name], *row, numbers_max));
     for (const std::string& name : fields_.windows)
-      cell.texts.emplace_back(name, numbers_text((*first_.delivered)[name], *row, tokens_max));
+      cell.texts.emplace_back(name, numbers_text((*shown_.delivered)[name], *row, tokens_max));
     return cell;
   }
 
@@ -339,11 +345,11 @@ class sheet_maker {
     const image::settings& settings = fields_.pictures[k].get();
     if (fields_.pictures.size() > 1) io::str_append(cell.name, "  ", settings.name);
     if (const std::optional<std::size_t> row = rows_[place]) {
-      const dimensions all = (*first_.delivered)[settings.name].shape;
-      cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, first_.delivered->bytes(settings.name, *row));
+      const dimensions all = (*shown_.delivered)[settings.name].shape;
+      cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, shown_.delivered->bytes(settings.name, *row));
     }
     try {
-      onlookers_[k]->look_at(first_.planned[place], read_picture(samples_, cell.sample, settings.name), cell);
+      onlookers_[k]->look_at(shown_.planned[place], read_picture(samples_, cell.sample, settings.name), cell);
     } catch (const error& failure) {
       // The sample's own trouble, which the loader has met too.
       if (cell.problem.empty()) cell.problem = failure.what();
@@ -354,7 +360,7 @@ class sheet_maker {
   const dataset& samples_;  // loaded: the source's, or windows
   const namer& names_;
   const chosen_fields& fields_;
-  const first_batch& first_;
+  const shown_batch& shown_;
   const std::vector<std::optional<std::size_t>> rows_;
   const std::vector<std::string> labels_;
   std::vector<std::unique_ptr<onlooker>> onlookers_;
@@ -389,15 +395,15 @@ void add_contents(const show_arguments& arguments, const chosen_fields& fields, 
 }
 
 std::vector<std::string> facts_of(const namer& names, const dataset& loaded, const show_arguments& arguments,
-                                  const chosen_fields& fields, const first_batch& first) {
-  std::vector<std::string> facts = {io::str_cat("first batch: ", count_text(first.planned.size()), " of ",
+                                  const chosen_fields& fields, const shown_batch& shown) {
+  std::vector<std::string> facts = {io::str_cat(shown.words, ": ", count_text(shown.planned.size()), " of ",
                                                 names.of_windows() ? counted(loaded.size(), "window", "windows")
                                                                    : counted(loaded.size(), "sample", "samples")),
                                     arguments.order.shuffled(arguments.pictures)
                                         ? io::str_cat("shuffled, seed ", arguments.order.seed)
                                         : "in the source's order"};
   add_contents(arguments, fields, facts);
-  if (!first.reasons.empty()) facts.push_back(counted(first.reasons.size(), "corrupt sample", "corrupt samples"));
+  if (!shown.reasons.empty()) facts.push_back(counted(shown.reasons.size(), "corrupt sample", "corrupt samples"));
   return facts;
 }
 
@@ -424,15 +430,14 @@ int show(const show_arguments& arguments, interruption& stop) {
 
   sheet shown;
   try {
-    const status_line drawing(
-        [](const terminal& screen, std::size_t) { return screen.dim("  drawing the first batch"); });
+    const status_line drawing([](const terminal& screen, std::size_t) { return screen.dim("  drawing the batch"); });
     const dataset loaded = set_up([&] { return stages::samples_for(samples, fields.all); });
-    const first_batch first = load_first(samples, loaded, arguments, fields, stop);
+    const shown_batch drawn = load_shown(samples, arguments, fields, stop);
     const namer names(loaded, arguments.order.seed);
     shown.title = io::str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
-    shown.facts = facts_of(names, loaded, arguments, fields, first);
-    sheet_maker maker(loaded, names, arguments, fields, first);
-    for (std::size_t place = 0; place < first.planned.size(); ++place) {
+    shown.facts = facts_of(names, loaded, arguments, fields, drawn);
+    sheet_maker maker(loaded, names, arguments, fields, drawn);
+    for (std::size_t place = 0; place < drawn.planned.size(); ++place) {
       if (stop.requested()) throw error(errc::cancelled, "stopped");
       maker.add_cells(place, shown.cells);
     }
@@ -471,12 +476,14 @@ int show(const show_arguments& arguments, interruption& stop) {
 
 void add_show(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<show_arguments>();  // Lives as long as the parser's callbacks do.
-  CLI::App& app = *leat.add_subcommand("show", "draw the first batch as the trainer will see it");
+  CLI::App& app = *leat.add_subcommand("show", "draw the first batch, or any, as the trainer will see it");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_sources(app, arguments->sources);
   add_text(app, "-o,--out", arguments->out, "FILE",
            "sheet.html: a page, with originals and crops; sheet.png: a plain grid")
       ->required();
+  add_number(app, "--epoch", arguments->epoch, 0, "whose batch, counted from 0 (0)");
+  add_number(app, "--batch", arguments->batch, 0, "of that epoch, counted from 0 (0)");
   add_order_options(app, arguments->order);
   add_picture_options(app, arguments->pictures);
   CLI::Option* const tokens = add_window_options(app, arguments->windows);

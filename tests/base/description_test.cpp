@@ -25,9 +25,8 @@ TEST(description, keeps_keys_and_values_in_order_as_text) {
   out.add("largest", std::numeric_limits<std::uint64_t>::max());
   out.add("least", std::numeric_limits<std::int64_t>::min());
   out.add("double", 0.1);
-  EXPECT_EQ(out.to_json(),
-            R"({"text":"a tar","flag":"true","small":"7","largest":"18446744073709551615",)"
-            R"("least":"-9223372036854775808","double":"0.1"})");
+  EXPECT_EQ(out.to_json(), R"({"text":"a tar","flag":"true","small":"7","largest":"18446744073709551615",)"
+                           R"("least":"-9223372036854775808","double":"0.1"})");
 }
 
 TEST(description, has_another_digest_for_other_keys_values_and_orders) {

@@ -41,8 +41,15 @@ loader_state some_state() {
   state.rank = 2;
   state.world = 8;
   state.global_batch_size = 256;
-  state.counted = {.planned = 1, .samples = 2, .quarantined = 3, .substituted = 4, .bytes = 5, .batches = 6,
-                   .epochs_finished = 7, .epoch_corrupt = 8, .epoch_unreadable = 9};
+  state.counted = {.planned = 1,
+                   .samples = 2,
+                   .quarantined = 3,
+                   .substituted = 4,
+                   .bytes = 5,
+                   .batches = 6,
+                   .epochs_finished = 7,
+                   .epoch_corrupt = 8,
+                   .epoch_unreadable = 9};
   state.run_digest.emplace();
   for (std::size_t i = 0; i < 16; ++i) state.run_digest->bytes[i] = static_cast<std::uint8_t>(i * 17);
   state.journal_bytes = 1000;
@@ -130,8 +137,7 @@ TEST(loader_state, of_a_newer_version_is_unsupported) {
   std::vector<std::byte> bytes = some_state().bytes();
   bytes[8] = std::byte{2};
   EXPECT_EQ(thrown_by([&] { static_cast<void>(loader_state::from_bytes(bytes)); }).code(), errc::format);
-  const error newer =
-      thrown_by([&] { static_cast<void>(loader_state::from_bytes(signed_again(bytes), "run.state")); });
+  const error newer = thrown_by([&] { static_cast<void>(loader_state::from_bytes(signed_again(bytes), "run.state")); });
   EXPECT_EQ(newer.code(), errc::unsupported);
   EXPECT_THAT(newer.what(), HasSubstr("run.state: version 2"));
 }
@@ -139,8 +145,7 @@ TEST(loader_state, of_a_newer_version_is_unsupported) {
 TEST(loader_state, of_another_content_version_is_unsupported) {
   std::vector<std::byte> bytes = some_state().bytes();
   bytes[12] ^= std::byte{4};
-  const error other =
-      thrown_by([&] { static_cast<void>(loader_state::from_bytes(signed_again(bytes), "run.state")); });
+  const error other = thrown_by([&] { static_cast<void>(loader_state::from_bytes(signed_again(bytes), "run.state")); });
   EXPECT_EQ(other.code(), errc::unsupported);
   EXPECT_THAT(other.what(), HasSubstr("run.state: its batches have content version"));
 }
@@ -187,15 +192,15 @@ TEST(loader_state, keeps_long_descriptions_as_digests_and_still_tells_them_apart
   EXPECT_LE(bytes.size(), 256U + (64U << 10));
   loader_state read = loader_state::from_bytes(bytes);
   EXPECT_NO_THROW(check_resumes(read, *long_one("a")));
-  EXPECT_THAT(thrown_by([&] { check_resumes(read, *long_one("b")); }).what(), HasSubstr("the dataset's description is "));
+  EXPECT_THAT(thrown_by([&] { check_resumes(read, *long_one("b")); }).what(),
+              HasSubstr("the dataset's description is "));
 }
 
 TEST(loader_state, of_a_run_with_something_unnamed_is_not_saved) {
   description dataset;
   dataset.add_unnamed("function", "name it: function_options::described_as");
   loader_state state;
-  state.descriptions =
-      std::make_shared<const state_descriptions>(description(), dataset, description(), description());
+  state.descriptions = std::make_shared<const state_descriptions>(description(), dataset, description(), description());
   const error thrown = thrown_by([&] { static_cast<void>(state.bytes()); });
   EXPECT_EQ(thrown.code(), errc::usage);
   EXPECT_THAT(thrown.what(), HasSubstr("the dataset's function"));

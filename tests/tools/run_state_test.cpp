@@ -1,0 +1,185 @@
+// leat epoch --state: a run that ends at any moment, and goes on as if it had not.
+#include "tests/support/photos.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// A run of 3 epochs of 3 batches over 12 photographs, two of which are corrupt, with all the files that a run can write.
+class run_with_state {
+ public:
+  run_with_state() {
+    const auto files = photos_.files();
+    std::filesystem::resize_file(files[2], std::filesystem::file_size(files[2]) / 2);
+    std::ofstream(files[9], std::ios::trunc).flush();
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+  [[nodiscard]] std::filesystem::path photo(std::size_t number) const { return photos_.files()[number]; }
+
+  //   name   of the files; each run has its own
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& name,
+                                                   const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"epoch",        photos_.path().string(),
+                                 "--batch-size", "5",
+                                 "--epochs",     "3",
+                                 "--seed",       "4",
+                                 "--size",       "32",
+                                 "--threads",    "2",
+                                 "--on-corrupt", "skip",
+                                 "--json",       "--rows",
+                                 "--batches",    file(name + ".lines"),
+                                 "--journal",    file(name + ".journal")};
+    return changed(std::move(all), more);
+  }
+  [[nodiscard]] std::vector<std::string> resumed(const std::string& name,
+                                                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = arguments(name, {"--state", file(name + ".state"), "--resume", "auto"});
+    return changed(std::move(all), more);
+  }
+  void expect_same_files(const std::string& a, const std::string& b) const {
+    EXPECT_EQ(text_of(file(a + ".lines")), text_of(file(b + ".lines")));
+    EXPECT_EQ(text_of(file(a + ".journal")), text_of(file(b + ".journal")));
+  }
+
+ private:
+  // Pairs of an option and its value, which take the place of those that are there.
+  static std::vector<std::string> changed(std::vector<std::string> all, const std::vector<std::string>& by) {
+    for (std::size_t k = 0; k + 1 < by.size(); k += 2) {
+      const auto there = std::find(all.begin(), all.end(), by[k]);
+      if (there != all.end()) {
+        *(there + 1) = by[k + 1];
+      } else {
+        all.insert(all.end(), {by[k], by[k + 1]});
+      }
+    }
+    return all;
+  }
+
+  photo_folder photos_;
+  temporary_directory directory_;
+};
+
+json json_of(const ended& process) {
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  return process.json();
+}
+
+TEST(run_state, one_batch_a_process_is_the_same_run) {
+  const run_with_state use;
+  const json whole = json_of(run(use.arguments("whole")));
+  ASSERT_EQ(whole["batches"], 9);
+  for (int k = 0; k < 9; ++k) {
+    const json part = json_of(run(use.resumed("parts", {"--stop-after", "1"})));
+    EXPECT_EQ(part["batches"], 1);
+    if (k == 0) {
+      EXPECT_FALSE(part.contains("resumed"));
+    } else {
+      // The end of an epoch comes after its last batch, and is not yet handed out.
+      EXPECT_EQ(part["resumed"], (json{{"epoch", (k - 1) / 3}, {"batch", (k - 1) % 3 + 1}}));
+    }
+  }
+  const json last = json_of(run(use.resumed("parts")));
+  EXPECT_EQ(last["batches"], 0) << "only the end of the last epoch was left";
+  EXPECT_EQ(last["digest"], whole["digest"]);
+  use.expect_same_files("parts", "whole");
+
+  const json finished = json_of(run(use.resumed("parts")));
+  EXPECT_EQ(finished["planned"], 0);
+  EXPECT_EQ(finished["digest"], whole["digest"]);
+  EXPECT_EQ(finished["resumed"], (json{{"epoch", 3}, {"batch", 0}}));
+  use.expect_same_files("parts", "whole");
+
+  // A finished run can be prolonged.
+  const json longer = json_of(run(use.arguments("longer", {"--epochs", "4"})));
+  EXPECT_EQ(json_of(run(use.resumed("parts", {"--epochs", "4"})))["digest"], longer["digest"]);
+  use.expect_same_files("parts", "longer");
+}
+
+TEST(run_state, a_run_that_is_killed_at_any_moment_goes_on_as_if_it_had_not_been) {
+  const run_with_state use;
+  const json whole = json_of(run(use.arguments("whole", {"--epochs", "40"})));
+  for_each_seed(2, [&](std::uint64_t seed) {
+    const std::string name = "killed-" + std::to_string(seed);
+    seeded_random random(seed);
+    int kills = 0;
+    for (;;) {
+      command process(use.resumed(name, {"--epochs", "40"}));
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(40'000)));  // the moment, not a wait
+      process.signal(SIGKILL);
+      const ended result = process.wait();
+      if (result.exit_code == 0) {
+        EXPECT_EQ(result.json()["digest"], whole["digest"]);
+        break;
+      }
+      ASSERT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+      // The more often it is killed, the less of it is left: it may never get to the end by itself on a slow machine.
+      if (++kills == 25) {
+        EXPECT_EQ(json_of(run(use.resumed(name, {"--epochs", "40"})))["digest"], whole["digest"]);
+        break;
+      }
+    }
+    use.expect_same_files(name, "whole");
+  });
+}
+
+TEST(run_state, refuses_what_would_lose_something) {
+  const run_with_state use;
+  json_of(run(use.resumed("a", {"--stop-after", "2"})));
+  const std::string state = use.file("a.state");
+  const auto refused = [](const std::vector<std::string>& arguments) {
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    expect_one_line(process, "leat epoch: ");
+    return process.err;
+  };
+  EXPECT_THAT(refused(use.arguments("b", {"--state", state})), AllOf(HasSubstr(state), HasSubstr("--resume auto")));
+  EXPECT_THAT(refused(use.arguments("b", {"--resume", "auto"})), HasSubstr("--state FILE"));
+  EXPECT_THAT(refused(use.resumed("a", {"--batches", "-"})), HasSubstr("--batches"));
+  EXPECT_THAT(refused(use.resumed("a", {"--seed", "5"})), AllOf(HasSubstr("seed is 5, and was 4"), HasSubstr(state)));
+  EXPECT_THAT(refused(use.resumed("a", {"--batches", use.file("none")})), HasSubstr("none is not there"));
+  EXPECT_EQ(run(use.arguments("b", {"--state", use.file("no.state"), "--resume", "always"})).exit_code, 1);
+
+  // Nothing was touched by all that.
+  const json whole = json_of(run(use.arguments("whole")));
+  EXPECT_EQ(json_of(run(use.resumed("a")))["digest"], whole["digest"]);
+  use.expect_same_files("a", "whole");
+
+  std::ofstream(use.file("bad.state"), std::ios::binary) << "no state";
+  const ended damaged = run(use.resumed("bad"));
+  EXPECT_EQ(damaged.exit_code, 1);
+  EXPECT_THAT(damaged.err, HasSubstr("bad.state"));
+}
+
+TEST(run_state, of_a_dataset_that_has_changed_is_refused) {
+  const run_with_state use;
+  json_of(run(use.resumed("a", {"--stop-after", "2"})));
+  std::filesystem::remove(use.photo(4));
+  const ended fewer = run(use.resumed("a"));
+  EXPECT_EQ(fewer.exit_code, 2);
+  EXPECT_THAT(fewer.err, AllOf(HasSubstr("samples"), HasSubstr("11"), HasSubstr("12")));
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,206 @@
+// leat replay: what any batch of a run holds, and where each row comes from.
+#include "io/text.hpp"
+#include "stages/batch_state.hpp"
+#include "stages/bound_run.hpp"
+#include "stages/loader_parts.hpp"
+#include "tools/arguments.hpp"
+#include "tools/epoch_arguments.hpp"
+#include "tools/fields.hpp"
+#include "tools/flags.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/run_state.hpp"
+#include "tools/sources.hpp"
+#include "tools/subcommand.hpp"
+#include "tools/terminal.hpp"
+
+#include <leat/error.hpp>
+#include <leat/loader.hpp>
+
+#include <absl/strings/str_format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct replay_arguments {
+  epoch_arguments run;
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;
+};
+
+/// Bytes that a row is made of.
+struct row_part {
+  std::string field;
+  std::string file;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// A row of the batch.
+struct replayed_row {
+  pick what;
+  std::string name;
+  std::string digest;
+  std::vector<row_part> parts;
+};
+
+/// A batch, and what was planned for it and is corrupt.
+struct replayed_batch {
+  std::string digest;
+  std::vector<replayed_row> rows;
+  std::vector<replayed_row> left_out;
+};
+
+std::vector<row_part> parts_of(const stages::bound_run& run, const pick& what, std::uint64_t seed) {
+  const datasets::dataset_model& dataset = run.dataset();
+  std::vector<datasets::need> needs;
+  for (const std::uint16_t field : run.planner().wanted()) {
+    if (dataset.origin(field) != datasets::field_origin::extents) continue;
+    needs.push_back({.field = field, .seed = seed, .draw = what.draw, .epoch = what.epoch});
+  }
+  datasets::part_list found;
+  dataset.parts(what.sample, needs, found);
+  std::vector<row_part> parts;
+  for (const datasets::part& each : found) {
+    parts.push_back({dataset.fields()[each.field].name,
+                     dataset.sources()[each.where.source]->file_name(each.where.file), each.where.offset,
+                     each.where.stored_bytes});
+  }
+  return parts;
+}
+
+replayed_batch replay_batch(const stages::bound_run& run, const batch& found, std::uint64_t seed) {
+  replayed_batch shown{.digest = found.content_digest()->hex(), .rows = {}, .left_out = {}};
+  for (std::uint32_t row = 0; row < found.valid_rows(); ++row) {
+    const pick& what = found.details().picks[row];
+    shown.rows.push_back({what, found.names()[row], found.row_digests()[row].hex(), parts_of(run, what, seed)});
+  }
+  // Rows stand in the order of the plan; a substitute stands where the corrupt sample would.
+  std::vector<pick> planned;
+  run.pick_rows(found.epoch(), found.index(), planned);
+  const bool all_rows = planned.size() == shown.rows.size();
+  std::size_t row = 0;
+  for (const pick& each : planned) {
+    const bool there = row < shown.rows.size() && shown.rows[row].what == each;
+    if (there || all_rows) ++row;
+    if (!there) shown.left_out.push_back({each, run.samples().name(each.sample), "", parts_of(run, each, seed)});
+  }
+  return shown;
+}
+
+json json_of(const replayed_row& row) {
+  json parts = json::array();
+  for (const row_part& part : row.parts) {
+    parts.push_back({{"field", part.field}, {"file", part.file}, {"offset", part.offset}, {"bytes", part.bytes}});
+  }
+  json made = {{"sample", row.what.sample}, {"name", row.name}, {"draw", row.what.draw}, {"epoch", row.what.epoch}};
+  if (!row.digest.empty()) made["digest"] = row.digest;
+  made["parts"] = std::move(parts);
+  return made;
+}
+
+json json_of(const std::vector<replayed_row>& rows) {
+  json list = json::array();
+  for (const replayed_row& row : rows) list.push_back(json_of(row));
+  return list;
+}
+
+std::string text_of(const std::vector<replayed_row>& rows, const terminal& screen) {
+  std::string text;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const replayed_row& row = rows[k];
+    absl::StrAppendFormat(&text, "  %4d  sample %d  %s", k, row.what.sample, one_line(row.name));
+    if (row.what.draw != row.what.sample) io::str_append(text, "  draw ", row.what.draw);
+    if (!row.digest.empty()) io::str_append(text, "  ", screen.dim(row.digest));
+    text += "\n";
+    for (const row_part& part : row.parts) {
+      io::str_append(text, "        ",
+                     screen.dim(io::str_cat(part.field, ": ", one_line(part.file), " at offset ", part.offset, ", ",
+                                            counted(part.bytes, "byte", "bytes"))),
+                     "\n");
+    }
+  }
+  return text;
+}
+
+int replay(const replay_arguments& arguments, interruption& stop) {
+  const auto leave = [&] { complain("replay", io::str_cat("stopped by ", stop.name())); };
+  const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
+                                      {.tokens = arguments.run.windows.files(),
+                                       .arrays = arguments.run.arrays,
+                                       .ignore_zeros = arguments.run.ignore_zeros});
+  tell_notes("replay", opened);
+  const chosen_fields fields = [&] {
+    const leaving_at_once leaving(stop, leave);
+    return fields_of(opened, arguments.run.pictures, arguments.run.windows);
+  }();
+  for (const std::string& each : fields.warnings) complain("replay", each);
+
+  loader_options options = loader_options_of(arguments.run);
+  options.epochs = 0;  // Any of them.
+  options.device = host;
+  options.digests = options.names = true;
+  options.corrupt_max = {};
+  options.unreadable_max = std::numeric_limits<std::uint64_t>::max();
+  if (!arguments.run.state.empty()) options.resume = loader_state::load(arguments.run.state);
+
+  options.prefetch_batches = 1;
+  stages::loader_parts parts;
+  parts.only = {arguments.epoch, arguments.batch};
+  loader alone = set_up([&] { return stages::make_loader(fields.samples, options, fields.all, parts); });
+  for (const std::string& each : alone.plan().warnings) complain("replay", io::str_cat("warning: ", in_flags(each)));
+  const std::optional<batch> found = [&] {
+    const leaving_at_once leaving(stop, leave);
+    return alone.next_blocking();
+  }();
+  const stages::bound_run run(fields.samples, fields.all, options);
+  const replayed_batch shown = replay_batch(run, *found, options.seed);
+  if (arguments.run.json) {
+    print(json_text({{"epoch", arguments.epoch},
+                     {"batch", arguments.batch},
+                     {"digest", shown.digest},
+                     {"rows", json_of(shown.rows)},
+                     {"corrupt", json_of(shown.left_out)}}) +
+          "\n");
+    return exit_done;
+  }
+  const terminal screen = terminal::of(stdout);
+  std::string text = io::str_cat(
+      "\n  ", screen.bold(io::str_cat("batch ", arguments.batch, " of epoch ", arguments.epoch)), ": ",
+      counted(shown.rows.size(), "row", "rows"), ", digest ", shown.digest, "\n\n", text_of(shown.rows, screen));
+  if (!shown.left_out.empty()) io::str_append(text, "\n  corrupt\n", text_of(shown.left_out, screen));
+  print(text + "\n");
+  return exit_done;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<replay_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("replay", "say what any batch of a run holds, and where each row comes from");
+  app.get_help_ptr()->group("");  // Whoever reads it has found it.
+  add_loading_options(app, arguments->run);
+  app.option_defaults()->group("Which batch");
+  add_number(app, "--epoch", arguments->epoch, 0, "counted from 0 (0)");
+  add_number(app, "--batch", arguments->batch, 0, "of that epoch, counted from 0 (0)");
+  add_text(app, "--state", arguments->run.state, "FILE", "refuse sources and options that are not those of this run");
+  app.add_flag("--json", arguments->run.json, "the batch as one JSON object");
+  app.footer(
+      "The sources and options are those that the run was given.\n\n"
+      "  leat replay photos --seed 7 --epoch 3 --batch 417\n"
+      "  leat replay photos --seed 7 --state run.state --batch 12 --json | jq '.rows[].name'");
+  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return replay(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,71 @@
+#include "tools/run_state.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace leat::tools {
+namespace {
+
+// What was written to it, by whatever descriptor.
+void sync_file(const std::string& path) {
+  if (path.empty()) return;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = fd >= 0 && ::fdatasync(fd) == 0;
+  const int failure = errno;
+  if (fd >= 0) ::close(fd);
+  if (synced || failure == EINVAL) return;  // A pipe or a device has nothing to sync.
+  throw error(errc::io, io::str_cat("cannot sync ", path, ": ", std::generic_category().message(failure),
+                                    "; does the disk still answer?"));
+}
+
+}  // namespace
+
+std::optional<loader_state> state_to_resume(const run_state_options& options) {
+  if (options.path.empty()) {
+    if (options.resume == resume_when::never) return std::nullopt;
+    throw error(errc::usage, "--resume goes on from a state; give --state FILE as well");
+  }
+  if (options.resume != resume_when::never && options.lines == "-") {
+    throw error(errc::usage,
+                "--resume goes on with the lines of --batches, and standard output has none of them; give it a FILE");
+  }
+  std::error_code failure;
+  const bool there = std::filesystem::exists(options.path, failure);
+  if (there && options.resume == resume_when::never) {
+    throw error(errc::usage, io::str_cat(options.path,
+                                         " is there already: --resume auto goes on with that run; to begin "
+                                         "a new one remove it or give --state another FILE"));
+  }
+  if (!there && options.resume != resume_when::always) return std::nullopt;
+  return loader_state::load(options.path);
+}
+
+void state_writer::write(loader_state state, std::uint64_t lines_bytes) {
+  state.lines_bytes = lines_bytes;
+  last_ = std::move(state);
+  if (std::chrono::steady_clock::now() - synced_ < interval) return last_->save(options_.path, durability::unsynced);
+  write_synced();
+}
+
+void state_writer::finish() {
+  if (last_) write_synced();
+}
+
+void state_writer::write_synced() {
+  sync_file(options_.journal);
+  sync_file(options_.lines);
+  last_->save(options_.path, durability::synced);
+  last_.reset();
+  synced_ = std::chrono::steady_clock::now();
+}
+
+}  // namespace leat::tools

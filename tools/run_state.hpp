@@ -1,0 +1,54 @@
+// --state FILE: where a run stands, after each batch, so that another process can go on with it.
+#pragma once
+
+#include <leat/loader_state.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace leat::tools {
+
+enum class resume_when : std::uint8_t {
+  never,      ///< --resume was not given
+  automatic,  ///< from the state if there is one, else from the beginning
+  always      ///< there has to be one
+};
+
+/// path            of the state; empty: none is written
+/// journal, lines  other files of the run, empty where there are none; with --state they are on the disk before the state
+struct run_state_options {
+  std::string path;
+  resume_when resume = resume_when::never;
+  std::string journal;
+  std::string lines;
+};
+
+/// The state to go on from; nothing for a run from its beginning.
+///   throws   error{errc::usage}: a state without --resume, --resume without what it needs; as loader_state::load()
+[[nodiscard]] std::optional<loader_state> state_to_resume(const run_state_options& options);
+
+/// Writes states over one another. Each is in the kernel's hands at once, and once a second on the disk, after the lines that it
+/// counts.
+class state_writer {
+ public:
+  explicit state_writer(run_state_options options) : options_(std::move(options)) {}
+
+  [[nodiscard]] bool on() const noexcept { return !options_.path.empty(); }
+  ///   lines_bytes   of --batches, with the line of the last batch that the state counts
+  ///   throws        as loader_state::save()
+  void write(loader_state state, std::uint64_t lines_bytes);
+  /// The last one, too, is on the disk.
+  void finish();
+
+ private:
+  void write_synced();
+
+  static constexpr std::chrono::seconds interval{1};
+  run_state_options options_;
+  std::optional<loader_state> last_;  // not yet synced
+  std::chrono::steady_clock::time_point synced_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace leat::tools
