@@ -72,7 +72,7 @@ void put_row(const rgb_picture& picture, int y, const bmp_options& options, int 
       put(out,
           std::uint32_t{rgb[0]} << shift_of(m.red) | std::uint32_t{rgb[1]} << shift_of(m.green) |
               std::uint32_t{rgb[2]} << shift_of(m.blue) |
-              static_cast<std::uint32_t>(x * 5 + y & 0xFF) << shift_of(m.alpha),
+              static_cast<std::uint32_t>((x * 5 + y) & 0xFF) << shift_of(m.alpha),
           4);
     }
   }
