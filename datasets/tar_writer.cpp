@@ -6,7 +6,6 @@
 
 #include <leat/error.hpp>
 
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <system_error>
@@ -124,10 +122,8 @@ std::string shard_exists(std::string_view path) {
   return io::str_cat(path, ": is there already; give another name, or replace what is there (pack_options::overwrite)");
 }
 
-tar_writer::tar_writer(std::string path, tar_writer_options options) : path_(std::move(path)), options_(options) {
-  const std::size_t base = path_.rfind('/') + 1;  // npos + 1 is 0.
-  directory_ = base == 0 ? "." : base == 1 ? "/" : path_.substr(0, base - 1);
-  temporary_ = io::str_cat(path_.substr(0, base), ".", path_.substr(base), ".partial");
+tar_writer::tar_writer(std::string path, tar_writer_options options)
+    : path_(std::move(path)), options_(options), file_(path_) {
   struct stat status{};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) {
@@ -140,42 +136,12 @@ tar_writer::tar_writer(std::string path, tar_writer_options options) : path_(std
   }
   if (exists && !options_.overwrite) throw error(errc::usage, shard_exists(path_));
   buffer_.reserve(buffer_bytes);
-  while (fd_ < 0) try_open();
-  if (::ftruncate(fd_, 0) != 0) {
-    const int failure = errno;
-    remove_temporary();
-    fail(failure, "cannot be emptied");
-  }
-}
-
-// Takes the temporary name. What a killed run left behind is used again; what another process is writing is not.
-void tar_writer::try_open() {
-  const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) fail(errno, "cannot be created");
-  struct stat mine{};
-  struct stat named{};
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    const int failure = errno;
-    ::close(fd);
-    if (failure != EWOULDBLOCK) fail(failure, "cannot be locked");
+  const int failure = file_.open();
+  if (failure == EWOULDBLOCK) {
     throw error(errc::usage,
                 io::str_cat(path_, ": another process is writing this shard; wait for it, or pack elsewhere"));
   }
-  // Between opening and locking, its owner may have finished it: then this is the finished shard, not to be touched.
-  if (::fstat(fd, &mine) == 0 && ::stat(temporary_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
-      mine.st_dev == named.st_dev) {
-    fd_ = fd;
-  } else {
-    ::close(fd);
-  }
-}
-
-tar_writer::~tar_writer() { remove_temporary(); }
-
-void tar_writer::remove_temporary() noexcept {
-  if (fd_ < 0) return;
-  ::unlink(temporary_.c_str());  // Before the lock goes: the next one to lock it finds a file of its own.
-  ::close(std::exchange(fd_, -1));
+  if (failure != 0) fail(failure, "cannot be created");
 }
 
 void tar_writer::fail(int failure, std::string_view what) const {
@@ -192,7 +158,8 @@ void tar_writer::fail(int failure, std::string_view what) const {
       throw error(errc::limit, io::str_cat(why, "; the file system takes no file of this size: make smaller shards"));
     case ENOENT:
     case ENOTDIR:
-      throw error(errc::not_found, io::str_cat(why, "; the directory '", directory_, "' must exist: mkdir -p it"));
+      throw error(errc::not_found,
+                  io::str_cat(why, "; the directory '", folder_of(path_), "' must exist: mkdir -p it"));
     case EACCES:
     case EPERM:
     case EROFS:
@@ -244,7 +211,8 @@ void tar_writer::flush() {
 void tar_writer::write_out(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     check_stop();
-    const ssize_t written = ::write(fd_, bytes.data(), std::min<std::size_t>(bytes.size(), buffer_bytes));
+    const ssize_t written =
+        ::write(file_.descriptor(), bytes.data(), std::min<std::size_t>(bytes.size(), buffer_bytes));
     if (written < 0) {
       if (errno == EINTR) continue;
       fail(errno, "cannot be written");
@@ -266,7 +234,8 @@ void tar_writer::check_stop() const {
 void tar_writer::write_back(std::uint64_t up_to) {
   const auto range = [&](std::uint64_t begin, std::uint64_t end, unsigned how) {
     if (begin == end) return;
-    if (::sync_file_range(fd_, static_cast<off64_t>(begin), static_cast<off64_t>(end - begin), how) == 0) return;
+    if (::sync_file_range(file_.descriptor(), static_cast<off64_t>(begin), static_cast<off64_t>(end - begin), how) == 0)
+      return;
     // What it says of the disk it does not say to fsync() again. A file system without it is left to fsync().
     if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail(errno, "cannot be written");
   };
@@ -275,8 +244,8 @@ void tar_writer::write_back(std::uint64_t up_to) {
   on_disk_ = std::exchange(begun_, up_to);
   if (on_disk_ > dropped_ + cached_bytes_max) {
     const std::uint64_t until = on_disk_ - cached_bytes_max;
-    static_cast<void>(
-        ::posix_fadvise(fd_, static_cast<off_t>(dropped_), static_cast<off_t>(until - dropped_), POSIX_FADV_DONTNEED));
+    static_cast<void>(::posix_fadvise(file_.descriptor(), static_cast<off_t>(dropped_),
+                                      static_cast<off_t>(until - dropped_), POSIX_FADV_DONTNEED));
     dropped_ = until;
   }
 }
@@ -287,7 +256,8 @@ void tar_writer::sync() {
   check_stop();
   write_back(written_);
   check_stop();
-  if (::fsync(fd_) != 0) fail(errno, "cannot be made durable");
+  const int failure = file_.sync();
+  if (failure != 0) fail(failure, "cannot be made durable");
   check_stop();
 }
 
@@ -298,25 +268,11 @@ void tar_writer::finish() {
   flush();
   // Blocks on the disk first, then the name: a crash leaves the old state or the new one.
   sync();
-  take_name();
-  ::close(std::exchange(fd_, -1));
-  const int directory = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) fail(errno, "its directory cannot be opened");
-  // File systems without this call (EINVAL) order their names themselves.
-  const int failure = ::fsync(directory) != 0 && errno != EINVAL ? errno : 0;
-  ::close(directory);
+  const int named = file_.take_name(options_.overwrite);
+  if (named == EEXIST) throw error(errc::usage, shard_exists(path_));
+  if (named != 0) fail(named, "cannot be given its name");
+  const int failure = sync_folder_of(path_);
   if (failure != 0) fail(failure, "its directory cannot be made durable");
-}
-
-void tar_writer::take_name() {
-  if (!options_.overwrite) {
-    // Looking first and renaming then would lose a shard that another process finishes in between.
-    if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) return;
-    if (errno == EEXIST) throw error(errc::usage, shard_exists(path_));
-    // Not every file system has it: then what was seen at the beginning has to do.
-    if (errno != EINVAL && errno != ENOSYS) fail(errno, "cannot be given its name");
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno, "cannot be given its name");
 }
 
 }  // namespace leat::datasets

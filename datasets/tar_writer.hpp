@@ -1,6 +1,8 @@
 // Writes a tar archive that is there whole or not at all.
 #pragma once
 
+#include "base/unfinished_file.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,8 +24,8 @@ struct tar_writer_options {
 /// What to say of a shard that is in the way.
 [[nodiscard]] std::string shard_exists(std::string_view path);
 
-/// One shard. It grows under a temporary name beside `path` (.NAME.partial) and takes its own in finish(); until then,
-/// whatever happens, no file of that name is touched. Members have mode 0644 and no owner or time of their own, so that
+/// One shard. It is an unfinished_file until finish(): whatever happens before, no file of that name is touched, and what was
+/// written is removed when the writer ends. Members have mode 0644 and no owner or time of their own, so that
 /// the same samples give the same bytes.
 ///
 /// Thread: one at a time.
@@ -35,8 +37,6 @@ class tar_writer {
   explicit tar_writer(std::string path, tar_writer_options options = {});
   tar_writer(const tar_writer&) = delete;
   tar_writer& operator=(const tar_writer&) = delete;
-  /// Without finish(): removes what was written.
-  ~tar_writer();
 
   /// Begins a member; exactly `size_bytes` of content follow.
   void begin(std::string_view name, std::uint64_t size_bytes);
@@ -53,8 +53,6 @@ class tar_writer {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
-  void try_open();
-  void take_name();
   void append(std::span<const std::byte> bytes);
   void append_zeros(std::uint64_t bytes);
   void flush();
@@ -62,14 +60,11 @@ class tar_writer {
   void sync();
   void check_stop() const;
   void write_out(std::span<const std::byte> bytes);
-  void remove_temporary() noexcept;
   [[noreturn]] void fail(int failure, std::string_view what) const;
 
   std::string path_;
   tar_writer_options options_;
-  std::string directory_;
-  std::string temporary_;
-  int fd_ = -1;
+  unfinished_file file_;
   std::uint64_t bytes_ = 0;
   std::uint64_t written_ = 0;  // Of them, handed to the kernel,
   std::uint64_t begun_ = 0;    // which writes these to the disk now or has,

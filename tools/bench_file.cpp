@@ -1,5 +1,6 @@
 #include "tools/bench_file.hpp"
 
+#include "base/unfinished_file.hpp"
 #include "io/text.hpp"
 
 #include <leat/error.hpp>
@@ -159,15 +160,6 @@ int open_partial(const std::string& path, const std::string& partial, const benc
   }
 }
 
-/// Gives what is whole its name, unless somebody else has that by now.
-void give_name(const std::string& partial, const std::string& path) {
-  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return;
-  if (errno == EINVAL || errno == ENOSYS) {  // This file system cannot promise that.
-    if (std::rename(partial.c_str(), path.c_str()) == 0) return;
-  }
-  fail(path, errno);
-}
-
 }  // namespace
 
 bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop,
@@ -195,7 +187,7 @@ bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::
     // afterwards, since some open() makes the file before it refuses the flag.
     static_cast<void>(::fcntl(file.get(), F_SETFL, O_DIRECT));
     write_all(path, file.get(), bytes, stop);
-    give_name(partial, path);
+    if (const int failure = rename_file(partial, path, false); failure != 0) fail(path, failure);
   } catch (...) {
     struct stat begun{};
     const bool known = ::fstat(file.get(), &begun) == 0;

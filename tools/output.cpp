@@ -1,5 +1,6 @@
 #include "tools/output.hpp"
 
+#include "base/unfinished_file.hpp"
 #include "io/text.hpp"
 #include "tools/human.hpp"
 #include "tools/terminal.hpp"
@@ -146,7 +147,7 @@ void output_file::write(std::span<const std::byte> bytes, const std::stop_token&
 void output_file::close() {
   // A file system may keep what it refuses until here (quota, NFS).
   const bool closed = ::close(std::exchange(fd_, -1)) == 0;
-  if (closed && (partial_.empty() || std::rename(partial_.c_str(), path_.c_str()) == 0)) return;
+  if (closed && (partial_.empty() || rename_file(partial_, path_, true) == 0)) return;
   const int failure = errno;
   remove_unfinished();
   fail(failure);
