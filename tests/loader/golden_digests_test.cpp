@@ -1,0 +1,133 @@
+// What batches have held since there is leat::content_version: for the same dataset, fields, options and seed the same bytes, in every
+// version of leat and on every machine. Where a change of this program changes one of these digests, leat::content_version has to
+// rise: runs that were saved before would go on with other bytes.
+#include "tests/loader/running.hpp"
+#include "tests/support/golden_pictures.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loader.hpp>
+#include <leat/loader_state.hpp>
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::loader;
+using testing::loader_options;
+
+// Pictures whose bytes are in the sources: no encoder of this machine has a part in them. Number 5 of each 12 is damaged.
+dataset pictures() {
+  return from_function(24,
+                       [](std::uint64_t sample) {
+                         constexpr std::string_view all[] = {testing::golden_jpeg, testing::golden_progressive_jpeg,
+                                                             testing::golden_png, testing::golden_webp};
+                         if (sample % 12 == 5) return testing::to_bytes("no picture");
+                         return testing::from_hex(all[sample % 4]);
+                       },
+                       {.field = "jpg", .bytes_max = 1000, .columns = {{"cls", {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3,
+                                                                                4, 4, 4, 4, 4, 4, 4, 4, 9, 9, 9, 9}}}});
+}
+
+loader_options usual() {
+  loader_options options = testing::small_options();
+  options.batch_size = 5;
+  options.on_corrupt = corrupt_policy::skip;
+  return options;
+}
+
+// The run's digest: the chain over all of its batches.
+std::string digest_of_run(const dataset& of, const loader_options& options, const std::vector<field>& fields) {
+  digest run;
+  loader train(of, options, fields);
+  for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    for (const batch& got : train.blocking()) run = stages::chain_digest(run, *got.content_digest());
+  }
+  return run.hex();
+}
+
+void expect_golden(const std::string& found, std::string_view golden) {
+  EXPECT_EQ(found, golden) << "leat::content_version is " << content_version
+                           << ", and these options have given other bytes under it. If that is meant, it rises by one "
+                              "(include/leat/loader_state.hpp), and this digest is written anew";
+}
+
+TEST(golden_digests, of_shuffled_random_crops) {
+  const testing::watchdog dog("golden digests");
+  expect_golden(digest_of_run(pictures(), usual(),
+                              {image("jpg").random_resized_crop(12).random_flip().normalize(imagenet), label("cls")}),
+                "96d8ce25e144ee3e62b1562c30553787");
+}
+
+TEST(golden_digests, of_pictures_without_anything_drawn) {
+  const testing::watchdog dog("golden digests");
+  loader_options options = usual();
+  options.shuffle = false;
+  expect_golden(
+      digest_of_run(pictures(), options,
+                    {image("jpg").resize(16, filter::bicubic).center_crop(14).as(dtype::u8).as(layout::nhwc)}),
+      "0aa840c6c97b53fdb992bd654496cc9b");
+  expect_golden(digest_of_run(pictures(), options, {image("jpg").resize(9, 17, filter::nearest).as(dtype::bf16)}),
+                "6f9c1aa1a43969ac7195b0a504711cdc");
+}
+
+TEST(golden_digests, of_two_views_and_random_crops_with_padding) {
+  const testing::watchdog dog("golden digests");
+  expect_golden(digest_of_run(pictures(), usual(),
+                              {image("a").from("jpg").random_resized_crop(10).as(dtype::f16),
+                               image("b").from("jpg").random_crop(20, 4).random_flip(0.25)}),
+                "9f2a97c3eab1b2cc600c626b1e539c4a");
+}
+
+TEST(golden_digests, of_substitutes_and_of_a_padded_last_batch) {
+  const testing::watchdog dog("golden digests");
+  loader_options options = usual();
+  options.on_corrupt = corrupt_policy::substitute;
+  options.last = last_batch::pad;
+  expect_golden(digest_of_run(pictures(), options, {image("jpg").random_resized_crop(8), label("cls")}),
+                "b990abafed69eb8321cd0d08ec9f1ff9");
+}
+
+TEST(golden_digests, of_mixed_rows) {
+  const testing::watchdog dog("golden digests");
+  loader_options options = usual();
+  options.mix = mixup(0.3);
+  expect_golden(digest_of_run(pictures(), options, {image("jpg").random_resized_crop(8), label("cls")}),
+                "261a272529398db9e50221aee6ef2a7a");
+  options.mix = cutmix(0.7);
+  expect_golden(digest_of_run(pictures(), options, {image("jpg").random_resized_crop(8), label("cls")}),
+                "92d63fa1e80894daf8657794dcfde352");
+}
+
+TEST(golden_digests, of_windows_of_tokens) {
+  const testing::watchdog dog("golden digests");
+  const testing::temporary_directory root;
+  std::vector<std::string> paths;
+  for (const std::size_t length : {400U, 333U}) {
+    paths.push_back(testing::write_file(root.path() / (std::to_string(length) + ".bin"),
+                                        testing::bytes_of(testing::counting<std::uint16_t>(length))));
+  }
+  const dataset of = open_tokens(paths);
+  expect_golden(digest_of_run(of, usual(), {tokens{.length = 16}}), "58f574d26f0ae99d78f4a32242024a95");
+  expect_golden(digest_of_run(of, usual(), {tokens{.length = 16, .windows = window_order::random}}),
+                "f0d5f97946411dc33c026bbee5dfbf3b");
+  expect_golden(digest_of_run(of, usual(), {tokens{.length = 16, .documents = document_rule::within}}),
+                "d3056a0723ef2cd094496074809e6d0a");
+}
+
+TEST(golden_digests, of_split_parts_one_after_the_other) {
+  const testing::watchdog dog("golden digests");
+  const std::vector<dataset> parts = pictures().split(3, {0.5});
+  expect_golden(digest_of_run(concat({parts[1], parts[0]}), usual(), {label("cls")}),
+                "5aa29a76c02d887f55539386fb280e1f");
+}
+
+}  // namespace
+}  // namespace leat
