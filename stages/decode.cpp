@@ -86,7 +86,7 @@ void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
   }
 }
 
-// What was read for the program; or what a call makes, once for all that want it.
+// The bytes that were read for the program, or those that a call makes, once for all programs that read the field.
 void decoder::find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const {
   const work& batch = *slot.owner;
   const std::size_t first = slot.row * programs_.size();
@@ -194,7 +194,7 @@ std::span<const std::byte> decoder::finished(std::size_t output, thread_state& o
   return own.finished[output];
 }
 
-// Here, on a decode thread, since a name inside a shard may have to be read from it.
+// On a decode thread, because the name of a sample in a shard may have to be read from the shard.
 decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) const {
   address found;
   try {

@@ -31,8 +31,8 @@ class decoder {
           const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
           std::uint32_t threads);
 
-  /// Makes the rows of one sample, whose programs are light, and no more. False where it is corrupt, which run() then says in
-  /// words.
+  /// Makes the rows of one sample whose programs are all light, without digest or name. Returns false for a corrupt sample; run()
+  /// then finds the reason.
   /// Thread: as run().
   [[nodiscard]] bool make_rows(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {
     decode_fields(slot, threads_[thread], stop);
@@ -70,7 +70,7 @@ class decoder {
   [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;
   void add_digest(sample_slot& slot, thread_state& own);
   [[nodiscard]] std::span<const std::byte> finished(std::size_t output, thread_state& own) const;
-  /// Who a sample is and where it lies, for people.
+  /// A sample's name, file and offset, for messages.
   struct address {
     std::string name;
     std::string source;
@@ -83,9 +83,10 @@ class decoder {
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
-  const std::vector<std::uint16_t> leaders_;  // of each program: whose decode makes its rows, where it can
-  std::vector<std::uint16_t> followers_;      // of each program: how many that are made by its decode
-  std::vector<std::size_t> first_output_;     // of each program
+  const std::vector<std::uint16_t>
+      leaders_;  // of each program: the program whose decode also makes its rows, if one pass can make both
+  std::vector<std::uint16_t> followers_;   // of each program: how many others its decode makes
+  std::vector<std::size_t> first_output_;  // of each program
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

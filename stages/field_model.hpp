@@ -29,7 +29,7 @@ class scratch_budget;
 
 namespace leat::stages {
 
-/// Who does the last stage of a row.
+/// Whether the host or the device finishes a picture's row.
 enum class finished_by : std::uint8_t { host, device };
 
 /// One output of a field.
@@ -70,11 +70,11 @@ struct row_target {
   std::size_t used = 0;
 };
 
-/// One sample on its way through a field.
+/// One sample's input to a field.
 ///   draw, epoch, seed   key what is random: leat::pick
 ///   encoded   the member's bytes, empty where the field reads none
 ///   present   whether the sample has the member at all
-///   stop      set when nobody wants the result any more: long work looks at it and returns `cancelled`
+///   stop      set when the result is no longer needed: long decodes check it and return `cancelled`
 struct decode_input {
   std::uint64_t sample = 0;
   std::uint64_t draw = 0;
@@ -86,10 +86,10 @@ struct decode_input {
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// Writing so many bytes takes 1 us or so, which is what a job for another thread costs on the two of them.
+/// A row of so many bytes is written in about 1 us, the cost of posting a job to another thread.
 constexpr std::size_t light_row_bytes = std::size_t{32} << 10;
 
-/// A thread's own decoder and scratch for one field.
+/// One thread's decoder and scratch for one field.
 class field_scratch {
  public:
   virtual ~field_scratch() = default;
@@ -127,10 +127,10 @@ class field_program {
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
     return verbatim() ? encoded_bytes : 0;
   }
-  /// Whether a row is made in about the time that it takes to hand it to another thread, whatever its sample holds: the
-  /// thread that has read it then makes it (light_row_bytes).
+  /// Whether a row of any sample is made in about the time that posting it to another thread takes: the I/O thread that has read
+  /// it then makes it (light_row_bytes).
   [[nodiscard]] virtual bool light() const { return false; }
-  /// Whether anything of a row is drawn. Of several such programs of one member each makes another view of it.
+  /// Whether rows depend on random draws. Several such programs of one member make different views of it.
   [[nodiscard]] virtual bool random() const { return false; }
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.
   virtual void set_view(std::uint32_t number) { static_cast<void>(number); }

@@ -40,9 +40,8 @@ constexpr std::size_t page_bytes = std::size_t{2} << 20;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
-// What the parts take at least. Each pool ends on a page, and each must hold its largest lease: with that the oldest
-// unfinished batch can always go on, whatever else is in flight, because everything else that is out comes home without
-// it.
+// The least that each part takes. Each pool ends on a page and must hold its largest lease. The oldest unfinished batch can then
+// always go on: all other leases are returned without waiting for it.
 struct least_parts {
   std::size_t read = 0;
   std::size_t batch = 0;
@@ -57,8 +56,8 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
   least.read = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
   least.batch = batch_share(needs.batch_bytes);
   least.bookkeeping = needs.batch_bookkeeping_bytes;
-  // Decoders: what usual samples take on every thread; or the largest sample that is let in on one, and hardly anything
-  // on the others.
+  // Decode scratch: what a usual sample takes, on every thread; or the largest accepted sample on one thread and almost nothing on
+  // the others.
   least.usual_scratch = needs.scratch_bytes_per_thread * threads;
   const std::size_t others = least.read + least.batch + least.bookkeeping;
   least.all = least.usual_scratch + others;
@@ -73,9 +72,9 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
 // Batches that keep a trainer fed: one with it, one being filled and one ready.
 constexpr std::size_t batches_usual = 3;
 
-// Where nobody says how many. Small batches are few reads, and what keeps a drive busy is reads: half as many batches again as it
-// is given at a time, since those that are whole wait for the oldest. More than prefetch_default only in some part of the budget,
-// a little one where the page cache answers at once: then what is written to batches shall still be in the processor's.
+// The default number of batches. Small batches have few reads, and a drive needs many to be busy: so there are 1.5 times as many
+// batches as the reads in flight fill, since complete batches wait for the oldest one. More than prefetch_default may take only a
+// part of the budget, and a small part where reads come from the page cache: rows then stay in the processor's cache.
 std::uint64_t batches_ahead(const memory_needs& needs, std::size_t share) {
   if (needs.prefetch_batches != 0) return needs.prefetch_batches;
   const std::uint64_t part = needs.direct ? prefetch_budget_share_direct : prefetch_budget_share_buffered;
@@ -83,8 +82,8 @@ std::uint64_t batches_ahead(const memory_needs& needs, std::size_t share) {
   return std::max<std::uint64_t>(prefetch_default, std::min(needs.batches_in_flight * 3 / 2, affordable));
 }
 
-// As many threads as there are cores, but no more than whose scratch is half of the budget, nor takes what the usual
-// batches need; the quarter that is there for one large picture is theirs in any case.
+// One thread for each core, as long as their scratch takes at most half of the budget and leaves what the usual batches need. The
+// quarter of the budget that is reserved for one large picture counts as theirs.
 std::uint32_t threads_that_fit(const memory_needs& needs) {
   if (needs.scratch_bytes_per_thread == 0) return needs.decode_threads;
   const least_parts one = least_of(needs, 1);
@@ -98,7 +97,7 @@ std::uint32_t threads_that_fit(const memory_needs& needs) {
   return threads;
 }
 
-// The budget with which threads_that_fit() is all of them.
+// The smallest budget for which threads_that_fit() returns all threads.
 std::size_t budget_for_all_threads(const memory_needs& needs) {
   const least_parts all = least_of(needs, needs.decode_threads);
   return std::max(
@@ -134,7 +133,7 @@ memory_plan divide_memory(const memory_needs& needs) {
 
   memory_plan plan;
   const std::size_t read_wanted = read_bytes_wanted(needs, threads);
-  // Decoders: twice what a usual sample takes, so that a large picture need not wait for all the others.
+  // Decode scratch: twice what a usual sample takes, so that a large picture does not wait until all other threads are idle.
   const std::size_t scratch_wanted = std::max(2 * usual_scratch, scratch_least);
 
   // The usual batches first; then reads and scratch; then more batches.

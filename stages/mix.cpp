@@ -206,7 +206,7 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
   if (digests_) add_digest(batch, own, stop);
 }
 
-// Each row needs the next one as it was, and that one is mixed after it; the last needs the first.
+// Each row is mixed with the next row as it was before mixing, and the last row with the first.
 void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,
                          const std::atomic<bool>& stop) const {
   std::byte* const tensor = batch.memory.data() + place.offset;
@@ -218,7 +218,7 @@ void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, t
   }
 }
 
-// Of what the trainer will see, wherever it is made.
+// Over the bytes that the trainer sees, whether the host or a device makes them.
 void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const {
   const std::byte* const base = batch.memory.data();
   const auto slots = layout_.slots();

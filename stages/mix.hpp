@@ -39,12 +39,12 @@ class mixer {
   mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t seed, bool digests, std::size_t threads);
 
   [[nodiscard]] bool on() const noexcept { return how_.what != batch_mix::kind::none; }
-  /// Scratch of each thread: known, to who plans the memory, before there are threads.
+  /// Bytes of scratch for each thread. Known before there are threads, for the memory plan.
   [[nodiscard]] static std::size_t scratch_bytes(const batch_layout& layout, const batch_mix& how,
                                                  bool digests) noexcept;
 
   /// Of a collated batch in host memory. Its content digest becomes that of the mixed rows.
-  ///   stop   looked at in every row; the batch is then of no use
+  ///   stop   checked at every row; a batch that was stopped must not be delivered
   /// Thread: `thread`, one batch at a time per thread.
   void mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop);
 

@@ -19,7 +19,7 @@
 namespace leat::stages {
 namespace {
 
-// Runs on a loop's thread: what another thread wants done with its sources.
+// A call that another thread has a loop's thread make on its sources.
 struct errand {
   reader_stage::loop_state* loop = nullptr;
   std::vector<io::read_operation*> operations;
@@ -39,7 +39,7 @@ struct errand {
       loop->sources[source]->start(std::span(operations).subspan(begin, end - begin));
       begin = end;
     }
-    // The end was asked for while these were on their way here: nobody else would cancel them.
+    // cancel() ran while these were posted to this thread and did not see them, so they are cancelled here.
     if (loop->cancelled) cancel(operations, *loop);
   }
 
@@ -58,7 +58,7 @@ void remove_from(std::vector<read_slot*>& in_flight, read_slot& ended) noexcept 
   ended.place_in_flight = read_slot::not_in_flight;
 }
 
-// One look at the first file of each source, on the first loop.
+// Opens the first file of each source, on the first loop.
 struct first_look : io::open_operation {
   io::source* at = nullptr;
   std::atomic<std::size_t>* left = nullptr;
@@ -66,7 +66,7 @@ struct first_look : io::open_operation {
   std::optional<error> refusal;
 };
 
-// Who has which reads: each loop is asked on its own thread, where a read cannot end meanwhile.
+// Lists the reads in flight. Each loop lists its own on its thread, where no read can end meanwhile.
 struct roll_call {
   struct held {
     std::uint64_t since_ns;
@@ -191,7 +191,7 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
     if (bytes != 0) {
       memory = pool_.try_lease(bytes);
       if (!memory || pool_.populate_next(*memory)) {
-        // What was asked for so far goes to the disk while we wait.
+        // Start the reads collected so far: the disk works while this waits.
         start(batch, operations);
         memory = co_await wait_for_memory(bytes, std::move(memory));
       }
@@ -204,8 +204,8 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
   start(batch, operations);
 }
 
-// A lease, if that is what is missing, and its memory: piece by piece, and a turn of the loop after each, since completions,
-// other batches and the end of the run wait for one. A lease that is given has got a piece just now.
+// Takes a lease if there is none, and faults in its memory piece by piece. After each piece the loop has a turn, for completions,
+// other batches and stop(). A lease that was passed in has had a piece faulted in just before.
 asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std::optional<io::lease> memory) {
   if (memory) {
     co_await async::next_turn();
@@ -268,7 +268,7 @@ void reader_stage::finished(read_slot& read) noexcept {
   if (read.rows.size() > 1 && read_row_by_row(read)) return;
   remove_from(loops_[loop_of(*read.owner)].in_flight, read);
   settle(read, read.rows.size() - read.rows_settled);
-  // Last: whoever waits for zero may take everything down.
+  // The last access: a thread that waits for zero may destroy this object.
   if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
 }
 
@@ -301,12 +301,12 @@ bool reader_stage::read_row_by_row(read_slot& read) noexcept {
   return true;
 }
 
-// What the read, which is over, means for the next `rows` of its samples.
+// Passes the result of a completed read on to the next `rows` of its samples.
 void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
   if (rows == 0) return;
   work& batch = *read.owner;
   std::string reason;
-  if (read.failure != 0 && read.failure != ECANCELED) {  // Then the run is over, and nobody looks.
+  if (read.failure != 0 && read.failure != ECANCELED) {  // ECANCELED: the run is over, and nobody reads the reason.
     const error why = loops_[loop_of(batch)].sources[read.source]->explain(read);
     if (blame_of(read.failure) != blame::environment) {
       reason = why.what();
@@ -369,7 +369,7 @@ void reader_stage::release(sample_slot& slot) noexcept {
     read_slot& holder = slot.owner->reads[read.holder];
     if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
   }
-  // Last, and of all of them: from then on the planner may use them again.
+  // The last access to these reads: from here on the planner may reuse them.
   for (const std::uint32_t index : slot.reads) {
     if (slot.owner->reads[index].rows_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       slot.owner->reads_idle.fetch_add(1, std::memory_order_release);

@@ -41,8 +41,8 @@ class reader_stage {
   /// Each loop's sources end on that loop's thread; nothing is in flight.
   ~reader_stage();
 
-  /// Has every source look at its first file, and waits. Throws error{errc::unsupported} where a rung was insisted on that
-  /// is not there (O_DIRECT); what else may be wrong with a file is told when it is read. Thread: any but a loop's.
+  /// Opens the first file of every source, and waits. Throws error{errc::unsupported} where O_DIRECT was insisted on and a file has
+  /// none; other errors of a file are reported when it is read. Thread: any but a loop's.
   void check_first_files();
 
   /// Asks for the reads of these rows, in order, waiting for leases as they come. Does not wait for the reads. Rows
@@ -53,7 +53,7 @@ class reader_stage {
   /// The sample's bytes are no longer needed. Thread: any.
   static void release(sample_slot& slot) noexcept;
 
-  /// Asks for the end of whatever is in flight, and of whatever may still be asked for; each read still completes.
+  /// Cancels all reads in flight and all that are started later; each read still completes.
   void cancel();
 
   /// Waits until no read is in flight. Thread: any but a loop's.
@@ -69,15 +69,15 @@ class reader_stage {
   struct alignas(64) loop_state {
     io::connector* loop = nullptr;
     std::vector<std::unique_ptr<io::source>> sources;
-    /// In no order. A list of the loop's own: which reads a batch consists of, and which loop has them, is known on the first
-    /// loop, and may be another batch's by the time that somebody asks here.
+    /// Unordered. The loop keeps its own list, because the batches' lists belong to the first loop, which may reuse a batch at any
+    /// time.
     std::vector<read_slot*> in_flight;
-    bool cancelled = false;  ///< what is started from now on ends at once
+    bool cancelled = false;  ///< reads started from now on are cancelled at once
   };
 
  private:
-  /// Batches are dealt out to the loops. Where coroutines fetch parts of a sample they do so on the first, and its reads
-  /// are there, too: what a sample still misses is counted on one thread.
+  /// Each batch belongs to one loop. Where coroutines fetch parts of a sample, all batches belong to the first loop, since the
+  /// count of a sample's missing parts is changed on one thread only.
   [[nodiscard]] std::size_t loop_of(const work& batch) const noexcept {
     return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % loops_.size());
   }

@@ -1,5 +1,4 @@
-// A batch on its way through the line, and the samples and reads it is made of. All of it exists before the first
-// sample does and is used again and again.
+// A batch in flight, with its samples and reads. The objects are made before the first batch and reused by later ones.
 #pragma once
 
 #include "async/thread_pool.hpp"
@@ -32,10 +31,10 @@ class reader_stage;
 struct work;
 struct sample_slot;
 
-/// What the stages report to the loader that ties them.
+/// Events that the stages report to the loader.
 class line_events {
  public:
-  /// All bytes of the sample are there, or it is known to be corrupt: it can be decoded.
+  /// All bytes of the sample have been read, or it is known to be corrupt: decoding may begin.
   ///   loop   the number of the I/O thread that this is called on
   virtual void ready(sample_slot& slot, std::size_t loop) noexcept = 0;
   /// The environment failed: the run is over. Thread: any.
@@ -53,43 +52,44 @@ struct read_part {
   std::uint64_t bytes = 0;
 };
 
-/// One read: it serves one or more parts, of one sample or of several in rows that follow one another. The reads of a sample
-/// share one lease: who took one after the other could wait for memory that another sample holds while it waits in turn.
+/// One read: it serves one or more parts, of one sample or of samples in neighbouring rows. All reads of a sample share one
+/// lease: if they took several, two samples could each hold one and wait for the other's.
 struct read_slot final : io::read_operation {
   reader_stage* stage = nullptr;
   work* owner = nullptr;
   std::uint32_t source = 0;
   std::uint32_t holder = 0;  ///< the read, perhaps itself, that holds the lease
-  /// Where in the batch's memory its bytes go, which are then the rows of an output; else they go to a lease.
+  /// The offset in the batch's memory where its bytes become rows of an output; without it they go to a lease.
   std::optional<std::size_t> straight_to;
-  std::uint64_t lease_bytes = 0;               ///< that it takes, also row by row
-  absl::InlinedVector<read_part, 2> parts;     ///< by row
-  absl::InlinedVector<std::uint32_t, 2> rows;  ///< the samples that wait for it; the first one's has it started
-  // On the thread of the loop that reads.
+  std::uint64_t lease_bytes = 0;            ///< that it takes, also row by row
+  absl::InlinedVector<read_part, 2> parts;  ///< by row
+  absl::InlinedVector<std::uint32_t, 2>
+      rows;  ///< the samples that wait for it; the read is started with the first of them
+  // Used by the thread of the loop that reads.
   static constexpr std::uint32_t not_in_flight = 0xFFFFFFFFU;
   std::uint32_t place_in_flight = not_in_flight;  ///< among the reads that its loop has
-  // Where it failed for several samples and is tried again for each: the memory for those to come, since no two may share a
-  // page of which one read may spoil the other's part. (The lease is made for that.)
+  // After a read for several samples failed, it is repeated for each row: `left` is the memory for the rows to come. No two repeated
+  // reads share a page, since a failed one may overwrite all of its pages. (The lease is large enough for that.)
   bool row_by_row = false;
   std::uint32_t rows_settled = 0;
   io::space left;
-  std::atomic<std::uint32_t> rows_left{0};  ///< that have not been released: at 0 the slot may serve others
-  // Of a holder.
-  io::lease memory;                     ///< goes home after the last sample that its reads serve
+  std::atomic<std::uint32_t> rows_left{0};  ///< not yet released; at 0 the slot may be reused
+  // Of the read that holds the lease.
+  io::lease memory;                     ///< returned after the last sample that the reads sharing it serve
   std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
 };
 
 /// Bytes that a coroutine fetched for one field of one sample.
 struct fetched_field {
   std::vector<std::byte> bytes;
-  /// Nothing is stored in it: it stands for `bytes` in the budget. The sample's reads, or else its first fetched field,
-  /// hold it for all.
+  /// Counts `bytes` against the budget; nothing is stored in its memory. One lease covers all fetched fields of the sample: the
+  /// reads' lease, or else that of the first fetched field.
   io::lease charge;
 };
 
-/// What is wrong with a sample, which few have.
+/// What is wrong with a sample. Allocated only for the few that have something wrong.
 struct sample_trouble {
-  std::exception_ptr failure;             ///< what a function threw: ends the run in the batch's turn
+  std::exception_ptr failure;             ///< thrown by a user's function: ends the run when the batch's turn comes
   std::string reason;                     ///< of the latest candidate
   int read_failure = 0;                   ///< its errno, where it is a read that failed
   std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown
@@ -105,8 +105,8 @@ struct sample_trouble {
   std::uint32_t substitutions = 0;  ///< tried so far
 };
 
-/// One row of the batch to be; also the job that decodes it. There is one for each row under way, so that its size matters:
-/// what few need lies elsewhere, and so does what only some batches have.
+/// One row of a batch in flight, and the job that decodes it. There is one for each such row, so it is kept small: what few rows
+/// or few batches need is allocated apart.
 struct sample_slot final : async::job {
   void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
   void drop() noexcept override {}
@@ -118,7 +118,7 @@ struct sample_slot final : async::job {
   [[nodiscard]] bool quarantined() const noexcept { return trouble != nullptr && trouble->quarantined; }
   [[nodiscard]] bool over_budget() const noexcept { return trouble != nullptr && trouble->over_budget; }
   [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
-  /// What the sampler named; and what lies in the row, which is another after a substitution.
+  /// The pick that the sampler gave; and the pick that lies in the row, another one after a substitution.
   [[nodiscard]] const leat::pick& planned() const noexcept;
   [[nodiscard]] const leat::pick& pick() const noexcept {
     return trouble != nullptr && trouble->substitute ? *trouble->substitute : planned();
@@ -129,8 +129,8 @@ struct sample_slot final : async::job {
   std::uint16_t reads_missing = 0;
   bool read_into = false;  ///< all of its reads go straight to its row, and nothing else fills it
   bool corrupt = false;
-  absl::InlinedVector<std::uint32_t, 2> reads;  ///< those that serve it, indices into work::reads
-  std::unique_ptr<fetched_field[]> fetched;     ///< of fields whose bytes a coroutine gets
+  absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into work::reads
+  std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched
   std::unique_ptr<sample_trouble> trouble;
 };
 
@@ -149,19 +149,19 @@ struct mix_job final : async::job {
   work* owner = nullptr;
 };
 
-/// The reads of a batch, by number. Who knows a number may look it up while the planner adds others: neither they nor the table
-/// of where they lie moves. (A deque's table does.)
+/// The reads of a batch, by number. Other threads may look a read up while the planner adds more: neither the reads nor the table
+/// that finds them moves. (The table of a std::deque does.)
 class read_slots {
  public:
   static constexpr std::size_t block_reads = 8;
 
-  /// Room in the table for so many. Nobody looks anything up meanwhile.
+  /// Makes room in the table. Not while another thread looks a read up.
   void reserve(std::size_t reads) {
     const std::size_t blocks = (reads + block_reads - 1) / block_reads;
     if (blocks > blocks_.size()) blocks_.resize(blocks);
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// Beyond what was reserved nobody may look anything up meanwhile.
+  /// Beyond the reserved room: not while another thread looks a read up.
   void emplace_back() {
     reserve(size_ + 1);
     if (size_ % block_reads == 0) blocks_[size_ / block_reads] = std::make_unique<read_slot[]>(block_reads);
@@ -179,7 +179,7 @@ class read_slots {
   std::size_t size_ = 0;
 };
 
-/// A batch on its way.
+/// A batch in flight: its plan, its leases and its counters.
 struct work {
   line_events* owner = nullptr;
   std::uint64_t sequence = 0;  ///< among all deliveries of the run
@@ -193,8 +193,8 @@ struct work {
   std::deque<sample_slot> samples;           ///< a deque: jobs and operations never move
   read_slots reads;
   std::size_t reads_used = 0;
-  std::atomic<std::uint32_t> reads_idle{0};  ///< of those: their samples are over
-  std::size_t next_read = 0;                 ///< the next one to be looked at by who wants to use it again
+  std::atomic<std::uint32_t> reads_idle{0};  ///< of those: all their samples are done, so they may be reused
+  std::size_t next_read = 0;                 ///< where the search for a read to reuse goes on
   static constexpr std::uint16_t no_field = 0xFFFF;
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
   std::vector<std::uint16_t> chosen;                ///< likewise: the dataset's field that serves the program
@@ -216,9 +216,9 @@ struct work {
     return std::span(ragged).subspan(row * ragged_capacity.size(), ragged_capacity.size());
   }
 
-  /// A read to be filled in: one whose samples are all over, or one more. The reads of other samples stay where they are.
+  /// The number of a read to fill in: one whose samples are all done, or a new one. Other reads do not move.
   [[nodiscard]] std::uint32_t add_read() {
-    // They end about in the order in which they began: who goes around passes by each that has not ended once.
+    // Reads end about in the order in which they began, so a search round the table meets few that have not.
     if (reads_idle.load(std::memory_order_acquire) != 0) {
       std::size_t found = next_read++ % reads_used;
       while (reads[found].rows_left.load(std::memory_order_acquire) != 0) found = next_read++ % reads_used;
@@ -232,7 +232,7 @@ struct work {
 
 inline const pick& sample_slot::planned() const noexcept { return owner->picks[row]; }
 
-/// What a batch under way takes besides its tensors, at most.
+/// The most memory that a batch in flight takes besides its tensors.
 ///   rows     of the largest batch
 ///   reads    of it that are there at the same time
 struct bookkeeping {
@@ -245,14 +245,14 @@ struct bookkeeping {
 
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     constexpr std::size_t name_bytes = 64;
-    // Names and digests are there twice, for the line and for the trainer.
+    // Names and digests exist twice: in the line, and in the batch that was handed out.
     return sizeof(sample_slot) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
            sizeof(pick) + sizeof(std::uint64_t) + programs * sizeof(void*) / read_slots::block_reads +
            ragged * sizeof(ragged_row) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }
   [[nodiscard]] static std::size_t read_bytes() noexcept {
-    constexpr std::size_t allocation_bytes = 32;  // Each lies by itself.
+    constexpr std::size_t allocation_bytes = 32;  // Each is an allocation of its own.
     constexpr std::size_t parts_bytes = 4 * sizeof(read_part);
     return sizeof(read_slot) + allocation_bytes + parts_bytes;
   }

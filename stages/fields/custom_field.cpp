@@ -48,7 +48,7 @@ class custom_program final : public field_program {
     try {
       name = io::str_cat(input.dataset->name(input.sample), " (number ", input.sample, ")");
     } catch (const std::exception&) {
-      name = io::str_cat("number ", input.sample);  // What holds its name cannot be read.
+      name = io::str_cat("number ", input.sample);  // The file that holds its name cannot be read.
     }
     std::throw_with_nested(
         error(errc::callback, io::str_cat("sample ", name, ", field '", outputs_.front().name, "': its function threw ",

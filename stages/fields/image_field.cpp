@@ -23,11 +23,11 @@ namespace leat {
 namespace stages {
 namespace {
 
-// A photograph of a few megapixels: crop rows, coefficient tables and libjpeg's own buffers. Larger ones, progressive
-// ones above all, take what the budget keeps beyond this.
+// Enough for a photograph of a few megapixels: crop rows, coefficient tables and libjpeg's own buffers. Larger pictures, progressive
+// ones above all, take more, out of the part of the budget that is kept for them.
 constexpr std::size_t usual_scratch_bytes = std::size_t{4} << 20;
 
-// Another view of it: tables and lines of its resampling.
+// For each further view: tables and lines of its resampling.
 constexpr std::size_t usual_view_scratch_bytes = std::size_t{256} << 10;
 
 // What a decode thread keeps for pictures.
@@ -116,7 +116,7 @@ class image_program final : public field_program {
   }
 
  private:
-  // For the device, which mirrors what is left to it.
+  // For the device: whether it has to mirror the row.
   void note_flip(const pixels::geometry& drawn, std::span<row_target> rows) const {
     if (options_.leave_flip) rows[1].bytes[0] = std::byte{drawn.flip};
   }
@@ -128,7 +128,7 @@ class image_program final : public field_program {
   pixels::decode_options options_;
 };
 
-// Doubles as few digits as tell them apart.
+// Doubles are written with the fewest digits that tell them apart.
 std::string text_of(double value) {
   std::array<char, 32> digits{};
   const std::to_chars_result end = std::to_chars(digits.data(), digits.data() + digits.size(), value);

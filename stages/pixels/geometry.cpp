@@ -55,7 +55,7 @@ void check_range(const transform& what, const char* name, const std::array<doubl
 // Python's round(): halves go to the even neighbour. The default rounding mode does just that.
 std::int64_t round_half_even(double value) noexcept { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
-// What has been folded so far, in coordinates of the picture as the chain sees it: mirrored if a flip came before.
+// The transforms folded so far. Coordinates are of the picture as the next transform sees it: mirrored after a flip.
 struct folding {
   std::int64_t width;  // of what the next transform sees
   std::int64_t height;
@@ -121,7 +121,7 @@ std::int64_t draw_offset(std::int64_t size, int crop, int padding, random_draws&
   return (room < 0 ? -drawn : drawn) - padding;
 }
 
-// What is known of the chain before any picture is: enough to refuse what cannot be folded.
+// The state of the chain while it is checked, before there is a picture: enough to refuse what cannot be folded.
 struct chain_check {
   bool scaled = false;
   std::optional<std::pair<int, int>> cropped;  // height, width of the last crop

@@ -348,7 +348,7 @@ void simulated_device::finish_everything() {
 }
 
 void simulated_device::force_everything() {
-  for (auto& [handle, queue] : streams_) force_all(*queue);
+  for (auto& [handle, each] : streams_) force_all(*each);
 }
 
 // Whoever keeps to every wait cannot give back what somebody still uses.
