@@ -79,7 +79,7 @@ class concat_model final : public dataset_model {
 
   std::uint64_t column_samples(std::size_t column) const override {
     std::uint64_t samples = 0;
-    for (const joined& part : parts_) {
+    for (const joined_part& part : parts_) {
       if (part.inner_column[column] < 0) continue;
       samples += part.model->column_samples(static_cast<std::size_t>(part.inner_column[column]));
     }
@@ -104,6 +104,12 @@ class concat_model final : public dataset_model {
     std::optional<defect> found = at.of->model->defect_of(at.sample);
     if (found && !at.of->outer_source.empty()) found->source = at.of->outer_source[found->source];
     return found;
+  }
+
+  std::vector<std::shared_ptr<const dataset_model>> joined() const override {
+    std::vector<std::shared_ptr<const dataset_model>> models;
+    for (const joined_part& part : parts_) models.push_back(part.model);
+    return models;
   }
 
   window_number window_of(std::uint64_t sample) const override {
@@ -139,7 +145,7 @@ class concat_model final : public dataset_model {
   dataset_memory memory() const override {
     dataset_memory held;
     std::set<const dataset_model*> counted;  // The same dataset twice is held once.
-    for (const joined& part : parts_) {
+    for (const joined_part& part : parts_) {
       if (!counted.insert(part.model.get()).second) continue;
       const dataset_memory inner = part.model->memory();
       held.extents += inner.extents;
@@ -151,7 +157,7 @@ class concat_model final : public dataset_model {
   }
 
  private:
-  struct joined {
+  struct joined_part {
     std::shared_ptr<const dataset_model> model;
     std::vector<std::int32_t> inner_field;   // By the whole's number; -1: it has no such field.
     std::vector<std::uint16_t> outer_field;  // By its own number.
@@ -160,7 +166,7 @@ class concat_model final : public dataset_model {
     std::vector<std::int64_t> class_numbers;  // The whole's, by its own; empty: they are the same.
   };
   struct place {
-    const joined* of;
+    const joined_part* of;
     std::uint64_t sample;
   };
 
@@ -175,7 +181,7 @@ class concat_model final : public dataset_model {
     return static_cast<std::uint16_t>(at.of->inner_field[field]);
   }
 
-  static void renumber(const joined& of, part_list& out, std::size_t from) noexcept {
+  static void renumber(const joined_part& of, part_list& out, std::size_t from) noexcept {
     for (std::size_t i = from; i < out.size(); ++i) {
       out[i].field = of.outer_field[out[i].field];
       out[i].where.source = of.outer_source[out[i].where.source];
@@ -210,7 +216,7 @@ class concat_model final : public dataset_model {
   }
 
   void add(const dataset& added) {
-    joined part;
+    joined_part part;
     part.model = added.model();
     add_fields(part);
     add_columns(part);
@@ -232,7 +238,7 @@ class concat_model final : public dataset_model {
     parts_.push_back(std::move(part));
   }
 
-  void add_fields(joined& part) {
+  void add_fields(joined_part& part) {
     const std::span<const field_info> inner = part.model->fields();
     for (std::uint16_t number = 0; number < inner.size(); ++number) {
       const field_info& field = inner[number];
@@ -244,7 +250,7 @@ class concat_model final : public dataset_model {
         known = static_cast<std::uint16_t>(fields_.size());
         fields_.push_back(field);
         origins_.push_back(part.model->origin(number));
-        for (joined& before : parts_) before.inner_field.push_back(-1);
+        for (joined_part& before : parts_) before.inner_field.push_back(-1);
       } else {
         check_same(field, part.model->origin(number), *known);
         if (field.kind == field_kind::tokens) check_same_windows(*part.model, *known);
@@ -279,7 +285,7 @@ class concat_model final : public dataset_model {
 
   // A loader's field asks the first sample how windows were cut, and holds it for an answer for all.
   void check_same_windows(const dataset_model& added, std::uint16_t known) const {
-    for (const joined& before : parts_) {
+    for (const joined_part& before : parts_) {
       if (before.inner_field[known] < 0 || before.model->size() == 0 || added.size() == 0) continue;
       const token_windows* const theirs = before.model->window_of(0).of;
       const token_windows* const ours = added.window_of(0).of;
@@ -292,12 +298,12 @@ class concat_model final : public dataset_model {
     }
   }
 
-  void add_columns(joined& part) {
+  void add_columns(joined_part& part) {
     const std::span<const std::string> inner = part.model->columns();
     for (const std::string& name : inner) {
       if (find_column(name)) continue;
       columns_.push_back(name);
-      for (joined& before : parts_) before.inner_column.push_back(-1);
+      for (joined_part& before : parts_) before.inner_column.push_back(-1);
     }
     part.inner_column.assign(columns_.size(), -1);
     for (std::size_t number = 0; number < inner.size(); ++number) {
@@ -305,7 +311,7 @@ class concat_model final : public dataset_model {
     }
   }
 
-  std::vector<joined> parts_;
+  std::vector<joined_part> parts_;
   std::vector<std::uint64_t> ends_;
   std::vector<field_info> fields_;
   std::vector<field_origin> origins_;

@@ -55,6 +55,8 @@ std::vector<dataset_model::member_path> dataset_model::members(std::uint64_t sam
 
 std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std::nullopt; }
 
+std::vector<std::shared_ptr<const dataset_model>> dataset_model::joined() const { return {}; }
+
 window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return {}; }
 
 std::uint64_t dataset_model::header_offset(std::uint64_t, const extent& part) const { return part.offset; }

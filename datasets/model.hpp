@@ -131,6 +131,9 @@ class dataset_model {
   /// The window of tokens that the sample is (datasets/token_windows.hpp).
   [[nodiscard]] virtual window_number window_of(std::uint64_t sample) const;
 
+  /// The parts of a concatenation, in its order. Empty for what is none.
+  [[nodiscard]] virtual std::vector<std::shared_ptr<const dataset_model>> joined() const;
+
   /// Where a person looks for a part of this sample in its file: at the header before it, where a format has one.
   ///   default   the offset of its bytes
   [[nodiscard]] virtual std::uint64_t header_offset(std::uint64_t sample, const extent& part) const;

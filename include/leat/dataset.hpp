@@ -118,6 +118,11 @@ class dataset {
   [[nodiscard]] std::vector<dataset> split(std::uint64_t seed, std::span<const double> fractions) const;
   [[nodiscard]] std::vector<dataset> split(std::uint64_t seed, std::initializer_list<double> fractions) const;
 
+  /// With one integer column more: what an order sorts or balances by, or a label.
+  ///   values   one per sample
+  ///   throws   error{errc::usage} for another number of values, or a column of this name that is there
+  [[nodiscard]] dataset with_column(std::string name, std::vector<std::int64_t> values) const;
+
   /// What is odd about the source and hurts no sample: members skipped, bytes after an archive's end, a shard cut within a
   /// member that belongs to none.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept;
@@ -275,6 +280,13 @@ struct column_values {
   std::string name;
   std::vector<std::int64_t> values;  ///< one per sample
 };
+
+/// An integer of each sample, to be given to dataset::with_column(): the field "cls" out of shards, for example. All samples are read,
+/// some thousand at a time. Blocks.
+///   name      a field whose bytes are one integer as text, or of field_kind::tensor one of an integer dtype; or a column
+///   throws    error{errc::usage} naming the dataset's fields where it has none of this name; error{errc::corrupt} naming a sample that
+///             lacks it, or whose bytes are no integer; error{errc::io}
+[[nodiscard]] std::vector<std::int64_t> read_column(const dataset& samples, std::string_view name);
 
 /// A table of one's own.
 ///   fields    one extent per sample: `file` indexes `files`, `source` is 0, decoded_bytes 0 means "as stored"; an

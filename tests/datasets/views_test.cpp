@@ -226,5 +226,72 @@ TEST(concat, the_same_field_of_two_kinds_is_refused) {
   EXPECT_EQ(code_of([&] { static_cast<void>(concat({folder, made})); }), errc::usage);
 }
 
+// --- columns -----------------------------------------------------------------------------------------------------------
+
+TEST(with_column, adds_integers_to_any_dataset_and_keeps_the_rest) {
+  const dataset plain = numbers(5);
+  const dataset with = plain.with_column("length", {5, 4, 3, 2, 1}).with_column("group", {0, 0, 1, 1, std::int64_t{1} << 40});
+  EXPECT_EQ(names(with), names(plain));
+  EXPECT_EQ(with.read(3), plain.read(3));
+  EXPECT_EQ(with.column(1, "length"), 4);
+  EXPECT_EQ(with.column(4, "group"), std::int64_t{1} << 40);
+  EXPECT_EQ(with.column(4, "none"), std::nullopt);
+  ASSERT_EQ(with.fields().size(), 3U);
+  EXPECT_TRUE(with.fields()[2].column);
+  EXPECT_EQ(with.fields()[2].samples, 5U);
+  EXPECT_EQ(with.subset({4, 0}).column(0, "length"), 1);
+  EXPECT_EQ(concat({with, plain}).column(2, "length"), 3);
+  EXPECT_GE(with.memory().columns, 5 * (4 + 8));
+  EXPECT_EQ(code_of([&] { static_cast<void>(plain.with_column("x", {1, 2})); }), errc::usage);
+  EXPECT_EQ(code_of([&] { static_cast<void>(with.with_column("group", {1, 2, 3, 4, 5})); }), errc::usage);
+}
+
+TEST(read_column, reads_integers_out_of_shards) {
+  const temporary_directory root;
+  std::vector<std::int64_t> classes;
+  std::vector<std::string> shards;
+  for (int shard = 0; shard < 3; ++shard) {
+    archive tar;
+    for (int i = 0; i < 2000; ++i) {
+      const std::int64_t value = (shard * 7919 + i * 31) % 1000 - 5;
+      const std::string key = std::to_string(shard) + "-" + std::to_string(i);
+      tar.file(key + ".cls", (i % 3 == 0 ? " " : "") + std::to_string(value) + (i % 2 == 0 ? "\n" : ""));
+      tar.file(key + ".txt", "some text");
+      classes.push_back(value);
+    }
+    shards.push_back(tar.end().save(root.path() / (std::to_string(shard) + ".tar")));
+  }
+  const dataset set = open_tar(shards);
+  EXPECT_EQ(read_column(set, "cls"), classes);
+  const dataset with = set.with_column("cls", read_column(set, "cls"));
+  EXPECT_EQ(with.label(4321), classes[4321]);
+  EXPECT_EQ(read_column(with, "cls"), classes) << "of a column itself";
+  const std::vector<std::uint64_t> some = {5999, 7, 2500};
+  EXPECT_EQ(read_column(set.subset(some), "cls"), (std::vector<std::int64_t>{classes[5999], classes[7], classes[2500]}));
+}
+
+TEST(read_column, says_what_is_no_integer_and_what_is_not_there) {
+  const temporary_directory root;
+  const auto refused = [&](errc code, const std::string& value, std::string_view name) {
+    archive tar;
+    tar.file("a.cls", "3").file("a.txt", "x").file("b.cls", value).file("b.txt", "x");
+    if (value == "4") tar.file("c.txt", "x");
+    const dataset set = open_tar(tar.end().save(root.path() / "x.tar"));
+    try {
+      static_cast<void>(read_column(set, name));
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), code) << failure.what();
+      return std::string(failure.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refused(errc::corrupt, "four", "cls"), HasSubstr("read_column 'cls': sample 1"));
+  EXPECT_THAT(refused(errc::corrupt, "", "cls"), HasSubstr("is no integer"));
+  EXPECT_THAT(refused(errc::corrupt, "99999999999999999999", "cls"), HasSubstr("is no integer"));
+  EXPECT_THAT(refused(errc::corrupt, std::string(100, '1'), "cls"), HasSubstr("too large"));
+  EXPECT_THAT(refused(errc::corrupt, "4", "cls"), HasSubstr("sample 2"));
+  EXPECT_THAT(refused(errc::usage, "4", "clss"), HasSubstr("it has cls, txt; did you mean 'cls'?"));
+}
+
 }  // namespace
 }  // namespace leat
