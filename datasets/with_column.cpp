@@ -138,8 +138,10 @@ std::optional<std::int64_t> value_of(const field_info& field, std::span<const st
   }
 }
 
-[[noreturn]] void throw_bad(const dataset_model& model, std::uint64_t sample, std::string_view name, std::string_view what) {
-  throw error(errc::corrupt, io::str_cat("read_column '", name, "': sample ", sample, ", ", model.name(sample), ", ", what));
+[[noreturn]] void throw_bad(const dataset_model& model, std::uint64_t sample, std::string_view name,
+                            std::string_view what) {
+  throw error(errc::corrupt,
+              io::str_cat("read_column '", name, "': sample ", sample, ", ", model.name(sample), ", ", what));
 }
 
 class column_reader {
@@ -154,7 +156,8 @@ class column_reader {
     std::vector<part> pieces;
     std::size_t bytes = 0;
     for (std::uint64_t sample = first; sample < end; ++sample) {
-      if (const std::optional<defect> damage = model_.defect_of(sample)) throw_bad(model_, sample, name, damage->reason);
+      if (const std::optional<defect> damage = model_.defect_of(sample))
+        throw_bad(model_, sample, name, damage->reason);
       parts_.clear();
       model_.parts(sample, wanted, parts_);
       if (parts_.empty()) throw_bad(model_, sample, name, "lacks it");
@@ -230,8 +233,7 @@ std::vector<std::int64_t> read_column(const dataset& samples, std::string_view n
   }
   if (model.origin(*field) != datasets::field_origin::extents) {
     for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
-      const std::optional<std::int64_t> value =
-          datasets::value_of(model.fields()[*field], samples.read(sample, name));
+      const std::optional<std::int64_t> value = datasets::value_of(model.fields()[*field], samples.read(sample, name));
       if (!value) datasets::throw_bad(model, sample, name, "is no integer");
       values.push_back(*value);
     }

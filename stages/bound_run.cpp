@@ -69,7 +69,7 @@ loader_options checked(loader_options options) {
 
 bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
                      finished_by finished)
-    : samples_(samples_for(samples, fields)),
+    : samples_(samples_for(samples, fields, options.order && options.order->model().by_parts())),
       batches_max_(options.batches_max),
       order_(order_of(options, samples_)),
       programs_(bind_all(fields, dataset(), finished)),

@@ -186,6 +186,7 @@ class field_model {
 
 /// The samples that a loader of these fields takes: the dataset's, or those that a field makes of them.
 ///   throws   as field_model::samples_of()
-[[nodiscard]] dataset samples_for(const dataset& samples, std::span<const field> fields);
+///   by_parts   of a concat(), such samples are made of each part for itself, and joined again
+[[nodiscard]] dataset samples_for(const dataset& samples, std::span<const field> fields, bool by_parts = false);
 
 }  // namespace leat::stages

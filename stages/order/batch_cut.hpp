@@ -5,10 +5,18 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace leat::stages {
+
+/// As --last has it, and descriptions.
+[[nodiscard]] constexpr std::string_view name_of(last_batch last) noexcept {
+  constexpr std::string_view names[] = {"keep", "drop", "pad"};
+  return names[static_cast<std::size_t>(last)];
+}
 
 class batch_cut {
  public:

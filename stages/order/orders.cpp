@@ -1,6 +1,8 @@
 // The orders that need no table.
+#include "stages/order/batch_cut.hpp"
 #include "stages/order/order_model.hpp"
 
+#include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/order.hpp>
 
@@ -45,6 +47,14 @@ class own_order final : public order_model {
 };
 
 }  // namespace
+
+void describe_order(description& out, std::string_view name, const order_context& context) {
+  out.add("order", name);
+  out.add("seed", context.seed);
+  out.add("batch_size", context.batch_size);
+  out.add("last", name_of(context.last));
+}
+
 }  // namespace stages
 
 order::order(std::shared_ptr<const stages::order_model> model) : model_(std::move(model)) { assert(model_); }

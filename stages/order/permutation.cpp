@@ -1,7 +1,5 @@
 #include "stages/order/permutation.hpp"
 
-#include "base/random.hpp"
-
 #include <cassert>
 #include <cmath>
 #include <utility>
@@ -19,9 +17,8 @@ std::uint64_t root_ceiling(std::uint64_t n) noexcept {
 
 }  // namespace
 
-permutation::permutation(std::uint64_t n, std::uint64_t seed, std::uint32_t epoch) noexcept : n_(n) {
-  assert(n <= std::uint64_t{1} << 48);
-  random_draws draws(seed, epoch, 0, "shuffle");
+permutation::permutation(std::uint64_t n, random_draws draws) noexcept : n_(n) {
+  assert(n <= draws_end);
   if (n <= table_size_max) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto j = static_cast<std::size_t>(draws.below(i + 1));

@@ -2,6 +2,8 @@
 // sample at any place of any epoch is known without walking there.
 #pragma once
 
+#include "base/random.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -25,7 +27,10 @@ namespace leat::stages {
 /// Thread: const calls from any number of threads.
 class permutation {
  public:
-  permutation(std::uint64_t n, std::uint64_t seed, std::uint32_t epoch) noexcept;
+  permutation(std::uint64_t n, std::uint64_t seed, std::uint32_t epoch) noexcept
+      : permutation(n, random_draws(seed, epoch, 0, "shuffle")) {}
+  /// The order that these draws key: for those who need several of one epoch.
+  permutation(std::uint64_t n, random_draws draws) noexcept;
 
   /// What stands at place i; i < n.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t i) const noexcept;

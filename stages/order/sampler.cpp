@@ -47,12 +47,11 @@ global_sampler::global_sampler(std::uint64_t samples, const sampler_options& opt
 }
 
 void global_sampler::describe(description& out) const {
-  constexpr std::string_view rules[] = {"keep", "drop", "pad"};
   out.add("order", options_.shuffle ? "shuffled" : "sequential");
   out.add("samples", samples_);
   if (options_.shuffle) out.add("seed", options_.seed);
   out.add("batch_size", options_.batch_size);
-  out.add("last", rules[static_cast<std::size_t>(options_.last)]);
+  out.add("last", stages::name_of(options_.last));
 }
 
 std::uint64_t global_sampler::batches(std::uint32_t /*epoch*/) const {

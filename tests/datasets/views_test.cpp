@@ -230,7 +230,8 @@ TEST(concat, the_same_field_of_two_kinds_is_refused) {
 
 TEST(with_column, adds_integers_to_any_dataset_and_keeps_the_rest) {
   const dataset plain = numbers(5);
-  const dataset with = plain.with_column("length", {5, 4, 3, 2, 1}).with_column("group", {0, 0, 1, 1, std::int64_t{1} << 40});
+  const dataset with =
+      plain.with_column("length", {5, 4, 3, 2, 1}).with_column("group", {0, 0, 1, 1, std::int64_t{1} << 40});
   EXPECT_EQ(names(with), names(plain));
   EXPECT_EQ(with.read(3), plain.read(3));
   EXPECT_EQ(with.column(1, "length"), 4);
@@ -267,7 +268,8 @@ TEST(read_column, reads_integers_out_of_shards) {
   EXPECT_EQ(with.label(4321), classes[4321]);
   EXPECT_EQ(read_column(with, "cls"), classes) << "of a column itself";
   const std::vector<std::uint64_t> some = {5999, 7, 2500};
-  EXPECT_EQ(read_column(set.subset(some), "cls"), (std::vector<std::int64_t>{classes[5999], classes[7], classes[2500]}));
+  EXPECT_EQ(read_column(set.subset(some), "cls"),
+            (std::vector<std::int64_t>{classes[5999], classes[7], classes[2500]}));
 }
 
 TEST(read_column, says_what_is_no_integer_and_what_is_not_there) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -301,6 +302,97 @@ TEST(orders, refuse_what_contradicts) {
   EXPECT_THAT(refused(options), AllOf(HasSubstr("sampled_by"), HasSubstr("leave last and drop_last out")));
   EXPECT_THAT(testing::message_of(errc::usage, [] { static_cast<void>(sampled_by(nullptr)); }),
               HasSubstr("no sampler was given"));
+}
+
+// --- orders with samples that come twice -------------------------------------------------------------------------------
+
+TEST(orders, two_picks_of_a_sample_differ_in_crop) {
+  const watchdog dog("two crops of a sample");
+  const fake_dataset fake(testing::make_samples(1, 12));
+  std::vector<std::int64_t> classes;
+  for (std::int64_t i = 0; i < 12; ++i) classes.push_back(i < 2 ? 0 : 1);
+  const dataset set = fake.get().with_column("group", classes);
+  std::vector<double> weights(12, 0.1);
+  weights[3] = 5;
+  const dataset halves = concat({fake.get().slice(0, 2), fake.get().slice(2, 10)});
+  const std::vector<std::pair<order, dataset>> all = {
+      {repeated(3), set}, {weighted(weights, 36), set}, {balanced("group", 36), set}, {mixed_by({1, 1}, 36), halves}};
+  for (const auto& [what, samples] : all) {
+    loader_options options = small_options();
+    options.order = what;
+    options.epochs = 2;
+    loader train(samples, options, image("jpg").random_resized_crop(32));
+    std::map<std::uint64_t, std::vector<std::string>> of_sample;
+    for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+      for (const batch& got : train.blocking()) {
+        for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+          of_sample[got.ids()[row]].push_back(got.row_digests()[row].hex());
+        }
+      }
+    }
+    std::size_t twice = 0;
+    for (const auto& [sample, digests] : of_sample) {
+      twice += digests.size() > 3;
+      EXPECT_EQ(std::set<std::string>(digests.begin(), digests.end()).size(), digests.size())
+          << what.name() << ", sample " << sample;
+    }
+    EXPECT_GE(twice, 1U) << what.name();
+  }
+}
+
+TEST(orders, mix_token_windows_of_each_part_for_itself) {
+  const watchdog dog("mixtures of windows");
+  const testing::temporary_directory root;
+  const auto file = [&](const char* name, std::uint16_t first, std::size_t count) {
+    std::vector<std::uint16_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::uint16_t>(first + i % 1000);
+    return open_tokens(testing::write_file(root.path() / name, testing::bytes_of(values)));
+  };
+  const dataset web = file("web.bin", 0, 5000);
+  const dataset books = file("books.bin", 10'000, 500);
+  for (const window_order windows : {window_order::shifted, window_order::tiled, window_order::random}) {
+    const tokens how{.length = 16, .windows = windows};
+    const auto begins = [&](const mixture& mixed) {
+      loader_options options = small_options();
+      options.batch_size = 20;
+      options.epochs = 1;
+      options.order = mixed;
+      loader train(mixed, options, how);
+      std::vector<std::int64_t> first;
+      for (const batch& got : train.blocking()) {
+        std::size_t of_books = 0;
+        const auto x = testing::values_of<std::int64_t>(got, "x");
+        for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+          first.push_back(x[row * 16]);
+          of_books += x[row * 16] >= 10'000;
+        }
+        if (got.valid_rows() == 20) EXPECT_EQ(of_books, 6U);
+      }
+      return first;
+    };
+    const auto whole = begins(mixture({{web, 0.7}, {books, 0.3}}));
+    EXPECT_GT(whole.size(), 300U);
+    EXPECT_EQ(begins(mixture({{cut_windows(web, how), 0.7}, {cut_windows(books, how), 0.3}})), whole);
+  }
+}
+
+TEST(orders, bucket_by_the_bytes_of_a_field) {
+  const watchdog dog("buckets of texts");
+  const fake_dataset set(testing::make_samples(1, 200));
+  loader_options options = small_options();
+  options.epochs = 1;
+  options.order = bucketed({.length = "txt", .tokens_max = 1000, .rows_max = 32});
+  loader train(set, options, text("txt"));
+  std::size_t samples = 0;
+  for (const batch& got : train.blocking()) {
+    std::size_t longest = 0;
+    for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+      longest = std::max(longest, testing::row_of(got, "txt", row).size());
+    }
+    EXPECT_LE(longest * got.valid_rows(), 1000U);
+    samples += got.valid_rows();
+  }
+  EXPECT_EQ(samples, 200U);
 }
 
 // --- substitutes ------------------------------------------------------------------------------------------------------

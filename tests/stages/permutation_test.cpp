@@ -1,5 +1,6 @@
 #include "stages/order/permutation.hpp"
 
+#include "tests/support/chi_square.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <gtest/gtest.h>
@@ -16,28 +17,11 @@
 namespace leat::stages {
 namespace {
 
+using leat::testing::deviation;
+using leat::testing::deviation_max;
 using leat::testing::for_each_seed;
 
 __extension__ using uint128 = unsigned __int128;
-
-// How far counts lie from equal shares, in standard deviations of chi-square: about N(0, 1) where they are equal.
-// `freedom` is less than counts - 1 where the counts are tied to each other, and the statistic shrinks with it.
-double deviation(const std::vector<std::uint32_t>& counts, double freedom) {
-  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
-  const auto cells = static_cast<double>(counts.size());
-  const double share = total / cells;
-  double chi_square = 0;
-  for (const std::uint32_t count : counts) chi_square += (count - share) * (count - share) / share;
-  return (chi_square - freedom) / std::sqrt(2 * freedom);
-}
-
-double deviation(const std::vector<std::uint32_t>& counts) {
-  return deviation(counts, static_cast<double>(counts.size()) - 1);
-}
-
-// Four in a billion under the normal law; chi-square's tail is longer: about one run in a million may fail, and none
-// of the fixed seeds does.
-constexpr double deviation_max = 6;
 
 std::size_t bin(std::uint64_t value, std::uint64_t n, std::uint64_t bins) {
   return static_cast<std::size_t>(static_cast<uint128>(value) * bins / n);

@@ -1,0 +1,87 @@
+#include "stages/order/columns.hpp"
+
+#include "datasets/model.hpp"
+#include "io/near_miss.hpp"
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace leat::stages {
+namespace {
+
+[[noreturn]] void throw_none(std::string_view order, std::uint64_t sample, std::string_view name) {
+  throw error(errc::usage,
+              io::str_cat("order ", order, ": sample ", sample, " has no '", name, "'; leave it out (subset())"));
+}
+
+std::vector<std::int64_t> values_of(const datasets::dataset_model& model, std::size_t column, std::string_view name,
+                                    std::string_view order) {
+  std::vector<std::int64_t> values(model.size());
+  for (std::uint64_t sample = 0; sample < values.size(); ++sample) {
+    const std::optional<std::int64_t> value = model.column(sample, column);
+    if (!value) throw_none(order, sample, name);
+    values[sample] = *value;
+  }
+  return values;
+}
+
+std::string names_of(const datasets::dataset_model& model, bool fields, std::string_view wanted) {
+  std::vector<std::string> names(model.columns().begin(), model.columns().end());
+  if (fields) {
+    for (const field_info& field : model.fields()) names.push_back(field.name);
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return (text.empty() ? "none" : text) + io::did_you_mean(wanted, names);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_view column, std::string_view order) {
+  const datasets::dataset_model& model = *samples.model();
+  if (const std::optional<std::size_t> found = model.find_column(column)) {
+    return values_of(model, *found, column, order);
+  }
+  const std::string remedy = model.find_field(column)
+                                 ? io::str_cat("; it is a field: samples.with_column(\"", column,
+                                               "\", read_column(samples, \"", column, "\")) reads it once")
+                                 : "";
+  throw error(errc::usage, io::str_cat("order ", order, ": the dataset has no column '", column, "'; it has ",
+                                       names_of(model, false, column), remedy));
+}
+
+std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length, std::string_view order) {
+  const datasets::dataset_model& model = *samples.model();
+  std::vector<std::uint64_t> lengths(model.size());
+  if (const std::optional<std::size_t> column = model.find_column(length)) {
+    const std::vector<std::int64_t> values = values_of(model, *column, length, order);
+    for (std::size_t sample = 0; sample < values.size(); ++sample) {
+      if (values[sample] < 0) {
+        throw error(errc::usage, io::str_cat("order ", order, ": the length of sample ", sample, " is ", values[sample],
+                                             "; give lengths from 0 on"));
+      }
+      lengths[sample] = static_cast<std::uint64_t>(values[sample]);
+    }
+    return lengths;
+  }
+  const std::optional<std::uint16_t> field = model.find_field(length);
+  if (!field || model.origin(*field) != datasets::field_origin::extents) {
+    throw error(errc::usage, io::str_cat("order ", order, ": the dataset has no column '", length,
+                                         "', and no field of this name whose bytes are stored; it has ",
+                                         names_of(model, true, length)));
+  }
+  const datasets::need wanted[] = {{.field = *field}};
+  datasets::part_list parts;
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    parts.clear();
+    model.parts(sample, wanted, parts);
+    if (parts.empty()) throw_none(order, sample, length);
+    for (const datasets::part& each : parts) lengths[sample] += each.where.stored_bytes;
+  }
+  return lengths;
+}
+
+}  // namespace leat::stages

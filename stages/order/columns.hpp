@@ -1,0 +1,23 @@
+// What orders want to know of each sample.
+#pragma once
+
+#include <leat/dataset.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace leat::stages {
+
+/// The values of an integer column.
+///   order    its name, for errors
+///   throws   error{errc::usage}: no such column, or a sample that has no value in it
+[[nodiscard]] std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_view column,
+                                                         std::string_view order);
+
+/// The values of a column, or where there is none of this name the stored bytes of a field.
+///   throws   error{errc::usage}: neither; a sample that lacks it; a negative value
+[[nodiscard]] std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length,
+                                                    std::string_view order);
+
+}  // namespace leat::stages
