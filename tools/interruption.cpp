@@ -76,17 +76,21 @@ interruption::~interruption() {
 
 void interruption::watch() {
   pollfd watched[] = {{signals_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};
-  while (true) {
-    if (::poll(watched, 2, -1) < 0) continue;  // EINTR: a debugger.
-    if (watched[1].revents != 0) return;
-    if (!take()) continue;
-    // What answers the request may take its time on this thread; the next signal finds it here, with the default action.
+  bool watching = true;
+  while (watching) {
+    const bool woken = ::poll(watched, 2, -1) >= 0;
+    if (!woken && errno == EINTR) continue;  // a debugger
+    if (woken && watched[1].revents != 0) return;
+    if (woken && !take()) continue;
+    // What answers the request may take its time on this thread; the next signal finds it here, with the default action. So does the
+    // first one where the kernel cannot poll.
     const sigset_t set = stop_signals();
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-    source_.request_stop();
-    while (::poll(&watched[1], 1, -1) < 0) {
-    }
-    return;
+    if (woken) source_.request_stop();
+    watching = false;
+  }
+  std::uint64_t ended = 0;
+  while (::read(end_fd_, &ended, sizeof ended) < 0 && errno == EINTR) {
   }
 }
 
