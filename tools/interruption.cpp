@@ -1,8 +1,8 @@
 #include "tools/interruption.hpp"
 
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -47,7 +47,10 @@ interruption::interruption() {
   }
   const sigset_t set = stop_signals();
   signals_fd_ = checked(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
-  end_fd_ = checked(::eventfd(0, EFD_CLOEXEC), "eventfd");
+  int ends[2];
+  checked(::pipe2(ends, O_CLOEXEC), "pipe2");
+  end_fd_ = ends[0];
+  ended_by_fd_ = ends[1];
   // One that is waiting already is answered before anything begins; the next one finds the default action here.
   if (take()) {
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
@@ -65,10 +68,7 @@ bool interruption::take() noexcept {
 }
 
 interruption::~interruption() {
-  const std::uint64_t one = 1;
-  // Whatever it says: a wake-up that is lost would be waited for in vain.
-  for (int tries = 0; tries < 1000 && ::write(end_fd_, &one, sizeof one) < 0; ++tries) {
-  }
+  ::close(ended_by_fd_);  // Wakes the thread. A write could fail, and the thread would be waited for in vain.
   if (thread_.joinable()) thread_.join();
   ::close(end_fd_);
   ::close(signals_fd_);
@@ -89,8 +89,8 @@ void interruption::watch() {
     if (woken) source_.request_stop();
     watching = false;
   }
-  std::uint64_t ended = 0;
-  while (::read(end_fd_, &ended, sizeof ended) < 0 && errno == EINTR) {
+  char none = 0;
+  while (::read(end_fd_, &none, 1) < 0 && errno == EINTR) {
   }
 }
 

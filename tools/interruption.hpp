@@ -38,7 +38,9 @@ class interruption {
   std::stop_source source_;
   std::atomic<int> signal_{0};
   int signals_fd_ = -1;
+  // A pipe that nothing is written to: it ends when this does.
   int end_fd_ = -1;
+  int ended_by_fd_ = -1;
   std::thread thread_;
 };
 

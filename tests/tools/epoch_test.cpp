@@ -25,6 +25,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -509,7 +510,8 @@ TEST(epoch, ctrl_c_names_the_reads_that_the_kernel_does_not_let_go_of_and_waits)
   held.let_go();
   const ended result = process.wait();
   EXPECT_EQ(result.exit_code, 130);
-  EXPECT_THAT(result.out, HasSubstr("waiting for 1 read that the kernel does not let go of"));
+  // On a busy machine others are still under way.
+  EXPECT_THAT(result.out, ContainsRegex("waiting for (1 read|[0-9]+ reads) that the kernel does not let go of"));
   EXPECT_THAT(result.out, HasSubstr(file.string() + " at offset 0"));
 }
 
