@@ -46,10 +46,10 @@ int unfinished_file::open() noexcept {
     // Not through a link, nor waiting for the other end of a pipe.
     const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      const int failure = errno;
+    // Where a file system has no locks (Lustre without -o flock: ENOSYS) nobody is kept out.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(fd);
-      return failure;
+      return EWOULDBLOCK;
     }
     struct stat mine{};
     struct stat named{};

@@ -16,7 +16,8 @@ namespace leat {
 /// names themselves.
 [[nodiscard]] int sync_folder_of(const std::string& path) noexcept;
 
-/// .NAME.partial beside NAME, locked: what a killed process left behind is used again, what another one is writing is not. All
+/// .NAME.partial beside NAME, locked: what a killed process left behind is used again, what another one is writing is not
+/// (where the file system has locks). All
 /// functions return 0 or the errno, so that each user has words of its own.
 ///
 /// Thread: one at a time.

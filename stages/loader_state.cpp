@@ -19,6 +19,7 @@
 #include "base/unfinished_file.hpp"
 #include "io/read_error.hpp"
 #include "io/text.hpp"
+#include "stages/state_file.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loader_state.hpp>
@@ -43,7 +44,7 @@ using part = state_descriptions::part;
 
 constexpr std::string_view magic = "leat.run";
 constexpr std::uint32_t format_version = 1;
-constexpr std::size_t core_bytes = 256;
+constexpr std::size_t core_bytes = loader_state::core_bytes;
 constexpr std::size_t json_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t checksum_at = 24;
 constexpr std::size_t checksum_end = 40;
@@ -88,42 +89,6 @@ void for_each_counter(Counters& counted, Function&& function) {
 [[noreturn]] void refuse(std::string_view name, std::string_view why) {
   throw error(errc::format,
               io::str_cat(name, ": ", why, "; give a state that was saved whole, or remove it and begin the run anew"));
-}
-
-[[noreturn]] void fail_to_save(const std::string& path, int failure) {
-  errc code = errc::io;
-  std::string_view remedy = "see dmesg for what the disk says";
-  switch (failure) {
-    case ENOENT:
-    case ENOTDIR:
-      code = errc::not_found;
-      remedy = "make its folder first";
-      break;
-    case EISDIR:
-    case EEXIST:
-      code = errc::usage;
-      remedy = "name a file";
-      break;
-    case EWOULDBLOCK:
-      code = errc::usage;
-      remedy = "another process is writing it: give each run, and each rank, a state of its own";
-      break;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      code = errc::permission;
-      remedy = "name a file where you may write";
-      break;
-    case ENOSPC:
-    case EDQUOT:
-      code = errc::limit;
-      remedy = "make room, or name a file on another disk";
-      break;
-    default:
-      break;
-  }
-  throw error(
-      code, io::str_cat("cannot save the state ", path, ": ", std::generic_category().message(failure), "; ", remedy));
 }
 
 const state_descriptions& of(const loader_state& state) {
@@ -321,17 +286,17 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
   return state;
 }
 
-void loader_state::save(const std::filesystem::path& path, durability how) const {
+void loader_state::save(const std::filesystem::path& path) const {
   const std::vector<std::byte> content = bytes();
   unfinished_file begun(path.string());
   const auto check = [&](int failure) {
-    if (failure != 0) fail_to_save(begun.path(), failure);
+    if (failure != 0) stages::fail_to_save(begun.path(), failure);
   };
   check(begun.open());
   check(begun.write(content));
-  if (how == durability::synced) check(begun.sync());
+  check(begun.sync());
   check(begun.take_name(true));
-  if (how == durability::synced) check(sync_folder_of(begun.path()));
+  check(sync_folder_of(begun.path()));
 }
 
 loader_state loader_state::load(const std::filesystem::path& path) {

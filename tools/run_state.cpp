@@ -51,21 +51,25 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
 
 void state_writer::write(loader_state state, std::uint64_t lines_bytes) {
   state.lines_bytes = lines_bytes;
-  last_ = std::move(state);
-  if (std::chrono::steady_clock::now() - synced_ < interval) return last_->save(options_.path, durability::unsynced);
-  write_synced();
+  const bool due = std::chrono::steady_clock::now() - synced_ >= interval;
+  if (due) sync_lines();
+  file_.write(state);
+  synced_last_ = due;
+  if (!due) return;
+  file_.sync();
+  synced_ = std::chrono::steady_clock::now();
 }
 
 void state_writer::finish() {
-  if (last_) write_synced();
+  if (synced_last_) return;
+  sync_lines();
+  file_.sync();
+  synced_last_ = true;
 }
 
-void state_writer::write_synced() {
+void state_writer::sync_lines() const {
   sync_file(options_.journal);
   sync_file(options_.lines);
-  last_->save(options_.path, durability::synced);
-  last_.reset();
-  synced_ = std::chrono::steady_clock::now();
 }
 
 }  // namespace leat::tools

@@ -1,6 +1,8 @@
 // --state FILE: where a run stands, after each batch, so that another process can go on with it.
 #pragma once
 
+#include "stages/state_file.hpp"
+
 #include <leat/loader_state.hpp>
 
 #include <chrono>
@@ -33,7 +35,7 @@ struct run_state_options {
 /// counts.
 class state_writer {
  public:
-  explicit state_writer(run_state_options options) : options_(std::move(options)) {}
+  explicit state_writer(run_state_options options) : options_(std::move(options)), file_(options_.path) {}
 
   [[nodiscard]] bool on() const noexcept { return !options_.path.empty(); }
   ///   lines_bytes   of --batches, with the line of the last batch that the state counts
@@ -43,11 +45,12 @@ class state_writer {
   void finish();
 
  private:
-  void write_synced();
+  void sync_lines() const;
 
   static constexpr std::chrono::seconds interval{1};
   run_state_options options_;
-  std::optional<loader_state> last_;  // not yet synced
+  stages::state_file file_;
+  bool synced_last_ = true;
   std::chrono::steady_clock::time_point synced_ = std::chrono::steady_clock::now();
 };
 

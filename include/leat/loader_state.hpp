@@ -80,12 +80,6 @@ struct state_counters {
   friend bool operator==(const state_counters&, const state_counters&) = default;
 };
 
-/// How a state is written.
-enum class durability : std::uint8_t {
-  synced,   ///< on the disk when save() returns: survives a loss of power
-  unsynced  ///< in the kernel's hands: survives the process, and is on the disk later
-};
-
 /// The place of a run between two batches. A value, and cheap: a loader that makes one after each batch fills the numbers and
 /// shares the descriptions, which asks for no memory:
 ///
@@ -99,6 +93,8 @@ enum class durability : std::uint8_t {
 ///                    beyond. 0: there is no such file
 ///   descriptions     null only in a state that nobody filled
 struct loader_state {
+  static constexpr std::size_t core_bytes = 256;
+
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
   std::uint64_t seed = 0;
@@ -121,7 +117,7 @@ struct loader_state {
   /// one, whole.
   ///   throws   error{errc::usage} what decides bytes has no name; errc not_found, permission, limit (a full disk), io with path and
   ///            what to do. The file that was there is then as it was
-  void save(const std::filesystem::path& path, durability how = durability::synced) const;
+  void save(const std::filesystem::path& path) const;
   ///   throws   error: not_found, permission, io; format: damaged or no state; unsupported: made by a newer leat, or by one whose
   ///            batches held other bytes. All with the path
   [[nodiscard]] static loader_state load(const std::filesystem::path& path);

@@ -1,0 +1,97 @@
+#include "stages/state_file.hpp"
+
+#include "io/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace leat::stages {
+
+void fail_to_save(const std::string& path, int failure) {
+  errc code = errc::io;
+  std::string_view remedy = "see dmesg for what the disk says";
+  switch (failure) {
+    case ENOENT:
+    case ENOTDIR:
+      code = errc::not_found;
+      remedy = "make its folder first";
+      break;
+    case EISDIR:
+    case EEXIST:
+      code = errc::usage;
+      remedy = "name a file";
+      break;
+    case EWOULDBLOCK:
+      code = errc::usage;
+      remedy = "another process is writing it: give each run, and each rank, a state of its own";
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      code = errc::permission;
+      remedy = "name a file where you may write";
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      code = errc::limit;
+      remedy = "make room, or name a file on another disk";
+      break;
+    default:
+      break;
+  }
+  throw error(
+      code, io::str_cat("cannot save the state ", path, ": ", std::generic_category().message(failure), "; ", remedy));
+}
+
+state_file::state_file(state_file&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), text_(std::move(other.text_)) {}
+
+state_file::~state_file() { close(); }
+
+void state_file::close() noexcept {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+bool state_file::is_still_there() const noexcept {
+  struct stat ours{};
+  struct stat there{};
+  return fd_ >= 0 && ::fstat(fd_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+         ours.st_dev == there.st_dev;
+}
+
+void state_file::write(const loader_state& state) {
+  const std::vector<std::byte> bytes = state.bytes();
+  const std::span<const std::byte> core = std::span(bytes).first(loader_state::core_bytes);
+  const std::span<const std::byte> text = std::span(bytes).subspan(loader_state::core_bytes);
+  if (std::equal(text.begin(), text.end(), text_.begin(), text_.end()) && is_still_there()) {
+    ssize_t written = -1;
+    do {
+      written = ::pwrite(fd_, core.data(), core.size(), 0);
+    } while (written < 0 && errno == EINTR);
+    if (written == static_cast<ssize_t>(core.size())) return;
+    fail_to_save(path_, written < 0 ? errno : ENOSPC);
+  }
+  close();
+  text_.clear();
+  state.save(path_);
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd_ < 0) fail_to_save(path_, errno);
+  text_.assign(text.begin(), text.end());
+}
+
+void state_file::sync() {
+  if (fd_ >= 0 && ::fdatasync(fd_) != 0) fail_to_save(path_, errno);
+}
+
+}  // namespace leat::stages
