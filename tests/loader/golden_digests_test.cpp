@@ -9,6 +9,7 @@
 
 #include <leat/loader.hpp>
 #include <leat/loader_state.hpp>
+#include <leat/order.hpp>
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,25 @@ TEST(golden_digests, of_windows_of_tokens) {
                 "f0d5f97946411dc33c026bbee5dfbf3b");
   expect_golden(digest_of_run(of, usual(), {tokens{.length = 16, .documents = document_rule::within}}),
                 "d3056a0723ef2cd094496074809e6d0a");
+}
+
+TEST(golden_digests, of_orders) {
+  const testing::watchdog dog("golden digests");
+  std::vector<double> weights;
+  for (int sample = 0; sample < 24; ++sample) weights.push_back(1 + sample % 5);
+  const std::vector<dataset> parts = pictures().split(3, {0.5});
+  const auto by = [&](const dataset& of, const order& how) {
+    loader_options options = usual();
+    options.order = how;
+    return digest_of_run(of, options, {label("cls")});
+  };
+  expect_golden(by(pictures(), repeated(3)), "68051d6c30efae2e49d188e772a51ea6");
+  expect_golden(by(pictures(), weighted(weights, 40)), "9389e7544d31b1c976b985fd0b7535f8");
+  expect_golden(by(pictures(), weighted(weights, 20, replacement::no)), "cf0458c4740f111a6c05c246712d785a");
+  expect_golden(by(pictures(), balanced("cls")), "d4f8c601f51a78ec886d2d78b2e689e4");
+  expect_golden(by(pictures(), bucketed({.length = "cls", .tokens_max = 30, .rows_max = 6})),
+                "0c2bf7c36a5d170eefede91324502a65");
+  expect_golden(by(concat(parts), mixed_by({0.7, 0.3}, 30)), "2ca5e6cfc0848b084cd5697c40f26c24");
 }
 
 TEST(golden_digests, of_split_parts_one_after_the_other) {

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -253,6 +254,53 @@ TEST(the_order_of_fields, is_part_of_a_run) {
   EXPECT_THAT(refusal(described(options, {image("jpg").center_crop(8), label("cls")}),
                       described(options, {label("cls"), image("jpg").center_crop(8)})),
               HasSubstr("field sequence of keys"));
+}
+
+TEST(each_option_of_an_order, changed_alone_is_refused_by_name) {
+  const dataset of = concat({pictures().slice(0, 40), pictures().slice(40, 60)});
+  const auto with = [&](const order& now, const order& before) {
+    const auto in = [&](const order& how) {
+      loader_options options;
+      options.order = how;
+      return described(options, {label("cls")}, 1, of);
+    };
+    return refusal(in(before), in(now));
+  };
+  const std::vector<double> equal(100, 1);
+  std::vector<double> other = equal;
+  other[57] = std::nextafter(1.0, 2.0);
+  const bucket_options buckets{.length = "cls", .tokens_max = 50, .rows_max = 8};
+  bucket_options more_tokens = buckets;
+  more_tokens.tokens_max = 60;
+  bucket_options more_rows = buckets;
+  more_rows.rows_max = 9;
+  const std::vector<order> all = {shuffled(),
+                                  sequential(),
+                                  repeated(2),
+                                  repeated(3),
+                                  weighted(equal),
+                                  weighted(other),
+                                  weighted(equal, 90),
+                                  weighted(equal, 0, replacement::no),
+                                  weighted(other, 0, replacement::no),
+                                  balanced("cls"),
+                                  balanced("cls", 90),
+                                  mixed_by({0.7, 0.3}),
+                                  mixed_by({0.6, 0.4}),
+                                  mixed_by({0.7, 0.3}, 90),
+                                  bucketed(buckets),
+                                  bucketed(more_tokens),
+                                  bucketed(more_rows)};
+  for (std::size_t now = 0; now < all.size(); ++now) {
+    for (std::size_t before = 0; before < all.size(); ++before) {
+      const std::string told = with(all[now], all[before]);
+      if (now == before) {
+        EXPECT_EQ(told, "") << "order " << now;
+      } else {
+        EXPECT_THAT(told, HasSubstr("the order's ")) << "orders " << now << " and " << before;
+      }
+    }
+  }
 }
 
 class nameless final : public sampler {
