@@ -327,9 +327,11 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
-  const dataset opened = open_sources(
-      arguments.sources, stop, leave, advise_loading,
-      {.tokens = arguments.windows.files(), .arrays = arguments.arrays, .ignore_zeros = arguments.ignore_zeros});
+  const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
+                                      {.tokens = arguments.windows.files(),
+                                       .arrays = arguments.arrays,
+                                       .ignore_zeros = arguments.ignore_zeros,
+                                       .one_by_one = !arguments.choice.mixture.empty()});
   tell_notes("epoch", opened);
   report.notes = notes_of(opened);
   const chosen_fields fields = [&] {
@@ -337,8 +339,8 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
     return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("epoch", each);
-  const dataset& samples = fields.samples;
   loader_options options = loader_options_of(arguments);
+  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, opened, fields.samples); });
   options.resume = state_to_resume(run_state_of(arguments));
   if (options.resume) report.resumed = {options.resume->epoch, options.resume->batch};
 
@@ -352,8 +354,9 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   for (const std::string& each : train.plan().warnings) complain("epoch", io::str_cat("warning: ", in_flags(each)));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
   if (train.batches() == 0 && train.samples() > 0) {
-    complain("epoch", io::str_cat("warning: --drop-last leaves out all ", counted(train.samples(), "sample", "samples"),
-                                  ", since a batch has ", count_text(arguments.order.batch_size),
+    complain("epoch", io::str_cat("warning: ", arguments.drop_last ? "--drop-last" : "--last drop", " leaves out all ",
+                                  counted(train.samples(), "sample", "samples"), ", since a batch has ",
+                                  count_text(arguments.order.batch_size),
                                   ": nothing is loaded; give a --batch-size of at most ", train.samples()));
   }
   if (arguments.plan) {

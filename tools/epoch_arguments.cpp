@@ -54,8 +54,10 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
           .seed = arguments.order.seed,
           .shuffle = arguments.order.shuffled(arguments.pictures),
           .drop_last = arguments.drop_last,
+          .last = arguments.choice.last.value_or(last_batch::keep),
           .epochs = arguments.epochs,
           .batches_max = arguments.limit,
+          .order = order_of(arguments.choice, arguments.sources.size()),
           .decode_threads = arguments.threads,
           .host_bytes_max = arguments.host_bytes_max,
           .prefetch_batches = 0,
@@ -85,6 +87,7 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_number(app, "--epochs", arguments.epochs, 1, "how often all samples are loaded (1)");
   add_number(app, "--limit", arguments.limit, 1, "at most so many batches of each epoch");
   app.add_flag("--drop-last", arguments.drop_last, "leave out a last batch that is not full");
+  add_order_choice(app, arguments.choice);
   add_picture_options(app, arguments.pictures);
   CLI::Option* const mixup =
       app.add_option("--mixup", arguments.mixup, "mix each picture with the next one, by Beta(ALPHA, ALPHA)")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/fields.hpp"
+#include "tools/order_choice.hpp"
 #include "tools/run_state.hpp"
 
 #include <leat/dataset.hpp>
@@ -28,6 +29,7 @@ struct epoch_arguments {
   std::uint32_t epochs = 1;
   std::uint64_t limit = 0;
   bool drop_last = false;
+  order_choice choice;
   std::optional<double> mixup;
   std::optional<double> cutmix;
   std::uint32_t threads = 0;

@@ -139,7 +139,8 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.run.windows.files(),
                                        .arrays = arguments.run.arrays,
-                                       .ignore_zeros = arguments.run.ignore_zeros});
+                                       .ignore_zeros = arguments.run.ignore_zeros,
+                                       .one_by_one = !arguments.run.choice.mixture.empty()});
   tell_notes("replay", opened);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
@@ -148,6 +149,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   for (const std::string& each : fields.warnings) complain("replay", each);
 
   loader_options options = loader_options_of(arguments.run);
+  const dataset samples = set_up([&] { return samples_for_order(arguments.run.choice, opened, fields.samples); });
   options.epochs = 0;  // Any of them.
   options.device = host;
   options.digests = options.names = true;
@@ -158,13 +160,13 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   options.prefetch_batches = 1;
   stages::loader_parts parts;
   parts.only = {arguments.epoch, arguments.batch};
-  loader alone = set_up([&] { return stages::make_loader(fields.samples, options, fields.all, parts); });
+  loader alone = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
   for (const std::string& each : alone.plan().warnings) complain("replay", io::str_cat("warning: ", in_flags(each)));
   const std::optional<batch> found = [&] {
     const leaving_at_once leaving(stop, leave);
     return alone.next_blocking();
   }();
-  const stages::bound_run run(fields.samples, fields.all, options);
+  const stages::bound_run run(samples, fields.all, options);
   const replayed_batch shown = replay_batch(run, *found, options.seed);
   if (arguments.run.json) {
     print(json_text({{"epoch", arguments.epoch},

@@ -84,9 +84,16 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
   return as_named([&] {
     if (!kind.tokens && !kind.arrays) refuse_unknown(sources, advice);
     if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
-    dataset opened = kind.tokens   ? open_tokens(sources, *kind.tokens)
-                     : kind.arrays ? open_npy(sources, *kind.arrays)
-                                   : open(sources, {.tar = {.ignore_zeros = kind.ignore_zeros}});
+    const auto open_some = [&](std::span<const std::string> some) {
+      return kind.tokens   ? open_tokens(some, *kind.tokens)
+             : kind.arrays ? open_npy(some, *kind.arrays)
+                           : open(some, {.tar = {.ignore_zeros = kind.ignore_zeros}});
+    };
+    std::vector<dataset> parts;
+    for (std::size_t i = 0; kind.one_by_one && i < sources.size(); ++i) {
+      parts.push_back(open_some(std::span(sources).subspan(i, 1)));
+    }
+    const dataset opened = parts.empty() ? open_some(sources) : concat(parts);
     if (opened.size() == 0) {
       throw error(errc::not_found, io::str_cat(what, ": there is no sample in it",
                                                opened.notes().empty() ? "" : "; " + opened.notes().front()));

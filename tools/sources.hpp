@@ -33,6 +33,7 @@ struct source_kind {
   std::optional<token_options> tokens = std::nullopt;
   std::optional<npy_options> arrays = std::nullopt;
   bool ignore_zeros = false;
+  bool one_by_one = false;  ///< each source is a part of its own of a concat()
 };
 
 /// leat::open(), or leat::open_tokens() where `kind` has tokens, or leat::open_npy() where it has arrays, saying on a terminal

@@ -1,4 +1,5 @@
 // leat epoch, as a person or a script runs it.
+#include "tests/datasets/archive.hpp"
 #include "tests/support/held_file.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/tools/command.hpp"
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -645,6 +647,91 @@ TEST(epoch, device_is_auto_host_or_a_gpus_number) {
   const ended both = run(epoch(photos, {"--device", "auto", "--npy", "/tmp"}));
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr("--npy and --batches look at batches on the host"));
+}
+
+// Two thirds of the samples are of class 0.
+std::string shard_of_classes(const std::filesystem::path& path, int samples) {
+  archive tar;
+  for (int i = 0; i < samples; ++i) {
+    const std::vector<std::uint8_t> picture = photo_jpeg(static_cast<std::uint64_t>(i), 40, 30);
+    const std::string key = std::to_string(100 + i);
+    tar.file(key + ".jpg", {reinterpret_cast<const char*>(picture.data()), picture.size()});
+    tar.file(key + ".cls", std::to_string(i < samples * 2 / 3 ? 0 : i % 2 + 1));
+  }
+  return tar.end().save(path);
+}
+
+std::vector<std::uint64_t> ids_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"epoch"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.insert(all.end(), {"--size", "32", "--seed", "7", "--rows", "--batches", "-"});
+  const ended process = run(all);
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  std::vector<std::uint64_t> ids;
+  for (const std::string& line : lines_of(process.out)) {
+    const json parsed = json::parse(line);
+    for (const json& id : parsed.at("ids")) ids.push_back(id.get<std::uint64_t>());
+  }
+  return ids;
+}
+
+TEST(epoch, takes_the_samples_in_the_order_that_is_asked_for) {
+  const temporary_directory root;
+  const std::string a = shard_of_classes(root.path() / "a.tar", 30);
+  const std::string b = shard_of_classes(root.path() / "b.tar", 20);
+  ASSERT_EQ(ids_of({a, "--shuffle"}).size(), 30U);
+  EXPECT_EQ(ids_of({a, "--order", "shuffled"}), ids_of({a, "--shuffle"}));
+  EXPECT_EQ(ids_of({a, "--order", "sequential"}), ids_of({a, "--no-shuffle"}));
+
+  const std::vector<std::uint64_t> repeated = ids_of({a, "--order", "repeated:2"});
+  ASSERT_EQ(repeated.size(), 60U);
+  for (std::size_t i = 0; i < 60; i += 2) EXPECT_EQ(repeated[i], repeated[i + 1]);
+
+  std::vector<int> of_class(3);
+  for (const std::uint64_t id : ids_of({a, "--order", "balanced:cls"})) ++of_class[id < 20 ? 0 : id % 2 + 1];
+  EXPECT_EQ(of_class, (std::vector<int>{10, 10, 10})) << "read out of the shard";
+
+  std::size_t of_b = 0;
+  const std::vector<std::uint64_t> mixed = ids_of({a, b, "--mixture", "0.7,0.3"});
+  ASSERT_EQ(mixed.size(), 50U);
+  for (std::size_t i = 0; i < mixed.size(); ++i) {
+    of_b += mixed[i] >= 30;
+    EXPECT_LT(std::abs(static_cast<double>(of_b) - 0.3 * static_cast<double>(i + 1)), 1.0);
+  }
+  EXPECT_EQ(ids_of({a, "--order", "bucketed:cls:8"}).size(), 30U);
+
+  const std::vector<std::uint64_t> kept = ids_of({a, "--shuffle", "--batch-size", "8", "--last", "keep"});
+  const std::vector<std::uint64_t> padded = ids_of({a, "--shuffle", "--batch-size", "8", "--last", "pad"});
+  EXPECT_EQ(kept.size(), 30U);
+  ASSERT_EQ(padded.size(), 32U);
+  EXPECT_EQ(padded[30], kept[0]);
+  EXPECT_EQ(padded[31], kept[1]);
+  EXPECT_EQ(ids_of({a, "--shuffle", "--batch-size", "8", "--last", "drop"}).size(), 24U);
+}
+
+TEST(epoch, refuses_orders_that_are_none) {
+  const temporary_directory root;
+  const std::string a = shard_of_classes(root.path() / "a.tar", 30);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
+      {{"--order", "random"}, "--order random: give sequential, shuffled, repeated:N"},
+      {{"--order", "repeated:0"}, "--order repeated:0: '0' is no number from 1 on"},
+      {{"--order", "repeated"}, "give sequential, shuffled"},
+      {{"--order", "balanced:clas"}, "--order balanced: the dataset has no column 'clas'"},
+      {{"--order", "bucketed:cls"}, "give sequential, shuffled"},
+      {{"--order", "bucketed:jpg:10"}, "above TOKENS_MAX = 10"},
+      {{"--mixture", "0.7,0.3"}, "--mixture 0.7,0.3: 2 shares for 1 source"},
+      {{"--mixture", "0.7,-1"}, "'-1' is no share"},
+      {{"--mixture", "1", "--order", "shuffled"}, "--mixture"},
+      {{"--order", "shuffled", "--no-shuffle"}, "--no-shuffle"},
+      {{"--last", "pad", "--drop-last"}, "--drop-last"},
+      {{"--last", "never"}, "--last"}};
+  for (const auto& [arguments, message] : all) {
+    std::vector<std::string> call = {"epoch", a, "--size", "32"};
+    call.insert(call.end(), arguments.begin(), arguments.end());
+    const ended process = run(call);
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    EXPECT_THAT(process.err, HasSubstr(message));
+  }
 }
 
 }  // namespace

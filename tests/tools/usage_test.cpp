@@ -54,7 +54,7 @@ TEST(usage, epoch_help_names_every_option_of_its_contract) {
        {"--epochs",         "--batch-size", "--seed",   "--shuffle",    "--no-shuffle", "--drop-last",  "--limit",
         "--transform",      "--size",       "--dtype",  "--layout",     "--threads",    "--io-threads", "--queue-depth",
         "--host-bytes-max", "--reader",     "--direct", "--on-corrupt", "--journal",    "--digest",     "--batches",
-        "--rows",           "--npy",        "--plan",   "--json"}) {
+        "--rows",           "--npy",        "--plan",   "--json",       "--order",      "--mixture",    "--last"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + option)) << option;
   }
 }

@@ -1,0 +1,126 @@
+#include "tools/order_choice.hpp"
+
+#include "datasets/model.hpp"
+#include "io/text.hpp"
+#include "tools/arguments.hpp"
+
+#include <leat/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <limits>
+#include <string_view>
+
+namespace leat::tools {
+namespace {
+
+[[noreturn]] void refuse_choice(std::string_view option, std::string_view given, std::string_view why) {
+  throw error(errc::usage, io::str_cat(option, " ", given, ": ", why));
+}
+
+std::vector<std::string> pieces_of(std::string_view text, char between) {
+  std::vector<std::string> pieces;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(between, begin), text.size());
+    pieces.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return pieces;
+}
+
+template <class Number>
+Number number_of(const std::string& given, const std::string& text) {
+  Number value{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size() || !(value > 0)) {
+    refuse_choice("--order", given, io::str_cat("'", text, "' is no number from 1 on"));
+  }
+  return value;
+}
+
+// The column of balanced:COLUMN; empty for other orders.
+std::string column_of(const order_choice& choice) {
+  constexpr std::string_view balanced_name = "balanced:";
+  return choice.order.starts_with(balanced_name) ? choice.order.substr(balanced_name.size()) : "";
+}
+
+order named_order(const std::string& given) {
+  const std::vector<std::string> pieces = pieces_of(given, ':');
+  const auto is = [&](std::string_view name, std::size_t least, std::size_t most) {
+    return pieces[0] == name && pieces.size() > least && pieces.size() <= most + 1;
+  };
+  if (is("sequential", 0, 0)) return sequential();
+  if (is("shuffled", 0, 0)) return shuffled();
+  if (is("repeated", 1, 1)) return repeated(number_of<std::uint32_t>(given, pieces[1]));
+  if (is("balanced", 1, 1) && !pieces[1].empty()) return balanced(pieces[1]);
+  if (is("bucketed", 2, 3) && !pieces[1].empty()) {
+    return bucketed({.length = pieces[1],
+                     .tokens_max = number_of<std::uint64_t>(given, pieces[2]),
+                     .rows_max = pieces.size() > 3 ? number_of<std::uint32_t>(given, pieces[3]) : 0});
+  }
+  refuse_choice("--order", given,
+                "give sequential, shuffled, repeated:N, balanced:COLUMN, or bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+}
+
+order mixture_order(const std::string& given, std::size_t sources) {
+  std::vector<double> shares;
+  for (const std::string& piece : pieces_of(given, ',')) {
+    double share = 0;
+    const auto [end, failure] = std::from_chars(piece.data(), piece.data() + piece.size(), share);
+    if (failure != std::errc{} || end != piece.data() + piece.size() || !(share > 0) ||
+        share > std::numeric_limits<double>::max()) {
+      refuse_choice("--mixture", given, io::str_cat("'", piece, "' is no share; give numbers above 0, as 0.7,0.3"));
+    }
+    shares.push_back(share);
+  }
+  if (shares.size() != sources) {
+    refuse_choice("--mixture", given,
+                  io::str_cat(shares.size(), shares.size() == 1 ? " share for " : " shares for ", sources,
+                              sources == 1 ? " source" : " sources", "; give one for each SOURCE"));
+  }
+  return mixed_by(std::move(shares));
+}
+
+}  // namespace
+
+void add_order_choice(CLI::App& app, order_choice& choice) {
+  CLI::Option* const named =
+      add_text(app, "--order", choice.order, "ORDER",
+               "sequential, shuffled, repeated:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+  CLI::Option* const mixed =
+      add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
+  mixed->excludes(named);
+  CLI::Option* const last = add_choice(app, "--last", choice.last,
+                                       {{"keep", std::optional(last_batch::keep)},
+                                        {"drop", std::optional(last_batch::drop)},
+                                        {"pad", std::optional(last_batch::pad)}},
+                                       "a last batch that is not full: smaller, left out, or filled from the epoch's "
+                                       "beginning (keep)");
+  for (const char* const in_short : {"--shuffle", "--no-shuffle"}) {
+    named->excludes(app.get_option(in_short));
+    mixed->excludes(app.get_option(in_short));
+  }
+  last->excludes(app.get_option("--drop-last"));
+}
+
+std::optional<order> order_of(const order_choice& choice, std::size_t sources) {
+  if (!choice.mixture.empty()) return mixture_order(choice.mixture, sources);
+  if (!choice.order.empty()) return named_order(choice.order);
+  return std::nullopt;
+}
+
+dataset samples_for_order(const order_choice& choice, const dataset& opened, const dataset& samples) {
+  if (!choice.mixture.empty() && samples.size() != opened.size()) {
+    refuse_choice("--mixture", choice.mixture,
+                  io::str_cat(opened.size() - samples.size(),
+                              " samples of the sources lack the fields that are loaded; "
+                              "remove them, or `leat pack` the sources without them"));
+  }
+  const std::string column = column_of(choice);
+  const datasets::dataset_model& model = *samples.model();
+  if (column.empty() || model.find_column(column) || !model.find_field(column)) return samples;
+  return samples.with_column(column, read_column(samples, column));
+}
+
+}  // namespace leat::tools
