@@ -362,11 +362,12 @@ void check_resumes(const loader_state& state, const state_descriptions& now) {
   std::vector<description_difference> found = differences(now, of(state));
   if (found.empty()) return;
   // What the loader's options and its order both name is told once.
+  const std::vector<description_difference> all = found;
   std::erase_if(found, [&](const description_difference& each) {
-    return each.where == part::order &&
-           std::any_of(found.begin(), found.end(), [&](const description_difference& other) {
-             return other.where == part::options && other.key == each.key && other.now == each.now &&
-                    other.before == each.before;
+    return each.where == part::order && std::any_of(all.begin(), all.end(), [&](const description_difference& other) {
+             return other.where == part::options &&
+                    (other.key == each.key || (other.key == "global_batch_size" && each.key == "batch_size")) &&
+                    other.now == each.now && other.before == each.before;
            });
   });
   constexpr std::size_t told_max = 3;

@@ -148,6 +148,15 @@ TEST(each_option_of_a_loader, is_tried_here_and_listed_in_the_docs) {
   EXPECT_EQ(members, tried.size());
 }
 
+TEST(another_batch_size, is_told_once) {
+  loader_options before;
+  before.batch_size = 8;
+  loader_options changed = before;
+  changed.batch_size = 9;
+  const std::string told = refusal(described(before, {label("cls")}), described(changed, {label("cls")}));
+  EXPECT_THAT(told, ::testing::StartsWith("global_batch_size is 9, and was 8 in run.state: "));
+}
+
 TEST(a_world_of_another_size, is_refused_only_where_rows_of_a_rank_are_mixed) {
   const std::vector<field> fields = {image("jpg").random_resized_crop(8)};
   loader_options options = usual();
