@@ -124,6 +124,7 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
 }
 
 std::uint32_t batch::valid_rows() const noexcept { return state_->rows; }
+std::uint32_t batch::padded_rows() const noexcept { return state_->padded; }
 std::uint32_t batch::epoch() const noexcept { return state_->epoch; }
 std::uint64_t batch::index() const noexcept { return state_->index; }
 std::span<const std::uint64_t> batch::ids() const noexcept { return state_->ids; }

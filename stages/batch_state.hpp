@@ -68,6 +68,7 @@ struct batch::state : batch_hold {
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
   std::uint32_t rows = 0;
+  std::uint32_t padded = 0;  ///< of them, at their end
   std::vector<ragged> raggeds;
   std::vector<std::uint64_t> ids;
   std::vector<pick> picks;  ///< the rows', where they are to be mixed, or have names

@@ -3,6 +3,7 @@
 #include "base/random.hpp"
 #include "io/text.hpp"
 #include "stages/mix.hpp"
+#include "stages/order/launchers.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/shared_members.hpp"
 #include "stages/work.hpp"
@@ -10,6 +11,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -40,7 +42,7 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
 std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
   const order chosen = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
   return chosen.model().bind(samples, {.seed = options.seed,
-                                       .batch_size = options.batch_size,
+                                       .batch_size = global_batch_size(options),
                                        .last = options.drop_last ? last_batch::drop : options.last});
 }
 
@@ -50,6 +52,18 @@ loader_options checked(loader_options options) {
   if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
   if (options.drop_last && options.last == last_batch::pad) {
     throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
+  }
+  check_world(options.world, "loader_options::world");
+  // A run that goes on in another world keeps its global batches; another batch_size is refused, as any other option.
+  if (options.resume && options.global_batch_size == 0 && options.resume->batch_size == options.batch_size) {
+    options.global_batch_size = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(options.resume->global_batch_size, std::numeric_limits<std::uint32_t>::max()));
+  }
+  const std::uint64_t of_all = std::uint64_t{options.world.size} * options.batch_size;
+  if (options.global_batch_size == 0 && of_all > std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::usage, io::str_cat("a global batch of ", options.world.size, " ranks with a batch_size of ",
+                                         options.batch_size, " has ", of_all, " rows, and may have ",
+                                         std::numeric_limits<std::uint32_t>::max(), "; lower batch_size"));
   }
   if (options.decode_threads > 1024) {
     throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
@@ -67,13 +81,18 @@ loader_options checked(loader_options options) {
   return options;
 }
 
+std::uint32_t global_batch_size(const loader_options& options) noexcept {
+  return options.global_batch_size != 0 ? options.global_batch_size : options.world.size * options.batch_size;
+}
+
 bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
                      finished_by finished)
     : samples_(samples_for(samples, fields, options.order && options.order->model().by_parts())),
+      world_(options.world),
       batches_max_(options.batches_max),
       order_(order_of(options, samples_)),
       programs_(bind_all(fields, dataset(), finished)),
-      layout_(lay_out(dataset(), programs_, options.mix, order_->rows_max())),
+      layout_(lay_out(dataset(), programs_, options.mix, world_.rows_max(order_->rows_max()))),
       planner_(dataset(), programs_, *layout_,
                {.substitutes = options.on_corrupt == corrupt_policy::substitute,
                 .repeats = order_->repeats(),
@@ -87,9 +106,12 @@ std::uint64_t bound_run::batches(std::uint32_t epoch) const {
 
 std::uint64_t bound_run::epoch_samples() const {
   const std::uint64_t batches = this->batches(0);
-  if (batches == order_->batches(0)) return order_->samples(0);
+  if (world_.size == 1 && batches == order_->batches(0)) return order_->samples(0);
   std::uint64_t rows = 0;
-  for (std::uint64_t batch = 0; batch < batches; ++batch) rows += order_->rows(0, batch);
+  for (std::uint64_t batch = 0; batch < batches; ++batch) {
+    const std::uint32_t of_all = order_->rows(0, batch);
+    rows += world_.row_end(of_all) - world_.row_begin(of_all);
+  }
   return rows;
 }
 
@@ -118,15 +140,30 @@ void bound_run::check(const pick& row) const {
   }
 }
 
-void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
+std::uint32_t bound_run::rows_of_all(std::uint32_t epoch, std::uint64_t index) const {
   const std::uint32_t count = order_->rows(epoch, index);
-  if (count == 0 || count > layout_->rows_max()) {
+  const std::uint32_t most = order_->rows_max();
+  if (count == 0 || count > most) {
     throw error(errc::usage, io::str_cat("the sampler gives batch ", index, " of epoch ", epoch, " ", count,
-                                         " rows; a batch has 1 to ", layout_->rows_max(), ", its rows_max()"));
+                                         " rows; a batch has 1 to ", most, ", its rows_max()"));
   }
-  rows.resize(count);
-  order_->picks(epoch, index, 0, count, rows);
+  return count;
+}
+
+void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
+  const std::uint32_t of_all = rows_of_all(epoch, index);
+  const std::uint32_t begin = world_.row_begin(of_all);
+  const std::uint32_t end = world_.row_end(of_all);
+  rows.resize(end - begin);
+  if (begin != end) order_->picks(epoch, index, begin, end, rows);
   for (const pick& row : rows) check(row);
+}
+
+std::uint32_t bound_run::padded(std::uint32_t epoch, std::uint64_t index) const {
+  const std::uint32_t of_all = rows_of_all(epoch, index);
+  const std::uint32_t counted = of_all - std::min(order_->padded(epoch, index), of_all);
+  const std::uint32_t end = world_.row_end(of_all);
+  return end - std::clamp(counted, world_.row_begin(of_all), end);
 }
 
 pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint64_t n) const {

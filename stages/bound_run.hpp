@@ -12,6 +12,7 @@
 #include <leat/field.hpp>
 #include <leat/loader.hpp>
 #include <leat/sampler.hpp>
+#include <leat/world.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,9 @@ namespace leat::stages {
 
 /// The options as they are, or error{errc::usage}.
 [[nodiscard]] loader_options checked(loader_options options);
+
+/// Rows of a full batch of all ranks together, of checked options.
+[[nodiscard]] std::uint32_t global_batch_size(const loader_options& options) noexcept;
 
 /// Thread: const calls from any number of threads.
 class bound_run {
@@ -42,15 +46,20 @@ class bound_run {
 
   /// Batches that are delivered of an epoch.
   [[nodiscard]] std::uint64_t batches(std::uint32_t epoch) const;
-  /// Samples and stored bytes that are planned for an epoch.
+  /// Rows that are planned for an epoch of this rank, and stored bytes for one of all ranks. The rows of a rank of many are counted
+  /// batch by batch.
   [[nodiscard]] std::uint64_t epoch_samples() const;
   [[nodiscard]] std::uint64_t epoch_bytes() const;
   /// Whether all rows are made of bytes that were read, in less time than it takes to hand them to another thread.
   [[nodiscard]] bool light() const;
 
-  /// What lies in the rows of a batch.
+  [[nodiscard]] const leat::world& world() const noexcept { return world_; }
+
+  /// What lies in this rank's rows of a batch: perhaps in none.
   ///   throws   error{errc::usage} for what cannot be, which the user's own sampler may give; whatever that throws
   void pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const;
+  /// How many of this rank's rows of a batch, at their end, only fill it.
+  [[nodiscard]] std::uint32_t padded(std::uint32_t epoch, std::uint64_t index) const;
   /// Number n of what may take the place of a corrupt sample of a batch.
   ///   n        less than order().substitutes(epoch, index)
   ///   throws   as pick_rows()
@@ -62,7 +71,10 @@ class bound_run {
  private:
   void check(const pick& row) const;
 
+  [[nodiscard]] std::uint32_t rows_of_all(std::uint32_t epoch, std::uint64_t index) const;
+
   const leat::dataset samples_;
+  const leat::world world_;
   const std::uint64_t batches_max_;  // of an epoch; 0 is all
   const std::shared_ptr<const sampler> order_;
   const std::vector<std::unique_ptr<field_program>> programs_;

@@ -54,6 +54,7 @@ std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_l
     sample_slot& slot = batch.samples[row];
     if (slot.corrupt) continue;
     state->ids.push_back(slot.pick().sample);
+    if (row >= batch.rows - batch.padded) ++state->padded;
     if (digests) state->row_digests.push_back(batch.row_digests[row]);
     if (names) state->names.push_back(std::move(batch.names[row]));
   }

@@ -233,7 +233,7 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
       refused = std::move(item.finished);
       item.failure = std::make_exception_ptr(*too_many);
       item.planned = item.quarantined;
-      item.samples = item.substituted = item.bytes = 0;
+      item.samples = item.substituted = item.bytes = item.padded = 0;
       item.end_of_epoch = false;
       for (journal_entry& entry : item.journal) {
         entry.action = "raised";
@@ -254,6 +254,7 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
     // What the journal could not tell of is not handed out, and so not counted.
     if (failure == item.failure) {
       counted_.planned += item.planned;
+      counted_.padded += item.padded;
       counted_.samples += item.samples;
       counted_.quarantined += item.quarantined;
       for (const journal_entry& entry : item.journal) ++counted_.quarantined_as[std::string(kind_of(entry))];

@@ -32,6 +32,7 @@ struct delivery_item {
   std::exception_ptr failure;
   // What is counted and written when it is handed out, not before.
   std::uint64_t planned = 0;
+  std::uint32_t padded = 0;  ///< of them
   std::uint64_t samples = 0;
   std::uint64_t quarantined = 0;
   std::uint64_t substituted = 0;
@@ -47,6 +48,7 @@ class delivery {
 
   struct counters {
     std::uint64_t planned = 0;
+    std::uint64_t padded = 0;
     std::uint64_t samples = 0;
     std::uint64_t quarantined = 0;
     corrupt_kinds quarantined_as;

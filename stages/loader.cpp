@@ -51,10 +51,12 @@
 #include <atomic>
 #include <cassert>
 #include <deque>
+#include <filesystem>
 #include <future>
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <utility>
 
 namespace leat {
@@ -84,6 +86,16 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
+// In another world the ranks' journals are others: one that is there is left as it is.
+void check_no_journal(const loader_options& options, const loader_state& state) {
+  std::error_code failure;
+  if (options.journal.empty() || !std::filesystem::exists(options.journal, failure)) return;
+  throw error(errc::usage,
+              io::str_cat("the journal ", options.journal.string(), " is there already, and the state is of rank ",
+                          state.rank, " of ", state.world, ", not ", options.world.rank, " of ", options.world.size,
+                          ": ranks of another world begin journals of their own; give another name, or move it away"));
+}
+
 }  // namespace
 
 class loader::machine final : public line_events {
@@ -106,11 +118,11 @@ class loader::machine final : public line_events {
         planner_(run_.planner()),
         part_(parts.only ? one_batch(*parts.only) : resumed()),
         memory_available_(io::find_memory_available()),
-        memory_(plan_memory(needs(), memory_available_)),
+        memory_(plan_memory(needs(), memory_available_, options_.world.local_size)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, part_.from.journal_bytes),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
-                   .epoch_samples = run_.epoch_samples()},
+                   .epoch_samples = options_.corrupt_max.share < 1 ? run_.epoch_samples() : 0},
                   part_.from),
         arena_(std::make_shared<io::arena>(arena_settings())),
         read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
@@ -335,6 +347,12 @@ loader::machine::span_of_run loader::machine::resumed() const {
   from.epoch = state.epoch;
   from.batch = state.batch;
   from.counted = state.counted;
+  // What another rank has delivered and written is not what this one goes on with.
+  if (state.world != options_.world.size || state.rank != options_.world.rank) {
+    from.run.reset();
+    check_no_journal(options_, state);
+    return {.from = from};
+  }
   from.run = options_.digests ? state.run_digest : std::nullopt;
   from.journal_bytes = options_.journal.empty() ? 0 : state.journal_bytes;
   return {.from = from};
@@ -343,7 +361,8 @@ loader::machine::span_of_run loader::machine::resumed() const {
 const state_descriptions& loader::machine::descriptions() const {
   std::call_once(described_, [this] {
     descriptions_ =
-        describe_run(options_, {.global_batch_size = options_.batch_size}, run_.samples(), fields_, run_.order());
+        describe_run(options_, {.global_batch_size = global_batch_size(options_), .world_size = options_.world.size},
+                     run_.samples(), fields_, run_.order());
   });
   return *descriptions_;
 }
@@ -354,7 +373,10 @@ loader_state loader::machine::state_at(const run_progress& place) const {
   state.epoch = place.epoch;
   state.batch = place.batch;
   state.seed = options_.seed;
-  state.global_batch_size = options_.batch_size;
+  state.rank = options_.world.rank;
+  state.world = options_.world.size;
+  state.global_batch_size = global_batch_size(options_);
+  state.batch_size = options_.batch_size;
   state.counted = place.counted;
   state.run_digest = place.run;
   state.journal_bytes = place.journal_bytes;
@@ -412,7 +434,9 @@ std::uint64_t loader::machine::batches_to_come() const {
 
 memory_needs loader::machine::needs() const {
   memory_needs needs{.host_bytes_max = options_.host_bytes_max,
-                     .decode_threads = options_.decode_threads != 0 ? options_.decode_threads : io::usable_cores(),
+                     .decode_threads = options_.decode_threads != 0
+                                           ? options_.decode_threads
+                                           : io::cores_of_local_rank(options_.world.local_size),
                      .threads_automatic = options_.decode_threads == 0,
                      .prefetch_batches = options_.prefetch_batches};
   std::uint64_t read_bytes_max = 0;
@@ -572,6 +596,7 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
 asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& children) {
   try {
     run_.pick_rows(batch.epoch, batch.index, batch.picks);
+    batch.padded = run_.padded(batch.epoch, batch.index);
   } catch (...) {  // The sampler may be the user's own.
     end_run(batch, std::current_exception());
     co_return false;
@@ -619,6 +644,7 @@ asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& ch
     if (planner_.in_steps()) planner_.plan_rows(batch, first, first + static_cast<std::uint32_t>(rows.size()));
     co_await reads_.issue(batch, rows, children);
   }
+  if (batch.rows == 0) decoded(batch);  // Of a rank that has none of it: no row will say that it was the last.
   co_return true;
 }
 
@@ -709,6 +735,7 @@ void loader::machine::hand_over(work& batch) {
     }
   }
   item.planned = batch.rows;
+  item.padded = batch.padded;
   item.samples = batch.rows - item.quarantined;
   item.bytes = output_bytes(*item.finished);
   collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
@@ -953,6 +980,7 @@ loader_stats loader::machine::stats() const {
   loader_stats now;
   const delivery::counters handed = delivery_.count();
   now.planned = handed.planned;
+  now.padded = handed.padded;
   now.samples = handed.samples;
   now.quarantined = handed.quarantined;
   for (const auto& [kind, samples] : handed.quarantined_as) now.quarantined_as.push_back({kind, samples});

@@ -3,7 +3,7 @@
 //     0    magic "leat.run"                  160  counters, 9 x u64
 //     8    u32 format version, 1             232  journal bytes, u64
 //     12   u32 content version               240  lines bytes, u64
-//     16   u32 bytes of the core, 256        248  u64, zero
+//     16   u32 bytes of the core, 256        248  u32 batch size, u32 zero
 //     20   u32 bytes of the JSON behind it   256  JSON
 //     24   checksum, 16 bytes
 //     40   u32 epoch, u32 flags (1: the run's digest is known)
@@ -199,6 +199,7 @@ std::vector<std::byte> loader_state::bytes() const {
   for_each_counter(counted, [&](std::uint64_t value, std::size_t at) { put(core, at, value); });
   put(core, 232, journal_bytes);
   put(core, 240, lines_bytes);
+  put(core, 248, batch_size);
 
   std::vector<std::byte> all;
   all.reserve(core_bytes + document.size());
@@ -248,6 +249,7 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
   for_each_counter(state.counted, [&](std::uint64_t& value, std::size_t at) { value = get<std::uint64_t>(bytes, at); });
   state.journal_bytes = get<std::uint64_t>(bytes, 232);
   state.lines_bytes = get<std::uint64_t>(bytes, 240);
+  state.batch_size = get<std::uint32_t>(bytes, 248);
   state.file = std::string(name);
 
   // The checksum is right: whoever wrote it wrote this. It is parsed with care all the same, since anybody can make one.

@@ -191,7 +191,11 @@ memory_plan divide_memory(const memory_needs& needs) {
   return plan;
 }
 
-memory_plan plan_memory(memory_needs needs, const io::memory_available& available) {
+memory_plan plan_memory(memory_needs needs, io::memory_available available, std::uint32_t local_ranks) {
+  if (local_ranks > 1) {
+    available.bytes /= local_ranks;
+    io::str_append(available.said_by, ", divided by ", local_ranks, " local ranks");
+  }
   const bool asked = needs.host_bytes_max != 0;
   if (!asked) {
     const std::uint64_t half = available.bytes / 2;

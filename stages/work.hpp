@@ -186,6 +186,7 @@ struct work {
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
   std::uint32_t rows = 0;
+  std::uint32_t padded = 0;  ///< of them, at their end
 
   io::lease memory;
   std::vector<std::size_t> ragged_capacity;  ///< bytes of each ragged output's buffer

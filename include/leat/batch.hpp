@@ -86,8 +86,11 @@ class batch {
   /// One row of a ragged output (bytes, text). On the host: throws error{errc::usage} for a batch on a device.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name, std::size_t row) const;
 
-  /// Rows that hold a sample: the planned rows less those skipped. May be 0.
+  /// Rows that hold a sample: the planned rows of this rank less those skipped. May be 0.
   [[nodiscard]] std::uint32_t valid_rows() const noexcept;
+  /// Of the valid rows, how many at the end are there only to fill the batch (last_batch::pad): samples that come a second time in
+  /// the epoch, as they came before. A metric leaves them out.
+  [[nodiscard]] std::uint32_t padded_rows() const noexcept;
   /// The epoch, from 0, and the batch's number in it, from 0.
   [[nodiscard]] std::uint32_t epoch() const noexcept;
   [[nodiscard]] std::uint64_t index() const noexcept;

@@ -15,6 +15,7 @@
 #include <leat/ready.hpp>
 #include <leat/stats.hpp>
 #include <leat/units.hpp>
+#include <leat/world.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -39,7 +40,10 @@ inline constexpr bool detail::is_delivered<std::optional<batch>> = true;
 inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
 
 struct loader_options {
+  /// Rows of a batch of one rank, on average; of all of them, where there is one process.
   std::uint32_t batch_size = 64;
+  /// Rows of a global batch, of all ranks together: any number. 0 is world.size times batch_size, which else says nothing.
+  std::uint32_t global_batch_size = 0;
   std::uint64_t seed = 0;
   /// The short form of order = sequential() and shuffled(); with an order it says nothing.
   bool shuffle = true;
@@ -57,12 +61,17 @@ struct loader_options {
   std::optional<loader_state> resume = {};
   /// Which samples, and in which order: leat::weighted(weights), leat::balanced("cls"). None: as `shuffle` says.
   std::optional<leat::order> order = {};
+  /// Which of how many processes this one is: world::from_environment(). It has its rows of each global batch, and every row is what
+  /// it is in a world of 1. Mixed rows are not: their partners are rows of the same rank. What a person would set aside for a machine
+  /// (decode_threads, host_bytes_max of 0) its local ranks share.
+  leat::world world = {};
 
-  /// Threads that decode; 0 is one per core this process may run on, and fewer where the budget is too small for their
+  /// Threads that decode; 0 is one per core this process may run on (a local rank that its launcher has bound to no cores of its
+  /// own has its part of them), and fewer where the budget is too small for their
   /// scratch: see plan(). A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
   /// The memory budget; loader::plan() says what it is for. 0: 512 MiB, or half of the memory that is left to this process by
-  /// the machine and its control groups, where that is less and holds a batch.
+  /// the machine and its control groups (divided by world.local_size), where that is less and holds a batch.
   std::size_t host_bytes_max = 0;
   /// How many batches may be under way or ready besides the one in the consumer's hands; 0 is what the budget
   /// allows, at most 8; or more where 8 are too few reads to keep a drive busy, in a part of the budget.
@@ -128,7 +137,7 @@ struct loader_plan {
 };
 
 /// Loads batches ahead of the consumer. Which bytes a batch holds depends on the dataset, the fields, seed, epoch and
-/// position alone: never on threads, timing or the machine.
+/// position alone: never on threads, timing or the machine. Of how many ranks' rows it is divided into, too, only mixed rows depend.
 ///
 /// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), reads_under_way() and stop() from any.
 /// Movable; a loader that was moved from may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}.
@@ -212,7 +221,7 @@ class loader {
 
   /// Samples of the dataset, or the windows that the field `tokens` cuts out of it.
   [[nodiscard]] std::uint64_t samples() const noexcept;
-  /// Batches of each epoch; of the first one, where a sampler of one's own gives epochs of different lengths.
+  /// Batches of each epoch, the same number for every rank; of the first one, where a sampler of one's own gives epochs of different lengths.
   [[nodiscard]] std::uint64_t batches() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;
   [[nodiscard]] loader_stats stats() const;

@@ -87,6 +87,9 @@ struct state_counters {
 ///
 ///   epoch, batch     the batch that is delivered next. batch may be the number of batches of the epoch: its end comes next
 ///   rank, world      of the process that made it; another world may go on with it
+///   global_batch_size, batch_size
+///                    rows of a full batch of all ranks, and loader_options::batch_size as it was given: who goes on with the same
+///                    one, in whatever world, keeps the global batch
 ///   run_digest       over all batches so far; nothing where it is not known (no digests, another world, moved by at())
 ///   journal_bytes, lines_bytes
 ///                    sizes of the journal and of the command's lines (--batches) that belong to it: a resumed run cuts off what is
@@ -101,6 +104,7 @@ struct loader_state {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::uint64_t global_batch_size = 0;
+  std::uint32_t batch_size = 0;
   state_counters counted = {};
   std::optional<digest> run_digest = {};
   std::uint64_t journal_bytes = 0;

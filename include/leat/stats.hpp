@@ -60,8 +60,10 @@ struct corrupt_count {
 
 /// Counted since construction; a snapshot, each number exact, the set not from one instant.
 struct loader_stats {
-  // delivered rows that are themselves + quarantined = planned, for the batches handed out.
+  // delivered rows that are themselves + quarantined = planned, for the batches handed out, of this rank. All three count rows:
+  // one that only fills a batch (last_batch::pad) as any other. What an epoch has of samples is planned - padded.
   std::uint64_t planned = 0;
+  std::uint64_t padded = 0;
   std::uint64_t samples = 0;
   std::uint64_t quarantined = 0;
   /// The quarantined samples by kind, sorted by its name: a picture format that leat does not read ("TIFF"), "unknown format",

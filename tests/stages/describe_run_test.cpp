@@ -37,9 +37,9 @@ dataset pictures() {
 }
 
 std::shared_ptr<const state_descriptions> described(const loader_options& options, const std::vector<field>& fields,
-                                                    std::uint32_t world_size = 1, const dataset& of = pictures()) {
+                                                    const dataset& of = pictures()) {
   const bound_run run(of, fields, options);
-  return describe_run(options, {.global_batch_size = options.batch_size * world_size, .world_size = world_size},
+  return describe_run(options, {.global_batch_size = global_batch_size(options), .world_size = options.world.size},
                       run.samples(), fields, run.order());
 }
 
@@ -66,6 +66,14 @@ struct option {
 std::vector<option> all_options() {
   return {
       {"batch_size", [](loader_options& o) { o.batch_size = 9; }, "global_batch_size is 9, and was 8 in run.state"},
+      {"global_batch_size", [](loader_options& o) { o.global_batch_size = 9; },
+       "global_batch_size is 9, and was 8 in run.state"},
+      {"world",
+       [](loader_options& o) {
+         o.world = {.rank = 1, .size = 2};
+         o.global_batch_size = 8;
+       },
+       "mix.world_size is 2, and was 1"},
       {"seed", [](loader_options& o) { o.seed = 8; }, "seed is 8, and was 7 in run.state"},
       {"shuffle", [](loader_options& o) { o.shuffle = false; }, "the order's order is sequential, and was shuffled"},
       {"drop_last", [](loader_options& o) { o.drop_last = true; }, "the order's last is drop, and was keep"},
@@ -173,7 +181,7 @@ TEST(a_world_of_another_size, is_refused_only_where_rows_of_a_rank_are_mixed) {
 
 std::string refused(const dataset& of, const field& before, const field& now) {
   loader_options options;
-  return refusal(described(options, {before}, 1, of), described(options, {now}, 1, of));
+  return refusal(described(options, {before}, of), described(options, {now}, of));
 }
 
 TEST(each_option_of_a_picture, changed_alone_is_refused_by_name) {
@@ -231,7 +239,7 @@ TEST(each_option_of_other_fields, changed_alone_is_refused_by_name) {
   EXPECT_THAT(refused(of, own("v1"), own("v1", 3)), HasSubstr("field jpg.axis is 3, and was 2"));
   loader_options options;
   try {
-    described(options, {own("")}, 1, of)->check_named();
+    described(options, {own("")}, of)->check_named();
     ADD_FAILURE() << "a function without a name was accepted";
   } catch (const error& thrown) {
     EXPECT_EQ(thrown.code(), errc::usage);
@@ -271,7 +279,7 @@ TEST(each_option_of_an_order, changed_alone_is_refused_by_name) {
     const auto in = [&](const order& how) {
       loader_options options;
       options.order = how;
-      return described(options, {label("cls")}, 1, of);
+      return described(options, {label("cls")}, of);
     };
     return refusal(in(before), in(now));
   };

@@ -41,6 +41,7 @@ loader_state some_state() {
   state.rank = 2;
   state.world = 8;
   state.global_batch_size = 256;
+  state.batch_size = 64;
   state.counted = {.planned = 1,
                    .samples = 2,
                    .quarantined = 3,
@@ -82,6 +83,7 @@ TEST(loader_state, comes_back_from_its_bytes_as_it_was) {
   EXPECT_EQ(read.rank, state.rank);
   EXPECT_EQ(read.world, state.world);
   EXPECT_EQ(read.global_batch_size, state.global_batch_size);
+  EXPECT_EQ(read.batch_size, state.batch_size);
   EXPECT_EQ(read.counted, state.counted);
   EXPECT_EQ(read.run_digest, state.run_digest);
   EXPECT_EQ(read.journal_bytes, state.journal_bytes);
