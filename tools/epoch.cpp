@@ -190,8 +190,12 @@ struct batch_outputs {
 };
 
 run_state_options run_state_of(const epoch_arguments& arguments) {
-  return {
-      .path = arguments.state, .resume = arguments.resume, .journal = arguments.journal, .lines = arguments.batches};
+  return {.path = arguments.state,
+          .name = arguments.state_name,
+          .here = arguments.here.world,
+          .resume = arguments.resume,
+          .journal = arguments.journal,
+          .lines = arguments.batches};
 }
 
 //   resumed   the run that is gone on with, if there is one
@@ -308,8 +312,11 @@ class late_notice {
 // Samples that this process would deliver, had it come to its end.
 std::uint64_t planned_of(const loader& train, const epoch_arguments& arguments,
                          const std::optional<epoch_report::place>& resumed) {
-  const std::uint64_t batch_size = arguments.order.batch_size;
-  const std::uint64_t of_epoch = std::min<std::uint64_t>(train.batches() * batch_size, train.samples());
+  const double share = 1.0 / arguments.here.world.size;
+  const std::uint64_t global = train.state().global_batch_size;
+  const auto batch_size = static_cast<std::uint64_t>(static_cast<double>(global) * share + 0.5);
+  const auto of_epoch = static_cast<std::uint64_t>(
+      static_cast<double>(std::min<std::uint64_t>(train.batches() * global, train.samples())) * share + 0.5);
   const std::uint64_t gone = resumed ? resumed->epoch * of_epoch + resumed->batch * batch_size : 0;
   const std::uint64_t all = of_epoch * arguments.epochs;
   const std::uint64_t left = all - std::min(all, gone);
@@ -356,7 +363,7 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   if (train.batches() == 0 && train.samples() > 0) {
     complain("epoch", io::str_cat("warning: ", arguments.drop_last ? "--drop-last" : "--last drop", " leaves out all ",
                                   counted(train.samples(), "sample", "samples"), ", since a batch has ",
-                                  count_text(arguments.order.batch_size),
+                                  count_text(train.state().global_batch_size),
                                   ": nothing is loaded; give a --batch-size of at most ", train.samples()));
   }
   if (arguments.plan) {
@@ -379,9 +386,23 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   settle();
 }
 
-int epoch(const epoch_arguments& arguments, interruption& stop) {
+// Which rank this is, and what its files are called.
+epoch_arguments of_this_rank(epoch_arguments arguments) {
+  arguments.here = world_of(arguments.ranks);
+  const world& here = arguments.here.world;
+  arguments.state_name = arguments.state;
+  arguments.state = name_for_rank("--state", arguments.state, here);
+  arguments.batches = name_for_rank("--batches", arguments.batches, here);
+  arguments.journal = name_for_rank("--journal", arguments.journal, here);
+  arguments.npy = name_for_rank("--npy", arguments.npy, here);
+  return arguments;
+}
+
+int epoch(const epoch_arguments& given, interruption& stop) {
+  const epoch_arguments arguments = of_this_rank(given);
   check(arguments);
   epoch_report report;
+  report.here = arguments.here;
   std::optional<running_loader> running;
   std::exception_ptr failure;
   try {

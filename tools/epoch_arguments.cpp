@@ -51,6 +51,7 @@ device device_of(const std::string& text) {
 
 loader_options loader_options_of(const epoch_arguments& arguments) {
   return {.batch_size = arguments.order.batch_size,
+          .global_batch_size = arguments.global_batch_size,
           .seed = arguments.order.seed,
           .shuffle = arguments.order.shuffled(arguments.pictures),
           .drop_last = arguments.drop_last,
@@ -58,6 +59,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
           .epochs = arguments.epochs,
           .batches_max = arguments.limit,
           .order = order_of(arguments.choice, arguments.sources.size()),
+          .world = arguments.here.world,
           .decode_threads = arguments.threads,
           .host_bytes_max = arguments.host_bytes_max,
           .prefetch_batches = 0,
@@ -88,6 +90,8 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_number(app, "--limit", arguments.limit, 1, "at most so many batches of each epoch");
   app.add_flag("--drop-last", arguments.drop_last, "leave out a last batch that is not full");
   add_order_choice(app, arguments.choice);
+  add_number(app, "--global-batch-size", arguments.global_batch_size, 1,
+             "of all ranks together (--batch-size times them)");
   add_picture_options(app, arguments.pictures);
   CLI::Option* const mixup =
       app.add_option("--mixup", arguments.mixup, "mix each picture with the next one, by Beta(ALPHA, ALPHA)")
@@ -119,6 +123,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
              "O_DIRECT; auto: unless an epoch fits in half of the memory available");
   add_text(app, "--device", arguments.device, "WHERE",
            "host, cuda:N or, that or the host, auto: where batches go (host)");
+
+  app.option_defaults()->group("Many processes");
+  add_rank_options(app, arguments.ranks);
 
   app.option_defaults()->group("Corrupt samples");
   add_choice(

@@ -3,6 +3,7 @@
 
 #include "tools/fields.hpp"
 #include "tools/order_choice.hpp"
+#include "tools/ranks.hpp"
 #include "tools/run_state.hpp"
 
 #include <leat/dataset.hpp>
@@ -26,6 +27,9 @@ struct epoch_arguments {
   std::optional<npy_options> arrays;
   bool ignore_zeros = false;
   order_options order;
+  std::uint32_t global_batch_size = 0;
+  rank_options ranks;
+  found_world here;  // once it is known
   std::uint32_t epochs = 1;
   std::uint64_t limit = 0;
   bool drop_last = false;
@@ -45,6 +49,7 @@ struct epoch_arguments {
   bool rows = false;
   std::string npy;
   std::string state;
+  std::string state_name;  // as it was given
   resume_when resume = resume_when::never;
   std::uint64_t stop_after = 0;
   bool plan = false;

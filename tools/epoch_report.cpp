@@ -113,6 +113,7 @@ void epoch_report::measure_process() {
 json epoch_report::as_json() const {
   json object;
   object["planned"] = stats.planned;
+  object["padded"] = stats.padded;
   object["samples"] = stats.samples;
   object["batches"] = stats.batches;
   object["quarantined"] = stats.quarantined;
@@ -120,6 +121,9 @@ json epoch_report::as_json() const {
   for (const corrupt_count& each : stats.quarantined_as) object["quarantined_as"][each.kind] = each.samples;
   object["substituted"] = stats.substituted;
   object["epochs"] = stats.epochs_finished;
+  object["rank"] = here.world.rank;
+  object["world"] = here.world.size;
+  object["launcher"] = here.launcher.empty() ? json(nullptr) : json(here.launcher);
   object["seconds"] = seconds;
   object["open_seconds"] = open_seconds;
   object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);
@@ -168,6 +172,9 @@ std::string epoch_report::as_text(const terminal& screen) const {
     io::str_append(text, "  ", screen.warning(absl::StrFormat("stopped at %.0f %%", share_done * 100)), "\n");
   }
   text += "\n";
+  if (here.world.size > 1) {
+    row(text, screen, "rank", io::str_cat(here.world.rank, " of ", here.world.size, " (", here.launcher, ")"));
+  }
   row(text, screen, "speed",
       io::str_cat(screen.bold(io::str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),
                                           " samples/s")),

@@ -6,6 +6,7 @@
 #include <leat/batch.hpp>
 #include <leat/loader.hpp>
 #include <leat/stats.hpp>
+#include <leat/world.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -43,6 +44,7 @@ struct epoch_report {
   bool interrupted = false;
   std::string failure;
   std::vector<std::string> notes;
+  found_world here;
 
   /// cpu_s and rss_bytes_max, as of now.
   void measure_process();

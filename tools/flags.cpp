@@ -29,6 +29,7 @@ constexpr option_words all_words[] = {
     {"corrupt_max", "--corrupt-max"},
     {"decode_threads", "--threads"},
     {"queue_depth", "--queue-depth"},
+    {"global_batch_size", "--global-batch-size"},
     {"batch_size", "--batch-size"},
     {"on_corrupt =", "--on-corrupt"},
     {"corrupt_max", "--corrupt-max"},

@@ -150,6 +150,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
 
   loader_options options = loader_options_of(arguments.run);
   const dataset samples = set_up([&] { return samples_for_order(arguments.run.choice, opened, fields.samples); });
+  options.world = world_of(arguments.run.ranks).world;
   options.epochs = 0;  // Any of them.
   options.device = host;
   options.digests = options.names = true;
@@ -157,6 +158,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   options.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   if (!arguments.run.state.empty()) options.resume = loader_state::load(arguments.run.state);
 
+  options = stages::checked(std::move(options));
   options.prefetch_batches = 1;
   stages::loader_parts parts;
   parts.only = {arguments.epoch, arguments.batch};

@@ -1,6 +1,7 @@
 #include "tools/run_state.hpp"
 
 #include "io/text.hpp"
+#include "tools/ranks.hpp"
 
 #include <leat/error.hpp>
 
@@ -27,6 +28,37 @@ void sync_file(const std::string& path) {
                                     "; does the disk still answer?"));
 }
 
+std::string of_rank(const loader_state& state) { return io::str_cat("rank ", state.rank, " of ", state.world); }
+
+// The other ranks' states as far as they are there. Where this run has begun in another world, a rank that is quicker may have
+// written its own already: it was read by who needed it, or is of this world.
+void check_others(const run_state_options& options, const loader_state& own) {
+  for (std::uint32_t rank = 0; rank < own.world; ++rank) {
+    const std::string path = name_for_rank("--state", options.name, {.rank = rank, .size = own.world});
+    std::error_code failure;
+    if (path == options.path || !std::filesystem::exists(path, failure)) continue;
+    const loader_state other = loader_state::load(path);
+    if (other.world != own.world || (other.epoch == own.epoch && other.batch == own.batch)) continue;
+    throw error(errc::usage, io::str_cat(path, " is at batch ", other.batch, " of epoch ", other.epoch, ", and ",
+                                         options.path, " at batch ", own.batch, " of epoch ", own.epoch,
+                                         ", both in a world of ", own.world, "; to go on in one of ", options.here.size,
+                                         " all ranks need one place: copy one state to the names of all of them"));
+  }
+}
+
+// Before this rank begins anew because it has none.
+void check_first(const run_state_options& options) {
+  if (options.here.size == 1 && options.name.find("%r") == std::string::npos) return;
+  const std::string path = name_for_rank("--state", options.name, {.rank = 0, .size = options.here.size});
+  std::error_code failure;
+  if (path == options.path || !std::filesystem::exists(path, failure)) return;
+  const loader_state first = loader_state::load(path);
+  if (first.world == options.here.size) return;
+  throw error(errc::usage, io::str_cat(path, " is of ", of_rank(first), ", and there is no ", options.path,
+                                       " for rank ", options.here.rank, " of ", options.here.size,
+                                       ": copy the state to go on from to the names of all ranks"));
+}
+
 }  // namespace
 
 std::optional<loader_state> state_to_resume(const run_state_options& options) {
@@ -45,8 +77,20 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
                                          " is there already: --resume auto goes on with that run; to begin "
                                          "a new one remove it or give --state another FILE"));
   }
-  if (!there && options.resume != resume_when::always) return std::nullopt;
-  return loader_state::load(options.path);
+  if (!there && options.resume != resume_when::always) {
+    check_first(options);
+    return std::nullopt;
+  }
+  loader_state state = loader_state::load(options.path);
+  if (state.world == options.here.size && state.rank == options.here.rank) return state;
+  if (state.world != options.here.size) check_others(options, state);
+  if (!options.lines.empty() && std::filesystem::exists(options.lines, failure)) {
+    throw error(errc::usage, io::str_cat(options.lines, " is there already, and ", options.path, " is of ",
+                                         of_rank(state), ", not ", options.here.rank, " of ", options.here.size,
+                                         ": begin other lines with --batches, or move these away"));
+  }
+  state.lines_bytes = 0;
+  return state;
 }
 
 void state_writer::write(loader_state state, std::uint64_t lines_bytes) {

@@ -4,6 +4,7 @@
 #include "stages/state_file.hpp"
 
 #include <leat/loader_state.hpp>
+#include <leat/world.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -20,15 +21,19 @@ enum class resume_when : std::uint8_t {
 
 /// path            of the state; empty: none is written
 /// journal, lines  other files of the run, empty where there are none; with --state they are on the disk before the state
+///                 name, of the state as it was given, with %r for the rank
 struct run_state_options {
   std::string path;
+  std::string name;
+  leat::world here;
   resume_when resume = resume_when::never;
   std::string journal;
   std::string lines;
 };
 
 /// The state to go on from; nothing for a run from its beginning.
-///   throws   error{errc::usage}: a state without --resume, --resume without what it needs; as loader_state::load()
+///   throws   error{errc::usage}: a state without --resume, --resume without what it needs; states of another world that are not of one
+///            place, or one of it that this rank lacks; lines of another rank. As loader_state::load()
 [[nodiscard]] std::optional<loader_state> state_to_resume(const run_state_options& options);
 
 /// Writes states over one another. Each is in the kernel's hands at once, and once a second on the disk, after the lines that it

@@ -1,0 +1,241 @@
+// leat epoch as one of many: who says which rank it is, what it loads then, and the files that it writes.
+#include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Twelve photographs, and where the ranks write.
+class ranks {
+ public:
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+  [[nodiscard]] std::vector<std::string> epoch(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"epoch", photos_.path().string(), "--size", "32", "--seed", "4", "--threads", "2",
+                                 "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  [[nodiscard]] ended run(const std::vector<std::string>& more,
+                          const std::vector<std::string>& environment = {}) const {
+    return command(epoch(more), command::streams::pipes, environment).wait();
+  }
+  /// The row digests of all batches, of the ranks' in rank order.
+  [[nodiscard]] std::vector<json> rows(const std::vector<std::string>& names) const {
+    std::vector<json> batches;
+    for (const std::string& name : names) {
+      std::size_t at = 0;
+      for (const std::string& line : lines_of(text_of(file(name)))) {
+        const json batch = json::parse(line);
+        if (at == batches.size()) batches.push_back(json::array());
+        for (const json& row : batch.at("rows")) batches.at(at).push_back(row);
+        ++at;
+      }
+    }
+    return batches;
+  }
+
+ private:
+  photo_folder photos_;
+  temporary_directory directory_;
+};
+
+std::string refusal_of(const ended& process) {
+  EXPECT_EQ(process.exit_code, 2) << process.err;
+  return process.err;
+}
+
+TEST(ranks, deliver_together_what_one_process_delivers) {
+  const ranks use;
+  ASSERT_EQ(use.run({"--batch-size", "5", "--epochs", "2", "--rows", "--batches", use.file("alone")}).exit_code, 0);
+  const std::vector<json> alone = use.rows({"alone"});
+  ASSERT_EQ(alone.size(), 6U);
+  for (const char* const rank : {"0", "1", "2"}) {
+    const ended one = use.run({"--global-batch-size", "5", "--epochs", "2", "--rows", "--batches", use.file("rank-%r"),
+                               "--rank", rank, "--world", "3"});
+    ASSERT_EQ(one.exit_code, 0) << one.err;
+    const json report = one.json();
+    EXPECT_EQ(report.at("rank"), std::atoi(rank));
+    EXPECT_EQ(report.at("world"), 3);
+    EXPECT_EQ(report.at("launcher"), "--rank --world");
+    EXPECT_EQ(report.at("batches"), 6);
+  }
+  EXPECT_EQ(use.rows({"rank-0", "rank-1", "rank-2"}), alone);
+}
+
+TEST(ranks, are_what_the_launcher_says) {
+  const ranks use;
+  const auto report = [&](const std::vector<std::string>& environment, const std::vector<std::string>& more = {}) {
+    const ended process = use.run(more, environment);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return process.json();
+  };
+  const json alone = report({});
+  EXPECT_EQ(alone.at("rank"), 0);
+  EXPECT_EQ(alone.at("world"), 1);
+  EXPECT_TRUE(alone.at("launcher").is_null());
+  EXPECT_EQ(alone.at("samples"), 12);
+  const json third = report({"RANK=2", "WORLD_SIZE=3", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=3"});
+  EXPECT_EQ(third.at("rank"), 2);
+  EXPECT_EQ(third.at("launcher"), "torchrun");
+  EXPECT_EQ(third.at("samples"), 4);
+  EXPECT_EQ(report({"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}).at("launcher"), "Open MPI");
+  EXPECT_EQ(report({"PMI_RANK=0", "PMI_SIZE=2"}).at("launcher"), "PMI");
+  EXPECT_EQ(report({"SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_NTASKS=2"}).at("launcher"), "Slurm");
+  EXPECT_TRUE(report({"SLURM_PROCID=0", "SLURM_NTASKS=2"}).at("launcher").is_null()) << "a batch script";
+  // The options decide, also where the environment makes no sense.
+  const json given = report({"RANK=7"}, {"--rank", "1", "--world", "2"});
+  EXPECT_EQ(given.at("rank"), 1);
+  EXPECT_EQ(given.at("world"), 2);
+}
+
+TEST(ranks, that_contradict_one_another_are_refused_with_both) {
+  const ranks use;
+  EXPECT_THAT(refusal_of(use.run({}, {"RANK=0", "WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4"})),
+              AllOf(HasSubstr("torchrun says rank 0 of 4"), HasSubstr("Open MPI says rank 1 of 4")));
+  EXPECT_THAT(refusal_of(use.run({}, {"RANK=0"})), HasSubstr("WORLD_SIZE is not set"));
+  EXPECT_THAT(refusal_of(use.run({}, {"PMI_RANK=2", "PMI_SIZE=2"})), HasSubstr("rank 2 of 2"));
+  EXPECT_THAT(refusal_of(use.run({}, {"RANK=first", "WORLD_SIZE=4"})), HasSubstr("RANK is 'first'"));
+  EXPECT_THAT(refusal_of(use.run({"--rank", "1"})), HasSubstr("--rank is given, and --world is not"));
+  EXPECT_THAT(refusal_of(use.run({"--rank", "3", "--world", "3"})), HasSubstr("--rank and --world: rank 3 of 3"));
+  EXPECT_EQ(use.run({"--world", "0"}).exit_code, 2);
+}
+
+TEST(ranks, write_files_of_their_own) {
+  const ranks use;
+  for (const char* const option : {"--batches", "--journal", "--npy", "--state"}) {
+    EXPECT_THAT(refusal_of(use.run({option, use.file("all"), "--rank", "0", "--world", "2"})),
+                AllOf(HasSubstr(std::string(option) + " "), HasSubstr("%r in the name is the rank")));
+    EXPECT_FALSE(std::filesystem::exists(use.file("all")));
+    EXPECT_EQ(use.run({option, use.file("own-%r"), "--rank", "1", "--world", "2"}).exit_code, 0);
+    EXPECT_TRUE(std::filesystem::exists(use.file("own-1")) || std::string(option) == "--journal") << option;
+    std::filesystem::remove_all(use.file("own-1"));
+  }
+  EXPECT_EQ(refusal_of(use.run({"--batches", "-", "--rank", "0", "--world", "2"})).empty(), false);
+  EXPECT_EQ(use.run({"--batches", use.file("alone-%r")}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(use.file("alone-0")));
+}
+
+/// One batch of each rank of such a world, and its state.
+void step(const ranks& use, const std::string& world, const std::string& stop_after = "2") {
+  for (int rank = 0; rank < std::atoi(world.c_str()); ++rank) {
+    const ended one = use.run({"--batch-size", "1", "--epochs", "2", "--rows", "--batches",
+                               use.file("rows-" + world + "-%r"), "--state", use.file("state-%r"), "--resume", "auto",
+                               "--stop-after", stop_after, "--rank", std::to_string(rank), "--world", world});
+    ASSERT_EQ(one.exit_code, 0) << one.err;
+  }
+}
+
+TEST(ranks, go_on_each_from_its_own_state) {
+  const ranks use;
+  ASSERT_EQ(use.run({"--batch-size", "4", "--epochs", "2", "--rows", "--batches", use.file("alone")}).exit_code, 0);
+  step(use, "4");
+  step(use, "4", "1");
+  step(use, "4", "9");
+  EXPECT_EQ(use.rows({"rows-4-0", "rows-4-1", "rows-4-2", "rows-4-3"}), use.rows({"alone"}));
+}
+
+TEST(ranks, of_another_world_go_on_from_one_place) {
+  const ranks use;
+  ASSERT_EQ(use.run({"--batch-size", "4", "--epochs", "2", "--rows", "--batches", use.file("alone")}).exit_code, 0);
+  step(use, "4");
+  const auto resumed = [&](const std::string& rank, const std::string& world) {
+    return use.run({"--batch-size", "1", "--epochs", "2", "--rows", "--batches", use.file("rows-" + world + "-%r"),
+                    "--state", use.file("state-%r"), "--resume", "auto", "--rank", rank, "--world", world});
+  };
+  // A rank more than there were has no state: it does not begin anew beside the others.
+  EXPECT_THAT(refusal_of(resumed("4", "5")),
+              AllOf(HasSubstr("state-0 is of rank 0 of 4"), HasSubstr("for rank 4 of 5")));
+  // One of them was a batch further when all were killed.
+  std::filesystem::copy_file(use.file("state-2"), use.file("kept"));
+  ASSERT_EQ(use.run({"--batch-size", "1", "--epochs", "2", "--state", use.file("state-%r"), "--resume", "auto",
+                     "--stop-after", "1", "--rank", "2", "--world", "4"})
+                .exit_code,
+            0);
+  EXPECT_THAT(refusal_of(resumed("0", "3")),
+              AllOf(HasSubstr("state-2 is at batch 3 of epoch 0"), HasSubstr("state-0 at batch 2 of epoch 0")));
+  for (const char* const name : {"state-0", "state-1", "state-2", "state-3", "state-4"}) {
+    std::filesystem::copy_file(use.file("kept"), use.file(name), std::filesystem::copy_options::overwrite_existing);
+  }
+  for (const char* const rank : {"0", "1", "2"}) {
+    const ended one = resumed(rank, "3");
+    ASSERT_EQ(one.exit_code, 0) << one.err;
+    EXPECT_FALSE(one.json().contains("digest")) << "only a rank of the world that began the run knows it";
+  }
+  std::vector<json> all = use.rows({"rows-4-0", "rows-4-1", "rows-4-2", "rows-4-3"});
+  for (const json& batch : use.rows({"rows-3-0", "rows-3-1", "rows-3-2"})) all.push_back(batch);
+  EXPECT_EQ(all, use.rows({"alone"}));
+}
+
+TEST(ranks, leave_the_lines_of_others_alone) {
+  const ranks use;
+  step(use, "2");
+  std::filesystem::copy_file(use.file("state-1"), use.file("state-0"),
+                             std::filesystem::copy_options::overwrite_existing);
+  const std::string before = text_of(use.file("rows-2-0"));
+  EXPECT_THAT(refusal_of(use.run({"--batch-size", "1", "--epochs", "2", "--rows", "--batches", use.file("rows-2-%r"),
+                                  "--state", use.file("state-%r"), "--resume", "auto", "--rank", "0", "--world", "2"})),
+              AllOf(HasSubstr("is of rank 1 of 2"), HasSubstr("rows-2-0 is there already")));
+  EXPECT_EQ(text_of(use.file("rows-2-0")), before);
+}
+
+TEST(ranks, of_a_real_mpirun_deliver_together_what_one_process_delivers) {
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "there is no mpirun here: apt-get install openmpi-bin";
+  }
+  const bool is_open_mpi = std::system("mpirun --version 2> /dev/null | grep -q 'Open MPI'") == 0;
+  const std::string mpirun =
+      std::string("timeout 60 mpirun") + (is_open_mpi ? " --allow-run-as-root --oversubscribe" : "");
+  if (std::system((mpirun + " -n 2 true > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "mpirun starts nothing here";
+  const ranks use;
+  ASSERT_EQ(use.run({"--batch-size", "5", "--rows", "--batches", use.file("alone")}).exit_code, 0);
+  for (const int size : {2, 3, 4}) {
+    std::string line = mpirun + " -n " + std::to_string(size) + " '" + std::getenv("LEAT_COMMAND") + "'";
+    const std::string world = std::to_string(size);
+    for (const std::string& word :
+         use.epoch({"--global-batch-size", "5", "--rows", "--batches", use.file("mpi-" + world + "-%r")})) {
+      line += " '" + word + "'";
+    }
+    ASSERT_EQ(std::system((line + " > '" + use.file("out") + "' 2> '" + use.file("err") + "'").c_str()), 0)
+        << text_of(use.file("err"));
+    std::vector<std::string> names;
+    for (int rank = 0; rank < size; ++rank) names.push_back("mpi-" + world + "-" + std::to_string(rank));
+    EXPECT_EQ(use.rows(names), use.rows({"alone"})) << size << " ranks";
+    const std::vector<std::string> reports = lines_of(text_of(use.file("out")));
+    ASSERT_EQ(reports.size(), static_cast<std::size_t>(size));
+    for (const std::string& report : reports) {
+      EXPECT_EQ(json::parse(report).at("world"), size);
+      EXPECT_EQ(json::parse(report).at("launcher"), is_open_mpi ? "Open MPI" : "PMI");
+    }
+  }
+}
+
+TEST(ranks, replay_shows_the_rows_of_one_of_them) {
+  const ranks use;
+  std::vector<std::string> arguments = use.epoch({"--batch-size", "4", "--batch", "1"});
+  arguments.front() = "replay";
+  const json whole = run(arguments).json();
+  ASSERT_EQ(whole.at("rows").size(), 4U);
+  arguments.insert(arguments.end(), {"--global-batch-size", "4", "--rank", "1", "--world", "2"});
+  const json half = run(arguments).json();
+  ASSERT_EQ(half.at("rows").size(), 2U);
+  EXPECT_EQ(half.at("rows")[0], whole.at("rows")[2]);
+  EXPECT_EQ(half.at("rows")[1], whole.at("rows")[3]);
+}
+
+}  // namespace
+}  // namespace leat::testing

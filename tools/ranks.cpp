@@ -1,0 +1,69 @@
+#include "tools/ranks.hpp"
+
+#include "io/text.hpp"
+#include "stages/order/launchers.hpp"
+#include "tools/arguments.hpp"
+
+#include <leat/error.hpp>
+
+#include <limits>
+
+namespace leat::tools {
+namespace {
+
+// The option decides, whatever the environment holds; it may be why it was given.
+void take_local_ranks(world& into) {
+  try {
+    const world said = world::from_environment();
+    if (said.rank == into.rank && said.size == into.size) into = said;
+  } catch (const error&) {
+    return;
+  }
+}
+
+}  // namespace
+
+void add_rank_options(CLI::App& app, rank_options& ranks) {
+  const auto add = [&](const char* option, std::optional<std::uint32_t>& into, std::uint64_t least, const char* help) {
+    app.add_option_function<std::string>(
+           option,
+           [&into, option, least](const std::string& given) {
+             constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+             into = static_cast<std::uint32_t>(parse_number(option, given, least, most));
+           },
+           help)
+        ->type_name("N");
+  };
+  add("--rank", ranks.rank, 0, "of this process, from 0 (as torchrun, mpirun or srun says)");
+  add("--world", ranks.world, 1, "how many ranks there are");
+}
+
+found_world world_of(const rank_options& ranks) {
+  if (!ranks.rank && !ranks.world) return find_world();
+  if (!ranks.rank || !ranks.world) {
+    throw error(errc::usage,
+                io::str_cat(ranks.rank ? "--rank is given, and --world is not" : "--world is given, and --rank is not",
+                            "; give both, or leave both to the launcher"));
+  }
+  found_world given{.world = {.rank = *ranks.rank, .size = *ranks.world}, .launcher = "--rank --world"};
+  stages::check_world(given.world, "--rank and --world");
+  take_local_ranks(given.world);
+  return given;
+}
+
+std::string name_for_rank(std::string_view option, const std::string& name, const world& here) {
+  constexpr std::string_view place = "%r";
+  if (name.empty()) return name;
+  const std::string rank = std::to_string(here.rank);
+  std::string made = name;
+  std::size_t at = made.find(place);
+  if (at == std::string::npos && here.size > 1) {
+    throw error(errc::usage, io::str_cat(option, " ", name, ": ", here.size,
+                                         " ranks would write it together; %r in the name is the rank, as ", option, " ",
+                                         name == "-" ? "batches" : name, ".%r"));
+  }
+  for (; at != std::string::npos; at = made.find(place, at + rank.size())) made.replace(at, place.size(), rank);
+  return made;
+}
+
+}  // namespace leat::tools

@@ -1,0 +1,32 @@
+// Which of how many processes this one is, for a command: --rank and --world, or what launched it; and files of a name of its own.
+#pragma once
+
+#include <leat/world.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat::tools {
+
+struct rank_options {
+  std::optional<std::uint32_t> rank;
+  std::optional<std::uint32_t> world;
+};
+
+/// --rank and --world.
+void add_rank_options(CLI::App& app, rank_options& ranks);
+
+/// The options where they are given; else as leat::find_world(). Local ranks are known from a launcher that says the same.
+///   throws   error{errc::usage}
+[[nodiscard]] found_world world_of(const rank_options& ranks);
+
+/// The file of this rank: %r in the name is its number.
+///   option   that gave the name, which may be empty
+///   throws   error{errc::usage}: all ranks of a world would write the same file
+[[nodiscard]] std::string name_for_rank(std::string_view option, const std::string& name, const world& here);
+
+}  // namespace leat::tools
