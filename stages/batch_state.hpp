@@ -48,6 +48,7 @@ struct batch::state : batch_hold {
     std::size_t offset = 0;    ///< of its buffer in the block
     std::size_t capacity = 0;  ///< planned: the sum of its rows' largest sizes
     std::size_t bytes = 0;     ///< after collate
+    std::size_t longest = 0;   ///< of its rows, after collate
   };
 
   /// Throws error{errc::usage} after release_on().

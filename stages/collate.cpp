@@ -19,9 +19,15 @@ void close_holes(const work& batch, const batch_layout::slot& place, std::byte* 
   }
 }
 
-// Puts the rows of a ragged output side by side, writes its offsets, and returns its bytes.
-std::size_t join_ragged(const work& batch, std::size_t ragged, std::byte* buffer, std::byte* offsets) {
+struct joined_rows {
+  std::size_t bytes = 0;
+  std::size_t longest = 0;
+};
+
+// Puts the rows of a ragged output side by side and writes its offsets.
+joined_rows join_ragged(const work& batch, std::size_t ragged, std::byte* buffer, std::byte* offsets) {
   std::size_t used = 0;
+  std::size_t longest = 0;
   std::size_t row_to = 0;
   const auto write_offset = [&] {
     const auto value = static_cast<std::int64_t>(used);
@@ -35,9 +41,10 @@ std::size_t join_ragged(const work& batch, std::size_t ragged, std::byte* buffer
     const std::size_t bytes = batch.ragged_of(row)[ragged].bytes;
     if (from != used) std::memmove(buffer + used, buffer + from, bytes);
     used += bytes;
+    longest = std::max(longest, bytes);
     write_offset();
   }
-  return used;
+  return {used, longest};
 }
 
 }  // namespace
@@ -66,8 +73,8 @@ std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_l
   for (const batch_layout::slot& place : state->layout->slots()) {
     if (place.spec.ragged) {
       const std::size_t r = place.ragged_index;
-      state->raggeds[r] = {batch.ragged_offset[r], batch.ragged_capacity[r],
-                           join_ragged(batch, r, base + batch.ragged_offset[r], base + place.offset)};
+      const joined_rows rows = join_ragged(batch, r, base + batch.ragged_offset[r], base + place.offset);
+      state->raggeds[r] = {batch.ragged_offset[r], batch.ragged_capacity[r], rows.bytes, rows.longest};
     } else if (state->rows != batch.rows) {
       close_holes(batch, place, base + place.offset);
     }

@@ -329,6 +329,8 @@ class loader::machine final : public line_events {
   std::atomic<std::uint64_t> collate_ns_{0};
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> transferred_{0};
+  std::atomic<std::uint64_t> ragged_bytes_{0};
+  std::atomic<std::uint64_t> ragged_padding_bytes_{0};
   std::atomic<std::uint64_t> collated_bytes_{0};  // of blocks, as they are copied
 };
 
@@ -738,6 +740,10 @@ void loader::machine::hand_over(work& batch) {
   item.padded = batch.padded;
   item.samples = batch.rows - item.quarantined;
   item.bytes = output_bytes(*item.finished);
+  for (const batch::state::ragged& rows : item.finished->raggeds) {
+    ragged_bytes_.fetch_add(rows.bytes, std::memory_order_relaxed);
+    ragged_padding_bytes_.fetch_add(rows.longest * item.finished->rows - rows.bytes, std::memory_order_relaxed);
+  }
   collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
   if (!mixer_.on()) return send(batch);
   async::job_list jobs;
@@ -989,6 +995,8 @@ loader_stats loader::machine::stats() const {
   now.epochs_finished = handed.epochs_finished;
   now.bytes_delivered = handed.bytes;
   now.bytes_copied = decoder_.bytes_copied();
+  now.ragged_bytes = ragged_bytes_.load(std::memory_order_relaxed);
+  now.ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed);
 
   const reader_stage::counters read = reads_.count();
   const async::thread_pool::counters decoding = decoders_.count();

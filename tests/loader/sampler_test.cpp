@@ -384,15 +384,22 @@ TEST(orders, bucket_by_the_bytes_of_a_field) {
   options.order = bucketed({.length = "txt", .tokens_max = 1000, .rows_max = 32});
   loader train(set, options, text("txt"));
   std::size_t samples = 0;
+  std::size_t bytes = 0;
+  std::size_t padding = 0;
   for (const batch& got : train.blocking()) {
     std::size_t longest = 0;
     for (std::size_t row = 0; row < got.valid_rows(); ++row) {
       longest = std::max(longest, testing::row_of(got, "txt", row).size());
+      bytes += testing::row_of(got, "txt", row).size();
+      padding -= testing::row_of(got, "txt", row).size();
     }
+    padding += longest * got.valid_rows();
     EXPECT_LE(longest * got.valid_rows(), 1000U);
     samples += got.valid_rows();
   }
   EXPECT_EQ(samples, 200U);
+  EXPECT_EQ(train.stats().ragged_bytes, bytes);
+  EXPECT_EQ(train.stats().ragged_padding_bytes, padding);
 }
 
 // --- substitutes ------------------------------------------------------------------------------------------------------
