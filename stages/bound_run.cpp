@@ -2,11 +2,11 @@
 
 #include "base/random.hpp"
 #include "io/text.hpp"
+#include "stages/batch_in_flight.hpp"
 #include "stages/mix.hpp"
 #include "stages/order/launchers.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/shared_members.hpp"
-#include "stages/work.hpp"
 
 #include <leat/error.hpp>
 
@@ -121,10 +121,10 @@ std::uint64_t bound_run::epoch_bytes() const {
   return bytes;
 }
 
-bool bound_run::light() const {
+bool bound_run::cheap() const {
   return std::all_of(programs_.begin(), programs_.end(), [&](const std::unique_ptr<field_program>& program) {
     const auto reads = program->reads();
-    return program->light() && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
+    return program->cheap() && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
              return dataset().origin(field) == datasets::field_origin::extents;
            });
   });
@@ -173,7 +173,7 @@ pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint64
 }
 
 batch_plan bound_run::plan(std::uint32_t epoch, std::uint64_t index) const {
-  work planned;
+  batch_in_flight planned;
   planned.epoch = epoch;
   planned.index = index;
   pick_rows(epoch, index, planned.picks);

@@ -10,7 +10,7 @@ namespace leat::stages {
 namespace {
 
 // Moves the rows that are left to the front of a fixed output.
-void close_holes(const work& batch, const batch_layout::slot& place, std::byte* tensor) {
+void close_holes(const batch_in_flight& batch, const batch_layout::slot& place, std::byte* tensor) {
   std::size_t to = 0;
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     if (batch.samples[row].corrupt) continue;
@@ -25,7 +25,7 @@ struct joined_rows {
 };
 
 // Puts the rows of a ragged output side by side and writes its offsets.
-joined_rows join_ragged(const work& batch, std::size_t ragged, std::byte* buffer, std::byte* offsets) {
+joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::byte* buffer, std::byte* offsets) {
   std::size_t used = 0;
   std::size_t longest = 0;
   std::size_t row_to = 0;
@@ -49,7 +49,7 @@ joined_rows join_ragged(const work& batch, std::size_t ragged, std::byte* buffer
 
 }  // namespace
 
-std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_layout> layout, bool digests,
+std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<const batch_layout> layout, bool digests,
                                       bool names) {
   const range profiled(work_of::collate);
   auto state = std::make_unique<batch::state>();

@@ -2,9 +2,9 @@
 // skipped samples left, to put ragged rows side by side, and to sum up.
 #pragma once
 
+#include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_state.hpp"
-#include "stages/work.hpp"
 
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace leat::stages {
 /// Makes the batch out of its work: takes its memory. Rows of corrupt samples are left out, and the others move up in
 /// order. Thread: the I/O thread, after the last row.
 ///   digests, names   fill those of the batch
-[[nodiscard]] std::unique_ptr<batch::state> collate(work& batch, std::shared_ptr<const batch_layout> layout,
+[[nodiscard]] std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<const batch_layout> layout,
                                                     bool digests, bool names);
 
 /// Bytes from the start of the block that hold rows of `batch`: what a copy to a device has to move.

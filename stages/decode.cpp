@@ -74,7 +74,7 @@ std::uint64_t decoder::bytes_copied() const noexcept {
 
 // Where each output's row lies.
 void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
-  const work& batch = *slot.owner;
+  const batch_in_flight& batch = *slot.owner;
   std::byte* const base = batch.memory.bytes().data();
   const std::span<const ragged_row> ragged = batch.ragged_of(slot.row);
   for (std::size_t output = 0; output < own.rows.size(); ++output) {
@@ -88,11 +88,11 @@ void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
 
 // The bytes that were read for the program, or those that a call makes, once for all programs that read the field.
 void decoder::find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const {
-  const work& batch = *slot.owner;
+  const batch_in_flight& batch = *slot.owner;
   const std::size_t first = slot.row * programs_.size();
   const std::uint16_t field = batch.chosen[first + program];
   own.encoded[program] = batch.encoded[first + program];
-  if (field == work::no_field || dataset_.origin(field) != datasets::field_origin::call) return;
+  if (field == batch_in_flight::no_field || dataset_.origin(field) != datasets::field_origin::call) return;
   for (std::size_t before = 0; before < program; ++before) {
     if (batch.chosen[first + before] != field) continue;
     own.encoded[program] = own.encoded[before];
@@ -111,7 +111,7 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, thr
 }
 
 void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
-  work& batch = *slot.owner;
+  batch_in_flight& batch = *slot.owner;
   place_rows(slot, own);
   absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
   for (std::size_t p = 0; p < programs_.size(); ++p) {
@@ -139,7 +139,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
                              .seed = settings_.seed,
                              .dataset = &dataset_,
                              .encoded = own.encoded[p],
-                             .present = field != work::no_field,
+                             .present = field != batch_in_flight::no_field,
                              .stop = &stop};
     if (program.verbatim() && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "datasets/model.hpp"
+#include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/field_model.hpp"
 #include "stages/pixels/scratch.hpp"
-#include "stages/work.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -87,7 +87,7 @@ struct decode_input {
 };
 
 /// A row of so many bytes is written in about 1 us, the cost of posting a job to another thread.
-constexpr std::size_t light_row_bytes = std::size_t{32} << 10;
+constexpr std::size_t cheap_row_bytes = std::size_t{32} << 10;
 
 /// One thread's decoder and scratch for one field.
 class field_scratch {
@@ -128,8 +128,8 @@ class field_program {
     return verbatim() ? encoded_bytes : 0;
   }
   /// Whether a row of any sample is made in about the time that posting it to another thread takes: the I/O thread that has read
-  /// it then makes it (light_row_bytes).
-  [[nodiscard]] virtual bool light() const { return false; }
+  /// it then makes it (cheap_row_bytes).
+  [[nodiscard]] virtual bool cheap() const { return false; }
   /// Whether rows depend on random draws. Several such programs of one member make different views of it.
   [[nodiscard]] virtual bool random() const { return false; }
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.

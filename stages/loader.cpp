@@ -18,6 +18,7 @@
 #include "io/queue_depth.hpp"
 #include "io/text.hpp"
 #include "io/usable_cores.hpp"
+#include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/collate.hpp"
@@ -37,7 +38,6 @@
 #include "stages/read.hpp"
 #include "stages/shared_members.hpp"
 #include "stages/transfer.hpp"
-#include "stages/work.hpp"
 
 #include <leat/loader.hpp>
 
@@ -134,11 +134,11 @@ class loader::machine final : public line_events {
                              .pinned_first = transfer_->pins()}),
         io_(options_.reader, arena_),
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max),
-        looked_at_(options_.digests || options_.names),
-        light_(!looked_at_ && run_.light()),
+        rows_read_again_(options_.digests || options_.names),
+        cheap_(!rows_read_again_ && run_.cheap()),
         decoder_(dataset_, programs_, *layout_,
                  {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-                 memory_.decode_threads + (light_ ? static_cast<std::uint32_t>(io_.size()) : 0)),
+                 memory_.decode_threads + (cheap_ ? static_cast<std::uint32_t>(io_.size()) : 0)),
         mixer_(*layout_, options_.mix, options_.seed, options_.digests, memory_.decode_threads),
         reads_(dataset_, programs_, connectors(), read_pool_, *this),
         works_free_(memory_.batches),
@@ -148,7 +148,7 @@ class loader::machine final : public line_events {
                    .what = "decode thread",
                    .remedy = "or give fewer decode_threads"}) {
     for (std::uint32_t i = 0; i < memory_.batches; ++i) {
-      work& added = works_.emplace_back();
+      batch_in_flight& added = works_.emplace_back();
       added.owner = this;
       added.sending.owner = &added;
       added.mixing.owner = &added;
@@ -219,11 +219,11 @@ class loader::machine final : public line_events {
   void decode(sample_slot& slot, std::size_t thread) noexcept;
   /// The same on the loop that has read the sample, where it is less than handing it over; what turns out to be corrupt is a
   /// decode thread's job after all.
-  void make_here(sample_slot& slot, std::size_t loop) noexcept;
+  void decode_inline(sample_slot& slot, std::size_t loop) noexcept;
   /// The last of a sample, on the thread that made it.
   void finish(sample_slot& slot) noexcept;
   /// Another job of a decode thread.
-  void mix(work& batch, std::size_t thread) noexcept;
+  void mix(batch_in_flight& batch, std::size_t thread) noexcept;
 
  private:
   // --- construction ---------------------------------------------------------------------------------------------
@@ -242,17 +242,18 @@ class loader::machine final : public line_events {
   asio::awaitable<void> run();
   asio::awaitable<void> run_line(async::scope& children);
   /// False where the batch cannot be, and ends the run in its turn.
-  asio::awaitable<bool> start_batch(work& batch, async::scope& children);
-  void decoded(work& batch);
-  asio::awaitable<void> substitute(work& batch);
-  void hand_over(work& batch);
-  void drop(work& batch);
-  void pass(work& batch, delivery_item item) noexcept;
-  void send(work& batch) noexcept;
-  void fail(work& batch, const std::string& reason);
-  void end_run(work& batch, std::exception_ptr why, delivery_item item = {});
-  void retire(work& batch) noexcept;
-  [[nodiscard]] journal_entry describe(const work& batch, const sample_slot& slot, std::string_view action) const;
+  asio::awaitable<bool> start_batch(batch_in_flight& batch, async::scope& children);
+  void decoded(batch_in_flight& batch);
+  asio::awaitable<void> substitute(batch_in_flight& batch);
+  void hand_over(batch_in_flight& batch);
+  void drop(batch_in_flight& batch);
+  void pass(batch_in_flight& batch, delivery_item item) noexcept;
+  void send(batch_in_flight& batch) noexcept;
+  void fail(batch_in_flight& batch, const std::string& reason);
+  void end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item = {});
+  void retire(batch_in_flight& batch) noexcept;
+  [[nodiscard]] journal_entry describe(const batch_in_flight& batch, const sample_slot& slot,
+                                       std::string_view action) const;
   [[nodiscard]] bool is_skipped(std::uint32_t epoch) const noexcept {
     return epoch < skip_before_.load(std::memory_order_relaxed);
   }
@@ -291,14 +292,14 @@ class loader::machine final : public line_events {
   io::lease_pool batch_pool_;
   io::io_threads io_;
   pixels::scratch_budget scratch_;
-  const bool looked_at_;  // rows are read again once they are made
-  const bool light_;      // and otherwise made by the threads that have read what they are made of
-  decoder decoder_;       // for the decode threads, and then for the loops where rows are light
+  const bool rows_read_again_;  // rows are read again once they are made
+  const bool cheap_;            // and otherwise made by the threads that have read what they are made of
+  decoder decoder_;             // for the decode threads, and then for the loops where rows are light
   mixer mixer_;
   reader_stage reads_;
 
-  std::deque<work> works_;         // never moves: reads and jobs lie in it
-  std::vector<work*> idle_works_;  // I/O thread
+  std::deque<batch_in_flight> works_;         // never moves: reads and jobs lie in it
+  std::vector<batch_in_flight*> idle_works_;  // I/O thread
   async::semaphore works_free_;
   async::scope* children_ = nullptr;  // I/O thread, while the line runs
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
@@ -308,7 +309,7 @@ class loader::machine final : public line_events {
   // Samples that became ready in this turn of a loop: posted to the decoders together, or made on that loop.
   struct alignas(64) ready_jobs {
     async::job_list jobs;
-    std::vector<sample_slot*> here;
+    std::vector<sample_slot*> inline_samples;
     bool posted = false;
     machine* owner = nullptr;
   };
@@ -325,7 +326,7 @@ class loader::machine final : public line_events {
 
   std::uint64_t started_ns_ = 0;
   std::atomic<std::uint64_t> decoded_{0};
-  std::atomic<std::uint64_t> made_here_ns_{0};
+  std::atomic<std::uint64_t> inline_ns_{0};
   std::atomic<std::uint64_t> collate_ns_{0};
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> transferred_{0};
@@ -574,7 +575,7 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
         works_free_.release(1);
         break;
       }
-      work& batch = *idle_works_.back();
+      batch_in_flight& batch = *idle_works_.back();
       idle_works_.pop_back();
       batch.sequence = sequence_++;
       batch.epoch = epoch;
@@ -595,7 +596,7 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
   co_await works_free_.acquire(memory_.batches);
 }
 
-asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& children) {
+asio::awaitable<bool> loader::machine::start_batch(batch_in_flight& batch, async::scope& children) {
   try {
     run_.pick_rows(batch.epoch, batch.index, batch.picks);
     batch.padded = run_.padded(batch.epoch, batch.index);
@@ -651,7 +652,7 @@ asio::awaitable<bool> loader::machine::start_batch(work& batch, async::scope& ch
 }
 
 // All rows of the batch are there, or known not to be.
-void loader::machine::decoded(work& batch) {
+void loader::machine::decoded(batch_in_flight& batch) {
   if (stopping_.load(std::memory_order_relaxed)) return;
   if (is_skipped(batch.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows;
@@ -674,7 +675,7 @@ void loader::machine::decoded(work& batch) {
 }
 
 // Draws another sample for each row that has none, and reads it; decoded() is called again when all are there.
-asio::awaitable<void> loader::machine::substitute(work& batch) {
+asio::awaitable<void> loader::machine::substitute(batch_in_flight& batch) {
   std::vector<std::uint32_t> rows;
   const std::uint64_t candidates = run_.order().substitutes(batch.epoch, batch.index);
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
@@ -701,7 +702,7 @@ asio::awaitable<void> loader::machine::substitute(work& batch) {
   co_await reads_.issue(batch, rows, *children_);
 }
 
-void loader::machine::hand_over(work& batch) {
+void loader::machine::hand_over(batch_in_flight& batch) {
   if (options_.on_corrupt == corrupt_policy::raise) {
     const auto end = batch.samples.begin() + batch.rows;
     const auto first =
@@ -752,14 +753,14 @@ void loader::machine::hand_over(work& batch) {
 }
 
 // A batch that nobody wants any more: its place in the order is left.
-void loader::machine::drop(work& batch) {
+void loader::machine::drop(batch_in_flight& batch) {
   delivery_item item;
   item.epoch = batch.epoch;
   pass(batch, std::move(item));
 }
 
 // Without a batch; others wait for its turn at the transfer to pass.
-void loader::machine::pass(work& batch, delivery_item item) noexcept {
+void loader::machine::pass(batch_in_flight& batch, delivery_item item) noexcept {
   batch.outgoing = std::move(item);
   batch.memory = {};
   batch.sending.memory = nullptr;
@@ -772,7 +773,7 @@ void loader::machine::pass(work& batch, delivery_item item) noexcept {
 }
 
 // A decode thread's job.
-void loader::machine::mix(work& batch, std::size_t thread) noexcept {
+void loader::machine::mix(batch_in_flight& batch, std::size_t thread) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   try {
     mixer_.mix(*batch.outgoing.finished, thread, stopping_);
@@ -781,13 +782,13 @@ void loader::machine::mix(work& batch, std::size_t thread) noexcept {
   }
   io_.loop(0).post(
       [](void* argument) noexcept {
-        work& mixed = *static_cast<work*>(argument);
+        batch_in_flight& mixed = *static_cast<batch_in_flight*>(argument);
         static_cast<machine&>(*mixed.owner).send(mixed);
       },
       &batch);
 }
 
-void loader::machine::send(work& batch) noexcept {
+void loader::machine::send(batch_in_flight& batch) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   delivery_item& item = batch.outgoing;
   batch.sending.memory = &item.finished->memory;
@@ -803,7 +804,7 @@ void loader::machine::send(work& batch) noexcept {
 
 // Corrupt samples end the run here, in the batch's turn: it is not handed out, and its other rows are neither delivered
 // nor lost.
-void loader::machine::fail(work& batch, const std::string& reason) {
+void loader::machine::fail(batch_in_flight& batch, const std::string& reason) {
   delivery_item item;
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const sample_slot& slot = batch.samples[row];
@@ -817,7 +818,7 @@ void loader::machine::fail(work& batch, const std::string& reason) {
 }
 
 // The same with nothing counted beside it: no sample is corrupt, or none that matters any more.
-void loader::machine::end_run(work& batch, std::exception_ptr why, delivery_item item) {
+void loader::machine::end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item) {
   item.epoch = batch.epoch;
   item.failure = std::move(why);
   pass(batch, std::move(item));
@@ -825,7 +826,7 @@ void loader::machine::end_run(work& batch, std::exception_ptr why, delivery_item
 
 // The event of the copy: on any thread, out of order.
 void loader::machine::sent(transfer_operation& operation) noexcept {
-  work& batch = *static_cast<work::sending_operation&>(operation).owner;
+  batch_in_flight& batch = *static_cast<batch_in_flight::sending_operation&>(operation).owner;
   auto& self = static_cast<machine&>(*batch.owner);
   if (batch.outgoing.finished != nullptr) {
     batch.outgoing.finished->landed = std::move(operation.landed);
@@ -841,19 +842,20 @@ void loader::machine::sent(transfer_operation& operation) noexcept {
   // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
   self.io_.loop(0).post(
       [](void* argument) noexcept {
-        work& done = *static_cast<work*>(argument);
+        batch_in_flight& done = *static_cast<batch_in_flight*>(argument);
         static_cast<machine&>(*done.owner).retire(done);
       },
       &batch);
   self.delivery_.put(sequence, std::move(item));
 }
 
-void loader::machine::retire(work& batch) noexcept {
+void loader::machine::retire(batch_in_flight& batch) noexcept {
   idle_works_.push_back(&batch);
   works_free_.release(1);
 }
 
-journal_entry loader::machine::describe(const work& batch, const sample_slot& slot, std::string_view action) const {
+journal_entry loader::machine::describe(const batch_in_flight& batch, const sample_slot& slot,
+                                        std::string_view action) const {
   journal_entry entry{.epoch = batch.epoch,
                       .batch = batch.index,
                       .sample = slot.planned().sample,
@@ -873,8 +875,8 @@ journal_entry loader::machine::describe(const work& batch, const sample_slot& sl
 void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
   ready_jobs& mine = ready_[loop];
   // Rows that were read to where they stay, and that nobody looks at, are nothing for the decode threads.
-  if (!slot.corrupt && (light_ || (slot.read_into && !looked_at_))) {
-    mine.here.push_back(&slot);
+  if (!slot.corrupt && (cheap_ || (slot.read_into && !rows_read_again_))) {
+    mine.inline_samples.push_back(&slot);
   } else {
     mine.jobs.push_back(slot);
   }
@@ -890,12 +892,12 @@ void loader::machine::ready(sample_slot& slot, std::size_t loop) noexcept {
             machine& self = *flushed.owner;
             if (!flushed.jobs.empty()) self.decoders_.post(std::exchange(flushed.jobs, {}));
             const auto its_loop = static_cast<std::size_t>(&flushed - self.ready_.data());
-            const std::uint64_t begin_ns = flushed.here.empty() ? 0 : async::now_ns();
-            for (sample_slot* const made : flushed.here) self.make_here(*made, its_loop);
-            if (!flushed.here.empty()) {
-              self.made_here_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
+            const std::uint64_t begin_ns = flushed.inline_samples.empty() ? 0 : async::now_ns();
+            for (sample_slot* const made : flushed.inline_samples) self.decode_inline(*made, its_loop);
+            if (!flushed.inline_samples.empty()) {
+              self.inline_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
             }
-            flushed.here.clear();
+            flushed.inline_samples.clear();
           },
           &mine);
 }
@@ -910,7 +912,7 @@ void loader::machine::decode(sample_slot& slot, std::size_t thread) noexcept {
   finish(slot);
 }
 
-void loader::machine::make_here(sample_slot& slot, std::size_t loop) noexcept {
+void loader::machine::decode_inline(sample_slot& slot, std::size_t loop) noexcept {
   try {
     if (!slot.read_into && !is_unwanted(slot) &&
         !decoder_.make_rows(slot, memory_.decode_threads + static_cast<std::uint32_t>(loop), stopping_)) {
@@ -923,14 +925,14 @@ void loader::machine::make_here(sample_slot& slot, std::size_t loop) noexcept {
 }
 
 void loader::machine::finish(sample_slot& slot) noexcept {
-  work& batch = *slot.owner;
+  batch_in_flight& batch = *slot.owner;
   reader_stage::release(slot);
   // Before the batch can be handed out: who has all batches sees all samples counted.
   decoded_.fetch_add(1, std::memory_order_relaxed);
   if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   io_.loop(0).post(
       [](void* argument) noexcept {
-        work& whole = *static_cast<work*>(argument);
+        batch_in_flight& whole = *static_cast<batch_in_flight*>(argument);
         auto& self = static_cast<machine&>(*whole.owner);
         try {
           self.decoded(whole);
@@ -1010,7 +1012,7 @@ loader_stats loader::machine::stats() const {
   const std::uint64_t collated_bytes = collated_bytes_.load(std::memory_order_relaxed);
   now.decode = {.count = decoded_.load(std::memory_order_relaxed),
                 .bytes = collated_bytes,
-                .busy_s = static_cast<double>(decoding.busy_ns + made_here_ns_.load(std::memory_order_relaxed)) * ns,
+                .busy_s = static_cast<double>(decoding.busy_ns + inline_ns_.load(std::memory_order_relaxed)) * ns,
                 .wait_s = static_cast<double>(decoding.idle_ns) * ns};
   now.collate = {.count = collated_.load(std::memory_order_relaxed),
                  .bytes = collated_bytes,

@@ -36,7 +36,7 @@ std::string missing_field(const datasets::dataset_model& dataset, const field_pr
   return parts.empty() ? io::str_cat(text, " none") : text;
 }
 
-read_slot& new_read(work& batch, sample_slot& slot, const placed_part& first) {
+read_slot& new_read(batch_in_flight& batch, sample_slot& slot, const placed_part& first) {
   const std::uint32_t index = batch.add_read();
   slot.reads.push_back(index);
   ++slot.reads_missing;
@@ -172,7 +172,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
   }
 }
 
-void planner::begin_batch(work& batch) const {
+void planner::begin_batch(batch_in_flight& batch) const {
   batch.rows = static_cast<std::uint32_t>(batch.picks.size());
   assert(batch.rows <= layout_.rows_max());
   // Later rows are planned while earlier ones are read and decoded.
@@ -182,13 +182,13 @@ void planner::begin_batch(work& batch) const {
   batch.next_read = 0;
   while (batch.samples.size() < batch.rows) batch.samples.emplace_back();
   batch.encoded.assign(batch.rows * programs_.size(), {});
-  batch.chosen.assign(batch.rows * programs_.size(), work::no_field);
+  batch.chosen.assign(batch.rows * programs_.size(), batch_in_flight::no_field);
   batch.ragged_capacity.assign(layout_.ragged_count(), 0);
   batch.ragged_offset.assign(layout_.ragged_count(), 0);
   batch.ragged.assign(batch.rows * layout_.ragged_count(), {});
 }
 
-void planner::plan_rows(work& batch, std::uint32_t first, std::uint32_t end) const {
+void planner::plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end) const {
   const range profiled(work_of::plan);
   assert(in_steps() || (first == 0 && end == batch.rows));
   needs_of_row needs(needs_.begin(), needs_.end());
@@ -217,7 +217,7 @@ void planner::plan_rows(work& batch, std::uint32_t first, std::uint32_t end) con
   }
 }
 
-void planner::plan_substitute(work& batch, std::uint32_t row, const pick& substitute) const {
+void planner::plan_substitute(batch_in_flight& batch, std::uint32_t row, const pick& substitute) const {
   assert(how_.substitutes);
   sample_slot& slot = batch.samples[row];
   slot.in_trouble().substitute = substitute;
@@ -229,14 +229,14 @@ void planner::plan_substitute(work& batch, std::uint32_t row, const pick& substi
 
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
-void planner::plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, std::span<std::size_t> ragged_bytes,
-                          joinable& before) const {
+void planner::plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_row& needs,
+                          std::span<std::size_t> ragged_bytes, joinable& before) const {
   slot.corrupt = false;
   if (slot.trouble != nullptr) {
     slot.trouble->failure = nullptr;
     slot.trouble->reason.clear();
     slot.trouble->read_failure = 0;
-    slot.trouble->field_at_fault = work::no_field;
+    slot.trouble->field_at_fault = batch_in_flight::no_field;
     slot.trouble->over_budget = false;
   }
   slot.reads.clear();
@@ -246,7 +246,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, s
   const std::size_t first = slot.row * programs_.size();
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     batch.encoded[first + p] = {};
-    batch.chosen[first + p] = work::no_field;
+    batch.chosen[first + p] = batch_in_flight::no_field;
   }
 
   const pick row = slot.pick();
@@ -287,7 +287,7 @@ void planner::plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, s
       }
       if (chosen == field) break;
     }
-    if (chosen == work::no_field && program.required(row.sample))
+    if (chosen == batch_in_flight::no_field && program.required(row.sample))
       return mark_corrupt(slot, missing_field(dataset_, program, row.sample));
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::slot& place = layout_.slots()[output];
@@ -299,7 +299,8 @@ void planner::plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, s
 
 // Parts that lie near each other in a file become one read: those of a sample, and, where samples come in the dataset's
 // order, those of samples in neighbouring rows that need no other.
-void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const {
+void planner::add_reads(batch_in_flight& batch, sample_slot& slot, std::span<placed_part> parts,
+                        joinable& before) const {
   // A part of another size than the row is left to the field, which will say what is wrong.
   const auto leased = std::partition(parts.begin(), parts.end(), [&](const placed_part& part) {
     return straight_[part.program] && part.where.stored_bytes == place_of(part.program).row_bytes;
@@ -331,7 +332,7 @@ void planner::add_reads(work& batch, sample_slot& slot, std::span<placed_part> p
 }
 
 // Returns the read that serves the row where it is the only one.
-std::uint32_t planner::add_leased_reads(work& batch, sample_slot& slot, std::span<const placed_part> parts) {
+std::uint32_t planner::add_leased_reads(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts) {
   read_slot* read = nullptr;
   std::uint32_t reads = 0;
   std::uint32_t holder = joinable::none;
@@ -350,7 +351,8 @@ std::uint32_t planner::add_leased_reads(work& batch, sample_slot& slot, std::spa
 
 // Has the read of the row before serve this one too, if it can. The lease has room for each row by itself: if the read
 // fails they are read one by one.
-bool planner::join(work& batch, sample_slot& slot, std::span<const placed_part> parts, std::uint32_t index) const {
+bool planner::join(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts,
+                   std::uint32_t index) const {
   if (!how_.in_order || parts.empty() || index == joinable::none) return false;
   read_slot& read = batch.reads[index];
   std::uint64_t end = read.offset + read.bytes;
@@ -373,7 +375,8 @@ bool planner::join(work& batch, sample_slot& slot, std::span<const placed_part> 
   return true;
 }
 
-void planner::add_straight_read(work& batch, sample_slot& slot, const placed_part& part, joinable& before) const {
+void planner::add_straight_read(batch_in_flight& batch, sample_slot& slot, const placed_part& part,
+                                joinable& before) const {
   std::uint32_t& known = before.straight[part.program];
   if (known != joinable::none) {
     read_slot& read = batch.reads[known];

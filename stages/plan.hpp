@@ -3,7 +3,7 @@
 #pragma once
 
 #include "datasets/model.hpp"
-#include "stages/work.hpp"
+#include "stages/batch_in_flight.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -47,18 +47,18 @@ class planner {
   static constexpr std::uint32_t rows_at_once = 1024;
 
   /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose picks are set.
-  void plan_batch(work& batch) const {
+  void plan_batch(batch_in_flight& batch) const {
     begin_batch(batch);
     plan_rows(batch, 0, batch.rows);
   }
   /// The same in steps: begin_batch(), and plan_rows() of all rows, in order. Where outputs are ragged it is one step, since
   /// nobody knows where their rows lie before all are planned.
-  void begin_batch(work& batch) const;
-  void plan_rows(work& batch, std::uint32_t first, std::uint32_t end) const;
+  void begin_batch(batch_in_flight& batch) const;
+  void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end) const;
   [[nodiscard]] bool in_steps() const noexcept { return layout_.ragged_count() == 0; }
 
   /// Plans one row anew for another sample: its reads are added to those of the batch.
-  void plan_substitute(work& batch, std::uint32_t row, const pick& substitute) const;
+  void plan_substitute(batch_in_flight& batch, std::uint32_t row, const pick& substitute) const;
 
   /// For each ragged output, the most bytes that a batch of rows_max() can hold of it: the sum of so many largest samples; where
   /// one sample may come in every row (as a substitute, or since the order repeats samples), as many times the largest. Looks
@@ -81,16 +81,16 @@ class planner {
   };
 
   ///   needs   as the dataset is asked; gets what keys the row's draws
-  void plan_sample(work& batch, sample_slot& slot, needs_of_row& needs, std::span<std::size_t> ragged_bytes,
+  void plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_row& needs, std::span<std::size_t> ragged_bytes,
                    joinable& before) const;
-  void add_reads(work& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const;
-  void add_straight_read(work& batch, sample_slot& slot, const placed_part& part, joinable& before) const;
+  void add_reads(batch_in_flight& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const;
+  void add_straight_read(batch_in_flight& batch, sample_slot& slot, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.
   [[nodiscard]] const batch_layout::slot& place_of(std::uint16_t program) const noexcept {
     return layout_.slots()[first_output_[program]];
   }
-  static std::uint32_t add_leased_reads(work& batch, sample_slot& slot, std::span<const placed_part> parts);
-  [[nodiscard]] bool join(work& batch, sample_slot& slot, std::span<const placed_part> parts,
+  static std::uint32_t add_leased_reads(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts);
+  [[nodiscard]] bool join(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts,
                           std::uint32_t index) const;
 
   const datasets::dataset_model& dataset_;

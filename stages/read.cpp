@@ -20,7 +20,7 @@ namespace leat::stages {
 namespace {
 
 // A call that another thread has a loop's thread make on its sources.
-struct errand {
+struct posted_reads {
   reader_stage::loop_state* loop = nullptr;
   std::vector<io::read_operation*> operations;
 
@@ -67,13 +67,13 @@ struct first_look : io::open_operation {
 };
 
 // Lists the reads in flight. Each loop lists its own on its thread, where no read can end meanwhile.
-struct roll_call {
+struct reads_listing {
   struct held {
     std::uint64_t since_ns;
     std::string what;
   };
   struct row {
-    roll_call* all = nullptr;
+    reads_listing* all = nullptr;
     const reader_stage::loop_state* loop = nullptr;
 
     void answer() {
@@ -115,13 +115,13 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
 
 reader_stage::~reader_stage() {
   for (loop_state& loop : loops_) {
-    struct farewell {
+    struct teardown {
       std::vector<std::unique_ptr<io::source>> sources;
       std::atomic<bool> done{false};
     } last{.sources = std::move(loop.sources)};
     loop.loop->post(
         [](void* argument) noexcept {
-          auto& ending = *static_cast<farewell*>(argument);
+          auto& ending = *static_cast<teardown*>(argument);
           ending.sources.clear();
           ending.done.store(true, std::memory_order_release);
           ending.done.notify_one();
@@ -143,9 +143,9 @@ void reader_stage::check_first_files() {
     look.left = &left;
     look.all_done = &all_done;
     look.done = [](io::open_operation& operation) noexcept {
-      auto& told = static_cast<first_look&>(operation);
-      if (told.failure == EOPNOTSUPP) told.refusal.emplace(told.at->explain(told));
-      if (told.left->fetch_sub(1, std::memory_order_acq_rel) == 1) told.all_done->set_value();
+      auto& opened = static_cast<first_look&>(operation);
+      if (opened.failure == EOPNOTSUPP) opened.refusal.emplace(opened.at->explain(opened));
+      if (opened.left->fetch_sub(1, std::memory_order_acq_rel) == 1) opened.all_done->set_value();
     };
   }
   if (looks.empty()) return;
@@ -161,7 +161,8 @@ void reader_stage::check_first_files() {
   }
 }
 
-asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint32_t> rows, async::scope& fetches) {
+asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<const std::uint32_t> rows,
+                                          async::scope& fetches) {
   std::vector<io::read_operation*> operations;
   operations.reserve(rows.size());
   for (const std::uint32_t row : rows) {
@@ -170,7 +171,7 @@ asio::awaitable<void> reader_stage::issue(work& batch, std::span<const std::uint
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !slot.corrupt; ++p) {
       const std::uint16_t field = batch.chosen[row * programs_.size() + p];
-      if (field == work::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
+      if (field == batch_in_flight::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
       const auto serves = [&](std::uint16_t before) { return batch.chosen[row * programs_.size() + before] == field; };
       if (std::any_of(fetched.begin(), fetched.end(), serves)) continue;
       fetched.push_back(static_cast<std::uint16_t>(p));
@@ -217,7 +218,7 @@ asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std:
 }
 
 // The reads that this sample is the first of become ready to be started.
-void reader_stage::place_reads(work& batch, sample_slot& slot, io::lease memory,
+void reader_stage::place_reads(batch_in_flight& batch, sample_slot& slot, io::lease memory,
                                std::vector<io::read_operation*>& operations) {
   const auto space_in = [](std::span<std::byte> bytes, const io::lease& of) {
     return io::space{bytes, io::arena::piece_at(bytes.data(), of.data(), of.piece())};
@@ -244,22 +245,22 @@ void reader_stage::place_reads(work& batch, sample_slot& slot, io::lease memory,
   if (memory) *holder = std::move(memory);
 }
 
-void reader_stage::start(work& batch, std::vector<io::read_operation*>& operations) {
+void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*>& operations) {
   if (operations.empty()) return;
   reads_.fetch_add(operations.size(), std::memory_order_relaxed);
   in_flight_.fetch_add(operations.size(), std::memory_order_relaxed);
   const std::uint64_t now = async::now_ns();
   for (io::read_operation* operation : operations) operation->started_ns = now;
   const std::size_t loop = loop_of(batch);
-  errand task{.loop = &loops_[loop], .operations = operations};
+  posted_reads task{.loop = &loops_[loop], .operations = operations};
   operations.clear();
   if (loop == 0) return task.start();
   loops_[loop].loop->post(
       [](void* argument) noexcept {
-        const std::unique_ptr<errand> posted(static_cast<errand*>(argument));
+        const std::unique_ptr<posted_reads> posted(static_cast<posted_reads*>(argument));
         posted->start();
       },
-      new errand(std::move(task)));
+      new posted_reads(std::move(task)));
 }
 
 void reader_stage::finished(read_slot& read) noexcept {
@@ -304,7 +305,7 @@ bool reader_stage::read_row_by_row(read_slot& read) noexcept {
 // Passes the result of a completed read on to the next `rows` of its samples.
 void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
   if (rows == 0) return;
-  work& batch = *read.owner;
+  batch_in_flight& batch = *read.owner;
   std::string reason;
   if (read.failure != 0 && read.failure != ECANCELED) {  // ECANCELED: the run is over, and nobody reads the reason.
     const error why = loops_[loop_of(batch)].sources[read.source]->explain(read);
@@ -333,7 +334,7 @@ void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
   }
 }
 
-asio::awaitable<void> reader_stage::fetch(work& batch, sample_slot& slot, fetched_field& fetched,
+asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& fetched,
                                           std::uint16_t program) {
   const std::size_t index = slot.row * programs_.size() + program;
   const std::uint16_t field = batch.chosen[index];
@@ -384,7 +385,7 @@ void reader_stage::cancel() {
       auto& loop = *static_cast<loop_state*>(argument);
       loop.cancelled = true;
       const std::vector<io::read_operation*> all(loop.in_flight.begin(), loop.in_flight.end());
-      errand::cancel(all, loop);
+      posted_reads::cancel(all, loop);
     };
     if (&each == &loops_.front()) {
       end_all(&each);
@@ -402,24 +403,24 @@ void reader_stage::drain() noexcept {
 }
 
 std::vector<std::string> reader_stage::under_way() {
-  roll_call call{.dataset = dataset_,
-                 .rows = std::vector<roll_call::row>(loops_.size()),
-                 .left = loops_.size(),
-                 .answered = {},
-                 .mutex = {},
-                 .found = {}};
+  reads_listing call{.dataset = dataset_,
+                     .rows = std::vector<reads_listing::row>(loops_.size()),
+                     .left = loops_.size(),
+                     .answered = {},
+                     .mutex = {},
+                     .found = {}};
   for (std::size_t k = 0; k < loops_.size(); ++k) {
     call.rows[k].all = &call;
     call.rows[k].loop = &loops_[k];
-    loops_[k].loop->post([](void* row) noexcept { static_cast<roll_call::row*>(row)->answer(); }, &call.rows[k]);
+    loops_[k].loop->post([](void* row) noexcept { static_cast<reads_listing::row*>(row)->answer(); }, &call.rows[k]);
   }
   call.answered.get_future().wait();
 
   const async::mutex_lock lock(call.mutex);
   std::sort(call.found.begin(), call.found.end(),
-            [](const roll_call::held& a, const roll_call::held& b) { return a.since_ns < b.since_ns; });
+            [](const reads_listing::held& a, const reads_listing::held& b) { return a.since_ns < b.since_ns; });
   std::vector<std::string> names;
-  for (roll_call::held& held : call.found) names.push_back(std::move(held.what));
+  for (reads_listing::held& held : call.found) names.push_back(std::move(held.what));
   return names;
 }
 

@@ -6,8 +6,8 @@
 #include "datasets/model.hpp"
 #include "io/lease_pool.hpp"
 #include "io/source.hpp"
+#include "stages/batch_in_flight.hpp"
 #include "stages/field_model.hpp"
-#include "stages/work.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -48,7 +48,7 @@ class reader_stage {
   /// Asks for the reads of these rows, in order, waiting for leases as they come. Does not wait for the reads. Rows
   /// that read nothing are ready at once.
   ///   fetches   joins the coroutines of fields that are awaited
-  asio::awaitable<void> issue(work& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
+  asio::awaitable<void> issue(batch_in_flight& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
 
   /// The sample's bytes are no longer needed. Thread: any.
   static void release(sample_slot& slot) noexcept;
@@ -78,16 +78,17 @@ class reader_stage {
  private:
   /// Each batch belongs to one loop. Where coroutines fetch parts of a sample, all batches belong to the first loop, since the
   /// count of a sample's missing parts is changed on one thread only.
-  [[nodiscard]] std::size_t loop_of(const work& batch) const noexcept {
+  [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept {
     return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % loops_.size());
   }
   asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
-  void place_reads(work& batch, sample_slot& slot, io::lease memory, std::vector<io::read_operation*>& operations);
-  void start(work& batch, std::vector<io::read_operation*>& operations);
+  void place_reads(batch_in_flight& batch, sample_slot& slot, io::lease memory,
+                   std::vector<io::read_operation*>& operations);
+  void start(batch_in_flight& batch, std::vector<io::read_operation*>& operations);
   void finished(read_slot& read) noexcept;
   [[nodiscard]] bool read_row_by_row(read_slot& read) noexcept;
   void settle(read_slot& read, std::size_t rows) noexcept;
-  asio::awaitable<void> fetch(work& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
+  asio::awaitable<void> fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;

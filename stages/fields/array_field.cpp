@@ -25,7 +25,7 @@ class array_program final : public field_program {
   std::span<const std::uint16_t> reads() const override { return fields_; }
   bool verbatim() const override { return verbatim_; }
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
-  bool light() const override { return outputs_.front().row_bytes() <= light_row_bytes; }
+  bool cheap() const override { return outputs_.front().row_bytes() <= cheap_row_bytes; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }

@@ -149,7 +149,7 @@ class label_program final : public field_program {
   std::span<const std::uint16_t> reads() const override { return fields_; }
   // Parts of a concatenation may know their classes where others have a member.
   bool required(std::uint64_t) const override { return !column_.has_value(); }
-  bool light() const override { return fields_.empty(); }
+  bool cheap() const override { return fields_.empty(); }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }

@@ -35,10 +35,10 @@ class tokens_program final : public field_program {
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
-  bool light() const override {
+  bool cheap() const override {
     std::size_t bytes = 0;
     for (const output_spec& output : outputs_) bytes += output.row_bytes();
-    return bytes <= light_row_bytes;
+    return bytes <= cheap_row_bytes;
   }
   // Both x and y, each a token less than the window.
   std::size_t bytes_copied(std::size_t encoded_bytes) const override {

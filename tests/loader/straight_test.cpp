@@ -346,7 +346,7 @@ class makers {
 
 TEST(light, rows_are_made_by_the_thread_that_has_read_them_where_nobody_looks_at_them) {
   const testing::watchdog dog("light");
-  for (const std::size_t bytes : {std::size_t{1000}, stages::light_row_bytes, stages::light_row_bytes + 1}) {
+  for (const std::size_t bytes : {std::size_t{1000}, stages::cheap_row_bytes, stages::cheap_row_bytes + 1}) {
     const std::vector<fake_sample> samples = samples_of(bytes, true);
     for (const bool shuffle : {true, false}) {
       for (const std::uint32_t io_threads : {1U, 3U}) {
@@ -362,7 +362,7 @@ TEST(light, rows_are_made_by_the_thread_that_has_read_them_where_nobody_looks_at
           EXPECT_EQ(run.stats.bytes_copied, 2 * sample_count * bytes);
           EXPECT_EQ(run.stats.decode.count, 2 * sample_count);
           EXPECT_GT(run.stats.decode.busy_s, 0);
-          const bool light = !digests && bytes <= stages::light_row_bytes;
+          const bool light = !digests && bytes <= stages::cheap_row_bytes;
           EXPECT_EQ(by.names(), std::set<std::string>{light ? "leat-io" : "leat-de"});
         }
       }

@@ -2,9 +2,9 @@
 
 #include "io/arena.hpp"
 #include "io/lease_pool.hpp"
+#include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_state.hpp"
-#include "stages/work.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/batch.hpp>
@@ -59,7 +59,7 @@ class filled {
   }
 
   std::shared_ptr<const batch_layout> layout;
-  work batch;
+  batch_in_flight batch;
 
  private:
   io::lease_pool pool_;

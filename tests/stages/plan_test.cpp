@@ -1,7 +1,7 @@
 #include "stages/plan.hpp"
 
+#include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
-#include "stages/work.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/verbatim_field.hpp"
 
@@ -40,7 +40,7 @@ struct planned {
   std::vector<std::unique_ptr<field_program>> programs;
   std::unique_ptr<batch_layout> layout;
   std::unique_ptr<planner> plan;
-  work batch;
+  batch_in_flight batch;
 };
 
 fake_sample sample_of(std::vector<std::pair<std::string, std::size_t>> members) {
@@ -120,7 +120,7 @@ TEST(plan, reads_nothing_for_members_without_bytes) {
   const planned p({sample_of({{"txt", 0}})}, {text("txt")});
   EXPECT_EQ(p.batch.reads_used, 0U);
   EXPECT_FALSE(p.batch.samples[0].corrupt);
-  EXPECT_NE(p.batch.chosen[0], work::no_field);
+  EXPECT_NE(p.batch.chosen[0], batch_in_flight::no_field);
 }
 
 TEST(plan, marks_a_sample_without_a_field_and_names_what_it_has) {
@@ -148,7 +148,7 @@ TEST(plan, needs_no_member_where_the_dataset_knows_the_class) {
   knows.cls_column = 7;
   const planned p({knows, sample_of({{"jpg", 10}, {"cls", 1}})}, {label("cls")});
   EXPECT_FALSE(p.batch.samples[0].corrupt);
-  EXPECT_EQ(p.batch.chosen[0], work::no_field);
+  EXPECT_EQ(p.batch.chosen[0], batch_in_flight::no_field);
   EXPECT_TRUE(p.batch.samples[0].reads.empty());
   EXPECT_EQ(p.batch.samples[1].reads.size(), 1U);
 }

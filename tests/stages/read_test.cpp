@@ -3,9 +3,9 @@
 #include "async/scope.hpp"
 #include "io/arena.hpp"
 #include "io/lease_pool.hpp"
+#include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/plan.hpp"
-#include "stages/work.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/test_loop.hpp"
 #include "tests/support/verbatim_field.hpp"
@@ -101,7 +101,7 @@ class reading : public line_events {
   [[nodiscard]] std::size_t bytes_leased() const { return pool_.count().bytes_used; }
   [[nodiscard]] std::size_t samples_ready() const { return samples_ready_; }
   [[nodiscard]] const fake_dataset& set() const { return set_; }
-  [[nodiscard]] const work& batch() const { return batch_; }
+  [[nodiscard]] const batch_in_flight& batch() const { return batch_; }
 
  private:
   static std::vector<fake_sample> samples_of(const std::vector<std::size_t>& sizes) {
@@ -123,7 +123,7 @@ class reading : public line_events {
   fake_dataset set_;
   std::vector<std::unique_ptr<field_program>> programs_;
   std::unique_ptr<batch_layout> layout_;
-  work batch_;
+  batch_in_flight batch_;
   std::optional<reader_stage> stage_;
   asio::cancellation_signal stop_;
   bool issued_ = false;
@@ -186,7 +186,7 @@ TEST(read, cancelled_between_two_pieces_faults_in_one_more_at_most_and_gives_the
 void expect_only_the_damaged_to_be_corrupt(reading& joined, const std::vector<std::uint64_t>& damaged) {
   joined.start();
   joined.turn_until_idle();
-  const work& batch = joined.batch();
+  const batch_in_flight& batch = joined.batch();
   EXPECT_EQ(joined.samples_ready(), batch.rows);
   for (std::uint32_t row = 0; row < batch.rows; ++row) {
     const bool hurt = std::find(damaged.begin(), damaged.end(), row) != damaged.end();

@@ -27,7 +27,7 @@ class verbatim_program final : public stages::field_program {
   [[nodiscard]] std::span<const stages::output_spec> outputs() const override { return outputs_; }
   [[nodiscard]] std::span<const std::uint16_t> reads() const override { return reads_; }
   [[nodiscard]] bool verbatim() const override { return true; }
-  [[nodiscard]] bool light() const override { return outputs_[0].row_bytes() <= stages::light_row_bytes; }
+  [[nodiscard]] bool cheap() const override { return outputs_[0].row_bytes() <= stages::cheap_row_bytes; }
   [[nodiscard]] std::unique_ptr<stages::field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<stages::field_scratch>();
   }

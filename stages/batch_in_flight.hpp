@@ -28,7 +28,7 @@
 namespace leat::stages {
 
 class reader_stage;
-struct work;
+struct batch_in_flight;
 struct sample_slot;
 
 /// Events that the stages report to the loader.
@@ -56,7 +56,7 @@ struct read_part {
 /// lease: if they took several, two samples could each hold one and wait for the other's.
 struct read_slot final : io::read_operation {
   reader_stage* stage = nullptr;
-  work* owner = nullptr;
+  batch_in_flight* owner = nullptr;
   std::uint32_t source = 0;
   std::uint32_t holder = 0;  ///< the read, perhaps itself, that holds the lease
   /// The offset in the batch's memory where its bytes become rows of an output; without it they go to a lease.
@@ -89,12 +89,13 @@ struct fetched_field {
 
 /// What is wrong with a sample. Allocated only for the few that have something wrong.
 struct sample_trouble {
-  std::exception_ptr failure;             ///< thrown by a user's function: ends the run when the batch's turn comes
-  std::string reason;                     ///< of the latest candidate
-  int read_failure = 0;                   ///< its errno, where it is a read that failed
-  std::uint16_t field_at_fault = 0xFFFF;  ///< of the dataset; work::no_field where it is the whole sample, or unknown
-  bool over_budget = false;               ///< not corrupt, but ends the run; the reason is the whole message
-  std::optional<pick> substitute;         ///< what lies in the row instead of what was planned
+  std::exception_ptr failure;  ///< thrown by a user's function: ends the run when the batch's turn comes
+  std::string reason;          ///< of the latest candidate
+  int read_failure = 0;        ///< its errno, where it is a read that failed
+  std::uint16_t field_at_fault =
+      0xFFFF;                ///< of the dataset; batch_in_flight::no_field where it is the whole sample, or unknown
+  bool over_budget = false;  ///< not corrupt, but ends the run; the reason is the whole message
+  std::optional<pick> substitute;  ///< what lies in the row instead of what was planned
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
@@ -124,12 +125,12 @@ struct sample_slot final : async::job {
     return trouble != nullptr && trouble->substitute ? *trouble->substitute : planned();
   }
 
-  work* owner = nullptr;
+  batch_in_flight* owner = nullptr;
   std::uint32_t row = 0;
   std::uint16_t reads_missing = 0;
   bool read_into = false;  ///< all of its reads go straight to its row, and nothing else fills it
   bool corrupt = false;
-  absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into work::reads
+  absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
   std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched
   std::unique_ptr<sample_trouble> trouble;
 };
@@ -146,7 +147,7 @@ struct mix_job final : async::job {
   void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
   void drop() noexcept override {}
 
-  work* owner = nullptr;
+  batch_in_flight* owner = nullptr;
 };
 
 /// The reads of a batch, by number. Other threads may look a read up while the planner adds more: neither the reads nor the table
@@ -180,7 +181,7 @@ class read_slots {
 };
 
 /// A batch in flight: its plan, its leases and its counters.
-struct work {
+struct batch_in_flight {
   line_events* owner = nullptr;
   std::uint64_t sequence = 0;  ///< among all deliveries of the run
   std::uint32_t epoch = 0;
@@ -207,7 +208,7 @@ struct work {
   delivery_item outgoing;
   mix_job mixing;
   struct sending_operation final : transfer_operation {
-    work* owner = nullptr;
+    batch_in_flight* owner = nullptr;
   } sending;
 
   [[nodiscard]] std::span<ragged_row> ragged_of(std::uint32_t row) noexcept {
