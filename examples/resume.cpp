@@ -15,11 +15,12 @@ namespace {
 /// What a checkpoint of a model would be: all that it has learnt so far.
 struct model {
   std::uint64_t steps = 0;
-  std::int64_t classes_seen = 0;
+  std::uint64_t classes_seen = 0;
 
   void step(const leat::batch& batch) {
     ++steps;
-    for (const std::int64_t number : batch["cls"].as<std::int64_t>()) classes_seen = classes_seen * 31 + number;
+    for (const std::int64_t number : batch["cls"].as<std::int64_t>())
+      classes_seen = classes_seen * 31 + static_cast<std::uint64_t>(number);
   }
 };
 
