@@ -9,7 +9,7 @@ file(GLOB leat_public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/le
 # Installed always, and compiled alone only where there is CUDA.
 set(leat_cuda_header ${PROJECT_SOURCE_DIR}/include/leat/cuda.hpp)
 list(REMOVE_ITEM leat_public_headers ${leat_cuda_header})
-# That of leat::mpi (mpi/CMakeLists.txt).
+# That of leat::mpi (stages/mpi/CMakeLists.txt).
 list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 
 if(leat_objects)
