@@ -37,7 +37,7 @@ class bucketed_sampler final : public sampler {
     std::sort(sorted.begin(), sorted.end(), [&](std::uint64_t a, std::uint64_t b) {
       return lengths[a] != lengths[b] ? lengths[a] < lengths[b] : a < b;
     });
-    for (std::uint64_t place = 0; place < sorted.size(); ++place) samples_.set(place, sorted[place]);
+    for (std::uint64_t at = 0; at < sorted.size(); ++at) samples_.set(at, sorted[at]);
     const auto rows_of = [&](std::uint64_t longest) {
       return static_cast<std::uint32_t>(
           std::min<std::uint64_t>(rows_max, longest == 0 ? rows_max : tokens_max / longest));
