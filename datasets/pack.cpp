@@ -22,6 +22,7 @@
 #include <charconv>
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -124,14 +125,39 @@ class shard_plan {
                                            "' names its shards one by one, and a size per shard was given too; "
                                            "name them p-%06d.tar, or leave the size out"));
     }
+    if (bytes_max_ != 0 && options.world.size > 1) {
+      throw error(
+          errc::usage,
+          io::str_cat(
+              "'", out, "' is packed by ", options.world.size,
+              " ranks, and which samples a shard of so many bytes holds is known only when those before "
+              "it are written; give pack_options::samples_per_shard, or name the shards, as p-{000000..000063}.tar"));
+    }
     check_ending(out);
     check_distinct(out);
-    if (!options.overwrite) check_absent();
+    own_ = own_of(options.world);
+    if (!options.overwrite) check_absent(options.world);
   }
 
   [[nodiscard]] bool counted() const noexcept { return !pattern_.has_value(); }
-  /// Shards, where they are counted beforehand.
-  [[nodiscard]] std::uint64_t shards() const noexcept { return names_.size(); }
+  /// Shards, where they are known beforehand.
+  [[nodiscard]] std::uint64_t shards() const noexcept {
+    if (counted()) return names_.size();
+    return std::max<std::uint64_t>(1, samples_ / samples_max_ + (samples_ % samples_max_ != 0 ? 1 : 0));
+  }
+  /// Those that this process writes; without an end where only the bytes will tell.
+  struct range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+  };
+  [[nodiscard]] const range& own() const noexcept { return own_; }
+  /// The first of a shard's samples, of all that are packed.
+  [[nodiscard]] std::uint64_t first_sample(std::uint64_t shard) const noexcept {
+    if (shard == std::numeric_limits<std::uint64_t>::max()) return samples_;
+    if (shard == 0) return 0;
+    if (!counted()) return shard > samples_ / samples_max_ ? samples_ : shard * samples_max_;
+    return shard * (samples_ / shards()) + std::min(shard, samples_ % shards());
+  }
   [[nodiscard]] std::string name(std::uint64_t shard) const { return pattern_ ? pattern_->name(shard) : names_[shard]; }
 
   /// Whether a shard that holds these samples and bytes is full before a sample of so many bytes more.
@@ -184,19 +210,33 @@ class shard_plan {
     throw error(errc::usage, io::str_cat("'", out, "' names a shard twice; give each a name of its own"));
   }
 
-  // Before hours of packing, not after.
-  void check_absent() const {
-    for (const std::string& name : names_) {
+  [[nodiscard]] range own_of(const leat::world& here) const noexcept {
+    if (here.size <= 1) return {};
+    const auto begin = [&](std::uint64_t rank) {
+      return static_cast<std::uint64_t>(static_cast<unsigned __int128>(shards()) * rank / here.size);
+    };
+    return {begin(here.rank), begin(std::uint64_t{here.rank} + 1)};
+  }
+
+  // Before hours of packing, not after. Of many ranks each looks at its own: those of the others may be written already.
+  void check_absent(const leat::world& here) const {
+    const bool alone = here.size <= 1;
+    if (alone && pattern_) {
+      if (const std::optional<std::string> found = pattern_->existing()) throw error(errc::usage, shard_exists(*found));
+      return;
+    }
+    const range looked_at = alone ? range{0, names_.size()} : own_;
+    for (std::uint64_t shard = looked_at.begin; shard < looked_at.end; ++shard) {
+      const std::string path = name(shard);
       struct stat status{};
       // A link too, wherever it leads: its name is taken.
-      if (::lstat(name.c_str(), &status) != 0) continue;
-      if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)) throw error(errc::usage, shard_exists(name));
+      if (::lstat(path.c_str(), &status) != 0) continue;
+      if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)) throw error(errc::usage, shard_exists(path));
     }
-    if (!pattern_) return;
-    if (const std::optional<std::string> found = pattern_->existing()) throw error(errc::usage, shard_exists(*found));
   }
 
   std::uint64_t samples_;
+  range own_;
   std::vector<std::string> names_;
   std::optional<number_pattern> pattern_;
   std::uint64_t samples_max_ = 0;
@@ -232,22 +272,16 @@ class sample_reader {
   [[nodiscard]] sample_members describe(std::uint64_t sample) {
     part_list parts;
     model_.parts(sample, parts);
+    const std::vector<std::uint16_t> fields = fields_of(sample, parts);
     sample_members result;
-    std::vector<std::uint16_t> fields;
+    result.members.resize(fields.size());
     for (const part& each : parts) {
-      const auto known = std::find(fields.begin(), fields.end(), each.field);
-      const auto at = static_cast<std::size_t>(known - fields.begin());
-      if (known == fields.end()) {
-        fields.push_back(each.field);
-        result.members.emplace_back();
-      }
+      const auto at = static_cast<std::size_t>(std::find(fields.begin(), fields.end(), each.field) - fields.begin());
       result.members[at].extents.push_back(each.where);
       result.members[at].size_bytes += each.where.stored_bytes;
     }
-    for (std::uint16_t field = 0; field < model_.fields().size(); ++field) {
-      if (model_.origin(field) == field_origin::extents || !model_.makes(sample, field)) continue;
-      fields.push_back(field);
-      result.members.push_back(made(sample, field));
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (model_.origin(fields[i]) != field_origin::extents) result.members[i] = made(sample, fields[i]);
     }
     name_members(sample, fields, result);
     add_columns(sample, result);
@@ -260,6 +294,15 @@ class sample_reader {
     }
     return result;
   }
+
+  /// The key of a sample by itself, as it is before neighbours of one key are numbered.
+  [[nodiscard]] std::string key(std::uint64_t sample) {
+    part_list parts;
+    model_.parts(sample, parts);
+    return key_of(sample, model_.members(sample, fields_of(sample, parts), sources_));
+  }
+  /// Numbers the next samples as if one of this key had been described.
+  void pass_over(const std::string& key) { static_cast<void>(next_key(key)); }
 
   /// Reads what is still to be read, all of it together.
   void read(std::vector<sample_members>& samples) {
@@ -314,12 +357,27 @@ class sample_reader {
     return result;
   }
 
+  // Those that are read, in their order, and then those that are made.
+  [[nodiscard]] std::vector<std::uint16_t> fields_of(std::uint64_t sample, const part_list& parts) const {
+    std::vector<std::uint16_t> fields;
+    for (const part& each : parts) {
+      if (std::find(fields.begin(), fields.end(), each.field) == fields.end()) fields.push_back(each.field);
+    }
+    for (std::uint16_t field = 0; field < model_.fields().size(); ++field) {
+      if (model_.origin(field) != field_origin::extents && model_.makes(sample, field)) fields.push_back(field);
+    }
+    return fields;
+  }
+
+  // One key for all: the members of a shard's sample have it already.
+  [[nodiscard]] std::string key_of(std::uint64_t sample, const std::vector<dataset_model::member_path>& paths) const {
+    if (paths.empty()) return encode_key(model_.name(sample));
+    return paths.front().is_key ? paths.front().stem : encode_key(paths.front().stem);
+  }
+
   void name_members(std::uint64_t sample, const std::vector<std::uint16_t>& fields, sample_members& result) {
     const std::vector<dataset_model::member_path> paths = model_.members(sample, fields, sources_);
-    // One key for all: the members of a shard's sample have it already.
-    key_ = paths.empty()          ? next_key(encode_key(model_.name(sample)))
-           : paths.front().is_key ? next_key(paths.front().stem)
-                                  : next_key(encode_key(paths.front().stem));
+    key_ = next_key(key_of(sample, paths));
     for (std::size_t i = 0; i < paths.size(); ++i) {
       result.members[i].name = io::str_cat(key_, ".", paths[i].extension);
     }
@@ -367,26 +425,10 @@ class packing {
 
   pack_result run() {
     check_fields();
-    const std::uint64_t samples = from_.size();
-    const std::vector<std::uint64_t> order =
-        options_.shuffle ? shuffled(samples, options_.seed, "pack") : std::vector<std::uint64_t>{};
-    begin_shard();
-    for (std::uint64_t i = 0; i < samples; ++i) {
-      if (options_.stop.stop_requested()) {
-        throw error(errc::cancelled, io::str_cat("stopped after ", result_.samples, " of ", samples,
-                                                 " samples; shards that are finished stay"));
-      }
-      const std::uint64_t sample = options_.shuffle ? order[i] : i;
-      if (is_left_out(sample)) continue;
-      add(reader_.describe(sample));
-    }
-    flush();
-    end_shard();
-    // A brace list is exactly so many shards, though the samples were fewer.
-    while (plan_.counted() && result_.shards.size() < plan_.shards()) {
-      begin_shard();
-      end_shard();
-    }
+    if (options_.shuffle) order_ = shuffled(from_.size(), options_.seed, "pack");
+    const auto [begin, end] = plan_.own();
+    own_samples_ = plan_.first_sample(end) - plan_.first_sample(begin);
+    if (begin < end) write(plan_.first_sample(begin), plan_.first_sample(end));
     note_leftovers();
     return std::move(result_);
   }
@@ -411,7 +453,50 @@ class packing {
     return from.size() - (options.skip_damaged ? from.model()->defects() : 0);
   }
 
-  bool is_left_out(std::uint64_t sample) {
+  [[nodiscard]] bool is_last_rank() const { return options_.world.rank + 1 == options_.world.size; }
+  [[nodiscard]] std::uint64_t sample_at(std::uint64_t place) const { return options_.shuffle ? order_[place] : place; }
+
+  // The samples first to last of all that are packed, and the shards that are left to be without any.
+  void write(std::uint64_t first, std::uint64_t last) {
+    begin_shard();
+    std::uint64_t number = 0;  // of those that are packed
+    for (std::uint64_t place = 0; place < from_.size(); ++place) {
+      if (options_.stop.stop_requested()) {
+        throw error(errc::cancelled, io::str_cat("stopped after ", result_.samples, " of ", own_samples_,
+                                                 " samples; shards that are finished stay"));
+      }
+      if (is_left_out(sample_at(place))) {
+        // Each is counted by one rank: that of the sample behind it, or the last.
+        if (number >= first && (number < last || is_last_rank())) ++result_.skipped;
+        continue;
+      }
+      if (number == last) break;
+      if (number == first) number_keys_before(place);
+      if (number++ >= first) add(reader_.describe(sample_at(place)));
+    }
+    flush();
+    end_shard();
+    // A brace list is exactly so many shards, though the samples were fewer.
+    while (plan_.counted() && next_shard() < std::min(plan_.own().end, plan_.shards())) {
+      begin_shard();
+      end_shard();
+    }
+  }
+
+  // Neighbours of one key are numbered, also where the first of them are in another rank's shard.
+  void number_keys_before(std::uint64_t place) {
+    const std::string own = place > 0 ? reader_.key(sample_at(place)) : std::string();
+    std::uint64_t neighbours = 0;
+    while (place > 0) {
+      const std::uint64_t sample = sample_at(--place);
+      if (from_.model()->defects() != 0 && from_.model()->defect_of(sample)) continue;
+      if (reader_.key(sample) != own) break;
+      ++neighbours;
+    }
+    while (neighbours-- > 0) reader_.pass_over(own);
+  }
+
+  bool is_left_out(std::uint64_t sample) const {
     if (from_.model()->defects() == 0) return false;
     const std::optional<defect> found = from_.model()->defect_of(sample);
     if (!found) return false;
@@ -420,7 +505,6 @@ class packing {
                                              "; mend the source, or leave damaged samples out "
                                              "(pack_options::skip_damaged)"));
     }
-    ++result_.skipped;
     return true;
   }
 
@@ -484,8 +568,7 @@ class packing {
   }
 
   void make_room(const sample_members& sample) {
-    while (
-        plan_.full(result_.shards.size() - 1, result_.shards.back().samples, writer_->bytes(), sample.archive_bytes)) {
+    while (plan_.full(next_shard() - 1, result_.shards.back().samples, writer_->bytes(), sample.archive_bytes)) {
       end_shard();
       begin_shard();
     }
@@ -498,11 +581,13 @@ class packing {
   }
 
   void tell() const {
-    if (options_.progress) options_.progress({result_.samples, from_.size(), bytes_});
+    if (options_.progress) options_.progress({result_.samples, own_samples_, bytes_});
   }
 
+  [[nodiscard]] std::uint64_t next_shard() const { return plan_.own().begin + result_.shards.size(); }
+
   void begin_shard() {
-    writer_.emplace(plan_.name(result_.shards.size()),
+    writer_.emplace(plan_.name(next_shard()),
                     tar_writer_options{.overwrite = options_.overwrite, .stop = options_.stop});
     result_.shards.push_back({writer_->path(), 0, 0});
   }
@@ -515,12 +600,13 @@ class packing {
 
   // An earlier run with more shards would silently join this one under a glob.
   void note_leftovers() {
-    if (plan_.counted()) return;
-    const std::string next = plan_.name(result_.shards.size());
+    if (plan_.counted() || options_.world.rank + 1 != options_.world.size)
+      return;  // The last rank knows the last shard.
+    const std::string next = plan_.name(next_shard());
     struct stat status{};
     if (::stat(next.c_str(), &status) != 0) return;
     result_.notes.push_back(io::str_cat(next, " is there from an earlier run, and does not belong to these ",
-                                        result_.shards.size(), " shards: remove it and what follows it"));
+                                        next_shard(), " shards: remove it and what follows it"));
   }
 
   const dataset& from_;
@@ -532,6 +618,8 @@ class packing {
   std::vector<sample_members> pending_;
   std::uint64_t pending_bytes_ = 0;
   std::uint64_t bytes_ = 0;
+  std::vector<std::uint64_t> order_;  // where it is shuffled
+  std::uint64_t own_samples_ = 0;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <leat/dataset.hpp>
+#include <leat/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,9 @@ struct pack_options {
   /// For a pattern (%06d): a shard is full when one more sample would pass either. Both 0: 1 GiB per shard.
   std::uint64_t samples_per_shard = 0;
   std::uint64_t bytes_per_shard = 0;
-  bool overwrite = false;     ///< shards of these names that are there are replaced, each when its successor is whole
+  bool overwrite = false;  ///< shards of these names that are there are replaced, each when its successor is whole
+  /// Rank r of W writes shards floor(r * n / W) to floor((r + 1) * n / W) of n: the ranks' shards are those of one process.
+  leat::world world = {};
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
   /// Asked of each member that was read, up to 16 MiB of it: what to write in its place, or nothing to leave it as it is.
   /// Called on several threads at once.
@@ -60,8 +63,12 @@ struct pack_result {
 /// leaves whole shards and at most one .NAME.partial, which the next run uses up. A shard that is there already is an
 /// error before anything is written, unless `overwrite` is set: any name of a list, any number of a pattern.
 ///
+/// Many ranks pack together, without a word between them: each writes its own shards, and looks only at those for names that are
+/// taken. How many samples a shard holds has to be known before: not by `bytes_per_shard`.
+///
 /// Memory: 16 MiB of samples at a time, 8 bytes per sample where shuffled.
-///   throws   error{errc::usage} a pattern that cannot be, a shard that is there already; error{errc::limit} disk full:
+///   throws   error{errc::usage} a pattern that cannot be, a shard that is there already, shards of so many bytes by many
+///            ranks; error{errc::limit} disk full:
 ///            finished shards stay, the one begun is removed; error{errc::corrupt} a damaged sample, by name;
 ///            error{errc::cancelled} on stop; what reading and writing throw
 ///   source   https://github.com/webdataset/webdataset; POSIX.1-2001 ustar and pax

@@ -4,6 +4,7 @@
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"
+#include "tools/ranks.hpp"
 
 #include <absl/strings/str_format.h>
 
@@ -121,9 +122,7 @@ json epoch_report::as_json() const {
   for (const corrupt_count& each : stats.quarantined_as) object["quarantined_as"][each.kind] = each.samples;
   object["substituted"] = stats.substituted;
   object["epochs"] = stats.epochs_finished;
-  object["rank"] = here.world.rank;
-  object["world"] = here.world.size;
-  object["launcher"] = here.launcher.empty() ? json(nullptr) : json(here.launcher);
+  add_ranks(object, here);
   object["seconds"] = seconds;
   object["open_seconds"] = open_seconds;
   object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);

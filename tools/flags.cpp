@@ -16,6 +16,7 @@ constexpr option_words all_words[] = {
     {"tar_options::ignore_zeros", "--ignore-zeros"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},
+    {"pack_options::samples_per_shard", "--samples-per-shard"},
     {"pack_options::skip_damaged", "--skip-damaged"},
     {"order balanced", "--order balanced"},
     {"order bucketed", "--order bucketed"},
@@ -32,7 +33,6 @@ constexpr option_words all_words[] = {
     {"global_batch_size", "--global-batch-size"},
     {"batch_size", "--batch-size"},
     {"on_corrupt =", "--on-corrupt"},
-    {"corrupt_max", "--corrupt-max"},
     {"direct =", "--direct"},
 };
 

@@ -7,6 +7,7 @@
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/pack_rows.hpp"
+#include "tools/ranks.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -33,6 +34,7 @@ struct pack_arguments {
   datasets::pack_options how;
   bool transcode = false;
   std::optional<row_format> rows;  // none: tar shards
+  rank_options ranks;
   bool ignore_zeros = false;
   bool json = false;
 };
@@ -65,10 +67,11 @@ std::string text_of(const transcoding& done) {
   return text;
 }
 
-std::string summary(const datasets::pack_result& made, bool as_rows, double seconds) {
+std::string summary(const datasets::pack_result& made, const world& here, bool as_rows, double seconds) {
   std::uint64_t bytes = 0;
   for (const datasets::packed_shard& shard : made.shards) bytes += shard.bytes;
-  std::string text = io::str_cat(counted(made.samples, "sample", "samples"), " in ",
+  const std::string who = here.size > 1 ? io::str_cat("rank ", here.rank, " of ", here.size, ": ") : "";
+  std::string text = io::str_cat(who, counted(made.samples, "sample", "samples"), " in ",
                                  as_rows ? "1 file" : counted(made.shards.size(), "shard", "shards"), ", ",
                                  bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
   if (made.shards.size() == 1) io::str_append(text, "  ", made.shards.front().path, "\n");
@@ -115,6 +118,21 @@ void check_one_file(const std::string& out) {
                                        "rows.npy or rows.bin"));
 }
 
+// What ranks cannot do together, since none waits for another.
+void check_for_ranks(const pack_arguments& arguments, const world& here) {
+  if (arguments.rows) {
+    throw error(errc::usage, io::str_cat("--to npy and --to records write one file, which ", here.size,
+                                         " ranks cannot write together; run it as one process"));
+  }
+  if (arguments.how.bytes_per_shard != 0) {
+    throw error(
+        errc::usage,
+        io::str_cat(
+            "--bytes-per-shard: which samples a shard holds is known only when those before it are written, and ",
+            here.size, " ranks write theirs at once; give --samples-per-shard"));
+  }
+}
+
 // Rows are known by dtype and shape, which a member of a shard has no place for.
 void check_members(const dataset& from) {
   for (const field_info& field : from.fields()) {
@@ -144,6 +162,9 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
   as_named([&] { datasets::refuse_address(out); });
   if (arguments.rows) check_one_file(out);
+  const found_world here = world_of(arguments.ranks);
+  arguments.how.world = here.world;
+  if (here.world.size > 1) check_for_ranks(arguments, here.world);
   const auto leave = [&] {
     complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
   };
@@ -190,10 +211,12 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     const std::vector<std::string> notes = notes_of(from);
     made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
     nlohmann::ordered_json all = as_json(made, seconds());
+    add_ranks(all, here);
     if (arguments.transcode) all["transcoded"] = as_json(transcoded);
     print(json_text(all) + "\n");
   } else {
-    print(summary(made, arguments.rows.has_value(), seconds()) + (arguments.transcode ? text_of(transcoded) : ""));
+    print(summary(made, here.world, arguments.rows.has_value(), seconds()) +
+          (arguments.transcode ? text_of(transcoded) : ""));
   }
   return exit_done;
 }
@@ -233,12 +256,14 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "write progressive and other multi-scan JPEGs as baseline, which decode in a third of the time: the same "
       "pixels and markers; what is baseline or damaged is left as it is");
   add_ignore_zeros(app, arguments->ignore_zeros);
+  add_rank_options(app, arguments->ranks);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(
       "  leat pack photos photos.tar\n"
       "  leat pack photos 'photos-{000000..000003}.tar'\n"
       "  leat pack scraped 'train-%06d.tar' --transcode\n"
       "  leat pack photos 'shards/photos-%06d.tar' --bytes-per-shard 256MiB --shuffle --seed 7\n"
+      "  mpirun -n 8 leat pack photos 'shards/photos-%06d.tar' --samples-per-shard 10000\n"
       "  leat pack 'arrays/*.npy' arrays.bin --to records");
   app.callback(
       [arguments, &chosen] { chosen = [arguments](interruption& stop) { return pack_sources(*arguments, stop); }; });

@@ -51,6 +51,12 @@ found_world world_of(const rank_options& ranks) {
   return given;
 }
 
+void add_ranks(nlohmann::ordered_json& report, const found_world& here) {
+  report["rank"] = here.world.rank;
+  report["world"] = here.world.size;
+  report["launcher"] = here.launcher.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(here.launcher);
+}
+
 std::string name_for_rank(std::string_view option, const std::string& name, const world& here) {
   constexpr std::string_view place = "%r";
   if (name.empty()) return name;

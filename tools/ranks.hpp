@@ -4,6 +4,7 @@
 #include <leat/world.hpp>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,9 @@ void add_rank_options(CLI::App& app, rank_options& ranks);
 /// The options where they are given; else as leat::find_world(). Local ranks are known from a launcher that says the same.
 ///   throws   error{errc::usage}
 [[nodiscard]] found_world world_of(const rank_options& ranks);
+
+/// Adds "rank", "world" and "launcher" to a report.
+void add_ranks(nlohmann::ordered_json& report, const found_world& here);
 
 /// The file of this rank: %r in the name is its number.
 ///   option   that gave the name, which may be empty

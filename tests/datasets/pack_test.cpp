@@ -301,6 +301,84 @@ TEST_F(packing, damaged_samples_are_named_or_left_out) {
   EXPECT_THAT(sizes("p-"), ElementsAre(1, 1));
 }
 
+// Packs twice, as one process and as the ranks of each world, and compares the directories byte for byte.
+void expect_the_same_from_ranks(const dataset& from, const std::string& name, const pack_options& options) {
+  const temporary_directory alone;
+  const pack_result whole = pack(from, (alone.path() / name).string(), options);
+  for (const std::uint32_t size : {2U, 3U, 7U}) {
+    const temporary_directory together;
+    pack_result sum;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      pack_options of_rank = options;
+      of_rank.world = {.rank = rank, .size = size};
+      const pack_result one = pack(from, (together.path() / name).string(), of_rank);
+      sum.samples += one.samples;
+      sum.skipped += one.skipped;
+      for (const packed_shard& shard : one.shards) sum.shards.push_back(shard);
+    }
+    EXPECT_EQ(sum.samples, whole.samples) << size;
+    EXPECT_EQ(sum.skipped, whole.skipped) << size;
+    ASSERT_EQ(sum.shards.size(), whole.shards.size()) << size;
+    EXPECT_EQ(listing(together.path()), listing(alone.path())) << size;
+    for (const std::string& shard : listing(alone.path())) {
+      EXPECT_EQ(content_of((together.path() / shard).string()), content_of((alone.path() / shard).string()))
+          << shard << " of " << size << " ranks";
+    }
+  }
+}
+
+TEST_F(packing, many_ranks_write_together_what_one_process_writes) {
+  for (const std::uint64_t samples : {0U, 1U, 5U, 23U}) {
+    for (const bool shuffle : {false, true}) {
+      const pack_options listed{.shuffle = shuffle, .seed = 3};
+      expect_the_same_from_ranks(numbers(samples), "p.tar", listed);
+      expect_the_same_from_ranks(numbers(samples), "p-{00..04}.tar", listed);
+      expect_the_same_from_ranks(numbers(samples), "p-{00..30}.tar", listed);
+      for (const std::uint64_t size : {std::uint64_t{1}, std::uint64_t{4}, ~std::uint64_t{0}}) {
+        pack_options numbered = listed;
+        numbered.samples_per_shard = size;
+        expect_the_same_from_ranks(numbers(samples), "p-%03d.tar", numbered);
+      }
+    }
+  }
+}
+
+TEST_F(packing, neighbours_of_one_key_are_numbered_over_the_shards_of_other_ranks) {
+  for (const char* name : {"c/x.jpeg", "c/x.jpg", "c/x.png", "c/y.jpg"}) put(root_.path() / name, name);
+  const dataset folder = open_folder(root_.path().string());
+  for (const std::uint64_t size : {1U, 2U, 3U}) {
+    expect_the_same_from_ranks(folder, "p-%d.tar", {.samples_per_shard = size});
+    expect_the_same_from_ranks(folder.subset({3, 3, 3, 3, 3, 1, 1}), "p-%d.tar", {.samples_per_shard = size});
+  }
+}
+
+TEST_F(packing, damaged_samples_do_not_move_the_shards_of_ranks) {
+  archive shard;
+  for (const char* const name : {"a", "b", "c", "d", "e", "f", "g"}) {
+    shard.file(std::string(name) + ".jpg", name);
+    if (std::string_view("adeg").find(*name) != std::string_view::npos) shard.file(std::string(name) + ".jpg", "again");
+  }
+  const dataset damaged = open_tar(shard.end().save(root_.path() / "s.tar"));
+  for (const char* const name : {"p.tar", "p-{0..1}.tar", "p-{0..8}.tar"}) {
+    expect_the_same_from_ranks(damaged, name, {.skip_damaged = true});
+  }
+  expect_the_same_from_ranks(damaged, "p-%d.tar", {.samples_per_shard = 2, .skip_damaged = true});
+  EXPECT_THAT(message_of(errc::corrupt, [&] { pack(damaged, out("p-{0..1}.tar"), {.world = {.rank = 1, .size = 2}}); }),
+              AllOf(HasSubstr("/a"), HasSubstr("twice")));
+}
+
+TEST_F(packing, ranks_look_at_their_own_shards_only) {
+  put(out_.path() / "p-3.tar", "of another run");
+  const auto rank = [&](std::uint32_t number) {
+    return pack(numbers(8), out("p-%d.tar"), {.samples_per_shard = 2, .world = {.rank = number, .size = 2}});
+  };
+  EXPECT_EQ(rank(0).samples, 4U);
+  EXPECT_THAT(message_of(errc::usage, [&] { rank(1); }), HasSubstr("p-3.tar"));
+  EXPECT_THAT(listing(out_.path()), ElementsAre("p-0.tar", "p-1.tar", "p-3.tar"));
+  EXPECT_THAT(message_of(errc::usage, [&] { pack(numbers(8), out("q-%d.tar"), {.world = {.rank = 0, .size = 2}}); }),
+              AllOf(HasSubstr("2 ranks"), HasSubstr("pack_options::samples_per_shard")));
+}
+
 TEST_F(packing, stopped_it_leaves_whole_shards_and_no_other_file) {
   std::stop_source stop;
   pack_options options{.samples_per_shard = 1000, .stop = stop.get_token()};

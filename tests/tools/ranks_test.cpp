@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,6 +35,7 @@ class ranks {
                           const std::vector<std::string>& environment = {}) const {
     return command(epoch(more), command::streams::pipes, environment).wait();
   }
+  [[nodiscard]] std::string photos() const { return photos_.path().string(); }
   /// The row digests of all batches, of the ranks' in rank order.
   [[nodiscard]] std::vector<json> rows(const std::vector<std::string>& names) const {
     std::vector<json> batches;
@@ -193,24 +195,40 @@ TEST(ranks, leave_the_lines_of_others_alone) {
   EXPECT_EQ(text_of(use.file("rows-2-0")), before);
 }
 
-TEST(ranks, of_a_real_mpirun_deliver_together_what_one_process_delivers) {
-  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
-    GTEST_SKIP() << "there is no mpirun here: apt-get install openmpi-bin";
+/// mpirun, where there is one that starts something.
+struct real_mpirun {
+  real_mpirun() {
+    if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+      why_not = "there is no mpirun here: apt-get install openmpi-bin";
+      return;
+    }
+    is_open_mpi = std::system("mpirun --version 2> /dev/null | grep -q 'Open MPI'") == 0;
+    line = std::string("timeout 60 mpirun") + (is_open_mpi ? " --allow-run-as-root --oversubscribe" : "");
+    if (std::system((line + " -n 2 true > /dev/null 2>&1").c_str()) != 0) why_not = "mpirun starts nothing here";
   }
-  const bool is_open_mpi = std::system("mpirun --version 2> /dev/null | grep -q 'Open MPI'") == 0;
-  const std::string mpirun =
-      std::string("timeout 60 mpirun") + (is_open_mpi ? " --allow-run-as-root --oversubscribe" : "");
-  if (std::system((mpirun + " -n 2 true > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "mpirun starts nothing here";
+  /// Runs the command as so many ranks; its streams go to the files out and err.
+  [[nodiscard]] int run(int size, const std::vector<std::string>& words, const ranks& use) const {
+    std::string all = line + " -n " + std::to_string(size) + " '" + std::getenv("LEAT_COMMAND") + "'";
+    for (const std::string& word : words) all += " '" + word + "'";
+    return std::system((all + " > '" + use.file("out") + "' 2> '" + use.file("err") + "'").c_str());
+  }
+  std::string why_not;
+  bool is_open_mpi = false;
+  std::string line;
+};
+
+TEST(ranks, of_a_real_mpirun_deliver_together_what_one_process_delivers) {
+  const real_mpirun mpirun;
+  if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;
   const ranks use;
   ASSERT_EQ(use.run({"--batch-size", "5", "--rows", "--batches", use.file("alone")}).exit_code, 0);
   for (const int size : {2, 3, 4}) {
-    std::string line = mpirun + " -n " + std::to_string(size) + " '" + std::getenv("LEAT_COMMAND") + "'";
     const std::string world = std::to_string(size);
-    for (const std::string& word :
-         use.epoch({"--global-batch-size", "5", "--rows", "--batches", use.file("mpi-" + world + "-%r")})) {
-      line += " '" + word + "'";
-    }
-    ASSERT_EQ(std::system((line + " > '" + use.file("out") + "' 2> '" + use.file("err") + "'").c_str()), 0)
+    ASSERT_EQ(
+        mpirun.run(size,
+                   use.epoch({"--global-batch-size", "5", "--rows", "--batches", use.file("mpi-" + world + "-%r")}),
+                   use),
+        0)
         << text_of(use.file("err"));
     std::vector<std::string> names;
     for (int rank = 0; rank < size; ++rank) names.push_back("mpi-" + world + "-" + std::to_string(rank));
@@ -219,9 +237,47 @@ TEST(ranks, of_a_real_mpirun_deliver_together_what_one_process_delivers) {
     ASSERT_EQ(reports.size(), static_cast<std::size_t>(size));
     for (const std::string& report : reports) {
       EXPECT_EQ(json::parse(report).at("world"), size);
-      EXPECT_EQ(json::parse(report).at("launcher"), is_open_mpi ? "Open MPI" : "PMI");
+      EXPECT_EQ(json::parse(report).at("launcher"), mpirun.is_open_mpi ? "Open MPI" : "PMI");
     }
   }
+}
+
+TEST(ranks, of_a_real_mpirun_pack_the_same_bytes_as_one_process) {
+  const real_mpirun mpirun;
+  if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;
+  const ranks use;
+  const auto packing = [&](const std::string& directory) {
+    std::filesystem::create_directory(use.file(directory));
+    return std::vector<std::string>{
+        "pack", use.photos(), use.file(directory + "/p-%d.tar"), "--samples-per-shard", "2", "--shuffle", "--json"};
+  };
+  ASSERT_EQ(run(packing("alone")).exit_code, 0);
+  ASSERT_EQ(mpirun.run(4, packing("together"), use), 0) << text_of(use.file("err"));
+  std::uint64_t samples = 0;
+  for (const std::string& report : lines_of(text_of(use.file("out")))) {
+    EXPECT_EQ(json::parse(report).at("world"), 4);
+    samples += json::parse(report).at("samples").get<std::uint64_t>();
+  }
+  EXPECT_EQ(samples, 12U);
+  for (int shard = 0; shard < 6; ++shard) {
+    const std::string name = "/p-" + std::to_string(shard) + ".tar";
+    EXPECT_EQ(text_of(use.file("together" + name)), text_of(use.file("alone" + name))) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(use.file("together/p-6.tar")));
+}
+
+TEST(ranks, cannot_pack_what_one_has_to_write_after_another) {
+  const ranks use;
+  const auto packed = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"pack", use.photos()};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"--rank", "0", "--world", "2"});
+    return refusal_of(run(words));
+  };
+  EXPECT_THAT(packed({use.file("p-%d.tar"), "--bytes-per-shard", "1MiB"}),
+              AllOf(HasSubstr("--bytes-per-shard"), HasSubstr("--samples-per-shard")));
+  EXPECT_THAT(packed({use.file("p-%d.tar")}), AllOf(HasSubstr("2 ranks"), HasSubstr("--samples-per-shard")));
+  EXPECT_THAT(packed({use.file("p.npy"), "--to", "npy"}), HasSubstr("2 ranks cannot write together"));
 }
 
 TEST(ranks, replay_shows_the_rows_of_one_of_them) {
