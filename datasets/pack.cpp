@@ -212,8 +212,9 @@ class shard_plan {
 
   [[nodiscard]] range own_of(const leat::world& here) const noexcept {
     if (here.size <= 1) return {};
+    // shards() * rank may be more than 64 bits hold.
     const auto begin = [&](std::uint64_t rank) {
-      return static_cast<std::uint64_t>(static_cast<unsigned __int128>(shards()) * rank / here.size);
+      return shards() / here.size * rank + shards() % here.size * rank / here.size;
     };
     return {begin(here.rank), begin(std::uint64_t{here.rank} + 1)};
   }

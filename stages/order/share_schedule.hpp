@@ -24,7 +24,7 @@ class share_schedule {
   class position {
    public:
     [[nodiscard]] std::uint64_t row() const noexcept { return row_; }
-    [[nodiscard]] std::uint64_t given(std::size_t source) const noexcept { return sources_[source].given; }
+    [[nodiscard]] std::uint64_t given(std::size_t number) const noexcept { return sources_[number].given; }
     /// Which source gives this row; and on to the next one.
     std::size_t step() noexcept;
 
