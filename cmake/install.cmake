@@ -34,6 +34,9 @@ if(TARGET leat_mpi)
 endif()
 if(LEAT_BUILD_TOOLS AND TARGET leat_tool)
   install(TARGETS leat_tool)
+  if(TARGET leat_mpi_module)
+    install(TARGETS leat_mpi_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/leat)
+  endif()
 endif()
 
 # Who links a static leat links what it is made of, so both packages must find that first: the CMake one by the namespace of each

@@ -7,6 +7,7 @@
 #include "tools/fields.hpp"
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
+#include "tools/meeting.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
 #include "tools/run_state.hpp"
@@ -16,6 +17,7 @@
 
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
+#include <leat/rendezvous.hpp>
 
 #include <absl/strings/str_format.h>
 #include <boost/asio/awaitable.hpp>
@@ -249,8 +251,7 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
 
 /// A loader that the interruption stops.
 struct running_loader {
-  running_loader(const dataset& samples, loader_options options, const chosen_fields& fields, interruption& stop)
-      : train(samples, std::move(options), fields.all) {
+  running_loader(loader made, interruption& stop) : train(std::move(made)) {
     stopping.emplace(stop.token(), stopper{this});
   }
   running_loader(const running_loader&) = delete;
@@ -323,11 +324,15 @@ std::uint64_t planned_of(const loader& train, const epoch_arguments& arguments,
   return arguments.stop_after != 0 ? std::min(left, arguments.stop_after * batch_size) : left;
 }
 
-// Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
-// that the kernel holds.
-void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
-                std::optional<running_loader>& running) {
-  const clock::time_point opening = clock::now();
+/// What a loader was made of, and when.
+struct made_of {
+  std::optional<chosen_fields> fields;
+  std::optional<loader_state> resumed;
+  clock::time_point opened;
+};
+
+// Opens the sources, and makes the loader of what is in them.
+loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report, made_of& of) {
   const auto leave = [&] {
     report.interrupted = true;
     report.measure_process();
@@ -341,22 +346,35 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
                                        .one_by_one = !arguments.choice.mixture.empty()});
   tell_notes("epoch", opened);
   report.notes = notes_of(opened);
-  const chosen_fields fields = [&] {
+  of.fields = [&] {
     const leaving_at_once leaving(stop, leave);
     return fields_of(opened, arguments.pictures, arguments.windows);
   }();
-  for (const std::string& each : fields.warnings) complain("epoch", each);
+  for (const std::string& each : of.fields->warnings) complain("epoch", each);
   loader_options options = loader_options_of(arguments);
-  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, opened, fields.samples); });
-  options.resume = state_to_resume(run_state_of(arguments));
-  if (options.resume) report.resumed = {options.resume->epoch, options.resume->batch};
+  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, opened, of.fields->samples); });
+  of.resumed = options.resume = state_to_resume(run_state_of(arguments));
+  of.opened = clock::now();
+  return set_up([&] { return loader(samples, std::move(options), of.fields->all); });
+}
 
-  report.open_seconds = seconds_since(opening);
-  const clock::time_point began = clock::now();
-  set_up([&] { running.emplace(samples, options, fields, stop); });
+// Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
+// that the kernel holds.
+void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
+                std::optional<running_loader>& running) {
+  meeting met(arguments.here);
+  if (!met.why_not().empty() && arguments.here.world.rank == 0) {
+    complain("epoch", io::str_cat("note: the ranks do not compare their runs: ", met.why_not()));
+  }
+  const clock::time_point opening = clock::now();
+  made_of of;
+  const auto make = [&] { return make_loader(arguments, stop, report, of); };
+  running.emplace(met.ranks() != nullptr ? make_together(*met.ranks(), make) : make(), stop);
   loader& train = running->train;
+  if (of.resumed) report.resumed = {of.resumed->epoch, of.resumed->batch};
+  report.open_seconds = std::chrono::duration<double>(of.opened - opening).count();
   // Once it is sure that the state is this run's: what is beyond it is removed.
-  batch_outputs outputs = outputs_of(arguments, fields, options.resume);
+  batch_outputs outputs = outputs_of(arguments, *of.fields, of.resumed);
   report.host_bytes_max = train.plan().host_bytes_max;
   for (const std::string& each : train.plan().warnings) complain("epoch", io::str_cat("warning: ", in_flags(each)));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
@@ -372,7 +390,7 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }
 
   const auto settle = [&] {
-    report.seconds = seconds_since(began);
+    report.seconds = seconds_since(of.opened);
     report.stats = train.stats();
     report.run_digest = train.state().run_digest;
   };
@@ -384,6 +402,8 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   }
   train.stop();  // Its threads have counted their last sample when it returns.
   settle();
+  if (met.ranks() != nullptr) report.slowest_rank = find_slowest(*met.ranks(), report.stats);
+  met.end();
 }
 
 // Which rank this is, and what its files are called.

@@ -123,6 +123,11 @@ json epoch_report::as_json() const {
   object["substituted"] = stats.substituted;
   object["epochs"] = stats.epochs_finished;
   add_ranks(object, here);
+  object["slowest_rank"] = slowest_rank ? json{{"rank", slowest_rank->rank},
+                                               {"wait_s", slowest_rank->wait_s},
+                                               {"wait_s_mean", slowest_rank->wait_s_mean},
+                                               {"slowest", slowest_rank->slowest}}
+                                        : json(nullptr);
   object["seconds"] = seconds;
   object["open_seconds"] = open_seconds;
   object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);
@@ -175,6 +180,11 @@ std::string epoch_report::as_text(const terminal& screen) const {
   text += "\n";
   if (here.world.size > 1) {
     row(text, screen, "rank", io::str_cat(here.world.rank, " of ", here.world.size, " (", here.launcher, ")"));
+    if (slowest_rank) {
+      row(text, screen, "slowest rank",
+          io::str_cat(slowest_rank->rank, " waited ", seconds_text(slowest_rank->wait_s), " for batches, for ",
+                      slowest_rank->slowest, "; all ranks ", seconds_text(slowest_rank->wait_s_mean), " in the mean"));
+    }
   }
   row(text, screen, "speed",
       io::str_cat(screen.bold(io::str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),

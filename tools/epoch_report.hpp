@@ -5,6 +5,7 @@
 
 #include <leat/batch.hpp>
 #include <leat/loader.hpp>
+#include <leat/rendezvous.hpp>
 #include <leat/stats.hpp>
 #include <leat/world.hpp>
 
@@ -45,6 +46,7 @@ struct epoch_report {
   std::string failure;
   std::vector<std::string> notes;
   found_world here;
+  std::optional<leat::slowest_rank> slowest_rank;  ///< where the ranks have met at the end
 
   /// cpu_s and rss_bytes_max, as of now.
   void measure_process();

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -214,6 +215,9 @@ struct real_mpirun {
   }
   std::string why_not;
   bool is_open_mpi = false;
+  /// Whether the command was built with MPI.
+  bool compares =
+      std::filesystem::exists(std::filesystem::path(std::getenv("LEAT_COMMAND")).parent_path() / "leat_mpi.so");
   std::string line;
 };
 
@@ -238,8 +242,37 @@ TEST(ranks, of_a_real_mpirun_deliver_together_what_one_process_delivers) {
     for (const std::string& report : reports) {
       EXPECT_EQ(json::parse(report).at("world"), size);
       EXPECT_EQ(json::parse(report).at("launcher"), mpirun.is_open_mpi ? "Open MPI" : "PMI");
+      const json slowest = json::parse(report).at("slowest_rank");
+      if (mpirun.compares) {
+        EXPECT_LT(slowest.at("rank").get<int>(), size);
+        EXPECT_GE(slowest.at("wait_s").get<double>(), slowest.at("wait_s_mean").get<double>());
+        EXPECT_EQ(slowest, json::parse(reports.front()).at("slowest_rank")) << "all ranks say the same";
+      }
     }
   }
+}
+
+TEST(ranks, of_a_real_mpirun_that_are_of_two_runs_end_before_the_first_batch) {
+  const real_mpirun mpirun;
+  if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;
+  if (!mpirun.compares) GTEST_SKIP() << "the command was built without MPI";
+  const ranks use;
+  const std::vector<std::string> words =
+      use.epoch({"--batch-size", "1", "--epochs", "2", "--rows", "--batches", use.file("rows-%r"), "--state",
+                 use.file("state-%r"), "--resume", "auto", "--stop-after", "2"});
+  ASSERT_EQ(mpirun.run(3, words, use), 0) << text_of(use.file("err"));
+  // One of them has lost its state: alone it would begin anew.
+  std::filesystem::remove(use.file("state-1"));
+  const std::string before = text_of(use.file("rows-1"));
+  EXPECT_EQ(WEXITSTATUS(mpirun.run(3, words, use)), 2);
+  EXPECT_THAT(text_of(use.file("err")), HasSubstr("rank 1 is at batch 0 of epoch 0, and rank 0 at batch 2 of epoch 0"));
+  EXPECT_EQ(text_of(use.file("rows-1")), before);
+  EXPECT_FALSE(std::filesystem::exists(use.file("state-1")));
+  // One of them cannot read its own.
+  std::ofstream(use.file("state-1")) << "no state";
+  EXPECT_NE(mpirun.run(3, words, use), 0);
+  EXPECT_THAT(text_of(use.file("err")), HasSubstr("state-1"));
+  EXPECT_EQ(text_of(use.file("rows-1")), before);
 }
 
 TEST(ranks, of_a_real_mpirun_pack_the_same_bytes_as_one_process) {
