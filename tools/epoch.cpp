@@ -379,9 +379,9 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   for (const std::string& each : train.plan().warnings) complain("epoch", io::str_cat("warning: ", in_flags(each)));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
   if (train.batches() == 0 && train.samples() > 0) {
-    complain("epoch", io::str_cat("warning: ", arguments.drop_last ? "--drop-last" : "--last drop", " leaves out all ",
-                                  counted(train.samples(), "sample", "samples"), ", since a batch has ",
-                                  count_text(train.state().global_batch_size),
+    complain("epoch", io::str_cat("warning: ", arguments.choice.drop_last ? "--drop-last" : "--last drop",
+                                  " leaves out all ", counted(train.samples(), "sample", "samples"),
+                                  ", since a batch has ", count_text(train.state().global_batch_size),
                                   ": nothing is loaded; give a --batch-size of at most ", train.samples()));
   }
   if (arguments.plan) {

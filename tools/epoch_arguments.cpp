@@ -50,29 +50,25 @@ device device_of(const std::string& text) {
 }
 
 loader_options loader_options_of(const epoch_arguments& arguments) {
-  return {.batch_size = arguments.order.batch_size,
-          .global_batch_size = arguments.global_batch_size,
-          .seed = arguments.order.seed,
-          .shuffle = arguments.order.shuffled(arguments.pictures),
-          .drop_last = arguments.drop_last,
-          .last = arguments.choice.last.value_or(last_batch::keep),
-          .epochs = arguments.epochs,
-          .batches_max = arguments.limit,
-          .order = order_of(arguments.choice, arguments.sources.size()),
-          .world = arguments.here.world,
-          .decode_threads = arguments.threads,
-          .host_bytes_max = arguments.host_bytes_max,
-          .prefetch_batches = 0,
-          .reader = arguments.reader,
-          .on_corrupt = arguments.on_corrupt,
-          .corrupt_max = arguments.corrupt_max,
-          .unreadable_max = arguments.unreadable_max,
-          .journal = arguments.journal,
-          .mix = mix_of(arguments),
-          .digests = arguments.digests,
-          .names = false,
-          .device = device_of(arguments.device),
-          .device_required = arguments.device != "auto"};
+  loader_options options{.global_batch_size = arguments.global_batch_size,
+                         .epochs = arguments.epochs,
+                         .batches_max = arguments.limit,
+                         .world = arguments.here.world,
+                         .decode_threads = arguments.threads,
+                         .host_bytes_max = arguments.host_bytes_max,
+                         .prefetch_batches = 0,
+                         .reader = arguments.reader,
+                         .on_corrupt = arguments.on_corrupt,
+                         .corrupt_max = arguments.corrupt_max,
+                         .unreadable_max = arguments.unreadable_max,
+                         .journal = arguments.journal,
+                         .mix = mix_of(arguments),
+                         .digests = arguments.digests,
+                         .names = false,
+                         .device = device_of(arguments.device),
+                         .device_required = arguments.device != "auto"};
+  set_order(options, arguments.order, arguments.pictures, arguments.choice, arguments.sources.size());
+  return options;
 }
 
 void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
@@ -88,7 +84,6 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_order_options(app, arguments.order);
   add_number(app, "--epochs", arguments.epochs, 1, "how often all samples are loaded (1)");
   add_number(app, "--limit", arguments.limit, 1, "at most so many batches of each epoch");
-  app.add_flag("--drop-last", arguments.drop_last, "leave out a last batch that is not full");
   add_order_choice(app, arguments.choice);
   add_number(app, "--global-batch-size", arguments.global_batch_size, 1,
              "of all ranks together (--batch-size times them)");

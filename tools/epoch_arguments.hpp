@@ -32,7 +32,6 @@ struct epoch_arguments {
   found_world here;  // once it is known
   std::uint32_t epochs = 1;
   std::uint64_t limit = 0;
-  bool drop_last = false;
   order_choice choice;
   std::optional<double> mixup;
   std::optional<double> cutmix;

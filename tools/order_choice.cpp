@@ -85,6 +85,7 @@ order mixture_order(const std::string& given, std::size_t sources) {
 }  // namespace
 
 void add_order_choice(CLI::App& app, order_choice& choice) {
+  CLI::Option* const drop = app.add_flag("--drop-last", choice.drop_last, "leave out a last batch that is not full");
   CLI::Option* const named =
       add_text(app, "--order", choice.order, "ORDER",
                "sequential, shuffled, repeated:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
@@ -101,13 +102,29 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
     named->excludes(app.get_option(in_short));
     mixed->excludes(app.get_option(in_short));
   }
-  last->excludes(app.get_option("--drop-last"));
+  last->excludes(drop);
 }
 
-std::optional<order> order_of(const order_choice& choice, std::size_t sources) {
-  if (!choice.mixture.empty()) return mixture_order(choice.mixture, sources);
-  if (!choice.order.empty()) return named_order(choice.order);
-  return std::nullopt;
+void set_order(loader_options& options, const order_options& order, const picture_options& pictures,
+               const order_choice& choice, std::size_t sources) {
+  options.batch_size = order.batch_size;
+  options.seed = order.seed;
+  options.shuffle = order.shuffled(pictures);
+  options.drop_last = choice.drop_last;
+  options.last = choice.last.value_or(last_batch::keep);
+  if (!choice.mixture.empty()) {
+    options.order = mixture_order(choice.mixture, sources);
+  } else if (!choice.order.empty()) {
+    options.order = named_order(choice.order);
+  }
+}
+
+std::string words_of(const order_options& order, const picture_options& pictures, const order_choice& choice) {
+  const std::string seed = io::str_cat(", seed ", order.seed);
+  if (!choice.mixture.empty()) return io::str_cat("mixed ", choice.mixture, seed);
+  if (choice.order == "sequential") return "in the source's order";
+  if (!choice.order.empty()) return choice.order + seed;
+  return order.shuffled(pictures) ? "shuffled" + seed : "in the source's order";
 }
 
 dataset samples_for_order(const order_choice& choice, const dataset& opened, const dataset& samples) {

@@ -1,7 +1,10 @@
-// --order, --mixture and --last: which order a command takes the samples in.
+// --order, --mixture, --last and --drop-last: which order a command takes the samples in.
 #pragma once
 
+#include "tools/fields.hpp"
+
 #include <leat/dataset.hpp>
+#include <leat/loader.hpp>
 #include <leat/order.hpp>
 
 #include <optional>
@@ -18,15 +21,21 @@ struct order_choice {
   std::string order;    ///< as given; empty: none
   std::string mixture;  ///< likewise
   std::optional<last_batch> last;
+  bool drop_last = false;
 };
 
-/// With --shuffle, --no-shuffle and --drop-last, which are added before.
+/// Beside --shuffle and --no-shuffle, which are added before.
 void add_order_choice(CLI::App& app, order_choice& choice);
 
-/// The order that is meant; nullopt where --shuffle and --no-shuffle say it.
+/// What both say of the loader: batch size, seed, order, and what becomes of a last batch.
 ///   sources   how many there are: --mixture has a share for each
 ///   throws    error{errc::usage} in words of the flags
-[[nodiscard]] std::optional<order> order_of(const order_choice& choice, std::size_t sources);
+void set_order(loader_options& options, const order_options& order, const picture_options& pictures,
+               const order_choice& choice, std::size_t sources);
+
+/// What a person calls that order: "shuffled, seed 7".
+[[nodiscard]] std::string words_of(const order_options& order, const picture_options& pictures,
+                                   const order_choice& choice);
 
 /// The samples as the order needs them: --order balanced:cls reads the field cls where it is no column.
 ///   opened    what the sources are

@@ -13,6 +13,7 @@
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/jpeg_encode.hpp"
+#include "tools/order_choice.hpp"
 #include "tools/output.hpp"
 #include "tools/pixels_back.hpp"
 #include "tools/sheet.hpp"
@@ -51,6 +52,7 @@ struct show_arguments {
   picture_options pictures;
   window_options windows;
   order_options order;
+  order_choice choice;
   bool ignore_zeros = false;
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
@@ -115,9 +117,7 @@ shown_batch load_shown(const dataset& samples, const show_arguments& arguments, 
                        interruption& stop) {
   const journal_in_memory journal;
   loader_options options;
-  options.batch_size = arguments.order.batch_size;
-  options.seed = arguments.order.seed;
-  options.shuffle = arguments.order.shuffled(arguments.pictures);
+  set_order(options, arguments.order, arguments.pictures, arguments.choice, arguments.sources.size());
   options.prefetch_batches = 1;
   options.decode_threads = arguments.threads;
   options.host_bytes_max = arguments.host_bytes_max;
@@ -399,9 +399,7 @@ std::vector<std::string> facts_of(const namer& names, const dataset& loaded, con
   std::vector<std::string> facts = {io::str_cat(shown.words, ": ", count_text(shown.planned.size()), " of ",
                                                 names.of_windows() ? counted(loaded.size(), "window", "windows")
                                                                    : counted(loaded.size(), "sample", "samples")),
-                                    arguments.order.shuffled(arguments.pictures)
-                                        ? io::str_cat("shuffled, seed ", arguments.order.seed)
-                                        : "in the source's order"};
+                                    words_of(arguments.order, arguments.pictures, arguments.choice)};
   add_contents(arguments, fields, facts);
   if (!shown.reasons.empty()) facts.push_back(counted(shown.reasons.size(), "corrupt sample", "corrupt samples"));
   return facts;
@@ -419,14 +417,16 @@ int show(const show_arguments& arguments, interruption& stop) {
   }
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
-                                      {.tokens = arguments.windows.files(), .ignore_zeros = arguments.ignore_zeros});
+                                      {.tokens = arguments.windows.files(),
+                                       .ignore_zeros = arguments.ignore_zeros,
+                                       .one_by_one = !arguments.choice.mixture.empty()});
   tell_notes("show", opened);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);
     return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("show", each);
-  const dataset& samples = fields.samples;
+  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, opened, fields.samples); });
 
   sheet shown;
   try {
@@ -485,6 +485,7 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
   add_number(app, "--epoch", arguments->epoch, 0, "whose batch, counted from 0 (0)");
   add_number(app, "--batch", arguments->batch, 0, "of that epoch, counted from 0 (0)");
   add_order_options(app, arguments->order);
+  add_order_choice(app, arguments->choice);
   add_picture_options(app, arguments->pictures);
   CLI::Option* const tokens = add_window_options(app, arguments->windows);
   add_token_output_option(app, arguments->windows, tokens);
@@ -495,6 +496,7 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
   app.footer(
       "  leat show photos -o sheet.html\n"
       "  leat show photos -o sheet.png --transform eval --batch-size 16\n"
+      "  leat show photos -o sheet.html --order balanced:cls --seed 7 --epoch 3 --batch 417\n"
       "  leat show train.bin --tokens 64 -o windows.html");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return show(*arguments, stop); }; });
 }

@@ -112,21 +112,45 @@ TEST(show, the_picture_is_that_of_the_tensor_for_every_type_and_layout) {
   EXPECT_EQ(pictures("f16", "nchw"), exact);
 }
 
+// Batch 1 of epoch 1 of an order, as the command loads it and as the page shows it.
+void expect_the_batch_of_epoch(const shown& sheet, const std::vector<std::string>& order) {
+  const std::string lines = (sheet.directory.path() / "batches").string();
+  std::vector<std::string> load{"epoch",        sheet.photos.path().string(),
+                                "--size",       "32",
+                                "--batch-size", "4",
+                                "--seed",       "9",
+                                "--epochs",     "2",
+                                "--batches",    lines};
+  load.insert(load.end(), order.begin(), order.end());
+  const ended process = run(load);
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  std::vector<std::string> show{"--seed", "9", "--batch-size", "4", "--epoch", "1", "--batch", "1"};
+  show.insert(show.end(), order.begin(), order.end());
+  const std::string page = sheet.page(show);
+  std::size_t at = 0;
+  std::size_t rows = 0;
+  for (const std::string& line : lines_of(text_of(lines))) {
+    const nlohmann::json batch = nlohmann::json::parse(line);
+    if (batch.at("epoch") != 1 || batch.at("batch") != 1) continue;
+    for (const auto& id : batch.at("ids")) {
+      const std::size_t found = page.find("<span>sample " + std::to_string(id.get<int>()) + "</span>", at);
+      ASSERT_NE(found, std::string::npos) << "sample " << id << " is missing, or in another place";
+      at = found + 1;
+      ++rows;
+    }
+  }
+  EXPECT_EQ(rows, 4U);
+}
+
 TEST(show, it_shows_the_batch_that_epoch_loads) {
   const shown sheet;
-  const std::string lines = (sheet.directory.path() / "batches").string();
-  ASSERT_EQ(run({"epoch", sheet.photos.path().string(), "--size", "32", "--batch-size", "4", "--seed", "9", "--limit",
-                 "1", "--batches", lines})
-                .exit_code,
-            0);
-  const std::string page = sheet.page({"--seed", "9", "--batch-size", "4"});
-  std::size_t at = 0;
-  const nlohmann::json first = nlohmann::json::parse(lines_of(text_of(lines)).at(0));
-  for (const auto& id : first.at("ids")) {
-    const std::size_t found = page.find("<span>sample " + std::to_string(id.get<int>()) + "</span>", at);
-    ASSERT_NE(found, std::string::npos) << "sample " << id << " is missing, or in another place";
-    at = found;
-  }
+  expect_the_batch_of_epoch(sheet, {});
+  EXPECT_THAT(sheet.page({"--seed", "9"}), HasSubstr("shuffled, seed 9"));
+  expect_the_batch_of_epoch(sheet, {"--no-shuffle"});
+  expect_the_batch_of_epoch(sheet, {"--order", "balanced:cls"});
+  EXPECT_THAT(sheet.page({"--order", "balanced:cls", "--seed", "9"}), HasSubstr("balanced:cls, seed 9"));
+  expect_the_batch_of_epoch(sheet, {"--order", "repeated:3"});
+  expect_the_batch_of_epoch(sheet, {"--order", "sequential", "--drop-last"});
 }
 
 TEST(show, a_page_of_64_photographs_is_at_most_4_mb_and_says_what_is_scaled) {
