@@ -1,10 +1,11 @@
-// A batch in flight, with its samples and reads. The objects are made before the first batch and reused by later ones.
+// A batch in flight: its plan, and beside it its samples, reads, leases and counters. The objects are made before the first
+// batch and reused by later ones.
 #pragma once
 
 #include "async/thread_pool.hpp"
 #include "io/lease_pool.hpp"
 #include "io/source.hpp"
-#include "stages/batch_layout.hpp"
+#include "stages/batch_plan.hpp"
 #include "stages/batch_state.hpp"
 #include "stages/delivery.hpp"
 #include "stages/field_model.hpp"
@@ -52,19 +53,23 @@ struct read_part {
   std::uint64_t bytes = 0;
 };
 
-/// One read: it serves one or more parts, of one sample or of samples in neighbouring rows. All reads of a sample share one
-/// lease: if they took several, two samples could each hold one and wait for the other's.
+/// One read in flight. All reads of a sample share one lease.
 struct read_slot final : io::read_operation {
+  /// Becomes a read that was planned for `batch`.
+  ///   holder   the slot of the read that holds the lease
+  void begin(batch_in_flight& batch, const batch_plan::read& planned, std::uint32_t holder);
+
+  [[nodiscard]] std::uint32_t end_row() const noexcept { return first_row + rows; }
+
   reader_stage* stage = nullptr;
   batch_in_flight* owner = nullptr;
   std::uint32_t source = 0;
-  std::uint32_t holder = 0;  ///< the read, perhaps itself, that holds the lease
-  /// The offset in the batch's memory where its bytes become rows of an output; without it they go to a lease.
-  std::optional<std::size_t> straight_to;
-  std::uint64_t lease_bytes = 0;            ///< that it takes, also row by row
+  std::uint32_t holder = 0;                ///< the slot, perhaps this one, that holds the lease
+  std::optional<std::size_t> straight_to;  ///< as planned
+  std::uint64_t lease_bytes = 0;           ///< as planned
+  std::uint32_t first_row = 0;             ///< of the samples that wait for it; it is started with the first of them
+  std::uint32_t rows = 0;
   absl::InlinedVector<read_part, 2> parts;  ///< by row
-  absl::InlinedVector<std::uint32_t, 2>
-      rows;  ///< the samples that wait for it; the read is started with the first of them
   // Used by the thread of the loop that reads.
   static constexpr std::uint32_t not_in_flight = 0xFFFFFFFFU;
   std::uint32_t place_in_flight = not_in_flight;  ///< among the reads that its loop has
@@ -92,9 +97,9 @@ struct sample_trouble {
   std::exception_ptr failure;  ///< thrown by a user's function: ends the run when the batch's turn comes
   std::string reason;          ///< of the latest candidate
   int read_failure = 0;        ///< its errno, where it is a read that failed
-  std::uint16_t field_at_fault =
-      0xFFFF;                ///< of the dataset; batch_in_flight::no_field where it is the whole sample, or unknown
-  bool over_budget = false;  ///< not corrupt, but ends the run; the reason is the whole message
+  /// Of the dataset; no_field where it is the whole sample, or unknown.
+  std::uint16_t field_at_fault = batch_plan::no_field;
+  bool over_budget = false;        ///< not corrupt, but ends the run; the reason is the whole message
   std::optional<pick> substitute;  ///< what lies in the row instead of what was planned
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
@@ -120,7 +125,7 @@ struct sample_slot final : async::job {
   [[nodiscard]] bool over_budget() const noexcept { return trouble != nullptr && trouble->over_budget; }
   [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
   /// The pick that the sampler gave; and the pick that lies in the row, another one after a substitution.
-  [[nodiscard]] const leat::pick& planned() const noexcept;
+  [[nodiscard]] inline const leat::pick& planned() const noexcept;
   [[nodiscard]] const leat::pick& pick() const noexcept {
     return trouble != nullptr && trouble->substitute ? *trouble->substitute : planned();
   }
@@ -133,13 +138,6 @@ struct sample_slot final : async::job {
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
   std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched
   std::unique_ptr<sample_trouble> trouble;
-};
-
-/// A row of a ragged output.
-struct ragged_row {
-  std::size_t offset = 0;    ///< in the output's buffer, planned
-  std::size_t capacity = 0;  ///< planned
-  std::size_t bytes = 0;     ///< used
 };
 
 /// Mixes a collated batch.
@@ -182,26 +180,38 @@ class read_slots {
 
 /// A batch in flight: its plan, its leases and its counters.
 struct batch_in_flight {
+  /// Nothing of the batch before is left; the plan has begun (planner::begin()).
+  void begin();
+  /// The reads of rows [first, end), which were planned, are taken out of the plan and become slots; the samples of these rows wait
+  /// for them.
+  void take_rows(std::uint32_t first, std::uint32_t end);
+  /// The same for one row that was planned anew, for another sample.
+  void take_substitute(std::uint32_t row, const pick& substitute);
+
+  [[nodiscard]] std::uint32_t rows() const noexcept { return plan.rows(); }
+  [[nodiscard]] std::span<const batch_plan::ragged_row> ragged_of(std::uint32_t row) const noexcept {
+    return std::span(plan.ragged).subspan(row * plan.buffers.size(), plan.buffers.size());
+  }
+  /// Bytes that the rows of the ragged outputs have, once they are decoded.
+  [[nodiscard]] std::span<std::size_t> ragged_used(std::uint32_t row) noexcept {
+    return std::span(ragged_bytes).subspan(row * plan.buffers.size(), plan.buffers.size());
+  }
+  [[nodiscard]] std::span<const std::size_t> ragged_used(std::uint32_t row) const noexcept {
+    return std::span(ragged_bytes).subspan(row * plan.buffers.size(), plan.buffers.size());
+  }
+
   line_events* owner = nullptr;
   std::uint64_t sequence = 0;  ///< among all deliveries of the run
-  std::uint32_t epoch = 0;
-  std::uint64_t index = 0;
-  std::uint32_t rows = 0;
-  std::uint32_t padded = 0;  ///< of them, at their end
+  batch_plan plan;
 
   io::lease memory;
-  std::vector<std::size_t> ragged_capacity;  ///< bytes of each ragged output's buffer
-  std::vector<std::size_t> ragged_offset;    ///< of the buffer in the block
-  std::deque<sample_slot> samples;           ///< a deque: jobs and operations never move
+  std::deque<sample_slot> samples;  ///< a deque: jobs and operations never move
   read_slots reads;
   std::size_t reads_used = 0;
-  std::atomic<std::uint32_t> reads_idle{0};  ///< of those: all their samples are done, so they may be reused
-  std::size_t next_read = 0;                 ///< where the search for a read to reuse goes on
-  static constexpr std::uint16_t no_field = 0xFFFF;
+  std::atomic<std::uint32_t> reads_idle{0};         ///< of those: all their samples are done, so they may be reused
+  std::size_t next_read = 0;                        ///< where the search for a read to reuse goes on
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
-  std::vector<std::uint16_t> chosen;                ///< likewise: the dataset's field that serves the program
-  std::vector<pick> picks;                          ///< of the rows, as planned
-  std::vector<ragged_row> ragged;                   ///< [row * ragged outputs + output]
+  std::vector<std::size_t> ragged_bytes;            ///< [row * ragged outputs + output]
   std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted
   std::vector<digest> row_digests;                  ///< when digests are
   std::atomic<std::uint32_t> samples_missing{0};
@@ -211,35 +221,23 @@ struct batch_in_flight {
     batch_in_flight* owner = nullptr;
   } sending;
 
-  [[nodiscard]] std::span<ragged_row> ragged_of(std::uint32_t row) noexcept {
-    return std::span(ragged).subspan(row * ragged_capacity.size(), ragged_capacity.size());
-  }
-  [[nodiscard]] std::span<const ragged_row> ragged_of(std::uint32_t row) const noexcept {
-    return std::span(ragged).subspan(row * ragged_capacity.size(), ragged_capacity.size());
-  }
+ private:
+  void take_reads();
+  [[nodiscard]] std::uint32_t add_read();
 
-  /// The number of a read to fill in: one whose samples are all done, or a new one. Other reads do not move.
-  [[nodiscard]] std::uint32_t add_read() {
-    // Reads end about in the order in which they began, so a search round the table meets few that have not.
-    if (reads_idle.load(std::memory_order_acquire) != 0) {
-      std::size_t found = next_read++ % reads_used;
-      while (reads[found].rows_left.load(std::memory_order_acquire) != 0) found = next_read++ % reads_used;
-      reads_idle.fetch_sub(1, std::memory_order_relaxed);
-      return static_cast<std::uint32_t>(found);
-    }
-    if (reads_used == reads.size()) reads.emplace_back();
-    return static_cast<std::uint32_t>(reads_used++);
-  }
+  std::vector<std::uint32_t> slot_of_;  // of the plan's reads, while they are taken
 };
 
-inline const pick& sample_slot::planned() const noexcept { return owner->picks[row]; }
+inline const pick& sample_slot::planned() const noexcept { return owner->plan.picks[row]; }
 
 /// The most memory that a batch in flight takes besides its tensors.
 ///   rows     of the largest batch
 ///   reads    of it that are there at the same time
+///   planned  reads that are planned at once
 struct bookkeeping {
   std::size_t rows = 0;
   std::size_t reads = 0;
+  std::size_t planned = 0;
   std::size_t programs = 0;
   std::size_t ragged = 0;
   bool digests = false;
@@ -250,7 +248,7 @@ struct bookkeeping {
     // Names and digests exist twice: in the line, and in the batch that was handed out.
     return sizeof(sample_slot) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
            sizeof(pick) + sizeof(std::uint64_t) + programs * sizeof(void*) / read_slots::block_reads +
-           ragged * sizeof(ragged_row) + (digests ? 2 * sizeof(digest) : 0) +
+           ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }
   [[nodiscard]] static std::size_t read_bytes() noexcept {
@@ -260,7 +258,8 @@ struct bookkeeping {
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
     constexpr std::size_t block = read_slots::block_reads;
-    return rows * row_bytes() + (reads + block - 1) / block * block * read_bytes();
+    return rows * row_bytes() + (reads + block - 1) / block * block * read_bytes() +
+           planned * (sizeof(batch_plan::read) + sizeof(batch_plan::part) + sizeof(std::uint32_t));
   }
 };
 

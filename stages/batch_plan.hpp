@@ -1,39 +1,95 @@
-// What a batch reads, as a value: asked for with no loader around, and the same for whoever asks.
+// What a batch reads and where its rows will lie, as a value: asked for with no loader around, and the same for whoever asks.
 #pragma once
 
-#include <leat/extent.hpp>
 #include <leat/sampler.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace leat::stages {
 
-/// No lease, no operation, no thread.
-///   picks   of the rows
-///   parts   of what each row is made, row by row; a row without any is corrupt, or made by a call
-///   reads   that fetch them: neighbours in a file are one read
+/// No lease, no operation, no thread. The planner fills it, all rows at once or some rows at a time.
 struct batch_plan {
-  /// The bytes of a field of the dataset.
+  /// In `fields`: the program reads none of the dataset's fields for this row.
+  static constexpr std::uint16_t no_field = 0xFFFF;
+
+  /// Encoded bytes that one program gets of one row.
+  ///   read     that fetches them, a place in `reads`
+  ///   offset   in the read's file
   struct part {
     std::uint32_t row = 0;
-    std::uint16_t field = 0;
-    extent where;
+    std::uint32_t read = 0;
+    std::uint16_t program = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const part&, const part&) = default;
   };
-  ///   rows   that it serves
+  /// One read: it serves one row, or rows that follow one another.
+  ///   holder        the read, perhaps itself, whose lease it shares: all reads of a row share one lease. (If they took several, two
+  ///                 rows could each hold one and wait for the other's.)
+  ///   straight_to   the offset in the batch's memory where its bytes become rows of an output; without it they go to a lease
+  ///   lease_bytes   room in that lease, also where the rows are read one by one
   struct read {
     std::uint32_t source = 0;
     std::uint32_t file = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    std::vector<std::uint32_t> rows;
+    std::uint32_t first_row = 0;
+    std::uint32_t rows = 1;
+    std::uint32_t holder = 0;
+    std::optional<std::size_t> straight_to = {};
+    std::uint64_t lease_bytes = 0;
+
+    friend bool operator==(const read&, const read&) = default;
+  };
+  /// A row that is corrupt before a byte of it was read.
+  ///   field   of the dataset that is at fault, or no_field
+  struct corrupt_row {
+    std::uint32_t row = 0;
+    std::uint16_t field = no_field;
+    std::string reason;
+
+    friend bool operator==(const corrupt_row&, const corrupt_row&) = default;
+  };
+  /// The place of one row in the buffer of a ragged output.
+  struct ragged_row {
+    std::size_t offset = 0;
+    std::size_t capacity = 0;
+
+    friend bool operator==(const ragged_row&, const ragged_row&) = default;
+  };
+  /// The buffer of a ragged output in the batch's memory.
+  struct ragged_buffer {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+
+    friend bool operator==(const ragged_buffer&, const ragged_buffer&) = default;
   };
 
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
-  std::vector<pick> picks;
-  std::vector<part> parts;
+  std::uint32_t padded = 0;            ///< rows at the end that only fill the batch
+  std::size_t programs = 0;            ///< fields of the loader
+  std::vector<pick> picks;             ///< of the rows
+  std::vector<std::uint16_t> fields;   ///< [row * programs + program]: the dataset's field that serves the program
+  std::vector<ragged_row> ragged;      ///< [row * ragged outputs + output]
+  std::vector<ragged_buffer> buffers;  ///< of the ragged outputs
+  std::size_t memory_bytes = 0;        ///< that the batch's memory has to have
+  // Of the rows planned so far. Whoever plans some rows at a time may clear these three in between.
+  std::vector<part> parts;  ///< row by row
   std::vector<read> reads;
+  std::vector<corrupt_row> corrupt;
+
+  [[nodiscard]] std::uint32_t rows() const noexcept { return static_cast<std::uint32_t>(picks.size()); }
+  [[nodiscard]] std::uint16_t field_of(std::uint32_t row, std::size_t program) const noexcept {
+    return fields[row * programs + program];
+  }
+
+  friend bool operator==(const batch_plan&, const batch_plan&) = default;
 };
 
 }  // namespace leat::stages

@@ -2,7 +2,6 @@
 
 #include "base/random.hpp"
 #include "io/text.hpp"
-#include "stages/batch_in_flight.hpp"
 #include "stages/mix.hpp"
 #include "stages/order/launchers.hpp"
 #include "stages/order/order_model.hpp"
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 namespace leat::stages {
@@ -173,26 +171,12 @@ pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint64
 }
 
 batch_plan bound_run::plan(std::uint32_t epoch, std::uint64_t index) const {
-  batch_in_flight planned;
-  planned.epoch = epoch;
-  planned.index = index;
-  pick_rows(epoch, index, planned.picks);
-  planner_.plan_batch(planned);
-
-  batch_plan made{.epoch = epoch, .index = index, .picks = {}, .parts = {}, .reads = {}};
-  for (std::size_t k = 0; k < planned.reads_used; ++k) {
-    const read_slot& from = planned.reads[k];
-    made.reads.push_back({from.source, from.file, from.offset, from.bytes, {from.rows.begin(), from.rows.end()}});
-    for (const read_part& part : from.parts) {
-      made.parts.push_back({part.row,
-                            planned.chosen[part.row * programs_.size() + part.program],
-                            {from.source, from.file, part.offset, part.bytes, part.bytes}});
-    }
-  }
-  std::sort(made.parts.begin(), made.parts.end(), [](const batch_plan::part& a, const batch_plan::part& b) {
-    return std::tie(a.row, a.field, a.where.offset) < std::tie(b.row, b.field, b.where.offset);
-  });
-  made.picks = std::move(planned.picks);
+  batch_plan made;
+  made.epoch = epoch;
+  made.index = index;
+  pick_rows(epoch, index, made.picks);
+  made.padded = padded(epoch, index);
+  planner_.plan(made);
   return made;
 }
 

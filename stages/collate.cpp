@@ -12,7 +12,7 @@ namespace {
 // Moves the rows that are left to the front of a fixed output.
 void close_holes(const batch_in_flight& batch, const batch_layout::slot& place, std::byte* tensor) {
   std::size_t to = 0;
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     if (batch.samples[row].corrupt) continue;
     if (to != row) std::memcpy(tensor + to * place.row_bytes, tensor + row * place.row_bytes, place.row_bytes);
     ++to;
@@ -34,11 +34,11 @@ joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::b
     std::memcpy(offsets + row_to++ * sizeof value, &value, sizeof value);
   };
   write_offset();
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     const sample_slot& slot = batch.samples[row];
     if (slot.corrupt) continue;
     const std::size_t from = batch.ragged_of(row)[ragged].offset;
-    const std::size_t bytes = batch.ragged_of(row)[ragged].bytes;
+    const std::size_t bytes = batch.ragged_used(row)[ragged];
     if (from != used) std::memmove(buffer + used, buffer + from, bytes);
     used += bytes;
     longest = std::max(longest, bytes);
@@ -54,28 +54,29 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
   const range profiled(work_of::collate);
   auto state = std::make_unique<batch::state>();
   state->layout = std::move(layout);
-  state->epoch = batch.epoch;
-  state->index = batch.index;
-  state->ids.reserve(batch.rows);
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  state->epoch = batch.plan.epoch;
+  state->index = batch.plan.index;
+  state->ids.reserve(batch.rows());
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     sample_slot& slot = batch.samples[row];
     if (slot.corrupt) continue;
     state->ids.push_back(slot.pick().sample);
-    if (row >= batch.rows - batch.padded) ++state->padded;
+    if (row >= batch.rows() - batch.plan.padded) ++state->padded;
     if (digests) state->row_digests.push_back(batch.row_digests[row]);
     if (names) state->names.push_back(std::move(batch.names[row]));
   }
   state->rows = static_cast<std::uint32_t>(state->ids.size());
-  if (digests) state->content = batch_digest(batch.epoch, batch.index, state->row_digests);
+  if (digests) state->content = batch_digest(batch.plan.epoch, batch.plan.index, state->row_digests);
 
   std::byte* const base = batch.memory.bytes().data();
-  state->raggeds.resize(batch.ragged_capacity.size());
+  state->raggeds.resize(batch.plan.buffers.size());
   for (const batch_layout::slot& place : state->layout->slots()) {
     if (place.spec.ragged) {
       const std::size_t r = place.ragged_index;
-      const joined_rows rows = join_ragged(batch, r, base + batch.ragged_offset[r], base + place.offset);
-      state->raggeds[r] = {batch.ragged_offset[r], batch.ragged_capacity[r], rows.bytes, rows.longest};
-    } else if (state->rows != batch.rows) {
+      const batch_plan::ragged_buffer& buffer = batch.plan.buffers[r];
+      const joined_rows rows = join_ragged(batch, r, base + buffer.offset, base + place.offset);
+      state->raggeds[r] = {buffer.offset, buffer.bytes, rows.bytes, rows.longest};
+    } else if (state->rows != batch.rows()) {
       close_holes(batch, place, base + place.offset);
     }
   }

@@ -76,13 +76,14 @@ std::uint64_t decoder::bytes_copied() const noexcept {
 void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
   const batch_in_flight& batch = *slot.owner;
   std::byte* const base = batch.memory.bytes().data();
-  const std::span<const ragged_row> ragged = batch.ragged_of(slot.row);
+  const std::span<const batch_plan::ragged_row> ragged = batch.ragged_of(slot.row);
   for (std::size_t output = 0; output < own.rows.size(); ++output) {
     const batch_layout::slot& place = layout_.slots()[output];
     const std::size_t r = place.ragged_index;
-    own.rows[output] = place.spec.ragged
-                           ? row_target{.bytes = {base + batch.ragged_offset[r] + ragged[r].offset, ragged[r].capacity}}
-                           : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
+    own.rows[output] =
+        place.spec.ragged
+            ? row_target{.bytes = {base + batch.plan.buffers[r].offset + ragged[r].offset, ragged[r].capacity}}
+            : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
   }
 }
 
@@ -90,11 +91,11 @@ void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
 void decoder::find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const {
   const batch_in_flight& batch = *slot.owner;
   const std::size_t first = slot.row * programs_.size();
-  const std::uint16_t field = batch.chosen[first + program];
+  const std::uint16_t field = batch.plan.fields[first + program];
   own.encoded[program] = batch.encoded[first + program];
-  if (field == batch_in_flight::no_field || dataset_.origin(field) != datasets::field_origin::call) return;
+  if (field == batch_plan::no_field || dataset_.origin(field) != datasets::field_origin::call) return;
   for (std::size_t before = 0; before < program; ++before) {
-    if (batch.chosen[first + before] != field) continue;
+    if (batch.plan.fields[first + before] != field) continue;
     own.encoded[program] = own.encoded[before];
     return;
   }
@@ -117,7 +118,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const field_program& program = *programs_[p];
     const std::span<row_target> rows = rows_of(p, own);
-    const std::uint16_t field = batch.chosen[slot.row * programs_.size() + p];
+    const std::uint16_t field = batch.plan.field_of(slot.row, p);
     if (!made.empty() && made[p]) continue;
     try {
       find_encoded(slot, p, own);
@@ -139,7 +140,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
                              .seed = settings_.seed,
                              .dataset = &dataset_,
                              .encoded = own.encoded[p],
-                             .present = field != batch_in_flight::no_field,
+                             .present = field != batch_plan::no_field,
                              .stop = &stop};
     if (program.verbatim() && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it
@@ -161,7 +162,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     }
     for (std::size_t o = 0; o < rows.size(); ++o) {
       const batch_layout::slot& place = layout_.slots()[first_output_[p] + o];
-      if (place.spec.ragged) batch.ragged_of(slot.row)[place.ragged_index].bytes = rows[o].used;
+      if (place.spec.ragged) batch.ragged_used(slot.row)[place.ragged_index] = rows[o].used;
     }
   }
 }

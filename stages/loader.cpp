@@ -243,6 +243,7 @@ class loader::machine final : public line_events {
   asio::awaitable<void> run_line(async::scope& children);
   /// False where the batch cannot be, and ends the run in its turn.
   asio::awaitable<bool> start_batch(batch_in_flight& batch, async::scope& children);
+  void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end);
   void decoded(batch_in_flight& batch);
   asio::awaitable<void> substitute(batch_in_flight& batch);
   void hand_over(batch_in_flight& batch);
@@ -259,7 +260,7 @@ class loader::machine final : public line_events {
   }
   /// Nobody will look at its rows.
   [[nodiscard]] bool is_unwanted(const sample_slot& slot) const noexcept {
-    return stopping_.load(std::memory_order_relaxed) || is_skipped(slot.owner->epoch);
+    return stopping_.load(std::memory_order_relaxed) || is_skipped(slot.owner->plan.epoch);
   }
 
   // --- events -----------------------------------------------------------------------------------------------------
@@ -510,6 +511,7 @@ bookkeeping loader::machine::bookkeeping_of(const memory_needs& needs) const {
                   .ragged = layout_->ragged_count(),
                   .digests = options_.digests,
                   .names = options_.names};
+  all.planned = planner_.in_steps() ? std::min<std::size_t>(all.reads, reads * planner::rows_at_once) : all.reads;
   if (leased) {
     const std::size_t with_memory = read_bytes_wanted(needs, needs.decode_threads) / io::alignment_max_bytes;
     all.reads = std::min(all.reads, with_memory + reads * planner::rows_at_once);
@@ -578,8 +580,8 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
       batch_in_flight& batch = *idle_works_.back();
       idle_works_.pop_back();
       batch.sequence = sequence_++;
-      batch.epoch = epoch;
-      batch.index = index;
+      batch.plan.epoch = epoch;
+      batch.plan.index = index;
       batch.sending.turn = turn_++;
       if (!co_await start_batch(batch, children)) {
         co_await works_free_.acquire(memory_.batches);
@@ -598,25 +600,26 @@ asio::awaitable<void> loader::machine::run_line(async::scope& children) {
 
 asio::awaitable<bool> loader::machine::start_batch(batch_in_flight& batch, async::scope& children) {
   try {
-    run_.pick_rows(batch.epoch, batch.index, batch.picks);
-    batch.padded = run_.padded(batch.epoch, batch.index);
+    run_.pick_rows(batch.plan.epoch, batch.plan.index, batch.plan.picks);
+    batch.plan.padded = run_.padded(batch.plan.epoch, batch.plan.index);
   } catch (...) {  // The sampler may be the user's own.
     end_run(batch, std::current_exception());
     co_return false;
   }
-  planner_.begin_batch(batch);
-  if (!planner_.in_steps()) planner_.plan_rows(batch, 0, batch.rows);
-  if (options_.names) batch.names.resize(batch.rows);
-  if (options_.digests) batch.row_digests.resize(batch.rows);
-  batch.samples_missing.store(batch.rows, std::memory_order_relaxed);
+  planner_.begin(batch.plan);
+  batch.begin();
+  if (!planner_.in_steps()) plan_rows(batch, 0, batch.rows());
+  if (options_.names) batch.names.resize(batch.rows());
+  if (options_.digests) batch.row_digests.resize(batch.rows());
+  batch.samples_missing.store(batch.rows(), std::memory_order_relaxed);
 
   // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one. Each is its share of the
   // batch memory and not less: else batches smaller than the largest would run further ahead than prefetch_batches.
   const std::size_t bytes = memory_.batch_bytes / memory_.batches;
-  if (const std::size_t wanted = layout_->bytes(batch.ragged_capacity); wanted > bytes) {
+  if (const std::size_t wanted = batch.plan.memory_bytes; wanted > bytes) {
     end_run(batch, std::make_exception_ptr(
-                       error(errc::usage, io::str_cat("batch ", batch.index, " of epoch ", batch.epoch, " takes ",
-                                                      wanted, " bytes where ", bytes,
+                       error(errc::usage, io::str_cat("batch ", batch.plan.index, " of epoch ", batch.plan.epoch,
+                                                      " takes ", wanted, " bytes where ", bytes,
                                                       " are planned for each: the sampler gives a sample twice, "
                                                       "and its repeats() says that none comes twice"))));
     co_return false;
@@ -629,7 +632,7 @@ asio::awaitable<bool> loader::machine::start_batch(batch_in_flight& batch, async
     transfer_->starve(false);
   }
   batch.memory = std::move(*memory);
-  if (is_skipped(batch.epoch)) {  // while this waited for it
+  if (is_skipped(batch.plan.epoch)) {  // while this waited for it
     drop(batch);
     co_return true;
   }
@@ -640,22 +643,27 @@ asio::awaitable<bool> loader::machine::start_batch(batch_in_flight& batch, async
 
   // Some rows at a time: what a read of one is remembered by serves a later one, and a million of them let others have a turn.
   std::vector<std::uint32_t> rows;
-  for (std::uint32_t first = 0; first < batch.rows; first += planner::rows_at_once) {
+  for (std::uint32_t first = 0; first < batch.rows(); first += planner::rows_at_once) {
     if (first != 0) co_await async::next_turn();
-    rows.resize(std::min(batch.rows - first, planner::rows_at_once));
+    rows.resize(std::min(batch.rows() - first, planner::rows_at_once));
     std::iota(rows.begin(), rows.end(), first);
-    if (planner_.in_steps()) planner_.plan_rows(batch, first, first + static_cast<std::uint32_t>(rows.size()));
+    if (planner_.in_steps()) plan_rows(batch, first, first + static_cast<std::uint32_t>(rows.size()));
     co_await reads_.issue(batch, rows, children);
   }
-  if (batch.rows == 0) decoded(batch);  // Of a rank that has none of it: no row will say that it was the last.
+  if (batch.rows() == 0) decoded(batch);  // Of a rank that has none of it: no row will say that it was the last.
   co_return true;
+}
+
+void loader::machine::plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end) {
+  planner_.plan_rows(batch.plan, first, end);
+  batch.take_rows(first, end);
 }
 
 // All rows of the batch are there, or known not to be.
 void loader::machine::decoded(batch_in_flight& batch) {
   if (stopping_.load(std::memory_order_relaxed)) return;
-  if (is_skipped(batch.epoch)) return drop(batch);
-  const auto end = batch.samples.begin() + batch.rows;
+  if (is_skipped(batch.plan.epoch)) return drop(batch);
+  const auto end = batch.samples.begin() + batch.rows();
   const auto threw = std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.threw(); });
   if (threw != end) return end_run(batch, threw->trouble->failure);
   // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
@@ -677,8 +685,8 @@ void loader::machine::decoded(batch_in_flight& batch) {
 // Draws another sample for each row that has none, and reads it; decoded() is called again when all are there.
 asio::awaitable<void> loader::machine::substitute(batch_in_flight& batch) {
   std::vector<std::uint32_t> rows;
-  const std::uint64_t candidates = run_.order().substitutes(batch.epoch, batch.index);
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  const std::uint64_t candidates = run_.order().substitutes(batch.plan.epoch, batch.plan.index);
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     sample_slot& slot = batch.samples[row];
     if (!slot.corrupt) continue;
     sample_trouble& trouble = slot.in_trouble();
@@ -693,9 +701,10 @@ asio::awaitable<void> loader::machine::substitute(batch_in_flight& batch) {
         co_return;
       }
       ++trouble.substitutions;
-      drawn = run_.substitute(batch.epoch, batch.index, draws.below(candidates));
+      drawn = run_.substitute(batch.plan.epoch, batch.plan.index, draws.below(candidates));
     }
-    planner_.plan_substitute(batch, row, drawn);
+    planner_.plan_substitute(batch.plan, row, drawn);
+    batch.take_substitute(row, drawn);
     rows.push_back(row);
   }
   batch.samples_missing.store(static_cast<std::uint32_t>(rows.size()), std::memory_order_relaxed);
@@ -704,7 +713,7 @@ asio::awaitable<void> loader::machine::substitute(batch_in_flight& batch) {
 
 void loader::machine::hand_over(batch_in_flight& batch) {
   if (options_.on_corrupt == corrupt_policy::raise) {
-    const auto end = batch.samples.begin() + batch.rows;
+    const auto end = batch.samples.begin() + batch.rows();
     const auto first =
         std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined(); });
     if (first != end) {
@@ -718,10 +727,10 @@ void loader::machine::hand_over(batch_in_flight& batch) {
 
   delivery_item& item = batch.outgoing;
   item = {};
-  item.epoch = batch.epoch;
-  item.index = batch.index;
+  item.epoch = batch.plan.epoch;
+  item.index = batch.plan.index;
   const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     const sample_slot& slot = batch.samples[row];
     if (!slot.quarantined()) continue;
     ++item.quarantined;
@@ -733,13 +742,13 @@ void loader::machine::hand_over(batch_in_flight& batch) {
   item.finished = collate(batch, layout_, options_.digests, options_.names);
   item.finished->way_home = transfer_;
   if (mixer_.on() || options_.names) {
-    for (std::uint32_t row = 0; row < batch.rows; ++row) {
+    for (std::uint32_t row = 0; row < batch.rows(); ++row) {
       if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
     }
   }
-  item.planned = batch.rows;
-  item.padded = batch.padded;
-  item.samples = batch.rows - item.quarantined;
+  item.planned = batch.rows();
+  item.padded = batch.plan.padded;
+  item.samples = batch.rows() - item.quarantined;
   item.bytes = output_bytes(*item.finished);
   for (const batch::state::ragged& rows : item.finished->raggeds) {
     ragged_bytes_.fetch_add(rows.bytes, std::memory_order_relaxed);
@@ -755,7 +764,7 @@ void loader::machine::hand_over(batch_in_flight& batch) {
 // A batch that nobody wants any more: its place in the order is left.
 void loader::machine::drop(batch_in_flight& batch) {
   delivery_item item;
-  item.epoch = batch.epoch;
+  item.epoch = batch.plan.epoch;
   pass(batch, std::move(item));
 }
 
@@ -806,7 +815,7 @@ void loader::machine::send(batch_in_flight& batch) noexcept {
 // nor lost.
 void loader::machine::fail(batch_in_flight& batch, const std::string& reason) {
   delivery_item item;
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     const sample_slot& slot = batch.samples[row];
     if (!slot.quarantined()) continue;
     ++item.quarantined;
@@ -819,7 +828,7 @@ void loader::machine::fail(batch_in_flight& batch, const std::string& reason) {
 
 // The same with nothing counted beside it: no sample is corrupt, or none that matters any more.
 void loader::machine::end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item) {
-  item.epoch = batch.epoch;
+  item.epoch = batch.plan.epoch;
   item.failure = std::move(why);
   pass(batch, std::move(item));
 }
@@ -836,7 +845,7 @@ void loader::machine::sent(transfer_operation& operation) noexcept {
   delivery_item item = std::move(batch.outgoing);
   if (operation.failure != nullptr && item.failure == nullptr) {
     item = {};
-    item.epoch = batch.epoch;
+    item.epoch = batch.plan.epoch;
     item.failure = operation.failure;
   }
   // The work goes home on the I/O thread; after the put, the consumer may destroy the loader.
@@ -856,8 +865,8 @@ void loader::machine::retire(batch_in_flight& batch) noexcept {
 
 journal_entry loader::machine::describe(const batch_in_flight& batch, const sample_slot& slot,
                                         std::string_view action) const {
-  journal_entry entry{.epoch = batch.epoch,
-                      .batch = batch.index,
+  journal_entry entry{.epoch = batch.plan.epoch,
+                      .batch = batch.plan.index,
                       .sample = slot.planned().sample,
                       .name = slot.trouble->planned_name,
                       .source = slot.trouble->planned_source,

@@ -18,11 +18,6 @@ namespace {
 // Less than that is given away rather than counted.
 constexpr std::size_t ragged_bytes_little = std::size_t{4} << 20;
 
-void mark_corrupt(sample_slot& slot, std::string reason) {
-  slot.corrupt = true;
-  slot.in_trouble().reason = std::move(reason);
-}
-
 std::string missing_field(const datasets::dataset_model& dataset, const field_program& program, std::uint64_t sample) {
   std::string text =
       io::str_cat("no field '", dataset.fields()[program.reads().front()].name, "' in this sample; it has");
@@ -36,34 +31,25 @@ std::string missing_field(const datasets::dataset_model& dataset, const field_pr
   return parts.empty() ? io::str_cat(text, " none") : text;
 }
 
-read_slot& new_read(batch_in_flight& batch, sample_slot& slot, const placed_part& first) {
-  const std::uint32_t index = batch.add_read();
-  slot.reads.push_back(index);
-  ++slot.reads_missing;
-  read_slot& read = batch.reads[index];
-  read.owner = &batch;
-  read.source = first.where.source;
-  read.file = first.where.file;
-  read.offset = first.where.offset;
-  read.bytes = 0;
-  read.data = {};
-  read.failure = 0;
-  read.straight_to.reset();
-  read.lease_bytes = 0;
-  read.row_by_row = false;
-  read.rows_settled = 0;
-  read.parts.clear();
-  read.rows.clear();
-  read.rows.push_back(slot.row);
-  read.rows_left.store(1, std::memory_order_relaxed);
-  read.holder = index;
-  read.users.store(0, std::memory_order_relaxed);
-  return read;
+// Returns its number.
+std::uint32_t add_read(batch_plan& plan, std::uint32_t row, const placed_part& first) {
+  const auto number = static_cast<std::uint32_t>(plan.reads.size());
+  plan.reads.push_back({.source = first.where.source,
+                        .file = first.where.file,
+                        .offset = first.where.offset,
+                        .first_row = row,
+                        .holder = number});
+  return number;
 }
 
-void add_part(read_slot& read, std::uint32_t row, const placed_part& part) {
+void add_part(batch_plan& plan, std::uint32_t number, std::uint32_t row, const placed_part& part) {
+  batch_plan::read& read = plan.reads[number];
   read.bytes = std::max(read.bytes, part.where.offset + part.where.stored_bytes - read.offset);
-  read.parts.push_back({row, part.program, part.where.offset, part.where.stored_bytes});
+  plan.parts.push_back({.row = row,
+                        .read = number,
+                        .program = part.program,
+                        .offset = part.where.offset,
+                        .bytes = part.where.stored_bytes});
 }
 
 bool are_one_place(const placed_part& a, const placed_part& b) {
@@ -71,7 +57,7 @@ bool are_one_place(const placed_part& a, const placed_part& b) {
          a.where.stored_bytes == b.where.stored_bytes;
 }
 
-bool lies_near(const read_slot& read, std::uint64_t bytes, const placed_part& part) {
+bool lies_near(const batch_plan::read& read, std::uint64_t bytes, const placed_part& part) {
   return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
          part.where.offset <= read.offset + bytes + planner::gap_bytes_max;
 }
@@ -172,91 +158,68 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
   }
 }
 
-void planner::begin_batch(batch_in_flight& batch) const {
-  batch.rows = static_cast<std::uint32_t>(batch.picks.size());
-  assert(batch.rows <= layout_.rows_max());
-  // Later rows are planned while earlier ones are read and decoded.
-  batch.reads.reserve(batch.rows * programs_.size());
-  batch.reads_used = 0;
-  batch.reads_idle.store(0, std::memory_order_relaxed);
-  batch.next_read = 0;
-  while (batch.samples.size() < batch.rows) batch.samples.emplace_back();
-  batch.encoded.assign(batch.rows * programs_.size(), {});
-  batch.chosen.assign(batch.rows * programs_.size(), batch_in_flight::no_field);
-  batch.ragged_capacity.assign(layout_.ragged_count(), 0);
-  batch.ragged_offset.assign(layout_.ragged_count(), 0);
-  batch.ragged.assign(batch.rows * layout_.ragged_count(), {});
+void planner::begin(batch_plan& plan) const {
+  assert(plan.rows() <= layout_.rows_max());
+  plan.programs = programs_.size();
+  plan.fields.assign(plan.rows() * programs_.size(), batch_plan::no_field);
+  plan.ragged.assign(plan.rows() * layout_.ragged_count(), {});
+  plan.buffers.assign(layout_.ragged_count(), {});
+  plan.memory_bytes = layout_.fixed_bytes();
+  plan.parts.clear();
+  plan.reads.clear();
+  plan.corrupt.clear();
 }
 
-void planner::plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end) const {
+void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end) const {
   const range profiled(work_of::plan);
-  assert(in_steps() || (first == 0 && end == batch.rows));
+  assert(in_steps() || (first == 0 && end == plan.rows()));
   needs_of_row needs(needs_.begin(), needs_.end());
   joinable before(programs_.size());
-  std::vector<std::size_t>& used = batch.ragged_capacity;
   absl::InlinedVector<std::size_t, 2> needed;
   for (std::uint32_t row = first; row < end; ++row) {
-    sample_slot& slot = batch.samples[row];
-    slot.owner = &batch;
-    slot.row = row;
-    slot.trouble.reset();
-    needed.assign(used.size(), 0);
-    plan_sample(batch, slot, needs, {needed.data(), needed.size()}, before);
-    const std::span<ragged_row> ragged = batch.ragged_of(row);
-    for (std::size_t r = 0; r < used.size(); ++r) {
+    needed.assign(plan.buffers.size(), 0);
+    plan_row(plan, row, plan.picks[row], needs, {needed.data(), needed.size()}, before);
+    for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
       // Whoever takes the row of a corrupt sample may be larger than it.
-      ragged[r] = {.offset = used[r], .capacity = how_.substitutes ? ragged_bytes_max_[r] : needed[r]};
-      used[r] += ragged[r].capacity;
+      batch_plan::ragged_row& place = plan.ragged[row * plan.buffers.size() + r];
+      place = {.offset = plan.buffers[r].bytes, .capacity = how_.substitutes ? ragged_bytes_max_[r] : needed[r]};
+      plan.buffers[r].bytes += place.capacity;
     }
   }
 
   std::size_t offset = layout_.fixed_bytes();
-  for (std::size_t r = 0; r < used.size(); ++r) {
-    batch.ragged_offset[r] = offset;
-    offset += align_tensor(used[r]);
+  for (batch_plan::ragged_buffer& buffer : plan.buffers) {
+    buffer.offset = offset;
+    offset += align_tensor(buffer.bytes);
   }
+  plan.memory_bytes = offset;
 }
 
-void planner::plan_substitute(batch_in_flight& batch, std::uint32_t row, const pick& substitute) const {
+void planner::plan_substitute(batch_plan& plan, std::uint32_t row, const pick& substitute) const {
   assert(how_.substitutes);
-  sample_slot& slot = batch.samples[row];
-  slot.in_trouble().substitute = substitute;
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
   joinable nothing(programs_.size());  // The reads of its neighbours are over.
   needs_of_row needs(needs_.begin(), needs_.end());
-  plan_sample(batch, slot, needs, {needed.data(), needed.size()}, nothing);
+  plan_row(plan, row, substitute, needs, {needed.data(), needed.size()}, nothing);
 }
 
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
-void planner::plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_row& needs,
-                          std::span<std::size_t> ragged_bytes, joinable& before) const {
-  slot.corrupt = false;
-  if (slot.trouble != nullptr) {
-    slot.trouble->failure = nullptr;
-    slot.trouble->reason.clear();
-    slot.trouble->read_failure = 0;
-    slot.trouble->field_at_fault = batch_in_flight::no_field;
-    slot.trouble->over_budget = false;
-  }
-  slot.reads.clear();
-  slot.fetched.reset();
-  slot.reads_missing = 0;
-  slot.read_into = false;
-  const std::size_t first = slot.row * programs_.size();
-  for (std::size_t p = 0; p < programs_.size(); ++p) {
-    batch.encoded[first + p] = {};
-    batch.chosen[first + p] = batch_in_flight::no_field;
-  }
+void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
+                       std::span<std::size_t> ragged_bytes, joinable& before) const {
+  const std::span<std::uint16_t> fields = std::span(plan.fields).subspan(number * programs_.size(), programs_.size());
+  std::fill(fields.begin(), fields.end(), batch_plan::no_field);
+  const auto corrupt = [&](std::string reason, std::uint16_t field = batch_plan::no_field) {
+    plan.corrupt.push_back({.row = number, .field = field, .reason = std::move(reason)});
+  };
 
-  const pick row = slot.pick();
   for (datasets::need& each : needs) {
     each.draw = row.draw;
     each.epoch = row.epoch;
   }
   datasets::part_list parts;
   if (dataset_.defects() != 0) {
-    if (const auto defect = dataset_.defect_of(row.sample)) return mark_corrupt(slot, defect->reason);
+    if (const auto defect = dataset_.defect_of(row.sample)) return corrupt(defect->reason);
   }
   dataset_.parts(row.sample, needs, parts);
 
@@ -265,7 +228,7 @@ void planner::plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_ro
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const field_program& program = *programs_[p];
     std::uint64_t bytes = 0;
-    std::uint16_t& chosen = batch.chosen[first + p];
+    std::uint16_t& chosen = fields[p];
     for (const std::uint16_t field : program.reads()) {
       if (dataset_.origin(field) != datasets::field_origin::extents) {
         if (!dataset_.makes(row.sample, field)) continue;
@@ -276,9 +239,9 @@ void planner::plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_ro
       for (const datasets::part& part : parts) {
         if (part.field != field) continue;
         if (chosen == field) {
-          slot.in_trouble().field_at_fault = field;
-          return mark_corrupt(slot, io::str_cat("field '", dataset_.fields()[field].name,
-                                                "' lies in several pieces, which cannot be joined yet"));
+          return corrupt(io::str_cat("field '", dataset_.fields()[field].name,
+                                     "' lies in several pieces, which cannot be joined yet"),
+                         field);
         }
         chosen = field;
         bytes = part.where.decoded_bytes;
@@ -287,38 +250,34 @@ void planner::plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_ro
       }
       if (chosen == field) break;
     }
-    if (chosen == batch_in_flight::no_field && program.required(row.sample))
-      return mark_corrupt(slot, missing_field(dataset_, program, row.sample));
+    if (chosen == batch_plan::no_field && program.required(row.sample)) {
+      return corrupt(missing_field(dataset_, program, row.sample));
+    }
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::slot& place = layout_.slots()[output];
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
     }
   }
-  add_reads(batch, slot, {placed.data(), placed.size()}, before);
+  add_reads(plan, number, {placed.data(), placed.size()}, before);
 }
 
 // Parts that lie near each other in a file become one read: those of a sample, and, where samples come in the dataset's
 // order, those of samples in neighbouring rows that need no other.
-void planner::add_reads(batch_in_flight& batch, sample_slot& slot, std::span<placed_part> parts,
-                        joinable& before) const {
+void planner::add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const {
   // A part of another size than the row is left to the field, which will say what is wrong.
   const auto leased = std::partition(parts.begin(), parts.end(), [&](const placed_part& part) {
     return straight_[part.program] && part.where.stored_bytes == place_of(part.program).row_bytes;
   });
-  std::size_t read_into = 0;
   const auto serve = [&](const placed_part& part, auto last) {
     const auto same =
         std::find_if(parts.begin(), last, [&](const placed_part& each) { return are_one_place(each, part); });
     if (same == last) return false;
-    add_part(batch.reads[before.straight[same->program]], slot.row, part);
+    add_part(plan, before.straight[same->program], row, part);
     return true;
   };
   for (auto part = parts.begin(); part != leased; ++part) {
-    if (serve(*part, part)) continue;
-    add_straight_read(batch, slot, *part, before);
-    ++read_into;
+    if (!serve(*part, part)) add_straight_read(plan, row, *part, before);
   }
-  slot.read_into = read_into == programs_.size();
 
   // What is read to one program's row serves the others from there.
   const auto rest = std::partition(leased, parts.end(), [&](const placed_part& part) { return serve(part, leased); });
@@ -328,33 +287,30 @@ void planner::add_reads(batch_in_flight& batch, sample_slot& slot, std::span<pla
   });
   parts = parts.subspan(static_cast<std::size_t>(rest - parts.begin()));
 
-  before.leased = join(batch, slot, parts, before.leased) ? before.leased : add_leased_reads(batch, slot, parts);
+  before.leased = join(plan, row, parts, before.leased) ? before.leased : add_leased_reads(plan, row, parts);
 }
 
 // Returns the read that serves the row where it is the only one.
-std::uint32_t planner::add_leased_reads(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts) {
-  read_slot* read = nullptr;
-  std::uint32_t reads = 0;
-  std::uint32_t holder = joinable::none;
+std::uint32_t planner::add_leased_reads(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts) {
+  const std::size_t first = plan.reads.size();
   for (const placed_part& part : parts) {
-    if (read == nullptr || !lies_near(*read, read->bytes, part)) {
-      read = &new_read(batch, slot, part);
-      if (reads++ == 0) holder = read->holder;
-      read->holder = holder;
-      batch.reads[holder].users.fetch_add(1, std::memory_order_relaxed);
+    if (plan.reads.size() == first || !lies_near(plan.reads.back(), plan.reads.back().bytes, part)) {
+      plan.reads[add_read(plan, row, part)].holder = static_cast<std::uint32_t>(first);
     }
-    add_part(*read, slot.row, part);
-    read->lease_bytes = io::aligned_bytes(read->offset, read->bytes);
+    const auto number = static_cast<std::uint32_t>(plan.reads.size() - 1);
+    add_part(plan, number, row, part);
+    batch_plan::read& read = plan.reads[number];
+    read.lease_bytes = io::aligned_bytes(read.offset, read.bytes);
   }
-  return reads == 1 ? holder : joinable::none;
+  return plan.reads.size() == first + 1 ? static_cast<std::uint32_t>(first) : joinable::none;
 }
 
 // Has the read of the row before serve this one too, if it can. The lease has room for each row by itself: if the read
 // fails they are read one by one.
-bool planner::join(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts,
-                   std::uint32_t index) const {
-  if (!how_.in_order || parts.empty() || index == joinable::none) return false;
-  read_slot& read = batch.reads[index];
+bool planner::join(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts,
+                   std::uint32_t number) const {
+  if (!how_.in_order || parts.empty() || number == joinable::none) return false;
+  batch_plan::read& read = plan.reads[number];
   std::uint64_t end = read.offset + read.bytes;
   for (const placed_part& part : parts) {
     if (!lies_near(read, end - read.offset, part)) return false;
@@ -366,36 +322,27 @@ bool planner::join(batch_in_flight& batch, sample_slot& slot, std::span<const pl
   if (lease_bytes > joined_bytes_max) return false;
 
   read.lease_bytes = lease_bytes;
-  read.rows.push_back(slot.row);
-  read.rows_left.fetch_add(1, std::memory_order_relaxed);
-  read.users.fetch_add(1, std::memory_order_relaxed);
-  slot.reads.push_back(index);
-  ++slot.reads_missing;
-  for (const placed_part& part : parts) add_part(read, slot.row, part);
+  ++read.rows;
+  for (const placed_part& part : parts) add_part(plan, number, row, part);
   return true;
 }
 
-void planner::add_straight_read(batch_in_flight& batch, sample_slot& slot, const placed_part& part,
-                                joinable& before) const {
+void planner::add_straight_read(batch_plan& plan, std::uint32_t row, const placed_part& part, joinable& before) const {
   std::uint32_t& known = before.straight[part.program];
   if (known != joinable::none) {
-    read_slot& read = batch.reads[known];
+    batch_plan::read& read = plan.reads[known];
     const bool follows = read.source == part.where.source && read.file == part.where.file &&
-                         read.offset + read.bytes == part.where.offset && read.rows.back() + 1 == slot.row;
+                         read.offset + read.bytes == part.where.offset && read.first_row + read.rows == row;
     if (follows && read.bytes + part.where.stored_bytes <= joined_rows_bytes_max) {
-      add_part(read, slot.row, part);
-      read.rows.push_back(slot.row);
-      read.rows_left.fetch_add(1, std::memory_order_relaxed);
-      slot.reads.push_back(known);
-      ++slot.reads_missing;
+      add_part(plan, known, row, part);
+      ++read.rows;
       return;
     }
   }
-  read_slot& read = new_read(batch, slot, part);
-  known = read.holder;
+  known = add_read(plan, row, part);
   const batch_layout::slot& place = place_of(part.program);
-  read.straight_to = place.offset + slot.row * place.row_bytes;
-  add_part(read, slot.row, part);
+  plan.reads[known].straight_to = place.offset + row * place.row_bytes;
+  add_part(plan, known, row, part);
 }
 
 }  // namespace leat::stages

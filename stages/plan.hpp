@@ -1,9 +1,13 @@
-// The first stage: which samples make the batch, which reads fetch them and where their rows will lie. No system call,
-// no randomness that depends on when it is asked.
+// The first stage: which reads fetch the samples of a batch, and where their rows will lie. No system call, no randomness
+// that depends on when it is asked.
 #pragma once
 
 #include "datasets/model.hpp"
-#include "stages/batch_in_flight.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/batch_plan.hpp"
+#include "stages/field_model.hpp"
+
+#include <absl/container/inlined_vector.h>
 
 #include <cstdint>
 #include <memory>
@@ -46,19 +50,19 @@ class planner {
   /// Rows whose reads are planned together, and started, before those of the next rows are planned.
   static constexpr std::uint32_t rows_at_once = 1024;
 
-  /// Fills in samples, reads and the layout of the ragged outputs of `batch`, whose picks are set.
-  void plan_batch(batch_in_flight& batch) const {
-    begin_batch(batch);
-    plan_rows(batch, 0, batch.rows);
+  /// Fills in `made`, whose picks are set.
+  void plan(batch_plan& made) const {
+    begin(made);
+    plan_rows(made, 0, made.rows());
   }
-  /// The same in steps: begin_batch(), and plan_rows() of all rows, in order. Where outputs are ragged it is one step, since
-  /// nobody knows where their rows lie before all are planned.
-  void begin_batch(batch_in_flight& batch) const;
-  void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end) const;
+  /// The same in steps: begin(), and plan_rows() of all rows, in order. Where outputs are ragged it is one step, since nobody knows
+  /// where their rows lie before all are planned. No read serves rows of two steps.
+  void begin(batch_plan& made) const;
+  void plan_rows(batch_plan& made, std::uint32_t first, std::uint32_t end) const;
   [[nodiscard]] bool in_steps() const noexcept { return layout_.ragged_count() == 0; }
 
-  /// Plans one row anew for another sample: its reads are added to those of the batch.
-  void plan_substitute(batch_in_flight& batch, std::uint32_t row, const pick& substitute) const;
+  /// Plans one row anew, for another sample: its fields are replaced, its reads are added to those of the plan, and its places stay.
+  void plan_substitute(batch_plan& made, std::uint32_t row, const pick& substitute) const;
 
   /// For each ragged output, the most bytes that a batch of rows_max() can hold of it: the sum of so many largest samples; where
   /// one sample may come in every row (as a substitute, or since the order repeats samples), as many times the largest. Looks
@@ -81,17 +85,17 @@ class planner {
   };
 
   ///   needs   as the dataset is asked; gets what keys the row's draws
-  void plan_sample(batch_in_flight& batch, sample_slot& slot, needs_of_row& needs, std::span<std::size_t> ragged_bytes,
-                   joinable& before) const;
-  void add_reads(batch_in_flight& batch, sample_slot& slot, std::span<placed_part> parts, joinable& before) const;
-  void add_straight_read(batch_in_flight& batch, sample_slot& slot, const placed_part& part, joinable& before) const;
+  void plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
+                std::span<std::size_t> ragged_bytes, joinable& before) const;
+  void add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const;
+  void add_straight_read(batch_plan& plan, std::uint32_t row, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.
   [[nodiscard]] const batch_layout::slot& place_of(std::uint16_t program) const noexcept {
     return layout_.slots()[first_output_[program]];
   }
-  static std::uint32_t add_leased_reads(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts);
-  [[nodiscard]] bool join(batch_in_flight& batch, sample_slot& slot, std::span<const placed_part> parts,
-                          std::uint32_t index) const;
+  static std::uint32_t add_leased_reads(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts);
+  [[nodiscard]] bool join(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts,
+                          std::uint32_t number) const;
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;

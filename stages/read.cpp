@@ -170,9 +170,9 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     std::size_t bytes = 0;
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !slot.corrupt; ++p) {
-      const std::uint16_t field = batch.chosen[row * programs_.size() + p];
-      if (field == batch_in_flight::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
-      const auto serves = [&](std::uint16_t before) { return batch.chosen[row * programs_.size() + before] == field; };
+      const std::uint16_t field = batch.plan.field_of(row, p);
+      if (field == batch_plan::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
+      const auto serves = [&](std::uint16_t before) { return batch.plan.field_of(row, before) == field; };
       if (std::any_of(fetched.begin(), fetched.end(), serves)) continue;
       fetched.push_back(static_cast<std::uint16_t>(p));
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
@@ -185,7 +185,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     if (!fetched.empty()) slot.fetched = std::make_unique<fetched_field[]>(fetched.size());
     for (const std::uint32_t index : slot.reads) {
       const read_slot& read = batch.reads[index];
-      if (!read.straight_to && read.rows.front() == row) bytes += read.lease_bytes;
+      if (!read.straight_to && read.first_row == row) bytes += read.lease_bytes;
     }
     // One lease for all that the sample needs.
     std::optional<io::lease> memory;
@@ -227,7 +227,7 @@ void reader_stage::place_reads(batch_in_flight& batch, sample_slot& slot, io::le
   io::lease* holder = slot.fetched == nullptr ? nullptr : &slot.fetched[0].charge;
   for (const std::uint32_t index : slot.reads) {
     read_slot& read = batch.reads[index];
-    if (read.rows.front() != slot.row) continue;
+    if (read.first_row != slot.row) continue;
     if (read.straight_to) {
       read.into = space_in(batch.memory.bytes().subspan(*read.straight_to, read.bytes), batch.memory);
     } else {
@@ -266,9 +266,9 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
 void reader_stage::finished(read_slot& read) noexcept {
   flight_ns_.fetch_add(async::now_ns() - read.started_ns, std::memory_order_relaxed);
   if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
-  if (read.rows.size() > 1 && read_row_by_row(read)) return;
+  if (read.rows > 1 && read_row_by_row(read)) return;
   remove_from(loops_[loop_of(*read.owner)].in_flight, read);
-  settle(read, read.rows.size() - read.rows_settled);
+  settle(read, read.rows - read.rows_settled);
   // The last access: a thread that waits for zero may destroy this object.
   if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
 }
@@ -283,9 +283,9 @@ bool reader_stage::read_row_by_row(read_slot& read) noexcept {
   } else {
     if (read.failure == ECANCELED) return false;
     settle(read, 1);
-    if (read.rows_settled == read.rows.size()) return false;
+    if (read.rows_settled == read.rows) return false;
   }
-  const std::uint32_t row = read.rows[read.rows_settled];
+  const std::uint32_t row = read.first_row + read.rows_settled;
   auto part =
       std::find_if(read.parts.begin(), read.parts.end(), [row](const read_part& each) { return each.row == row; });
   read.offset = part->offset;
@@ -303,7 +303,7 @@ bool reader_stage::read_row_by_row(read_slot& read) noexcept {
 }
 
 // Passes the result of a completed read on to the next `rows` of its samples.
-void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
+void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
   if (rows == 0) return;
   batch_in_flight& batch = *read.owner;
   std::string reason;
@@ -315,10 +315,10 @@ void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
       events_.broken(std::make_exception_ptr(why));
     }
   }
-  auto part = std::lower_bound(read.parts.begin(), read.parts.end(), read.rows[read.rows_settled],
+  auto part = std::lower_bound(read.parts.begin(), read.parts.end(), read.first_row + read.rows_settled,
                                [](const read_part& each, std::uint32_t row) { return each.row < row; });
   for (; rows != 0; --rows, ++read.rows_settled) {
-    const std::uint32_t row = read.rows[read.rows_settled];
+    const std::uint32_t row = read.first_row + read.rows_settled;
     sample_slot& slot = batch.samples[row];
     if (read.failure != 0) {
       slot.corrupt = true;
@@ -336,8 +336,7 @@ void reader_stage::settle(read_slot& read, std::size_t rows) noexcept {
 
 asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& fetched,
                                           std::uint16_t program) {
-  const std::size_t index = slot.row * programs_.size() + program;
-  const std::uint16_t field = batch.chosen[index];
+  const std::uint16_t field = batch.plan.field_of(slot.row, program);
   try {
     fetched.bytes = co_await dataset_.fetch(slot.pick().sample, field);
     if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
@@ -346,8 +345,8 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& s
           io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
                       dataset_.fields()[field].bytes_max);
     }
-    for (std::size_t p = slot.row * programs_.size(); p < (slot.row + 1) * programs_.size(); ++p) {
-      if (batch.chosen[p] == field) batch.encoded[p] = fetched.bytes;
+    for (std::size_t p = 0; p < programs_.size(); ++p) {
+      if (batch.plan.field_of(slot.row, p) == field) batch.encoded[slot.row * programs_.size() + p] = fetched.bytes;
     }
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() == asio::error::operation_aborted) throw;

@@ -87,7 +87,7 @@ class reader_stage {
   void start(batch_in_flight& batch, std::vector<io::read_operation*>& operations);
   void finished(read_slot& read) noexcept;
   [[nodiscard]] bool read_row_by_row(read_slot& read) noexcept;
-  void settle(read_slot& read, std::size_t rows) noexcept;
+  void settle(read_slot& read, std::uint32_t rows) noexcept;
   asio::awaitable<void> fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
 
   const datasets::dataset_model& dataset_;

@@ -32,29 +32,29 @@ class filled {
             rows)),
         pool_(std::make_shared<io::arena>(io::arena_options{.bytes_max = 1 << 20, .pages = io::huge_pages::off}),
               {.bytes_max = 1 << 20, .name = "batches"}) {
-    batch.rows = rows;
-    batch.epoch = 3;
-    batch.index = 5;
+    batch.plan.epoch = 3;
+    batch.plan.index = 5;
     std::size_t ragged = 0;
     for (std::uint32_t row = 0; row < rows; ++row) {
       sample_slot& slot = batch.samples.emplace_back();
       slot.owner = &batch;
       slot.row = row;
-      batch.picks.push_back({.sample = 100 + row});
+      batch.plan.picks.push_back({.sample = 100 + row});
       batch.names.push_back("sample " + std::to_string(row));
       batch.row_digests.emplace_back().bytes[0] = static_cast<std::uint8_t>(row);
-      batch.ragged.push_back({.offset = ragged, .capacity = row + std::size_t{2}, .bytes = row});
+      batch.plan.ragged.push_back({.offset = ragged, .capacity = row + std::size_t{2}});
+      batch.ragged_bytes.push_back(row);
       ragged += row + std::size_t{2};
     }
-    batch.ragged_capacity = {ragged};
-    batch.ragged_offset = {layout->fixed_bytes()};
-    batch.memory = std::move(*pool_.try_lease(layout->bytes(batch.ragged_capacity)));
+    batch.plan.buffers = {{.offset = layout->fixed_bytes(), .bytes = ragged}};
+    batch.memory = std::move(*pool_.try_lease(layout->bytes({&ragged, 1})));
     std::byte* const base = batch.memory.data();
     std::memset(base, 0xEE, batch.memory.size());
     for (std::uint32_t row = 0; row < rows; ++row) {
       const std::int32_t numbers[3] = {static_cast<int>(row), static_cast<int>(row), static_cast<int>(row)};
       std::memcpy(base + layout->slots()[0].offset + row * sizeof numbers, numbers, sizeof numbers);
-      std::memset(base + batch.ragged_offset[0] + batch.ragged_of(row)[0].offset, 'a' + static_cast<int>(row), row);
+      std::memset(base + batch.plan.buffers[0].offset + batch.ragged_of(row)[0].offset, 'a' + static_cast<int>(row),
+                  row);
     }
   }
 
@@ -93,7 +93,7 @@ TEST(collate, closes_holes_in_order_whatever_rows_are_missing) {
     filled f(1 + static_cast<std::uint32_t>(random() % 20));
     const std::uint64_t share = random() % 5;  // none, some, many, all
     std::vector<std::uint32_t> left;
-    for (std::uint32_t row = 0; row < f.batch.rows; ++row) {
+    for (std::uint32_t row = 0; row < f.batch.rows(); ++row) {
       f.batch.samples[row].corrupt = random() % 4 < share;
       if (!f.batch.samples[row].corrupt) left.push_back(row);
     }

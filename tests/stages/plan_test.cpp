@@ -2,6 +2,7 @@
 
 #include "stages/batch_in_flight.hpp"
 #include "stages/batch_layout.hpp"
+#include "stages/batch_plan.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/verbatim_field.hpp"
 
@@ -34,13 +35,34 @@ struct planned {
     layout = std::make_unique<batch_layout>(outputs, static_cast<std::uint32_t>(samples.size()));
     plan = std::make_unique<planner>(*set.get().model(), programs, *layout, how);
     for (std::uint64_t i = 0; i < samples.size(); ++i) batch.picks.push_back({.sample = i, .draw = i});
-    plan->plan_batch(batch);
+    plan->plan(batch);
+  }
+  [[nodiscard]] std::vector<batch_plan::part> parts_of(std::uint32_t row) const {
+    std::vector<batch_plan::part> found;
+    for (const batch_plan::part& each : batch.parts) {
+      if (each.row == row) found.push_back(each);
+    }
+    return found;
+  }
+  [[nodiscard]] std::string reason_of(std::uint32_t row) const {
+    for (const batch_plan::corrupt_row& each : batch.corrupt) {
+      if (each.row == row) return each.reason;
+    }
+    return "";
+  }
+  [[nodiscard]] const batch_plan::ragged_row& ragged(std::uint32_t row, std::size_t output) const {
+    return batch.ragged[row * batch.buffers.size() + output];
+  }
+  [[nodiscard]] std::vector<std::size_t> ragged_bytes() const {
+    std::vector<std::size_t> bytes;
+    for (const batch_plan::ragged_buffer& each : batch.buffers) bytes.push_back(each.bytes);
+    return bytes;
   }
   fake_dataset set;
   std::vector<std::unique_ptr<field_program>> programs;
   std::unique_ptr<batch_layout> layout;
   std::unique_ptr<planner> plan;
-  batch_in_flight batch;
+  batch_plan batch;
 };
 
 fake_sample sample_of(std::vector<std::pair<std::string, std::size_t>> members) {
@@ -54,63 +76,62 @@ fake_sample sample_of(std::vector<std::pair<std::string, std::size_t>> members) 
 TEST(plan, reads_neighbours_of_one_sample_together) {
   const planned p({sample_of({{"jpg", 5000}, {"cls", 3}, {"txt", 100}}), sample_of({{"jpg", 700}, {"cls", 2}})},
                   {bytes("jpg"), label("cls")});
-  ASSERT_EQ(p.batch.reads_used, 2U);
+  ASSERT_EQ(p.batch.reads.size(), 2U);
   for (std::uint32_t row = 0; row < 2; ++row) {
-    const read_slot& read = p.batch.reads[row];
+    const batch_plan::read& read = p.batch.reads[row];
+    const std::vector<batch_plan::part> parts = p.parts_of(row);
     EXPECT_EQ(read.offset, p.set.where(row, "jpg").offset);
     EXPECT_EQ(read.offset + read.bytes, p.set.where(row, "cls").offset + p.set.where(row, "cls").stored_bytes);
-    ASSERT_EQ(read.parts.size(), 2U);
+    ASSERT_EQ(parts.size(), 2U);
     for (std::size_t part = 0; part < 2; ++part) {
       const extent where = p.set.where(row, part == 0 ? "jpg" : "cls");
-      EXPECT_EQ(read.parts[part].row, row);
-      EXPECT_EQ(read.parts[part].program, part);
-      EXPECT_EQ(read.parts[part].offset, where.offset);
-      EXPECT_EQ(read.parts[part].bytes, where.stored_bytes);
+      EXPECT_EQ(parts[part].read, row);
+      EXPECT_EQ(parts[part].program, part);
+      EXPECT_EQ(parts[part].offset, where.offset);
+      EXPECT_EQ(parts[part].bytes, where.stored_bytes);
     }
-    EXPECT_EQ(p.batch.samples[row].reads_missing, 1U);
+    EXPECT_EQ(read.first_row, row);
+    EXPECT_EQ(read.rows, 1U);
     EXPECT_EQ(read.holder, row);
-    EXPECT_EQ(read.users, 1U);
   }
 }
 
 TEST(plan, does_not_read_across_a_wide_gap_or_from_file_to_file) {
   const planned wide({sample_of({{"jpg", 10}, {"between", planner::gap_bytes_max + 600}, {"cls", 1}})},
                      {bytes("jpg"), label("cls")});
-  EXPECT_EQ(wide.batch.reads_used, 2U);
+  EXPECT_EQ(wide.batch.reads.size(), 2U);
   const planned narrow({sample_of({{"jpg", 10}, {"between", planner::gap_bytes_max - 2000}, {"cls", 1}})},
                        {bytes("jpg"), label("cls")});
-  EXPECT_EQ(narrow.batch.reads_used, 1U);
+  EXPECT_EQ(narrow.batch.reads.size(), 1U);
 
   const planned loose({sample_of({{"jpg", 10}, {"cls", 1}})}, {bytes("jpg"), label("cls")},
                       fake_layout::file_per_member);
-  ASSERT_EQ(loose.batch.reads_used, 2U);
-  EXPECT_EQ(loose.batch.samples[0].reads_missing, 2U);
+  ASSERT_EQ(loose.batch.reads.size(), 2U);
   // One lease for both, held by the first.
   EXPECT_EQ(loose.batch.reads[0].holder, 0U);
   EXPECT_EQ(loose.batch.reads[1].holder, 0U);
-  EXPECT_EQ(loose.batch.reads[0].users, 2U);
 }
 
 TEST(plan, reads_only_what_some_field_wants) {
   const planned p({sample_of({{"jpg", 10}, {"cls", 1}, {"txt", 100}})}, {label("cls")});
-  ASSERT_EQ(p.batch.reads_used, 1U);
+  ASSERT_EQ(p.batch.reads.size(), 1U);
   EXPECT_EQ(p.batch.reads[0].bytes, 1U);
   ASSERT_EQ(p.plan->wanted().size(), 1U);
 }
 
 TEST(plan, reads_a_member_that_two_fields_want_once) {
   const planned p({sample_of({{"jpg", 50}, {"png", 60}})}, {image("jpg").resize(4, 4), bytes("png")});
-  EXPECT_EQ(p.batch.reads_used, 1U);
+  EXPECT_EQ(p.batch.reads.size(), 1U);
   const planned same({sample_of({{"jpg", 50}})}, {image("jpg").resize(4, 4)});
-  ASSERT_EQ(same.batch.reads_used, 1U);
-  EXPECT_EQ(same.batch.reads[0].parts.size(), 1U);
+  ASSERT_EQ(same.batch.reads.size(), 1U);
+  EXPECT_EQ(same.batch.parts.size(), 1U);
 }
 
 TEST(plan, takes_the_first_field_that_the_sample_has) {
   planned p({sample_of({{"jpg", 50}}), sample_of({{"png", 60}}), sample_of({{"png", 60}, {"jpg", 50}})},
             {image("jpg").resize(4, 4)});
   const auto& model = *p.set.get().model();
-  const auto chosen = [&](std::size_t row) { return model.fields()[p.batch.chosen[row]].name; };
+  const auto chosen = [&](std::uint32_t row) { return model.fields()[p.batch.field_of(row, 0)].name; };
   EXPECT_EQ(chosen(0), "jpg");
   EXPECT_EQ(chosen(1), "png");
   EXPECT_EQ(chosen(2), "jpg");
@@ -118,78 +139,83 @@ TEST(plan, takes_the_first_field_that_the_sample_has) {
 
 TEST(plan, reads_nothing_for_members_without_bytes) {
   const planned p({sample_of({{"txt", 0}})}, {text("txt")});
-  EXPECT_EQ(p.batch.reads_used, 0U);
-  EXPECT_FALSE(p.batch.samples[0].corrupt);
-  EXPECT_NE(p.batch.chosen[0], batch_in_flight::no_field);
+  EXPECT_EQ(p.batch.reads.size(), 0U);
+  EXPECT_TRUE(p.batch.corrupt.empty());
+  EXPECT_NE(p.batch.field_of(0, 0), batch_plan::no_field);
 }
 
 TEST(plan, marks_a_sample_without_a_field_and_names_what_it_has) {
   const planned p({sample_of({{"jpg", 10}, {"cls", 1}}), sample_of({{"jpg", 10}, {"txt", 5}}), fake_sample{}},
                   {bytes("jpg"), label("cls")});
-  EXPECT_FALSE(p.batch.samples[0].corrupt);
-  EXPECT_TRUE(p.batch.samples[1].corrupt);
-  EXPECT_EQ(p.batch.samples[1].trouble->reason, "no field 'cls' in this sample; it has jpg, txt");
-  EXPECT_TRUE(p.batch.samples[1].reads.empty());
-  EXPECT_TRUE(p.batch.samples[2].corrupt);
-  EXPECT_EQ(p.batch.samples[2].trouble->reason, "no field 'jpg' in this sample; it has none");
+  EXPECT_EQ(p.batch.corrupt.size(), 2U);
+  EXPECT_EQ(p.reason_of(1), "no field 'cls' in this sample; it has jpg, txt");
+  EXPECT_TRUE(p.parts_of(1).empty());
+  EXPECT_EQ(p.reason_of(2), "no field 'jpg' in this sample; it has none");
 }
 
 TEST(plan, marks_a_known_defect_and_reads_nothing_for_it) {
   fake_sample hurt = sample_of({{"cls", 1}});
   hurt.defect = "the shard ends inside it";
   const planned p({sample_of({{"cls", 1}}), hurt}, {label("cls")});
-  EXPECT_EQ(p.batch.reads_used, 1U);
-  EXPECT_TRUE(p.batch.samples[1].corrupt);
-  EXPECT_EQ(p.batch.samples[1].trouble->reason, "the shard ends inside it");
+  EXPECT_EQ(p.batch.reads.size(), 1U);
+  EXPECT_EQ(p.batch.corrupt.size(), 1U);
+  EXPECT_EQ(p.reason_of(1), "the shard ends inside it");
 }
 
 TEST(plan, needs_no_member_where_the_dataset_knows_the_class) {
   fake_sample knows = sample_of({{"jpg", 10}});
   knows.cls_column = 7;
   const planned p({knows, sample_of({{"jpg", 10}, {"cls", 1}})}, {label("cls")});
-  EXPECT_FALSE(p.batch.samples[0].corrupt);
-  EXPECT_EQ(p.batch.chosen[0], batch_in_flight::no_field);
-  EXPECT_TRUE(p.batch.samples[0].reads.empty());
-  EXPECT_EQ(p.batch.samples[1].reads.size(), 1U);
+  EXPECT_TRUE(p.batch.corrupt.empty());
+  EXPECT_EQ(p.batch.field_of(0, 0), batch_plan::no_field);
+  EXPECT_TRUE(p.parts_of(0).empty());
+  EXPECT_EQ(p.parts_of(1).size(), 1U);
 }
 
 TEST(plan, gives_ragged_rows_the_room_of_their_extents_one_behind_the_other) {
   const planned p({sample_of({{"txt", 300}, {"json", 5}}), sample_of({{"txt", 0}, {"json", 7}}),
                    sample_of({{"txt", 20}, {"json", 0}})},
                   {text("txt"), bytes("json")});
-  ASSERT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{320, 12}));
-  EXPECT_EQ(p.batch.ragged_offset[0], p.layout->fixed_bytes());
-  EXPECT_EQ(p.batch.ragged_offset[1], p.layout->fixed_bytes() + align_tensor(320));
-  EXPECT_EQ(p.batch.ragged_of(0)[0].offset, 0U);
-  EXPECT_EQ(p.batch.ragged_of(1)[0].offset, 300U);
-  EXPECT_EQ(p.batch.ragged_of(2)[0].offset, 300U);
-  EXPECT_EQ(p.batch.ragged_of(2)[1].offset, 12U);
-  EXPECT_EQ(p.batch.ragged_of(2)[0].capacity, 20U);
+  ASSERT_EQ(p.ragged_bytes(), (std::vector<std::size_t>{320, 12}));
+  EXPECT_EQ(p.batch.buffers[0].offset, p.layout->fixed_bytes());
+  EXPECT_EQ(p.batch.buffers[1].offset, p.layout->fixed_bytes() + align_tensor(320));
+  EXPECT_EQ(p.batch.memory_bytes, p.layout->bytes(p.ragged_bytes()));
+  EXPECT_EQ(p.ragged(0, 0).offset, 0U);
+  EXPECT_EQ(p.ragged(1, 0).offset, 300U);
+  EXPECT_EQ(p.ragged(2, 0).offset, 300U);
+  EXPECT_EQ(p.ragged(2, 1).offset, 12U);
+  EXPECT_EQ(p.ragged(2, 0).capacity, 20U);
 }
 
 TEST(plan, gives_every_row_the_largest_room_where_another_sample_may_take_it) {
   planned p({sample_of({{"txt", 300}}), sample_of({{"txt", 0}}), sample_of({{"json", 1}})}, {text("txt")},
             fake_layout::shards, {.substitutes = true});
-  EXPECT_EQ(p.batch.ragged_capacity, (std::vector<std::size_t>{900}));
-  EXPECT_TRUE(p.batch.samples[2].corrupt);
-  p.plan->plan_substitute(p.batch, 2, {.sample = 0});
-  EXPECT_FALSE(p.batch.samples[2].corrupt);
-  EXPECT_EQ(p.batch.samples[2].pick().sample, 0U);
-  EXPECT_EQ(p.batch.samples[2].planned().sample, 2U);
-  ASSERT_EQ(p.batch.samples[2].reads.size(), 1U);
-  EXPECT_EQ(p.batch.reads[p.batch.samples[2].reads[0]].parts[0].row, 2U);
+  EXPECT_EQ(p.ragged_bytes(), (std::vector<std::size_t>{900}));
+  EXPECT_FALSE(p.reason_of(2).empty());
+  batch_in_flight flying;
+  flying.plan = p.batch;
+  flying.begin();
+  flying.take_rows(0, 3);
+  EXPECT_TRUE(flying.samples[2].corrupt);
+  p.plan->plan_substitute(flying.plan, 2, {.sample = 0});
+  flying.take_substitute(2, {.sample = 0});
+  EXPECT_FALSE(flying.samples[2].corrupt);
+  EXPECT_EQ(flying.samples[2].pick().sample, 0U);
+  EXPECT_EQ(flying.samples[2].planned().sample, 2U);
+  ASSERT_EQ(flying.samples[2].reads.size(), 1U);
+  EXPECT_EQ(flying.reads[flying.samples[2].reads[0]].parts[0].row, 2U);
 }
 
 TEST(plan, can_be_made_again_in_the_same_place_for_another_batch) {
   planned p({sample_of({{"cls", 1}}), sample_of({{"cls", 2}}), sample_of({{"txt", 1}})}, {label("cls")});
-  EXPECT_EQ(p.batch.reads_used, 2U);
+  EXPECT_EQ(p.batch.reads.size(), 2U);
   p.batch.picks = {{.sample = 1}};
-  p.plan->plan_batch(p.batch);
-  EXPECT_EQ(p.batch.rows, 1U);
-  EXPECT_EQ(p.batch.reads_used, 1U);
+  p.plan->plan(p.batch);
+  EXPECT_EQ(p.batch.rows(), 1U);
+  EXPECT_EQ(p.batch.reads.size(), 1U);
   EXPECT_EQ(p.batch.reads[0].bytes, 2U);
-  EXPECT_EQ(p.batch.reads[0].users, 1U);
-  EXPECT_EQ(p.batch.samples[0].planned().sample, 1U);
+  EXPECT_EQ(p.batch.parts.size(), 1U);
+  EXPECT_TRUE(p.batch.corrupt.empty());
 }
 
 TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_one) {
@@ -223,58 +249,55 @@ std::vector<fake_sample> equal_samples(std::size_t count, std::size_t size) {
 TEST(plan, reads_samples_of_neighbouring_rows_together_where_they_come_in_order) {
   const std::vector<field> fields{bytes("bin")};
   const planned apart(equal_samples(10, 1000), fields, fake_layout::columns);
-  EXPECT_EQ(apart.batch.reads_used, 10U);
+  EXPECT_EQ(apart.batch.reads.size(), 10U);
   const planned joined(equal_samples(10, 1000), fields, fake_layout::columns, {.in_order = true});
-  ASSERT_EQ(joined.batch.reads_used, 1U);
-  const read_slot& read = joined.batch.reads[0];
+  ASSERT_EQ(joined.batch.reads.size(), 1U);
+  const batch_plan::read& read = joined.batch.reads[0];
   EXPECT_EQ(read.offset, 0U);
   EXPECT_EQ(read.bytes, 10'000U);
   EXPECT_FALSE(read.straight_to);
-  EXPECT_EQ(read.users, 10U);
-  ASSERT_EQ(read.parts.size(), 10U);
-  ASSERT_EQ(read.rows.size(), 10U);
+  EXPECT_EQ(read.first_row, 0U);
+  EXPECT_EQ(read.rows, 10U);
+  ASSERT_EQ(joined.batch.parts.size(), 10U);
   for (std::uint32_t row = 0; row < 10; ++row) {
-    EXPECT_EQ(read.rows[row], row);
-    EXPECT_EQ(read.parts[row].row, row);
-    EXPECT_EQ(read.parts[row].offset, row * 1000U);
-    EXPECT_EQ(joined.batch.samples[row].reads_missing, 1U);
-    EXPECT_EQ(joined.batch.samples[row].reads[0], 0U);
+    EXPECT_EQ(joined.batch.parts[row].row, row);
+    EXPECT_EQ(joined.batch.parts[row].read, 0U);
+    EXPECT_EQ(joined.batch.parts[row].offset, row * 1000U);
   }
 }
 
 TEST(plan, joins_no_more_than_a_lease_should_hold) {
   constexpr std::size_t quarter = planner::joined_bytes_max / 4;
   const planned joined(equal_samples(7, quarter), {bytes("bin")}, fake_layout::columns, {.in_order = true});
-  ASSERT_EQ(joined.batch.reads_used, 2U);
-  EXPECT_EQ(joined.batch.reads[0].rows.size(), 4U);
+  ASSERT_EQ(joined.batch.reads.size(), 2U);
+  EXPECT_EQ(joined.batch.reads[0].rows, 4U);
   EXPECT_EQ(joined.batch.reads[0].lease_bytes, planner::joined_bytes_max);
-  EXPECT_EQ(joined.batch.reads[1].rows.size(), 3U);
+  EXPECT_EQ(joined.batch.reads[1].rows, 3U);
   // Room for each by itself: small ones that lie across pages take two each.
   const planned small(equal_samples(100, 3000), {bytes("bin")}, fake_layout::columns, {.in_order = true});
-  ASSERT_EQ(small.batch.reads_used, 3U);
+  ASSERT_EQ(small.batch.reads.size(), 3U);
   EXPECT_LE(small.batch.reads[0].lease_bytes, planner::joined_bytes_max);
-  EXPECT_GT(small.batch.reads[0].lease_bytes, small.batch.reads[0].rows.size() * 4096);
+  EXPECT_GT(small.batch.reads[0].lease_bytes, small.batch.reads[0].rows * 4096);
 }
 
 // Such a sample waits for two reads, which share a lease.
 TEST(plan, joins_no_sample_that_needs_another_read_too) {
   const planned p(std::vector<fake_sample>(3, sample_of({{"bin", 40'000}, {"cls", 3}})), {bytes("bin"), label("cls")},
                   fake_layout::columns, {.in_order = true});
-  EXPECT_EQ(p.batch.reads_used, 6U);
+  EXPECT_EQ(p.batch.reads.size(), 6U);
 }
 
 TEST(plan, reads_what_lies_on_pages_and_stays_as_it_is_straight_to_its_rows) {
   const planned straight(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::columns);
   // Neighbours in the file and in the batch: one read, though nobody has said that they come in order.
-  ASSERT_EQ(straight.batch.reads_used, 1U);
+  ASSERT_EQ(straight.batch.reads.size(), 1U);
   EXPECT_EQ(straight.batch.reads[0].straight_to, std::size_t{0});
   EXPECT_EQ(straight.batch.reads[0].bytes, 3 * 8192U);
-  for (std::uint32_t row = 0; row < 3; ++row) EXPECT_TRUE(straight.batch.samples[row].read_into);
+  EXPECT_EQ(straight.batch.reads[0].rows, 3U);
 
   const planned odd(equal_samples(3, 8000), {testing::verbatim("bin")}, fake_layout::columns);
-  ASSERT_EQ(odd.batch.reads_used, 3U);
+  ASSERT_EQ(odd.batch.reads.size(), 3U);
   EXPECT_FALSE(odd.batch.reads[0].straight_to);
-  EXPECT_FALSE(odd.batch.samples[0].read_into);
   const planned shifted(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::shards);
   EXPECT_FALSE(shifted.batch.reads[0].straight_to);
 }
@@ -283,18 +306,110 @@ TEST(plan, reads_rows_together_only_where_they_follow_one_another_in_file_and_ba
   planned p(equal_samples(6, 4096), {testing::verbatim("bin")}, fake_layout::columns);
   p.batch.picks.clear();
   for (const std::uint64_t sample : {4U, 5U, 0U, 2U, 3U, 1U}) p.batch.picks.push_back({.sample = sample});
-  p.plan->plan_batch(p.batch);
-  ASSERT_EQ(p.batch.reads_used, 4U);
+  p.plan->plan(p.batch);
+  ASSERT_EQ(p.batch.reads.size(), 4U);
   const auto expect = [&](std::size_t read, std::uint64_t offset, std::size_t to, std::size_t rows) {
     EXPECT_EQ(p.batch.reads[read].offset, offset);
     EXPECT_EQ(p.batch.reads[read].straight_to, to);
-    EXPECT_EQ(p.batch.reads[read].rows.size(), rows);
+    EXPECT_EQ(p.batch.reads[read].rows, rows);
     EXPECT_EQ(p.batch.reads[read].bytes, rows * 4096);
   };
   expect(0, std::uint64_t{4} * 4096, 0, 2);
   expect(1, 0, std::size_t{2} * 4096, 1);
   expect(2, std::uint64_t{2} * 4096, std::size_t{3} * 4096, 2);
   expect(3, 4096, std::size_t{5} * 4096, 1);
+}
+
+TEST(plan, made_some_rows_at_a_time_gives_every_row_the_same_as_made_at_once) {
+  std::vector<fake_sample> samples;
+  for (std::size_t k = 0; k < 20; ++k) samples.push_back(sample_of({{"bin", 100 + 7 * k}, {"cls", 1 + k % 2}}));
+  samples[13].defect = "known to be damaged";
+  const planned whole(samples, {bytes("bin"), label("cls")});
+  const planned fixed(samples, {label("cls")});
+  ASSERT_TRUE(fixed.plan->in_steps());
+  EXPECT_FALSE(whole.plan->in_steps());
+
+  batch_plan stepped;
+  stepped.picks = fixed.batch.picks;
+  fixed.plan->begin(stepped);
+  for (std::uint32_t row = 0; row < 20; row += 4) fixed.plan->plan_rows(stepped, row, row + 4);
+  EXPECT_EQ(stepped, fixed.batch);
+}
+
+// --- a plan that is carried out --------------------------------------------------------------------------------------
+
+TEST(batch_in_flight, has_a_slot_for_each_planned_read_and_samples_that_wait_for_them) {
+  const planned p(std::vector<fake_sample>(3, sample_of({{"bin", 40'000}, {"cls", 3}})), {bytes("bin"), label("cls")},
+                  fake_layout::columns, {.in_order = true});
+  ASSERT_EQ(p.batch.reads.size(), 6U);
+  batch_in_flight flying;
+  flying.plan = p.batch;
+  flying.begin();
+  flying.take_rows(0, 3);
+  EXPECT_TRUE(flying.plan.reads.empty());
+  EXPECT_EQ(flying.reads_used, 6U);
+  for (std::uint32_t row = 0; row < 3; ++row) {
+    const sample_slot& sample = flying.samples[row];
+    EXPECT_EQ(sample.reads_missing, 2U);
+    ASSERT_EQ(sample.reads.size(), 2U);
+    const read_slot& first = flying.reads[sample.reads[0]];
+    const read_slot& second = flying.reads[sample.reads[1]];
+    EXPECT_EQ(first.holder, sample.reads[0]);
+    EXPECT_EQ(second.holder, sample.reads[0]) << "one lease for both";
+    EXPECT_EQ(first.users, 2U);
+    EXPECT_EQ(first.rows_left, 1U);
+    ASSERT_EQ(first.parts.size(), 1U);
+    EXPECT_EQ(first.parts[0].row, row);
+  }
+}
+
+TEST(batch_in_flight, shares_the_lease_of_one_read_among_all_rows_that_it_serves) {
+  const planned p(equal_samples(10, 1000), {bytes("bin")}, fake_layout::columns, {.in_order = true});
+  batch_in_flight flying;
+  flying.plan = p.batch;
+  flying.begin();
+  flying.take_rows(0, 10);
+  ASSERT_EQ(flying.reads_used, 1U);
+  EXPECT_EQ(flying.reads[0].users, 10U);
+  EXPECT_EQ(flying.reads[0].rows_left, 10U);
+  ASSERT_EQ(flying.reads[0].parts.size(), 10U);
+  for (std::uint32_t row = 0; row < 10; ++row) {
+    EXPECT_EQ(flying.samples[row].reads_missing, 1U);
+    EXPECT_EQ(flying.samples[row].reads[0], 0U);
+    EXPECT_FALSE(flying.samples[row].read_into);
+  }
+}
+
+TEST(batch_in_flight, knows_the_rows_that_reads_fill_alone) {
+  const auto read_into = [](const planned& p) {
+    batch_in_flight flying;
+    flying.plan = p.batch;
+    flying.begin();
+    flying.take_rows(0, flying.rows());
+    return flying.samples[0].read_into;
+  };
+  EXPECT_TRUE(read_into(planned(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::columns)));
+  EXPECT_FALSE(read_into(planned(equal_samples(3, 8000), {testing::verbatim("bin")}, fake_layout::columns)));
+  const std::vector<fake_sample> labelled(3, sample_of({{"bin", 8192}, {"cls", 1}}));
+  EXPECT_FALSE(read_into(planned(labelled, {testing::verbatim("bin"), label("cls")}, fake_layout::columns)));
+}
+
+TEST(batch_in_flight, reuses_the_slots_of_reads_whose_samples_are_done) {
+  const planned p({sample_of({{"cls", 1}}), sample_of({{"cls", 2}}), sample_of({{"cls", 3}})}, {label("cls")});
+  batch_in_flight flying;
+  flying.plan.picks = p.batch.picks;
+  p.plan->begin(flying.plan);
+  flying.begin();
+  p.plan->plan_rows(flying.plan, 0, 2);
+  flying.take_rows(0, 2);
+  flying.reads[0].rows_left = 0;
+  flying.reads_idle = 1;
+  p.plan->plan_rows(flying.plan, 2, 3);
+  flying.take_rows(2, 3);
+  EXPECT_EQ(flying.reads_used, 2U);
+  EXPECT_EQ(flying.samples[2].reads[0], 0U);
+  EXPECT_EQ(flying.reads[0].bytes, 3U);
+  EXPECT_EQ(flying.reads[0].first_row, 2U);
 }
 
 }  // namespace

@@ -55,14 +55,16 @@ class reading : public line_events {
     const planner::settings how{.in_order = given.in_order};
     for (const std::uint64_t sample : given.damaged) set_.damage(sample, "bin", EIO);
     const planner plan(*set_.get().model(), programs_, *layout_, how);
-    for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.picks.push_back({.sample = i, .draw = i});
-    plan.plan_batch(batch_);
+    for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.plan.picks.push_back({.sample = i, .draw = i});
+    plan.plan(batch_.plan);
+    batch_.begin();
+    batch_.take_rows(0, batch_.rows());
     if (given.verbatim) batch_.memory = *rows_.try_lease(layout_->bytes({}));
     stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, *this);
   }
   ~reading() {
     turn_until_idle();
-    for (std::uint32_t row = 0; row < batch_.rows; ++row) reader_stage::release(batch_.samples[row]);
+    for (std::uint32_t row = 0; row < batch_.rows(); ++row) reader_stage::release(batch_.samples[row]);
     std::atomic<bool> gone{false};
     std::thread last([&] {
       stage_.reset();  // It asks the loop to let the sources go.
@@ -75,8 +77,8 @@ class reading : public line_events {
   void start() {
     asio::co_spawn(loop_.loop().get_executor(),
                    async::with_scope([this](async::scope& fetches) -> asio::awaitable<void> {
-                     std::vector<std::uint32_t> rows(batch_.rows);
-                     for (std::uint32_t row = 0; row < batch_.rows; ++row) rows[row] = row;
+                     std::vector<std::uint32_t> rows(batch_.rows());
+                     for (std::uint32_t row = 0; row < batch_.rows(); ++row) rows[row] = row;
                      co_await stage_->issue(batch_, rows, fetches);
                    }),
                    asio::bind_cancellation_slot(stop_.slot(), [this](std::exception_ptr thrown) {
@@ -187,8 +189,8 @@ void expect_only_the_damaged_to_be_corrupt(reading& joined, const std::vector<st
   joined.start();
   joined.turn_until_idle();
   const batch_in_flight& batch = joined.batch();
-  EXPECT_EQ(joined.samples_ready(), batch.rows);
-  for (std::uint32_t row = 0; row < batch.rows; ++row) {
+  EXPECT_EQ(joined.samples_ready(), batch.rows());
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     const bool hurt = std::find(damaged.begin(), damaged.end(), row) != damaged.end();
     EXPECT_EQ(batch.samples[row].corrupt, hurt) << "row " << row;
     if (hurt) {

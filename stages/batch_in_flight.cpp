@@ -1,0 +1,119 @@
+#include "stages/batch_in_flight.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace leat::stages {
+
+void read_slot::begin(batch_in_flight& batch, const batch_plan::read& planned, std::uint32_t held_by) {
+  owner = &batch;
+  source = planned.source;
+  file = planned.file;
+  offset = planned.offset;
+  bytes = planned.bytes;
+  data = {};
+  failure = 0;
+  holder = held_by;
+  straight_to = planned.straight_to;
+  lease_bytes = planned.lease_bytes;
+  first_row = planned.first_row;
+  rows = planned.rows;
+  parts.clear();
+  row_by_row = false;
+  rows_settled = 0;
+  rows_left.store(planned.rows, std::memory_order_relaxed);
+  users.store(0, std::memory_order_relaxed);
+}
+
+void batch_in_flight::begin() {
+  const std::size_t cells = plan.fields.size();
+  // Later rows are planned while earlier ones are read and decoded.
+  reads.reserve(cells);
+  reads_used = 0;
+  reads_idle.store(0, std::memory_order_relaxed);
+  next_read = 0;
+  while (samples.size() < rows()) samples.emplace_back();
+  encoded.assign(cells, {});
+  ragged_bytes.assign(plan.ragged.size(), 0);
+}
+
+void batch_in_flight::take_rows(std::uint32_t first, std::uint32_t end) {
+  for (std::uint32_t row = first; row < end; ++row) {
+    sample_slot& slot = samples[row];
+    slot.owner = this;
+    slot.row = row;
+    slot.trouble.reset();
+    slot.corrupt = false;
+    slot.reads.clear();
+    slot.fetched.reset();
+    slot.reads_missing = 0;
+    slot.read_into = false;
+  }
+  take_reads();
+}
+
+void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute) {
+  sample_slot& slot = samples[row];
+  sample_trouble& trouble = slot.in_trouble();
+  trouble.substitute = substitute;
+  trouble.failure = nullptr;
+  trouble.reason.clear();
+  trouble.read_failure = 0;
+  trouble.field_at_fault = batch_plan::no_field;
+  trouble.over_budget = false;
+  slot.corrupt = false;
+  slot.reads.clear();
+  slot.fetched.reset();
+  slot.reads_missing = 0;
+  slot.read_into = false;
+  std::fill_n(encoded.begin() + static_cast<std::ptrdiff_t>(row * plan.programs), plan.programs,
+              std::span<const std::byte>());
+  take_reads();
+}
+
+// The plan's reads come in the order in which they were made: a read's holder is before it, or itself.
+void batch_in_flight::take_reads() {
+  slot_of_.clear();
+  for (const batch_plan::read& planned : plan.reads) {
+    const std::uint32_t number = add_read();
+    slot_of_.push_back(number);
+    read_slot& read = reads[number];
+    read.begin(*this, planned, slot_of_[planned.holder]);
+    if (!read.straight_to) reads[read.holder].users.fetch_add(read.rows, std::memory_order_relaxed);
+    for (std::uint32_t row = read.first_row; row < read.end_row(); ++row) {
+      samples[row].reads.push_back(number);
+      ++samples[row].reads_missing;
+    }
+  }
+  for (const batch_plan::part& part : plan.parts) {
+    reads[slot_of_[part.read]].parts.push_back({part.row, part.program, part.offset, part.bytes});
+    sample_slot& slot = samples[part.row];
+    slot.read_into = slot.reads.size() == plan.programs &&
+                     std::all_of(slot.reads.begin(), slot.reads.end(),
+                                 [&](std::uint32_t number) { return reads[number].straight_to.has_value(); });
+  }
+  for (batch_plan::corrupt_row& each : plan.corrupt) {
+    sample_slot& slot = samples[each.row];
+    slot.corrupt = true;
+    slot.in_trouble().reason = std::move(each.reason);
+    slot.trouble->field_at_fault = each.field;
+  }
+  plan.reads.clear();
+  plan.parts.clear();
+  plan.corrupt.clear();
+}
+
+// The number of a slot to fill in: one whose samples are all done, or a new one. Other slots do not move.
+std::uint32_t batch_in_flight::add_read() {
+  // Reads end about in the order in which they began, so a search round the table meets few that have not.
+  if (reads_idle.load(std::memory_order_acquire) != 0) {
+    std::size_t found = next_read++ % reads_used;
+    while (reads[found].rows_left.load(std::memory_order_acquire) != 0) found = next_read++ % reads_used;
+    reads_idle.fetch_sub(1, std::memory_order_relaxed);
+    return static_cast<std::uint32_t>(found);
+  }
+  if (reads_used == reads.size()) reads.emplace_back();
+  return static_cast<std::uint32_t>(reads_used++);
+}
+
+}  // namespace leat::stages
