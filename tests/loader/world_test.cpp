@@ -257,6 +257,77 @@ TEST(loader_world, a_run_goes_on_in_other_worlds_and_loses_and_repeats_nothing) 
   }
 }
 
+/// An order, and the dataset that it is over.
+struct ordered {
+  std::string name;
+  dataset samples;
+  order by;
+};
+
+std::vector<ordered> all_orders() {
+  const fake_dataset samples(testing::make_samples(1, sample_count));
+  std::vector<std::int64_t> groups(sample_count);
+  std::vector<double> weights(sample_count);
+  for (std::size_t i = 0; i < sample_count; ++i) {
+    groups[i] = i < 3 ? 0 : i < 12 ? 1 : 2;
+    weights[i] = static_cast<double>(i % 7);
+  }
+  const dataset grouped = dataset(samples).with_column("group", groups);
+  const mixture mixed({{dataset(samples).slice(0, 9), 0.5}, {dataset(samples).slice(9, sample_count - 9), 0.5}});
+  return {{"sequential", samples, sequential()},
+          {"shuffled", samples, shuffled()},
+          {"repeated", samples, repeated(3)},
+          {"weighted", samples, weighted(weights, 50)},
+          {"weighted without replacement", samples, weighted(weights, 30, replacement::no)},
+          {"balanced", grouped, balanced("group")},
+          {"bucketed", samples, bucketed({.length = "txt", .tokens_max = 400, .rows_max = 9})},
+          {"mixture", mixed, mixed}};
+}
+
+TEST(loader_world, of_every_order_the_ranks_rows_are_the_single_process_s_batches) {
+  const watchdog limit("many ranks of every order");
+  for (const ordered& each : all_orders()) {
+    SCOPED_TRACE(each.name);
+    loader_options options = with_global_batch(8);
+    options.order = each.by;
+    const joined_run alone = run_world(each.samples, options, 1);
+    EXPECT_GE(alone.batches.size(), 8U);
+    for (const std::uint32_t size : {2U, 3U, 11U}) {
+      const joined_run ranks = run_world(each.samples, options, size);
+      EXPECT_EQ(ranks.batches, alone.batches) << "world of " << size;
+      EXPECT_EQ(ranks.planned, alone.planned);
+    }
+  }
+}
+
+TEST(loader_world, of_every_order_a_rank_goes_on_at_any_batch) {
+  const watchdog limit("every order resumed");
+  for (const ordered& each : all_orders()) {
+    SCOPED_TRACE(each.name);
+    loader_options options = with_global_batch(8);
+    options.order = each.by;
+    options.world = {.rank = 1, .size = 2};
+    std::vector<std::pair<testing::seen_batch, loader_state>> run;
+    {
+      loader line(each.samples, options, testing::all_fields());
+      while (!line.finished()) {
+        if (std::optional<batch> got = line.next_blocking())
+          run.emplace_back(testing::look_at(*got), line.state_after(*got));
+      }
+    }
+    ASSERT_GE(run.size(), 8U);
+    // As another process finds the state of each.
+    for (std::size_t at = 0; at + 1 < run.size(); ++at) {
+      options.resume = loader_state::from_bytes(run[at].second.bytes());
+      loader line(each.samples, options, testing::all_fields());
+      std::optional<batch> next = line.next_blocking();
+      if (!next) next = line.next_blocking();  // That was the end of an epoch.
+      ASSERT_TRUE(next) << "after batch " << at;
+      EXPECT_EQ(testing::look_at(*next), run[at + 1].first) << "after batch " << at;
+    }
+  }
+}
+
 TEST(loader_world, another_batch_size_is_refused_where_a_run_goes_on) {
   const watchdog limit("many ranks");
   const fake_dataset samples(testing::make_samples(1, sample_count));
