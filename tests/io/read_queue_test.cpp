@@ -41,6 +41,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,7 +165,8 @@ TEST_P(read_queue_test, reads_8_MiB_into_any_part_of_a_lease_and_into_memory_of_
   queue.push({file, 77, 8'500'000, {own.get(), 12_MiB}, 3});
   std::vector<int> seen(4);
   for (std::size_t left = 4; left != 0;) {
-    for (const read_completion& each : queue.completed(use_future).get()) {
+    const std::span<const read_completion> completed = queue.completed(use_future).get();
+    for (const read_completion& each : completed) {
       EXPECT_EQ(each.failure, 0) << each.tag;
       EXPECT_TRUE(is_right(each.data, each.offset, each.bytes)) << each.tag;
       ++seen[each.tag];
@@ -191,7 +193,8 @@ TEST_P(read_queue_test, has_the_failure_of_each_read_as_a_value_and_in_words) {
   queue.push(asked);
   std::map<std::uint64_t, read_completion> ended;
   while (ended.size() < 5) {
-    for (const read_completion& each : queue.completed(use_future).get()) ended[each.tag] = each;
+    const std::span<const read_completion> completed = queue.completed(use_future).get();
+    for (const read_completion& each : completed) ended[each.tag] = each;
   }
   EXPECT_TRUE(is_right(ended[0].data, 4096, 5000));
   EXPECT_EQ(ended[1].failure, ENODATA);
@@ -279,7 +282,8 @@ TEST_P(read_queue_test, gives_every_read_back_once_when_all_are_cancelled) {
     }
     queue.cancel();
     for (std::size_t left = 50; left != 0;) {
-      for (const read_completion& each : queue.completed(use_future).get()) {
+      const std::span<const read_completion> completed = queue.completed(use_future).get();
+      for (const read_completion& each : completed) {
         --left;
         ++given[each.tag];
         EXPECT_TRUE(each.failure == ECANCELED || (each.failure == 0 && is_right(each.data, each.offset, each.bytes)));
