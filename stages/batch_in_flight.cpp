@@ -22,7 +22,7 @@ void read_slot::begin(batch_in_flight& batch, const batch_plan::read& planned, s
   row_by_row = false;
   rows_settled = 0;
   rows_left.store(planned.rows, std::memory_order_relaxed);
-  users.store(0, std::memory_order_relaxed);
+  users.store(planned.straight_to ? 0 : planned.rows, std::memory_order_relaxed);
 }
 
 void batch_in_flight::begin() {
@@ -38,8 +38,9 @@ void batch_in_flight::begin() {
 }
 
 void batch_in_flight::take_rows(std::uint32_t first, std::uint32_t end) {
-  for (std::uint32_t row = first; row < end; ++row) {
-    sample_slot& slot = samples[row];
+  auto next = samples.begin() + first;
+  for (std::uint32_t row = first; row < end; ++row, ++next) {
+    sample_slot& slot = *next;
     slot.owner = this;
     slot.row = row;
     slot.trouble.reset();
@@ -74,23 +75,29 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
 // The plan's reads come in the order in which they were made: a read's holder is before it, or itself.
 void batch_in_flight::take_reads() {
   slot_of_.clear();
+  bool straight = false;
   for (const batch_plan::read& planned : plan.reads) {
     const std::uint32_t number = add_read();
     slot_of_.push_back(number);
     read_slot& read = reads[number];
-    read.begin(*this, planned, slot_of_[planned.holder]);
-    if (!read.straight_to) reads[read.holder].users.fetch_add(read.rows, std::memory_order_relaxed);
+    const std::uint32_t holder = slot_of_[planned.holder];
+    read.begin(*this, planned, holder);
+    straight = straight || read.straight_to;
+    // Nobody else has these reads yet.
+    if (holder != number) reads[holder].users.fetch_add(read.rows, std::memory_order_relaxed);
     for (std::uint32_t row = read.first_row; row < read.end_row(); ++row) {
-      samples[row].reads.push_back(number);
-      ++samples[row].reads_missing;
+      sample_slot& slot = samples[row];
+      slot.reads.push_back(number);
+      ++slot.reads_missing;
     }
   }
   for (const batch_plan::part& part : plan.parts) {
     reads[slot_of_[part.read]].parts.push_back({part.row, part.program, part.offset, part.bytes});
+    if (!straight) continue;
     sample_slot& slot = samples[part.row];
-    slot.read_into = slot.reads.size() == plan.programs &&
-                     std::all_of(slot.reads.begin(), slot.reads.end(),
-                                 [&](std::uint32_t number) { return reads[number].straight_to.has_value(); });
+    const auto is_straight = [&](std::uint32_t number) { return reads[number].straight_to.has_value(); };
+    slot.read_into =
+        slot.reads.size() == plan.programs && std::all_of(slot.reads.begin(), slot.reads.end(), is_straight);
   }
   for (batch_plan::corrupt_row& each : plan.corrupt) {
     sample_slot& slot = samples[each.row];

@@ -28,7 +28,9 @@
 
 namespace leat::stages {
 
+class hand_over;
 class reader_stage;
+class row_maker;
 struct batch_in_flight;
 struct sample_slot;
 
@@ -114,7 +116,7 @@ struct sample_trouble {
 /// One row of a batch in flight, and the job that decodes it. There is one for each such row, so it is kept small: what few rows
 /// or few batches need is allocated apart.
 struct sample_slot final : async::job {
-  void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
+  void run(async::worker_context& worker) noexcept override;  // stages/row_maker.cpp
   void drop() noexcept override {}
 
   [[nodiscard]] sample_trouble& in_trouble() {
@@ -142,7 +144,7 @@ struct sample_slot final : async::job {
 
 /// Mixes a collated batch.
 struct mix_job final : async::job {
-  void run(async::worker_context& worker) noexcept override;  // stages/loader.cpp
+  void run(async::worker_context& worker) noexcept override;  // stages/hand_over.cpp
   void drop() noexcept override {}
 
   batch_in_flight* owner = nullptr;
@@ -200,7 +202,8 @@ struct batch_in_flight {
     return std::span(ragged_bytes).subspan(row * plan.buffers.size(), plan.buffers.size());
   }
 
-  line_events* owner = nullptr;
+  row_maker* rows_by = nullptr;
+  hand_over* ended_by = nullptr;
   std::uint64_t sequence = 0;  ///< among all deliveries of the run
   batch_plan plan;
 

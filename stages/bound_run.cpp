@@ -119,15 +119,6 @@ std::uint64_t bound_run::epoch_bytes() const {
   return bytes;
 }
 
-bool bound_run::cheap() const {
-  return std::all_of(programs_.begin(), programs_.end(), [&](const std::unique_ptr<field_program>& program) {
-    const auto reads = program->reads();
-    return program->cheap() && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
-             return dataset().origin(field) == datasets::field_origin::extents;
-           });
-  });
-}
-
 void bound_run::check(const pick& row) const {
   if (row.sample >= dataset().size()) {
     throw error(errc::usage, io::str_cat("the sampler gives sample ", row.sample, "; the dataset has ",

@@ -50,8 +50,6 @@ class bound_run {
   /// batch by batch.
   [[nodiscard]] std::uint64_t epoch_samples() const;
   [[nodiscard]] std::uint64_t epoch_bytes() const;
-  /// Whether all rows are made of bytes that were read, in less time than it takes to hand them to another thread.
-  [[nodiscard]] bool cheap() const;
 
   [[nodiscard]] const leat::world& world() const noexcept { return world_; }
 

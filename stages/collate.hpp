@@ -10,7 +10,7 @@
 
 namespace leat::stages {
 
-/// Makes the batch out of its work: takes its memory. Rows of corrupt samples are left out, and the others move up in
+/// Makes what is delivered of a batch in flight, and takes its memory. Rows of corrupt samples are left out, and the others move up in
 /// order. Thread: the I/O thread, after the last row.
 ///   digests, names   fill those of the batch
 [[nodiscard]] std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<const batch_layout> layout,

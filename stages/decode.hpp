@@ -31,7 +31,7 @@ class decoder {
           const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
           std::uint32_t threads);
 
-  /// Makes the rows of one sample whose programs are all light, without digest or name. Returns false for a corrupt sample; run()
+  /// Makes the rows of one sample, without digest or name. Returns false for a corrupt sample; run()
   /// then finds the reason.
   /// Thread: as run().
   [[nodiscard]] bool make_rows(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {

@@ -38,6 +38,7 @@ enum class finished_by : std::uint8_t { host, device };
 ///   picture     of a picture: how its pixels become the row. All but rows and memory
 ///   finished    where by the device, decode() writes u8 [height, width, 3], and into the field's next output, which is
 ///               internal, whether the picture is still to be mirrored; a device makes the row of them
+///   copied      decode() copies or widens stored bytes, or a number that the dataset knows: it takes as long as writing the row
 ///   label       mixed batches have its partner's beside it
 ///   read_into   reads go straight to its rows, which therefore begin on pages
 ///   internal    for the line, not for the trainer
@@ -48,6 +49,7 @@ struct output_spec {
   bool ragged = false;
   std::optional<picture_batch> picture = {};
   finished_by finished = finished_by::host;
+  bool copied = false;
   bool label = false;
   bool read_into = false;
   bool internal = false;
@@ -85,9 +87,6 @@ struct decode_input {
   bool present = false;
   const std::atomic<bool>* stop = nullptr;
 };
-
-/// A row of so many bytes is written in about 1 us, the cost of posting a job to another thread.
-constexpr std::size_t cheap_row_bytes = std::size_t{32} << 10;
 
 /// One thread's decoder and scratch for one field.
 class field_scratch {
@@ -127,9 +126,6 @@ class field_program {
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
     return verbatim() ? encoded_bytes : 0;
   }
-  /// Whether a row of any sample is made in about the time that posting it to another thread takes: the I/O thread that has read
-  /// it then makes it (cheap_row_bytes).
-  [[nodiscard]] virtual bool cheap() const { return false; }
   /// Whether rows depend on random draws. Several such programs of one member make different views of it.
   [[nodiscard]] virtual bool random() const { return false; }
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.

@@ -25,7 +25,6 @@ class array_program final : public field_program {
   std::span<const std::uint16_t> reads() const override { return fields_; }
   bool verbatim() const override { return verbatim_; }
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
-  bool cheap() const override { return outputs_.front().row_bytes() <= cheap_row_bytes; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }
@@ -73,8 +72,9 @@ class array_model final : public field_model {
                                            "is; leat::bytes(\"",
                                            member_, "\") takes it as it is"));
     }
-    return std::make_unique<array_program>(output_spec{.name = name_, .type = info.type, .row_shape = info.shape},
-                                           *field, dataset.origin(*field) == datasets::field_origin::extents);
+    return std::make_unique<array_program>(
+        output_spec{.name = name_, .type = info.type, .row_shape = info.shape, .copied = true}, *field,
+        dataset.origin(*field) == datasets::field_origin::extents);
   }
 
  private:

@@ -140,7 +140,7 @@ class label_program final : public field_program {
  public:
   label_program(const label::settings& settings, std::vector<std::uint16_t> fields, std::optional<std::size_t> column)
       : settings_(settings), fields_(std::move(fields)), column_(column) {
-    output_spec output{.name = settings_.name, .type = settings_.type, .label = true};
+    output_spec output{.name = settings_.name, .type = settings_.type, .copied = fields_.empty(), .label = true};
     if (settings_.length) output.row_shape.push_back(*settings_.length);
     outputs_.push_back(std::move(output));
   }
@@ -149,7 +149,6 @@ class label_program final : public field_program {
   std::span<const std::uint16_t> reads() const override { return fields_; }
   // Parts of a concatenation may know their classes where others have a member.
   bool required(std::uint64_t) const override { return !column_.has_value(); }
-  bool cheap() const override { return fields_.empty(); }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }

@@ -31,15 +31,11 @@ class tokens_program final : public field_program {
       outputs_.push_back({.name = "document", .type = dtype::i32, .row_shape = {settings.length}});
       outputs_.push_back({.name = "position", .type = dtype::i32, .row_shape = {settings.length}});
     }
+    for (output_spec& output : outputs_) output.copied = true;
   }
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
-  bool cheap() const override {
-    std::size_t bytes = 0;
-    for (const output_spec& output : outputs_) bytes += output.row_bytes();
-    return bytes <= cheap_row_bytes;
-  }
   // Both x and y, each a token less than the window.
   std::size_t bytes_copied(std::size_t encoded_bytes) const override {
     const std::size_t width = size_bytes(stored_);

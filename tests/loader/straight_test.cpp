@@ -1,5 +1,6 @@
 // Rows that are stored bytes as they are go from the drive to their place in the batch, and nobody touches them on the way;
 // rows that are less work than handing them over are made by the thread that has read them.
+#include "stages/row_placement.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/raw_files.hpp"
@@ -321,7 +322,7 @@ TEST(straight, what_is_copied_as_it_is_counts_and_what_is_made_does_not) {
   EXPECT_EQ(copied(memory, array("x")), 20U * 12);
 }
 
-// --- rows that are light ----------------------------------------------------------------------------------------------
+// --- rows that are cheap ----------------------------------------------------------------------------------------------
 
 /// The names of the threads that rows were made on.
 class makers {
@@ -344,9 +345,10 @@ class makers {
   std::set<std::string> names_;
 };
 
-TEST(light, rows_are_made_by_the_thread_that_has_read_them_where_nobody_looks_at_them) {
-  const testing::watchdog dog("light");
-  for (const std::size_t bytes : {std::size_t{1000}, stages::cheap_row_bytes, stages::cheap_row_bytes + 1}) {
+TEST(cheap, rows_are_made_by_the_thread_that_has_read_them_where_nobody_looks_at_them) {
+  const testing::watchdog dog("cheap");
+  for (const std::size_t bytes :
+       {std::size_t{1000}, stages::row_placement::cheap_row_bytes, stages::row_placement::cheap_row_bytes + 1}) {
     const std::vector<fake_sample> samples = samples_of(bytes, true);
     for (const bool shuffle : {true, false}) {
       for (const std::uint32_t io_threads : {1U, 3U}) {
@@ -362,16 +364,16 @@ TEST(light, rows_are_made_by_the_thread_that_has_read_them_where_nobody_looks_at
           EXPECT_EQ(run.stats.bytes_copied, 2 * sample_count * bytes);
           EXPECT_EQ(run.stats.decode.count, 2 * sample_count);
           EXPECT_GT(run.stats.decode.busy_s, 0);
-          const bool light = !digests && bytes <= stages::cheap_row_bytes;
-          EXPECT_EQ(by.names(), std::set<std::string>{light ? "leat-io" : "leat-de"});
+          const bool cheap = !digests && bytes <= stages::row_placement::cheap_row_bytes;
+          EXPECT_EQ(by.names(), std::set<std::string>{cheap ? "leat-io" : "leat-de"});
         }
       }
     }
   }
 }
 
-TEST(light, rows_beside_a_field_that_is_not_are_made_by_the_decode_threads) {
-  const testing::watchdog dog("light");
+TEST(cheap, rows_beside_a_field_that_is_not_are_made_by_the_decode_threads) {
+  const testing::watchdog dog("cheap");
   std::vector<fake_sample> samples = samples_of(1000, false);
   for (fake_sample& each : samples) each.members.push_back({"txt", {std::byte{1}}});
   const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {}});
@@ -387,8 +389,8 @@ TEST(light, rows_beside_a_field_that_is_not_are_made_by_the_decode_threads) {
 }
 
 // What is found out while a row is made, on the thread that has read it: the batch goes on when another thread has said it.
-TEST(light, rows_that_are_corrupt_are_left_out_substituted_or_named) {
-  const testing::watchdog dog("light");
+TEST(cheap, rows_that_are_corrupt_are_left_out_substituted_or_named) {
+  const testing::watchdog dog("cheap");
   std::vector<fake_sample> samples = samples_of(1000, false);
   for (const std::uint64_t bad : {0U, 9U, 10U, 74U}) samples[bad].members[0].bytes.resize(999);
   const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {}});
@@ -419,8 +421,8 @@ TEST(light, rows_that_are_corrupt_are_left_out_substituted_or_named) {
   EXPECT_THAT(raised.message, ::testing::HasSubstr("bin: of another size"));
 }
 
-TEST(light, rows_are_made_or_not_when_the_loader_stops) {
-  const testing::watchdog dog("light");
+TEST(cheap, rows_are_made_or_not_when_the_loader_stops) {
+  const testing::watchdog dog("cheap");
   testing::for_each_seed(40, [](std::uint64_t seed) {
     const std::vector<fake_sample> samples = samples_of(1000, false);
     const fake_dataset set(samples, {.layout = fake_layout::shards, .disk = {.seed = seed}});

@@ -22,12 +22,12 @@ class verbatim_program final : public stages::field_program {
         reads_{*dataset.find_field(name)},
         outputs_{{.name = name,
                   .type = dtype::u8,
-                  .row_shape = {static_cast<std::int64_t>(dataset.fields()[reads_[0]].bytes_max)}}} {}
+                  .row_shape = {static_cast<std::int64_t>(dataset.fields()[reads_[0]].bytes_max)},
+                  .copied = true}} {}
 
   [[nodiscard]] std::span<const stages::output_spec> outputs() const override { return outputs_; }
   [[nodiscard]] std::span<const std::uint16_t> reads() const override { return reads_; }
   [[nodiscard]] bool verbatim() const override { return true; }
-  [[nodiscard]] bool cheap() const override { return outputs_[0].row_bytes() <= stages::cheap_row_bytes; }
   [[nodiscard]] std::unique_ptr<stages::field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<stages::field_scratch>();
   }

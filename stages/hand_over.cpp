@@ -1,0 +1,244 @@
+#include "stages/hand_over.hpp"
+
+#include "async/clock.hpp"
+#include "io/text.hpp"
+#include "stages/batch_table.hpp"
+#include "stages/collate.hpp"
+#include "stages/substitution.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+
+namespace asio = boost::asio;
+
+hand_over::hand_over(const parts& given)
+    : run_(given.run),
+      options_(given.options),
+      transfer_(given.transfer),
+      delivery_(given.delivery),
+      flags_(given.flags),
+      loops_(given.loops),
+      events_(given.events),
+      mixer_(*run_.layout(), options_.mix, options_.seed, options_.digests, given.decode_threads) {}
+
+void hand_over::begin(reader_stage& reads, row_maker& rows, batch_table& batches, async::scope& children) noexcept {
+  reads_ = &reads;
+  rows_ = &rows;
+  batches_ = &batches;
+  children_ = &children;
+}
+
+void hand_over::rows_made(batch_in_flight& batch) noexcept {
+  try {
+    settle(batch);
+  } catch (...) {
+    events_.broken(std::current_exception());
+  }
+}
+
+// What the samples of the batch that failed mean for it.
+void hand_over::settle(batch_in_flight& batch) {
+  if (flags_.stopping()) return;
+  if (flags_.is_skipped(batch.plan.epoch)) return drop(batch);
+  const auto end = batch.samples.begin() + batch.rows();
+  const auto threw = std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.threw(); });
+  if (threw != end) return end_run(batch, threw->trouble->failure);
+  // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
+  const auto refused =
+      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.over_budget(); });
+  if (refused != end) {
+    return end_run(batch, std::make_exception_ptr(error(errc::limit, refused->trouble->reason)));
+  }
+  if (options_.on_corrupt == corrupt_policy::substitute &&
+      std::any_of(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.corrupt; })) {
+    return children_->spawn(read_substitutes(batch));
+  }
+  if (options_.on_corrupt == corrupt_policy::raise) {
+    const auto first =
+        std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined(); });
+    if (first != end) {
+      const journal_entry what = describe(batch, *first, "raised");
+      // A failed read says itself what to do, and leaving its sample out is not that.
+      return fail(batch, what.read_failure != 0 ? io::str_cat("cannot read sample ", sample_text(what))
+                                                : io::str_cat("corrupt sample ", sample_text(what),
+                                                              "; on_corrupt = skip or substitute goes on without it"));
+    }
+  }
+  collate_and_send(batch);
+}
+
+// rows_made() is called again when all of them are there.
+asio::awaitable<void> hand_over::read_substitutes(batch_in_flight& batch) {
+  std::vector<std::uint32_t> rows;
+  if (const auto refusal = draw_substitutes(batch, run_, options_.seed, rows)) {
+    fail(batch, *refusal);
+    co_return;
+  }
+  batch.samples_missing.store(static_cast<std::uint32_t>(rows.size()), std::memory_order_relaxed);
+  co_await reads_->issue(batch, rows, *children_);
+}
+
+void hand_over::collate_and_send(batch_in_flight& batch) {
+  delivery_item& item = batch.outgoing;
+  item = {};
+  item.epoch = batch.plan.epoch;
+  item.index = batch.plan.index;
+  const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+    const sample_slot& slot = batch.samples[row];
+    if (!slot.quarantined()) continue;
+    ++item.quarantined;
+    if (slot.trouble->substitute) ++item.substituted;
+    item.journal.push_back(describe(batch, slot, action));
+  }
+
+  const std::uint64_t begin_ns = async::now_ns();
+  item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
+  item.finished->way_home = transfer_;
+  if (mixer_.on() || options_.names) {
+    for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+      if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
+    }
+  }
+  item.planned = batch.rows();
+  item.padded = batch.plan.padded;
+  item.samples = batch.rows() - item.quarantined;
+  item.bytes = output_bytes(*item.finished);
+  for (const batch::state::ragged& rows : item.finished->raggeds) {
+    ragged_bytes_.fetch_add(rows.bytes, std::memory_order_relaxed);
+    ragged_padding_bytes_.fetch_add(rows.longest * item.finished->rows - rows.bytes, std::memory_order_relaxed);
+  }
+  collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
+  if (!mixer_.on()) return send(batch);
+  rows_->post(batch.mixing);
+}
+
+void hand_over::mix(batch_in_flight& batch, std::size_t thread) noexcept {
+  if (flags_.stopping()) return;
+  try {
+    mixer_.mix(*batch.outgoing.finished, thread, flags_.stopping_flag());
+  } catch (...) {
+    return events_.broken(std::current_exception());
+  }
+  loops_.loop(0).post(
+      [](void* argument) noexcept {
+        batch_in_flight& mixed = *static_cast<batch_in_flight*>(argument);
+        mixed.ended_by->send(mixed);
+      },
+      &batch);
+}
+
+void hand_over::send(batch_in_flight& batch) noexcept {
+  if (flags_.stopping()) return;
+  delivery_item& item = batch.outgoing;
+  batch.sending.memory = &item.finished->memory;
+  batch.sending.bytes = bytes_used(*item.finished);
+  batch.sending.rows = item.finished->rows;
+  batch.sending.finish = run_.layout()->finish();
+  collated_.fetch_add(1, std::memory_order_relaxed);
+  collated_bytes_.fetch_add(batch.sending.bytes, std::memory_order_relaxed);
+  give_to_transfer(batch);
+}
+
+// Corrupt samples end the run here, in the batch's turn: it is not handed out, and its other rows are neither delivered
+// nor lost.
+void hand_over::fail(batch_in_flight& batch, const std::string& reason) {
+  delivery_item item;
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+    const sample_slot& slot = batch.samples[row];
+    if (!slot.quarantined()) continue;
+    ++item.quarantined;
+    item.journal.push_back(describe(batch, slot, "raised"));
+    item.journal.back().substitute.reset();
+  }
+  item.planned = item.quarantined;
+  end_run(batch, std::make_exception_ptr(error(errc::corrupt, reason)), std::move(item));
+}
+
+void hand_over::end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item) {
+  item.epoch = batch.plan.epoch;
+  item.failure = std::move(why);
+  pass(batch, std::move(item));
+}
+
+void hand_over::drop(batch_in_flight& batch) {
+  delivery_item item;
+  item.epoch = batch.plan.epoch;
+  pass(batch, std::move(item));
+}
+
+// Without a batch; others wait for its turn at the transfer to pass.
+void hand_over::pass(batch_in_flight& batch, delivery_item item) noexcept {
+  batch.outgoing = std::move(item);
+  batch.memory = {};
+  batch.sending.memory = nullptr;
+  batch.sending.bytes = 0;
+  batch.sending.rows = 0;
+  batch.sending.finish = {};
+  give_to_transfer(batch);
+}
+
+void hand_over::give_to_transfer(batch_in_flight& batch) noexcept {
+  batch.sending.failure = nullptr;
+  batch.sending.handed_over = &hand_over::sent;
+  transfer_->send(batch.sending);
+}
+
+// The event of the copy: on any thread, out of order.
+void hand_over::sent(transfer_operation& operation) noexcept {
+  batch_in_flight& batch = *static_cast<batch_in_flight::sending_operation&>(operation).owner;
+  hand_over& self = *batch.ended_by;
+  if (batch.outgoing.finished != nullptr) {
+    batch.outgoing.finished->landed = std::move(operation.landed);
+    self.transferred_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::uint64_t sequence = batch.sequence;
+  delivery_item item = std::move(batch.outgoing);
+  if (operation.failure != nullptr && item.failure == nullptr) {
+    item = {};
+    item.epoch = batch.plan.epoch;
+    item.failure = operation.failure;
+  }
+  // The batch object is retired on the I/O thread; after the put, the consumer may destroy the loader.
+  self.loops_.loop(0).post(
+      [](void* argument) noexcept {
+        batch_in_flight& done = *static_cast<batch_in_flight*>(argument);
+        done.ended_by->batches_->retire(done);
+      },
+      &batch);
+  self.delivery_.put(sequence, std::move(item));
+}
+
+journal_entry hand_over::describe(const batch_in_flight& batch, const sample_slot& slot, std::string_view action) {
+  journal_entry entry{.epoch = batch.plan.epoch,
+                      .batch = batch.plan.index,
+                      .sample = slot.planned().sample,
+                      .name = slot.trouble->planned_name,
+                      .source = slot.trouble->planned_source,
+                      .offset = slot.trouble->planned_offset,
+                      .reason = slot.trouble->planned_reason,
+                      .read_failure = slot.trouble->planned_read_failure,
+                      .action = action,
+                      .substitute = std::nullopt};
+  if (slot.trouble->substitute) entry.substitute = slot.trouble->substitute->sample;
+  return entry;
+}
+
+hand_over::counters hand_over::count() const noexcept {
+  return {.collated = collated_.load(std::memory_order_relaxed),
+          .collated_bytes = collated_bytes_.load(std::memory_order_relaxed),
+          .collate_ns = collate_ns_.load(std::memory_order_relaxed),
+          .transferred = transferred_.load(std::memory_order_relaxed),
+          .ragged_bytes = ragged_bytes_.load(std::memory_order_relaxed),
+          .ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed)};
+}
+
+void mix_job::run(async::worker_context& worker) noexcept { owner->ended_by->mix(*owner, worker.index); }
+
+}  // namespace leat::stages

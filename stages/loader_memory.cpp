@@ -1,0 +1,107 @@
+#include "stages/loader_memory.hpp"
+
+#include "io/direct_policy.hpp"
+#include "io/queue_depth.hpp"
+#include "io/source.hpp"
+#include "io/usable_cores.hpp"
+#include "stages/batch_in_flight.hpp"
+#include "stages/mix.hpp"
+#include "stages/shared_members.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+// Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
+// more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
+// many as there are.
+bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, const memory_needs& needs) {
+  const datasets::dataset_model& dataset = run.dataset();
+  const batch_layout& layout = *run.layout();
+  const planner& plan = run.planner();
+  std::vector<bool> fetched(dataset.fields().size(), false);
+  bool leased = plan.in_steps();
+  for (const auto& program : run.programs()) {
+    if (program->reads().empty()) continue;
+    const std::uint16_t first = program->reads().front();
+    fetched[first] = dataset.origin(first) == datasets::field_origin::extents;
+    leased = leased && !reads_into_rows(dataset, *program);
+  }
+  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true));
+  bookkeeping all{.rows = layout.rows_max(),
+                  .reads = reads * layout.rows_max(),
+                  .programs = run.programs().size(),
+                  .ragged = layout.ragged_count(),
+                  .digests = options.digests,
+                  .names = options.names};
+  all.planned = plan.in_steps() ? std::min<std::size_t>(all.reads, reads * planner::rows_at_once) : all.reads;
+  if (leased) {
+    const std::size_t with_memory = read_bytes_wanted(needs, needs.decode_threads) / io::alignment_max_bytes;
+    all.reads = std::min(all.reads, with_memory + reads * planner::rows_at_once);
+  }
+  return all;
+}
+
+}  // namespace
+
+memory_needs needs_of(const bound_run& run, const loader_options& options, const io::memory_available& available,
+                      std::uint64_t batches_to_come) {
+  const datasets::dataset_model& dataset = run.dataset();
+  const batch_layout& layout = *run.layout();
+  memory_needs needs{.host_bytes_max = options.host_bytes_max,
+                     .decode_threads = options.decode_threads != 0 ? options.decode_threads
+                                                                   : io::cores_of_local_rank(options.world.local_size),
+                     .threads_automatic = options.decode_threads == 0,
+                     .prefetch_batches = options.prefetch_batches};
+  std::uint64_t read_bytes_max = 0;
+  std::uint64_t read_bytes_total = 0;
+  std::vector<bool> counted(dataset.fields().size(), false);
+  for (const auto& program : run.programs()) {
+    if (reads_into_rows(dataset, *program)) continue;
+    std::uint64_t largest = 0;
+    for (const std::uint16_t f : program->reads()) {
+      if (counted[f]) continue;
+      counted[f] = true;
+      const field_info& info = dataset.fields()[f];
+      largest = std::max(largest, info.bytes_max);
+      read_bytes_total += info.bytes_total;
+    }
+    read_bytes_max += largest;
+  }
+  needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
+  if (options.digests) needs.scratch_bytes_per_thread += layout.finished_row_bytes();
+  needs.scratch_bytes_per_thread += mixer::scratch_bytes(layout, options.mix, options.digests);
+  needs.batch_bytes = layout.bytes(run.planner().largest_ragged_batch());
+  // Unaligned at both ends, and neighbours read together with what lies between them.
+  needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + run.programs().size() * planner::gap_bytes_max;
+  const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset.size(), 1);
+  needs.read_bytes_mean = io::aligned_bytes(1, mean);
+  if (run.order().in_order() && read_bytes_max != 0) {
+    constexpr std::uint64_t joined = io::aligned_bytes(1, planner::joined_bytes_max);
+    needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);
+    needs.read_bytes_mean = std::max<std::uint64_t>(needs.read_bytes_mean, joined);
+  }
+  const std::uint32_t depth =
+      options.reader.queue_depth != 0 ? options.reader.queue_depth : io::queue_depth::of(needs.read_bytes_mean);
+  const std::uint32_t io_threads = std::max(options.reader.io_threads, 1U);
+  needs.queue_depth = depth * io_threads;
+  needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
+  const std::uint32_t rows_max = layout.rows_max();
+  // In order, a batch's neighbours are few reads; at random each row is one.
+  const std::uint64_t batch_read_bytes = run.epoch_bytes() / std::max<std::uint64_t>(dataset.size(), 1) * rows_max;
+  const std::uint64_t reads = run.order().in_order()
+                                  ? 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max)
+                                  : rows_max;
+  const std::uint64_t reads_in_flight =
+      options.reader.queue_depth != 0 ? options.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
+  needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
+  io::direct_policy direct(options.reader.direct);
+  direct.set_epoch_bytes(run.epoch_bytes(), available);
+  needs.direct = direct.wants_direct();
+  needs.batches_to_come = batches_to_come;
+  return needs;
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,63 @@
+// The coroutine of a line: starts batch after batch, as many ahead of the consumer as there is memory for.
+#pragma once
+
+#include "async/scope.hpp"
+#include "io/lease_pool.hpp"
+#include "stages/batch_table.hpp"
+#include "stages/bound_run.hpp"
+#include "stages/delivery.hpp"
+#include "stages/hand_over.hpp"
+#include "stages/memory_plan.hpp"
+#include "stages/read.hpp"
+#include "stages/run_flags.hpp"
+#include "stages/run_states.hpp"
+#include "stages/transfer.hpp"
+
+#include <leat/loader.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leat::stages {
+
+/// Owns the order in which batches are started. Refers to its arguments, which the loader keeps. Thread: the first I/O thread.
+class prefetch {
+ public:
+  struct parts {
+    const bound_run& run;
+    const loader_options& options;
+    const span_of_run& span;
+    const memory_plan& memory;
+    const run_flags& flags;
+    io::lease_pool& batch_pool;
+    stages::transfer& transfer;
+    stages::delivery& delivery;
+    reader_stage& reads;
+    row_maker& rows;
+    hand_over& ending;
+    batch_table& batches;
+  };
+  explicit prefetch(const parts& given) : line_(given) {}
+
+  /// Ends when the last batch was handed over, or one ends the run.
+  ///   throws   error{errc::usage} for an order that cannot be; whatever breaks a line
+  boost::asio::awaitable<void> run();
+
+ private:
+  boost::asio::awaitable<void> run_in(async::scope& children);
+  [[nodiscard]] boost::asio::awaitable<bool> start(batch_in_flight& batch, async::scope& children);
+  [[nodiscard]] bool choose_rows(batch_in_flight& batch);
+  [[nodiscard]] bool try_lease_memory(batch_in_flight& batch);
+  [[nodiscard]] boost::asio::awaitable<void> lease_memory(batch_in_flight& batch);
+  /// Of each batch.
+  [[nodiscard]] std::size_t batch_bytes() const noexcept { return line_.memory.batch_bytes / line_.memory.batches; }
+  void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end);
+
+  const parts line_;
+  std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
+  std::uint64_t turn_ = 0;      // of batches, at the transfer
+};
+
+}  // namespace leat::stages

@@ -1,0 +1,78 @@
+// The rows of samples that have been read: made by the thread that the policy says, and counted until their batch has all.
+#pragma once
+
+#include "async/thread_pool.hpp"
+#include "io/io_threads.hpp"
+#include "stages/batch_in_flight.hpp"
+#include "stages/decode.hpp"
+#include "stages/row_placement.hpp"
+#include "stages/run_flags.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace leat::stages {
+
+/// Owns the decode threads and the decoder. Refers to its arguments, which the loader keeps.
+class row_maker {
+ public:
+  struct counters {
+    std::uint64_t samples = 0;
+    std::uint64_t busy_ns = 0;  ///< of all threads that make rows
+    std::uint64_t idle_ns = 0;  ///< of the decode threads
+    std::size_t queued = 0;
+    std::uint64_t bytes_copied = 0;
+    std::uint64_t digest_ns = 0;
+  };
+
+  ///   threads   decode threads
+  ///   throws    std::system_error where the system gives no more threads
+  row_maker(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+            const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
+            std::uint32_t threads, io::io_threads& loops, const run_flags& flags);
+
+  /// The sample's bytes are there, or it is known to be corrupt. Its row is made soon, with others that become ready in this turn of
+  /// the loop. Thread: that of the I/O thread `loop`.
+  void ready(sample_slot& slot, std::size_t loop) noexcept;
+  /// A decode thread's job: one sample.
+  void decode(sample_slot& slot, std::size_t thread) noexcept;
+  /// Another job for the decode threads. Thread: any.
+  void post(async::job& job) noexcept { decoders_.post(job); }
+
+  /// Joins the decode threads; jobs that have not begun are dropped. Thread: any but theirs and the loops'.
+  void stop() noexcept { decoders_.stop(async::thread_pool::stop_mode::drop); }
+
+  [[nodiscard]] counters count() const noexcept;
+
+ private:
+  // Samples that became ready in this turn of a loop: posted to the decode threads together, or made on that loop.
+  struct alignas(64) turn_of_loop {
+    async::job_list jobs;
+    std::vector<sample_slot*> here;
+    bool posted = false;
+    row_maker* owner = nullptr;
+    std::size_t loop = 0;
+  };
+
+  void make_ready(turn_of_loop& turn) noexcept;
+  void make_here(sample_slot& slot, std::size_t loop) noexcept;
+  void made(sample_slot& slot) noexcept;
+  /// Nobody will look at its rows.
+  [[nodiscard]] bool is_unwanted(const sample_slot& slot) const noexcept {
+    return flags_.stopping() || flags_.is_skipped(slot.owner->plan.epoch);
+  }
+
+  const row_placement placement_;
+  const std::uint32_t threads_;
+  io::io_threads& loops_;
+  const run_flags& flags_;
+  decoder decoder_;  // for the decode threads, and then for the loops where these write rows
+  std::vector<turn_of_loop> turns_;
+  std::atomic<std::uint64_t> samples_{0};
+  std::atomic<std::uint64_t> here_ns_{0};
+  async::thread_pool decoders_;
+};
+
+}  // namespace leat::stages
