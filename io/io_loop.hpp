@@ -134,6 +134,7 @@ class io_loop : public connector {
 
   /// The queue and executor.
   [[nodiscard]] virtual async::loop& run_loop() noexcept = 0;
+  [[nodiscard]] async::loop::executor_type executor() noexcept final { return run_loop().get_executor(); }
 
   /// Turns until stop(). No operation is left then.
   virtual void run() = 0;

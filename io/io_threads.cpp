@@ -207,7 +207,7 @@ connector& io_threads::loop(std::uint32_t k) noexcept {
 
 async::loop::executor_type io_threads::executor(std::uint32_t k) noexcept {
   assert(k < size());
-  return implementation_->loops_[k]->run_loop().get_executor();
+  return implementation_->loops_[k]->executor();
 }
 
 void io_threads::set_epoch_bytes(std::uint64_t bytes, const memory_available& memory) {

@@ -4,6 +4,8 @@
 // Operations are intrusive: who asks owns them, keeps them still until done() was called, and pays no allocation.
 #pragma once
 
+#include "async/loop.hpp"
+
 #include <leat/error.hpp>
 
 #include <cstddef>
@@ -113,6 +115,9 @@ class connector {
   connector& operator=(const connector&) = delete;
   /// Thread: any, before the first operation. `files` outlives the source.
   [[nodiscard]] virtual std::unique_ptr<source> connect_files(const file_table& files) = 0;
+  /// The loop as an executor, for a source that is no files: its sockets and timers are made with it, and their handlers run on the
+  /// loop's thread, where done() is called. What runs there must not block. Thread: any.
+  [[nodiscard]] virtual async::loop::executor_type executor() noexcept = 0;
   /// Runs `function` on the loop's thread, later, once.
   virtual void post(void (*function)(void*) noexcept, void* argument) = 0;
   /// Runs `function` once, after the done() of all operations that have ended by now, so that it sees all their completions.

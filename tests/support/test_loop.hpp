@@ -21,6 +21,7 @@ class test_loop final : public io::connector {
   [[nodiscard]] std::unique_ptr<io::source> connect_files(const io::file_table&) override {
     throw error(errc::unsupported, "a test loop reads no files; connect a fake disk to it");
   }
+  [[nodiscard]] async::loop::executor_type executor() noexcept override { return loop_.get_executor(); }
   void post(void (*function)(void*) noexcept, void* argument) override {
     boost::asio::post(loop_.get_executor(), [function, argument] { function(argument); });
   }
