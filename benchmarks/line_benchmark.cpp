@@ -85,22 +85,23 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   return call(mutex);
 }
 
+// Not inlined: GCC would see a free() of what it takes for its own operator new.
 // NOLINTBEGIN(cppcoreguidelines-no-malloc)
-void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   leat::benchmarks::of_this_thread().allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* const memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   leat::benchmarks::of_this_thread().allocations.fetch_add(1, std::memory_order_relaxed);
   const auto unit = static_cast<std::size_t>(alignment);
   if (void* const memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 // NOLINTEND(cppcoreguidelines-no-malloc)
 
 namespace leat::benchmarks {

@@ -130,10 +130,10 @@ class pread_loop final : public method {
 
   outcome run(double seconds, std::uint64_t seed) override {
     const double begun = wall_s();
-    const double cpu = process_cpu_s();
+    const double cpu_begun = process_cpu_s();
     std::uint64_t n = 0;
     while (wall_s() < begun + seconds) read(offset_of(n++, seed, bytes_, file_bytes_));
-    return {n * bytes_, wall_s() - begun, process_cpu_s() - cpu};
+    return {n * bytes_, wall_s() - begun, process_cpu_s() - cpu_begun};
   }
   std::optional<extents_digest> read_and_digest(std::uint64_t seed, std::uint64_t count) override {
     extents_digest digest;
@@ -191,9 +191,9 @@ class leat_reads final : public method {
   outcome run(double seconds, std::uint64_t seed) override {
     digest_.reset();
     const double begun = wall_s();
-    const double cpu = process_cpu_s();
+    const double cpu_begun = process_cpu_s();
     go(seed, ~std::uint64_t{0}, async::now_ns() + static_cast<std::uint64_t>(seconds * 1e9));
-    return {told_ * bytes_, wall_s() - begun, process_cpu_s() - cpu};
+    return {told_ * bytes_, wall_s() - begun, process_cpu_s() - cpu_begun};
   }
   std::optional<extents_digest> read_and_digest(std::uint64_t seed, std::uint64_t count) override {
     digest_.emplace();

@@ -8,17 +8,17 @@
 
 namespace leat::benchmarks {
 
-void rounds::run(unsigned rounds, double seconds) {
+void rounds::run(unsigned count, double seconds) {
   const double until_s = wall_s() + seconds;
-  for (unsigned round = 1; round <= rounds; ++round) {
+  for (unsigned round = 1; round <= count; ++round) {
     for (part& each : parts_) {
       if (each.over) continue;
       if (round > 1 && wall_s() > until_s) {
-        left_out_.push_back(io::str_cat("round ", round, " of ", rounds, " from \"", each.name,
+        left_out_.push_back(io::str_cat("round ", round, " of ", count, " from \"", each.name,
                                         "\" on, and the rounds behind it: the time was up"));
         return write_(left_out_);
       }
-      write(round, rounds, each);
+      write(round, count, each);
       attempt(each);
     }
   }
@@ -44,10 +44,10 @@ void rounds::attempt(part& each) {
 }
 
 // Read by nobody but where the process ends before the next one is written.
-void rounds::write(unsigned round, unsigned rounds, const part& next) const {
+void rounds::write(unsigned round, unsigned count, const part& next) const {
   std::vector<std::string> left_out = left_out_;
   left_out.push_back(
-      io::str_cat("NOT FINISHED: ended in round ", round, " of ", rounds, ", during \"", next.name, "\""));
+      io::str_cat("NOT FINISHED: ended in round ", round, " of ", count, ", during \"", next.name, "\""));
   for (const part& each : parts_) {
     if (!each.begun) left_out.push_back(io::str_cat(each.name, ": not done"));
   }

@@ -32,7 +32,7 @@ class rounds {
   /// All of the first round, and then for as long as `seconds` allow. Writes before the first part and after each: where one
   /// hangs and the process is killed, what was measured before stays, and names it.
   ///   throws   what the writer throws
-  void run(unsigned rounds, double seconds);
+  void run(unsigned count, double seconds);
 
   [[nodiscard]] bool any_failed() const noexcept { return any_failed_; }
 
@@ -45,7 +45,7 @@ class rounds {
     bool begun = false;
   };
   void attempt(part& each);
-  void write(unsigned round, unsigned rounds, const part& next) const;
+  void write(unsigned round, unsigned count, const part& next) const;
 
   const writer write_;
   std::vector<part> parts_;

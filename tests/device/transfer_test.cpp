@@ -352,8 +352,8 @@ TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
   sent& one = deliver(0, 7);
   asio::io_context here;
   std::optional<std::byte> seen;
-  one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr failure) {
-    EXPECT_EQ(message_of(failure), "");
+  one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr why) {
+    EXPECT_EQ(message_of(why), "");
     seen = one.landed->data()[batch_bytes - 1];
   })));
   here.run();
@@ -373,8 +373,8 @@ TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
   int completed = 0;
   for (std::uint64_t turn = 0; turn < 2; ++turn) {
     deliver(turn, 1).landed->ready(
-        completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr failure) {
-          EXPECT_EQ(message_of(failure), "");
+        completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr why) {
+          EXPECT_EQ(message_of(why), "");
           ++completed;
         })));
     operations.back().landed.reset();
@@ -395,7 +395,7 @@ TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
     asio::cancellation_signal signal;
     one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_cancellation_slot(
         signal.slot(),
-        asio::bind_executor(here, [&](std::exception_ptr failure) { ++(failure == nullptr ? completed : aborted); }))));
+        asio::bind_executor(here, [&](std::exception_ptr why) { ++(why == nullptr ? completed : aborted); }))));
     signal.emit(asio::cancellation_type::total);
     here.restart();
     here.run();

@@ -209,7 +209,7 @@ TEST_P(same_bytes, as_the_base) {
 }
 
 INSTANTIATE_TEST_SUITE_P(columns, same_bytes, ::testing::ValuesIn(columns()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST(same_bytes, of_two_epochs_that_hold_every_sample_once_and_not_in_the_same_order) {
   ASSERT_EQ(base().batches.size(), 12U);

@@ -102,7 +102,8 @@ TEST(straight, rows_are_the_samples_bytes_in_any_order_with_digests_and_without)
           options.shuffle = shuffle;
           options.digests = digests;
           options.reader.io_threads = io_threads;
-          std::vector<field> fields{testing::verbatim("bin")};
+          std::vector<field> fields;
+          fields.emplace_back(testing::verbatim("bin"));
           if (labels) fields.emplace_back(label("cls"));
           const outcome_of_run run = run_and_compare(set, samples, options, fields);
           EXPECT_EQ(run.ids.size(), 2 * sample_count);
