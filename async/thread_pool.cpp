@@ -43,7 +43,7 @@ job& job_list::pop_front() noexcept {
   return first;
 }
 
-thread_pool::thread_pool(const thread_pool_options& options) {
+thread_pool::thread_pool(const thread_pool_options& options) : active_(options.thread_count) {
   assert(options.thread_count > 0);
   workers_.reserve(options.thread_count);
   for (std::size_t i = 0; i < options.thread_count; ++i) workers_.push_back(std::make_unique<worker>());
@@ -97,6 +97,20 @@ void thread_pool::wake_one() noexcept {
   wake_.notify_one();
 }
 
+void thread_pool::wake_all() noexcept {
+  woken_ += std::exchange(sleeping_, 0);
+  wake_.notify_all();
+  activated_.notify_all();
+}
+
+void thread_pool::set_active(std::size_t threads) noexcept {
+  assert(threads != 0 && threads <= thread_count());
+  const mutex_lock lock(mutex_);
+  active_ = threads;
+  // Each looks again which of the two it is. Jobs that are queued wait for no other event.
+  wake_all();
+}
+
 void thread_pool::sleep(worker& self) noexcept {
   const std::uint64_t from = now_ns();
   ++sleeping_;
@@ -118,6 +132,11 @@ void thread_pool::work(std::size_t index, std::string name) noexcept {
   mutex_.lock();
   for (;;) {
     if (state_ == state::dropping) break;
+    if (index >= active_ && state_ == state::running) {
+      wake_one();  // Whoever woke this thread wanted a job done.
+      activated_.wait(mutex_);
+      continue;
+    }
     if (queue_.empty()) {
       if (state_ == state::draining && !work_.any()) break;
       sleep(self);
@@ -134,8 +153,7 @@ void thread_pool::work(std::size_t index, std::string name) noexcept {
     mutex_.lock();
   }
   // Draining: the others look again too, as this may have been the job they were waiting for.
-  woken_ += std::exchange(sleeping_, 0);
-  wake_.notify_all();
+  wake_all();
   // Not 0: that would mean that the thread can still be asked.
   self.cpu_ns.store(std::max<std::uint64_t>(cpu_ns_of(CLOCK_THREAD_CPUTIME_ID), 1), std::memory_order_relaxed);
   mutex_.unlock();
@@ -144,8 +162,7 @@ void thread_pool::work(std::size_t index, std::string name) noexcept {
 void thread_pool::last_work_finished() noexcept {
   const mutex_lock lock(mutex_);
   if (state_ == state::running) return;
-  woken_ += std::exchange(sleeping_, 0);
-  wake_.notify_all();
+  wake_all();
 }
 
 void thread_pool::stop(stop_mode mode) noexcept {
@@ -154,8 +171,7 @@ void thread_pool::stop(stop_mode mode) noexcept {
     const mutex_lock lock(mutex_);
     if (joined_) return;
     state_ = mode == stop_mode::drain ? state::draining : state::dropping;
-    woken_ += std::exchange(sleeping_, 0);
-    wake_.notify_all();
+    wake_all();
   }
   for (auto& each : workers_) {
     if (each->thread.joinable()) each->thread.join();

@@ -128,6 +128,10 @@ class thread_pool : public asio::execution_context {
   /// Posts all of `jobs`, in order, with one lock and one wake-up.
   void post(job_list jobs) noexcept;
 
+  /// Lets only the first `threads` take jobs from now on: at least 1, at most thread_count(). The others end the job that they have, and
+  /// sleep. While the pool is stopped by `drain` all of them take part. Thread: any.
+  void set_active(std::size_t threads) noexcept;
+
   /// Ends the pool and joins its threads; jobs that run are waited for. Not from a thread of the pool. What is posted
   /// later is dropped. The second call does nothing.
   void stop(stop_mode mode) noexcept;
@@ -158,6 +162,7 @@ class thread_pool : public asio::execution_context {
   }
   void last_work_finished() noexcept;
   void wake_one() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void wake_all() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void sleep(worker& self) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void work(std::size_t index, std::string name) noexcept;
 
@@ -165,6 +170,8 @@ class thread_pool : public asio::execution_context {
 
   mutable mutex mutex_;
   condition_variable wake_;
+  condition_variable activated_;  // those beyond active_ sleep there, and are counted nowhere
+  std::size_t active_ ABSL_GUARDED_BY(mutex_);
   job_list queue_ ABSL_GUARDED_BY(mutex_);
   state state_ ABSL_GUARDED_BY(mutex_) = state::running;
   std::size_t sleeping_ ABSL_GUARDED_BY(mutex_) = 0;  // those not yet chosen to be woken

@@ -97,9 +97,11 @@ struct io_context {
   direct_policy direct;
   overdue_list overdue;
   loop_failure failure;
+  /// Reads that each ring gives the kernel at a time; 0: by bytes (io/queue_depth.hpp). It may change at any time.
+  std::atomic<unsigned> queue_depth;
 
   io_context(const reader_options& from, std::shared_ptr<arena> arena_in_use)
-      : options(from), memory(std::move(arena_in_use)), direct(from.direct) {}
+      : options(from), memory(std::move(arena_in_use)), direct(from.direct), queue_depth(from.queue_depth) {}
 };
 
 /// Written by one thread, read by any: no locked instruction is needed to add.

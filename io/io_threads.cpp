@@ -5,6 +5,7 @@
 #include "async/start_thread.hpp"
 #include "io/io_loop.hpp"
 #include "io/preadv_loop.hpp"
+#include "io/queue_depth.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_loop.hpp"
 #include "io/text.hpp"
@@ -212,6 +213,16 @@ async::loop::executor_type io_threads::executor(std::uint32_t k) noexcept {
 
 void io_threads::set_epoch_bytes(std::uint64_t bytes, const memory_available& memory) {
   implementation_->context_.direct.set_epoch_bytes(bytes, memory);
+}
+
+void io_threads::set_queue_depth(std::uint32_t reads) noexcept {
+  assert(reads <= queue_depth_max());
+  implementation_->context_.queue_depth.store(reads, std::memory_order_relaxed);
+}
+
+// What the rings have entries for, whatever the options say.
+std::uint32_t io_threads::queue_depth_max() const noexcept {
+  return std::max(queue_depth::reads_max, implementation_->context_.options.queue_depth);
 }
 
 void io_threads::on_overdue(std::function<void(const error&)> told) {

@@ -62,6 +62,11 @@ class io_threads {
   /// What an epoch reads, so that direct = automatic can choose; before connect_files(). Never told: O_DIRECT.
   void set_epoch_bytes(std::uint64_t bytes, const memory_available& memory = find_memory_available());
 
+  /// How many reads each ring gives the kernel at a time from now on: 1 to queue_depth_max(), or 0, by bytes. Reads that are under way
+  /// stay so. Threads of preadv read as many as they are. Thread: any.
+  void set_queue_depth(std::uint32_t reads) noexcept;
+  [[nodiscard]] std::uint32_t queue_depth_max() const noexcept;
+
   /// Has `told` called once for each read that outlives the timeout, on the read's I/O thread, with the error it will
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.

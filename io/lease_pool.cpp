@@ -128,7 +128,8 @@ class lease_pool::state final : public leat::detail::lease_home,
         first_touch_(options.first_touch),
         in_pieces_(options.in_pieces),
         as_one_(options.as_one),
-        free_(bytes_max_, options.as_one) {}
+        free_(bytes_max_, options.as_one),
+        limit_(bytes_max_) {}
   ~state() { unpoison(region_.bytes); }
 
   [[nodiscard]] std::optional<lease> try_lease(std::size_t bytes) {
@@ -211,6 +212,14 @@ class lease_pool::state final : public leat::detail::lease_home,
     return {memory, arena::piece_at(memory.data(), begin, region_.first_piece)};
   }
 
+  void set_limit(std::size_t bytes) noexcept {
+    {
+      const async::mutex_lock lock(mutex_);
+      limit_ = bytes;
+    }
+    serve();
+  }
+
   void close() noexcept {
     async::intrusive_list<waiter> ended;
     {
@@ -262,6 +271,7 @@ class lease_pool::state final : public leat::detail::lease_home,
 
   /// Counts and cuts. `bytes` are whole units.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t bytes) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (used_ + bytes > limit_ && out_ != 0) return std::nullopt;
     const std::optional<std::size_t> place = free_.take(bytes);
     if (!place) return std::nullopt;
     used_ += bytes;
@@ -342,6 +352,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   free_list free_ ABSL_GUARDED_BY(mutex_);
   async::intrusive_list<waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::size_t limit_ ABSL_GUARDED_BY(mutex_);
   std::size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t out_ ABSL_GUARDED_BY(mutex_) = 0;
   counters counters_ ABSL_GUARDED_BY(mutex_);
@@ -357,6 +368,7 @@ void lease_pool::start(std::size_t bytes, lease_completion done) { state_->start
 bool lease_pool::populate_next(const lease& memory) { return state_->populate_next(memory); }
 void lease_pool::pinning_done(const lease& memory) noexcept { state_->pinning_done(memory); }
 space lease_pool::space_at(std::span<std::byte> memory) const noexcept { return state_->space_at(memory); }
+void lease_pool::set_limit(std::size_t bytes) noexcept { state_->set_limit(bytes); }
 void lease_pool::close() noexcept { state_->close(); }
 lease_pool::counters lease_pool::count() const { return state_->count(); }
 std::size_t lease_pool::bytes_max() const noexcept { return state_->bytes_max(); }

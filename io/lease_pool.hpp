@@ -103,6 +103,10 @@ class lease_pool {
   /// `memory` as a place to read into. It may be part of a lease of this pool, or any other memory.
   [[nodiscard]] space space_at(std::span<std::byte> memory) const noexcept;
 
+  /// Grants nothing from now on that would bring the leases that are out over `bytes`; nothing is taken back. A lease alone is granted
+  /// always. bytes_max() is no limit, which it is at first. Thread: any.
+  void set_limit(std::size_t bytes) noexcept;
+
   /// Fails those who wait and all who come, with error{errc::cancelled}. Leases stay good.
   void close() noexcept;
 

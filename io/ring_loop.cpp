@@ -33,7 +33,6 @@ constexpr std::uint64_t patience_full_ns = 20'000'000;
 ring_loop::ring_loop(io_context& context, const ring_limits& limits)
     : context_(context),
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())),
-      depth_(std::min(context.options.queue_depth, depth_max)),
       insists_on_buffers_(context.options.registered_buffers == choice::on) {
   try {
     set_up(limits);
@@ -49,7 +48,7 @@ void ring_loop::set_up(const ring_limits& limits) {
   const bool wants_buffers = context_.options.registered_buffers != choice::off;
   const unsigned buffers = wants_buffers ? std::min(context_.memory->pieces_max(), arena::registered_pieces_max) : 0;
   // Room for the reads and the opens of a turn; when it is full it is submitted early, which costs a call.
-  const unsigned entries = std::max(256U, depth_ + opens_max);
+  const unsigned entries = std::max(256U, std::min(context_.options.queue_depth, depth_max) + opens_max);
   ring_.emplace(entries, limits.direct_descriptors && !context_.options.poll ? files : 0, buffers);
 
   direct_descriptors_ = ring_->files() != 0;

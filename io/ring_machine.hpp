@@ -173,7 +173,6 @@ class ring_loop final : public async::loop, public io_loop {
 
   io_context& context_;
   const std::uint64_t timeout_ns_;
-  const unsigned depth_;  // 0: by bytes (queue_depth.hpp)
   const bool insists_on_buffers_;
   std::optional<uring>
       ring_;              // made and destroyed on the loop's thread; empty outside of run(), and after it has failed

@@ -71,7 +71,8 @@ void ring_loop::make_ready(job& ready) {
 
 bool ring_loop::admits(std::uint64_t bytes) const noexcept {
   const std::size_t reads = in_kernel_.size();
-  return depth_ != 0 ? reads < depth_ : queue_depth::admits(reads, bytes_in_kernel_, bytes);
+  const unsigned depth = context_.queue_depth.load(std::memory_order_relaxed);
+  return depth != 0 ? reads < depth : queue_depth::admits(reads, bytes_in_kernel_, bytes);
 }
 
 void ring_loop::pump() {

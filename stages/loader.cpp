@@ -18,6 +18,7 @@
 #include "stages/device_transfer.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/journal.hpp"
+#include "stages/line_depths.hpp"
 #include "stages/loader_memory.hpp"
 #include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
@@ -129,7 +130,8 @@ class loader::machine final : public line_events {
                    .reads = reads_,
                    .rows = rows_,
                    .ending = ending_,
-                   .batches = batches_}) {
+                   .batches = batches_}),
+        depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_) {
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
                         .finished_bytes_max = run_.layout()->finished_bytes(),
                         .host_batches = memory_.batches,
@@ -190,6 +192,8 @@ class loader::machine final : public line_events {
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
   [[nodiscard]] std::vector<std::string> reads_under_way();
+  [[nodiscard]] depth_control& depths() noexcept { return depths_; }
+  [[nodiscard]] static machine& of(const loader& line) { return line.check_process(); }
 
  private:
   /// Connects the sources once the I/O threads know what an epoch reads.
@@ -227,6 +231,7 @@ class loader::machine final : public line_events {
   reader_stage reads_;
   batch_table batches_;
   prefetch prefetch_;
+  depth_control depths_;
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
 
   asio::cancellation_signal stop_signal_;  // first I/O thread
@@ -384,6 +389,10 @@ loader::loader(std::unique_ptr<machine> line) noexcept : machine_(std::move(line
 loader stages::make_loader(dataset samples, loader_options options, std::vector<field> fields, loader_parts parts) {
   return loader(std::make_unique<loader::machine>(samples, std::move(options), fields, parts));
 }
+
+stages::line_depths stages::depths_of(const loader& line) { return loader::machine::of(line).depths().now(); }
+stages::line_depths stages::depths_max(const loader& line) { return loader::machine::of(line).depths().most(); }
+void stages::set_depths(loader& line, const line_depths& depths) { loader::machine::of(line).depths().set(depths); }
 
 loader::loader(loader&& other) noexcept = default;
 

@@ -41,6 +41,9 @@ class row_maker {
   /// Another job for the decode threads. Thread: any.
   void post(async::job& job) noexcept { decoders_.post(job); }
 
+  /// How many of the decode threads take jobs from now on, at least 1. Thread: any.
+  void set_decode_threads(std::uint32_t threads) noexcept { decoders_.set_active(threads); }
+
   /// Joins the decode threads; jobs that have not begun are dropped. Thread: any but theirs and the loops'.
   void stop() noexcept { decoders_.stop(async::thread_pool::stop_mode::drop); }
 

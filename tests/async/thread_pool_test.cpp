@@ -192,6 +192,57 @@ TEST(thread_pool, a_bunch_costs_its_poster_one_wake_up) {
   EXPECT_LE(pool.count().queued_max, 16U);
 }
 
+TEST(thread_pool, lets_only_the_active_threads_take_jobs) {
+  thread_pool pool({.thread_count = 4});
+  for (const std::size_t active : {1U, 3U, 2U, 4U, 1U}) {
+    pool.set_active(active);
+    constexpr int job_count = 200;
+    std::latch done(job_count);
+    std::vector<noting_job> jobs(job_count);
+    for (noting_job& each : jobs) {
+      each.done = &done;
+      pool.post(each);
+    }
+    done.wait();
+    for (const noting_job& each : jobs) EXPECT_LT(each.index, active);
+  }
+}
+
+TEST(thread_pool, does_every_job_while_the_number_of_active_threads_changes) {
+  leat::testing::for_each_seed(50, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const std::size_t threads = 1 + random() % 5;
+    thread_pool pool({.thread_count = threads});
+    constexpr int job_count = 300;
+    std::latch done(job_count);
+    std::vector<noting_job> jobs(job_count);
+    for (noting_job& each : jobs) each.done = &done;
+    for (noting_job& each : jobs) {
+      if (random() % 4 == 0) pool.set_active(1 + random() % threads);
+      if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+      pool.post(each);
+    }
+    done.wait();  // with however many take part now
+    for (const noting_job& each : jobs) EXPECT_EQ(each.runs, 1);
+  });
+}
+
+TEST(thread_pool, stops_with_threads_that_take_no_part) {
+  for (const auto mode : {thread_pool::stop_mode::drain, thread_pool::stop_mode::drop}) {
+    thread_pool pool({.thread_count = 3});
+    pool.set_active(1);
+    std::latch done(20);
+    std::vector<noting_job> jobs(20);
+    for (noting_job& each : jobs) {
+      each.done = &done;
+      pool.post(each);
+    }
+    pool.stop(mode);
+    done.wait();
+    for (const noting_job& each : jobs) EXPECT_EQ(each.runs + each.drops, 1);
+  }
+}
+
 TEST(thread_pool, counts_jobs_time_and_occupancy) {
   thread_pool pool({.thread_count = 1, .name = "test"});
   blocking_job first;

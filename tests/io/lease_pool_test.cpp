@@ -225,6 +225,44 @@ TEST(lease_pool, lets_those_behind_a_cancelled_one_move_up) {
   EXPECT_TRUE(small_got);
 }
 
+TEST(lease_pool, grants_no_more_than_its_limit_which_may_change_at_any_time) {
+  asio::io_context context;
+  lease_pool pool(memory_of(16_MiB), {.bytes_max = 16_MiB});
+  pool.set_limit(2_MiB);
+  std::optional<lease> first = pool.try_lease(1_MiB);
+  std::optional<lease> second = pool.try_lease(1_MiB);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(pool.try_lease(1_MiB));
+
+  std::vector<lease> granted;
+  for (int k = 0; k < 2; ++k) {
+    pool.async_lease(1_MiB, asio::bind_executor(context, [&](std::exception_ptr failure, lease got) {
+                       EXPECT_FALSE(failure);
+                       granted.push_back(std::move(got));
+                     }));
+  }
+  context.poll();
+  EXPECT_TRUE(granted.empty());
+  pool.set_limit(3_MiB);
+  context.restart();
+  context.poll();
+  EXPECT_EQ(granted.size(), 1U) << "the limit has room for one more";
+  first.reset();
+  context.restart();
+  context.poll();
+  EXPECT_EQ(granted.size(), 2U);
+
+  // Lowered below what is out: nothing is taken back, and nothing granted until there is room.
+  pool.set_limit(1_MiB);
+  second.reset();
+  EXPECT_FALSE(pool.try_lease(4096));
+  granted.clear();
+  EXPECT_TRUE(pool.try_lease(4096));
+  EXPECT_TRUE(pool.try_lease(8_MiB)) << "alone";
+  pool.set_limit(pool.bytes_max());
+  EXPECT_TRUE(pool.try_lease(16_MiB));
+}
+
 TEST(lease_pool, fails_who_waits_when_it_is_closed_and_leaves_leases_good) {
   lease_pool pool(memory_of(8_MiB), {.bytes_max = 8_MiB});
   std::optional<lease> held = pool.try_lease(8_MiB);
