@@ -4,6 +4,9 @@
 
 #include <leat/error.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace leat::datasets {
 namespace {
 
@@ -12,6 +15,14 @@ part to_part(const extent_table::record& record) noexcept {
 }
 
 }  // namespace
+
+extent_table::extent_table(std::shared_ptr<const void> owner, std::span<const record> records,
+                           std::span<const std::uint32_t> firsts)
+    : owner_(std::move(owner)), mapped_records_(records), mapped_first_(firsts) {
+  const bool is_whole = !firsts.empty() && firsts.front() == 0 && firsts.back() == records.size() &&
+                        std::is_sorted(firsts.begin(), firsts.end());
+  if (!is_whole) throw error(errc::format, "its samples and their parts do not belong together");
+}
 
 void extent_table::reserve(std::uint64_t samples, std::uint64_t parts) {
   first_.reserve(samples + 1);
@@ -27,8 +38,8 @@ void extent_table::end_sample() {
 
 leat::digest extent_table::digest() const noexcept {
   hasher hash;
-  hash.add(std::as_bytes(std::span(records_)));
-  hash.add(std::as_bytes(std::span(first_)));
+  hash.add(std::as_bytes(records()));
+  hash.add(std::as_bytes(firsts()));
   return hash.finish();
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,13 @@ class extent_table {
     return offset <= offset_max && bytes <= bytes_max && file <= file_max;
   }
 
+  extent_table() = default;
+  /// Parts that lie elsewhere, as records() and firsts() gave them: of an index that is mapped.
+  ///   owner    keeps them
+  ///   throws   error{errc::format}: firsts that do not belong to so many records
+  extent_table(std::shared_ptr<const void> owner, std::span<const record> records,
+               std::span<const std::uint32_t> firsts);
+
   /// Memory for so many, taken at once.
   void reserve(std::uint64_t samples, std::uint64_t parts);
 
@@ -57,22 +65,33 @@ class extent_table {
   void end_sample();
   void shrink_to_fit();
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return first_.size() - 1; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return firsts().size() - 1; }
   [[nodiscard]] std::span<const record> of(std::uint64_t sample) const noexcept {
-    return {records_.data() + first_[sample], records_.data() + first_[sample + 1]};
+    const std::uint64_t begin = firsts()[sample];
+    return records().subspan(begin, firsts()[sample + 1] - begin);
   }
   /// Of all samples, in order.
-  [[nodiscard]] std::span<const record> records() const noexcept { return records_; }
-  [[nodiscard]] std::uint64_t first_part(std::uint64_t sample) const noexcept { return first_[sample]; }
+  [[nodiscard]] std::span<const record> records() const noexcept {
+    return owner_ ? mapped_records_ : std::span<const record>(records_);
+  }
+  /// The first part of each sample, and behind the last one the number of parts.
+  [[nodiscard]] std::span<const std::uint32_t> firsts() const noexcept {
+    return owner_ ? mapped_first_ : std::span<const std::uint32_t>(first_);
+  }
+  [[nodiscard]] std::uint64_t first_part(std::uint64_t sample) const noexcept { return firsts()[sample]; }
   /// Of all places. A few milliseconds for a million samples.
   [[nodiscard]] leat::digest digest() const noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
+    if (owner_) return mapped_records_.size_bytes() + mapped_first_.size_bytes();
     return records_.capacity() * sizeof(record) + first_.capacity() * sizeof(std::uint32_t);
   }
 
  private:
   std::vector<record> records_;
   std::vector<std::uint32_t> first_ = {0};
+  std::shared_ptr<const void> owner_;  // of these, where they take the place of those above
+  std::span<const record> mapped_records_;
+  std::span<const std::uint32_t> mapped_first_;
 };
 
 /// Appends the records that are needed.

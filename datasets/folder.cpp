@@ -2,6 +2,7 @@
 #include "base/hasher.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/folder_walk.hpp"
+#include "datasets/kept_index.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "io/file_description.hpp"
@@ -11,6 +12,8 @@
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,15 +34,11 @@ class folder_model final : public dataset_model {
       : classes_(std::move(classes)),
         notes_(std::move(notes)),
         root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
-    field_info picture;
-    picture.name = "jpg";
-    picture.kind = field_kind::picture;
+    field_info picture = picture_info();
     class_ends_.assign(classes_.size(), 0);
     const auto files = std::make_shared<io::file_table>();
     for (const picture_directory& directory : directories) {
-      const std::string path = directory.path.empty() ? root
-                               : root.ends_with('/')  ? io::str_cat(root, directory.path)
-                                                      : io::str_cat(root, "/", directory.path);
+      const std::string path = below(root, directory.path);
       for (const picture_directory::picture& each : directory.pictures) {
         const std::uint32_t file = files->add(path, directory.name(each), each.size_bytes);
         if (each.failure != 0) failures_.emplace(file, each.failure);
@@ -49,13 +48,63 @@ class folder_model final : public dataset_model {
       if (!class_ends_.empty()) class_ends_[directory.class_index] = files->files();
     }
     files->finish();
-    picture.samples = files->files();
-    fields_.push_back(std::move(picture));
-    if (!classes_.empty()) columns_.push_back("cls");
     // A class without pictures, where that is allowed, ends where the one before it does.
     for (std::size_t i = 1; i < class_ends_.size(); ++i) class_ends_[i] = std::max(class_ends_[i], class_ends_[i - 1]);
-    files_ = files;
-    sources_.push_back(std::make_shared<io::file_description>(files_));
+    finish(files, std::move(picture));
+  }
+
+  /// As save() wrote it.
+  ///   throws   error{errc::format}: it is no folder's
+  folder_model(const std::string& root, const std::shared_ptr<const mapped_index>& index, section_reader& from)
+      : root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
+    for (std::uint64_t left = from.number(); left > 0; --left) classes_.emplace_back(from.text());
+    for (std::uint64_t left = from.number(); left > 0; --left) notes_.emplace_back(from.text());
+    const std::span<const std::uint64_t> ends = from.all<std::uint64_t>();
+    class_ends_.assign(ends.begin(), ends.end());
+    for (std::uint64_t left = from.number(); left > 0; --left) {
+      const auto file = static_cast<std::uint32_t>(from.number());
+      failures_.emplace(file, static_cast<int>(from.number()));
+    }
+    field_info picture = picture_info();
+    picture.bytes_max = from.number();
+    picture.bytes_total = from.number();
+    std::vector<std::string> directories;
+    for (std::uint64_t left = from.number(); left > 0; --left) directories.push_back(below(root, from.text()));
+    io::file_table::blocks kept;
+    kept.entries = from.all<io::file_table::entry>();
+    kept.names = from.all<char>();
+    kept.runs = from.all<io::file_table::run>();
+    kept.large_sizes = from.all<io::file_table::large_size>();
+    const bool is_ours = from.at_end() && class_ends_.size() == classes_.size() &&
+                         std::is_sorted(class_ends_.begin(), class_ends_.end()) &&
+                         (class_ends_.empty() || class_ends_.back() == kept.entries.size());
+    if (!is_ours) throw error(errc::format, "its classes and files do not belong together");
+    finish(std::make_shared<const io::file_table>(index, kept, std::move(directories)), std::move(picture));
+  }
+
+  void save(section_writer& into) const {
+    into.add(classes_.size());
+    for (const std::string& each : classes_) into.add(each);
+    into.add(notes_.size());
+    for (const std::string& each : notes_) into.add(each);
+    into.add_all(std::span<const std::uint64_t>(class_ends_));
+    into.add(failures_.size());
+    for (const auto& [file, failure] : failures_) {
+      into.add(file);
+      into.add(static_cast<std::uint64_t>(failure));
+    }
+    into.add(fields_.front().bytes_max);
+    into.add(fields_.front().bytes_total);
+    into.add(files_->directories());
+    for (std::uint32_t i = 0; i < files_->directories(); ++i) {
+      const std::string_view path = files_->directory_path(i);
+      into.add(path.substr(std::min(path.size(), root_bytes_)));
+    }
+    const io::file_table::blocks parts = files_->parts();
+    into.add_all(parts.entries);
+    into.add_all(parts.names);
+    into.add_all(parts.runs);
+    into.add_all(parts.large_sizes);
   }
 
   std::uint64_t size() const noexcept override { return files_->files(); }
@@ -121,6 +170,24 @@ class folder_model final : public dataset_model {
   }
 
  private:
+  static field_info picture_info() {
+    field_info picture;
+    picture.name = "jpg";
+    picture.kind = field_kind::picture;
+    return picture;
+  }
+  static std::string below(const std::string& root, std::string_view path) {
+    return path.empty() ? root : io::str_cat(root, root.ends_with('/') ? "" : "/", path);
+  }
+
+  void finish(std::shared_ptr<const io::file_table> files, field_info picture) {
+    files_ = std::move(files);
+    picture.samples = files_->files();
+    fields_.push_back(std::move(picture));
+    if (!classes_.empty()) columns_.push_back("cls");
+    sources_.push_back(std::make_shared<io::file_description>(files_));
+  }
+
   static std::string why_not_there(int failure) {
     if (failure == EISDIR) return "not a regular file";
     // The folder's listing had this name.
@@ -201,29 +268,21 @@ std::vector<std::string> classes_without_pictures(const std::vector<std::string>
   return empty;
 }
 
-}  // namespace
-}  // namespace datasets
+/// A folder that was walked, and the directories that it was when that began.
+struct walked_folder {
+  std::shared_ptr<const folder_model> model;
+  std::vector<folder_contents::visited_directory> visited;
+};
 
-dataset open_folder(const std::string& folder, const folder_options& options) {
-  using namespace datasets;
-  if (folder.empty()) throw error(errc::usage, "a folder of pictures was asked for with an empty path");
-  const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
+walked_folder walk_folder(const std::string& path, const folder_options& options, const folder_walk_options& walk) {
   using how = folder_options::class_folders;
-  folder_walk_options walk;
-  walk.threads = threads_for_walking(options.threads);
-  walk.extensions = options.extensions;
-  // torchvision/datasets/folder.py, IMG_EXTENSIONS.
-  if (walk.extensions.empty()) {
-    walk.extensions = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
-    walk.counted = foreign_extensions();
-  }
   const folder_listing listing = list_folder(path, walk);
   if (options.classes == how::yes && listing.folders.empty()) {
     throw error(errc::not_found, io::str_cat(path, ": no class folder in it; each class is a folder of pictures"));
   }
   if (options.classes != how::no && !listing.folders.empty()) {
-    const auto [directories, counted] = walk_folders(path, listing.folders, walk);
-    const std::vector<std::string> empty = classes_without_pictures(listing.folders, directories);
+    folder_contents found = walk_folders(path, listing.folders, walk);
+    const std::vector<std::string> empty = classes_without_pictures(listing.folders, found.directories);
     const bool only_beside = empty.size() == listing.folders.size() && listing.pictures > 0;
     if (options.classes == how::yes || !only_beside) {
       if (!empty.empty() && !options.allow_empty_classes) {
@@ -234,19 +293,90 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
       }
       std::vector<std::string> notes;
       note_loose_pictures(path, listing, notes);
-      note_foreign_pictures(path, counts_text(walk.counted, counted), notes);
-      return dataset(std::make_shared<folder_model>(path, listing.folders, directories, std::move(notes)));
+      note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
+      found.visited.push_back({"", listing.modified_ns});
+      return {std::make_shared<folder_model>(path, listing.folders, found.directories, std::move(notes)),
+              std::move(found.visited)};
     }
   }
-  const auto [directories, counted] = walk_folders(path, {""}, walk);
-  if (directories.empty()) {
-    const std::string foreign = counts_text(walk.counted, counted);
+  folder_contents found = walk_folders(path, {""}, walk);
+  if (found.directories.empty()) {
+    const std::string foreign = counts_text(walk.counted, found.counted);
     throw error(errc::not_found, io::str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
                                              foreign.empty() ? "" : "; not read: " + foreign, ")"));
   }
   std::vector<std::string> notes;
-  note_foreign_pictures(path, counts_text(walk.counted, counted), notes);
-  return dataset(std::make_shared<folder_model>(path, std::vector<std::string>{}, directories, std::move(notes)));
+  note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
+  return {std::make_shared<folder_model>(path, std::vector<std::string>{}, found.directories, std::move(notes)),
+          std::move(found.visited)};
+}
+
+digest key_of(const std::string& path, const folder_options& options, const folder_walk_options& walk) {
+  hasher key;
+  key.add("folder");
+  key.add(static_cast<std::uint64_t>(options.classes));
+  key.add(static_cast<std::uint64_t>(options.allow_empty_classes));
+  key.add(walk.extensions.size());
+  for (const std::string& each : walk.extensions) key.add(each);
+  key.add(path);  // as notes have it
+  key.add(absolute_path(path));
+  return key.finish();
+}
+
+// The folder as an earlier run has walked it, if no directory has changed since.
+std::shared_ptr<const folder_model> kept_folder(kept_index& index, const std::string& path) {
+  const std::shared_ptr<const mapped_index> found = index.find();
+  if (!found) return nullptr;
+  try {
+    section_reader from(found->content());
+    std::string directory;
+    for (std::uint64_t left = from.number(); left > 0; --left) {
+      directory = io::str_cat(path, "/", from.text());
+      const auto modified_ns = static_cast<std::int64_t>(from.number());
+      if (index.is_trusted()) continue;
+      struct stat status{};
+      if (::stat(directory.c_str(), &status) == 0 && stamp_of(status).modified_ns == modified_ns) continue;
+      index.refuse(io::str_cat(directory, " has changed since"));
+      return nullptr;
+    }
+    auto model = std::make_shared<const folder_model>(path, found, from);
+    index.tell_used();
+    return model;
+  } catch (const error& damage) {
+    index.refuse(io::str_cat("the index cannot be used: ", damage.what()));
+    return nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace datasets
+
+dataset open_folder(const std::string& folder, const folder_options& options) {
+  using namespace datasets;
+  if (folder.empty()) throw error(errc::usage, "a folder of pictures was asked for with an empty path");
+  const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
+  folder_walk_options walk;
+  walk.threads = threads_for_walking(options.threads);
+  walk.extensions = options.extensions;
+  // torchvision/datasets/folder.py, IMG_EXTENSIONS.
+  if (walk.extensions.empty()) {
+    walk.extensions = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+    walk.counted = foreign_extensions();
+  }
+  kept_index index(options.index, path, key_of(path, options, walk));
+  if (auto model = kept_folder(index, path)) return dataset(std::move(model));
+  const walked_folder walked = walk_folder(path, options, walk);
+  section_writer content;
+  if (index.is_written(walked.model->size())) {
+    content.add(walked.visited.size());
+    for (const folder_contents::visited_directory& each : walked.visited) {
+      content.add(each.path);
+      content.add(static_cast<std::uint64_t>(each.modified_ns));
+    }
+    walked.model->save(content);
+  }
+  index.write(walked.model->size(), content.bytes());
+  return dataset(walked.model);
 }
 
 }  // namespace leat

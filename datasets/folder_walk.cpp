@@ -1,5 +1,6 @@
 #include "datasets/folder_walk.hpp"
 
+#include "datasets/kept_index.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/python_order.hpp"
 #include "io/read_error.hpp"
@@ -87,6 +88,7 @@ struct node {
   picture_directory found;
   std::size_t parent = no_parent;
   identity self;
+  std::int64_t modified_ns = 0;
   bool linked = false;  // Entered through a symbolic link; only these can close a circle.
   struct child {
     std::string name;
@@ -165,6 +167,7 @@ class walker {
     contents.counted.assign(options_.counted.size(), 0);
     std::vector<picture_directory>& directories = contents.directories;
     for (node& done : nodes_) {
+      contents.visited.push_back({done.found.path, done.modified_ns});
       for (std::size_t i = 0; i < done.counted.size(); ++i) contents.counted[i] += done.counted[i];
       if (!done.found.pictures.empty()) directories.push_back(std::move(done.found));
     }
@@ -202,6 +205,7 @@ class walker {
     struct stat status{};
     if (::fstat(directory.get(), &status) != 0) fail(errno, path);
     here.self = identity_of(status);
+    here.modified_ns = stamp_of(status).modified_ns;
     if (here.linked && is_own_ancestor(here)) return;
     read_directory(directory.get(), path, [&](const dirent& entry, entry_type type) {
       const std::string_view name = entry.d_name;
@@ -306,6 +310,7 @@ folder_listing list_folder(const std::string& root, const folder_walk_options& o
   struct stat self{};
   if (::fstat(directory.get(), &self) != 0) fail(errno, root);
   folder_listing listing;
+  listing.modified_ns = stamp_of(self).modified_ns;
   read_directory(directory.get(), root, [&](const dirent& entry, entry_type type) {
     if (type == entry_type::other) {
       if (has_extension(entry.d_name, options.extensions)) note_picture(entry.d_name, listing);

@@ -38,9 +38,15 @@ struct folder_walk_options {
 /// The contents of some folders.
 ///   directories   those with pictures in them
 ///   counted       the number of files for each of folder_walk_options::counted
+///   visited       all directories that were listed, with their times of modification before that
 struct folder_contents {
+  struct visited_directory {
+    std::string path;  ///< below the root
+    std::int64_t modified_ns = 0;
+  };
   std::vector<picture_directory> directories;
   std::vector<std::uint64_t> counted;
+  std::vector<visited_directory> visited;
 };
 
 /// What lies directly in a folder: the names of the folders in it (links to folders too, but for those that lead back to
@@ -50,6 +56,7 @@ struct folder_listing {
   std::vector<std::string> folders;
   std::uint64_t pictures = 0;
   std::vector<std::string> picture_names;
+  std::int64_t modified_ns = 0;  ///< of the folder, before it was listed
 };
 [[nodiscard]] folder_listing list_folder(const std::string& root, const folder_walk_options& options);
 

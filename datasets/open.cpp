@@ -24,9 +24,9 @@ using datasets::is_folder;
 using io::str_cat;
 
 // A folder of what is opened file by file is told how.
-dataset open_pictures(const std::string& folder) {
+dataset open_pictures(const std::string& folder, const index_options& index) {
   try {
-    return open_folder(folder);
+    return open_folder(folder, {.index = index});
   } catch (const error& none) {
     if (none.code() != errc::not_found) throw;
     for (const std::string_view ending : {".npy", ".npz", ".bin"}) {
@@ -106,7 +106,9 @@ dataset open_as(file_kind kind, const std::vector<std::string>& files, const ope
     case file_kind::other:
       break;
   }
-  return open_tar(files, options.tar);
+  tar_options shards = options.tar;
+  shards.index = options.index;
+  return open_tar(files, shards);
 }
 
 }  // namespace
@@ -144,7 +146,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         continue;
       }
       open_files();
-      parts.push_back(open_pictures(path));
+      parts.push_back(open_pictures(path, options.index));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {
         throw error(errc::usage,

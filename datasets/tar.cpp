@@ -2,6 +2,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
+#include "datasets/kept_index.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
@@ -46,6 +47,55 @@ class tar_model final : public dataset_model {
       shard = {};  // One shard at a time is held twice.
     }
     sources_.push_back(std::make_shared<io::file_description>(files_));
+  }
+
+  /// As save() wrote it.
+  ///   throws   error{errc::format}: it is none of these files
+  tar_model(std::shared_ptr<const io::file_table> files, const std::shared_ptr<const mapped_index>& index,
+            section_reader& from, at_end_marker at_marker)
+      : files_(std::move(files)), at_marker_(at_marker) {
+    for (std::uint64_t left = from.number(); left > 0; --left) notes_.emplace_back(from.text());
+    for (std::uint64_t left = from.number(); left > 0; --left) {
+      field_info& field = fields_[field_number(std::string(from.text()))];
+      field.samples = from.number();
+      field.bytes_max = from.number();
+      field.bytes_total = from.number();
+    }
+    for (std::uint64_t left = from.number(); left > 0; --left) {
+      const std::uint64_t sample = from.number();
+      const auto file = static_cast<std::uint32_t>(from.number());
+      const std::uint64_t offset = from.number();
+      defects_.emplace(sample, defect{0, file, offset, std::string(from.text())});
+    }
+    const auto records = from.all<extent_table::record>();
+    table_ = extent_table(index, records, from.all<std::uint32_t>());
+    bool is_ours = from.at_end();
+    for (const extent_table::record& each : records) {
+      is_ours = is_ours && each.file() < files_->files() && each.field() < fields_.size();
+    }
+    if (!is_ours) throw error(errc::format, "it has places of files or fields that there are not");
+    sources_.push_back(std::make_shared<io::file_description>(files_));
+  }
+
+  void save(section_writer& into) const {
+    into.add(notes_.size());
+    for (const std::string& note : notes_) into.add(note);
+    into.add(fields_.size());
+    for (const field_info& field : fields_) {
+      into.add(field.name);
+      into.add(field.samples);
+      into.add(field.bytes_max);
+      into.add(field.bytes_total);
+    }
+    into.add(defects_.size());
+    for (const auto& [sample, found] : defects_) {
+      into.add(sample);
+      into.add(found.file);
+      into.add(found.offset);
+      into.add(found.reason);
+    }
+    into.add_all(table_.records());
+    into.add_all(table_.firsts());
   }
 
   std::uint64_t size() const noexcept override { return table_.size(); }
@@ -201,8 +251,8 @@ std::string_view file_type_text(mode_t mode) {
                           : "something else";
 }
 
-std::shared_ptr<const io::file_table> table_of_shards(const std::vector<std::string>& paths) {
-  auto files = std::make_shared<io::file_table>();
+std::vector<file_stamp> look_at_shards(const std::vector<std::string>& paths) {
+  std::vector<file_stamp> stamps;
   for (const std::string& path : paths) {
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
@@ -217,10 +267,51 @@ std::shared_ptr<const io::file_table> table_of_shards(const std::vector<std::str
       throw error(errc::usage, io::str_cat(path, ": is ", file_type_text(status.st_mode),
                                            " and no regular file; leat reads shards in any order: copy it to a file"));
     }
-    files->add(path, static_cast<std::uint64_t>(status.st_size));
+    stamps.push_back(stamp_of(status));
   }
+  return stamps;
+}
+
+std::shared_ptr<const io::file_table> table_of(const std::vector<std::string>& paths,
+                                               std::span<const file_stamp> stamps) {
+  auto files = std::make_shared<io::file_table>();
+  for (std::size_t i = 0; i < paths.size(); ++i) files->add(paths[i], stamps[i].size_bytes);
   files->finish();
   return files;
+}
+
+digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
+  hasher key;
+  key.add("tar");
+  key.add(static_cast<std::uint64_t>(at_marker));
+  for (const std::string& path : paths) {
+    key.add(path);  // as notes have it
+    key.add(absolute_path(path));
+  }
+  return key.finish();
+}
+
+// The shards as an earlier run has seen them, if they are still the same.
+std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vector<std::string>& paths,
+                                             const std::vector<file_stamp>& stamps, at_end_marker at_marker) {
+  const std::shared_ptr<const mapped_index> found = index.find();
+  if (!found) return nullptr;
+  try {
+    section_reader from(found->content());
+    const std::span<const file_stamp> before = from.all<file_stamp>();
+    if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
+    for (std::size_t i = 0; i < stamps.size(); ++i) {
+      if (stamps[i] == before[i]) continue;
+      index.refuse(io::str_cat(paths[i], " has changed since"));
+      return nullptr;
+    }
+    auto model = std::make_shared<const tar_model>(table_of(paths, before), found, from, at_marker);
+    index.tell_used();
+    return model;
+  } catch (const error& damage) {
+    index.refuse(io::str_cat("the index cannot be used: ", damage.what()));
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -233,13 +324,27 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
     for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));
   }
   if (paths.empty()) throw error(errc::usage, "open_tar: no shard was given; name one, as train-{000..127}.tar");
-  const std::shared_ptr<const io::file_table> files = table_of_shards(paths);
   tar_index_options index_options;
   if (options.shards_in_flight != 0) index_options.shards_in_flight = options.shards_in_flight;
   if (options.ignore_zeros) index_options.at_marker = at_end_marker::go_on;
+  const at_end_marker at_marker = index_options.at_marker;
+  kept_index index(options.index, io::str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
+                   key_of(paths, at_marker));
+  std::vector<file_stamp> stamps;
+  if (!index.is_trusted()) stamps = look_at_shards(paths);
+  if (auto model = kept_shards(index, paths, stamps, at_marker)) return dataset(std::move(model));
+  if (index.is_trusted()) stamps = look_at_shards(paths);
+  const std::shared_ptr<const io::file_table> files = table_of(paths, stamps);
   opening_loop loop(opening_loop::traffic::many);
   std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loop.connector(), index_options);
-  return dataset(std::make_shared<tar_model>(files, std::move(indexes), index_options.at_marker));
+  auto model = std::make_shared<const tar_model>(files, std::move(indexes), at_marker);
+  section_writer content;
+  if (index.is_written(model->size())) {
+    content.add_all(std::span<const file_stamp>(stamps));
+    model->save(content);
+  }
+  index.write(model->size(), content.bytes());
+  return dataset(std::move(model));
 }
 
 dataset open_tar(std::initializer_list<std::string_view> shards, const tar_options& options) {

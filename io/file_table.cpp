@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace leat::io {
 namespace {
@@ -28,6 +29,29 @@ std::string_view common_folder(const std::vector<std::string>& directories) {
 }
 
 }  // namespace
+
+file_table::file_table(std::shared_ptr<const void> owner, const blocks& kept, std::vector<std::string> directories)
+    : directories_(std::move(directories)), owner_(std::move(owner)), kept_(kept) {
+  bool is_whole = (kept.entries.empty() || !kept.runs.empty()) && kept.entries.size() < size_apart;
+  std::uint32_t before = 0;
+  for (const entry& each : kept.entries) {
+    is_whole = is_whole && before <= each.name_begin;
+    before = each.name_begin;
+    if (each.size == size_apart) {
+      const auto number = static_cast<std::uint64_t>(&each - kept.entries.data());
+      is_whole = is_whole && std::any_of(kept.large_sizes.begin(), kept.large_sizes.end(),
+                                         [&](const large_size& of) { return of.file == number; });
+    }
+  }
+  is_whole = is_whole && before <= kept.names.size();
+  std::uint64_t next = 0;
+  for (const run& each : kept.runs) {
+    is_whole = is_whole && each.directory < directories_.size() &&
+               (next == 0 ? each.first_file == 0 : each.first_file >= next);
+    next = std::uint64_t{each.first_file} + 1;
+  }
+  if (!is_whole) throw error(errc::format, "its files, names and directories do not belong together");
+}
 
 std::uint32_t file_table::add(std::string_view path, std::uint64_t size_bytes) {
   const std::size_t slash = path.rfind('/');
@@ -58,7 +82,7 @@ std::uint32_t file_table::add(std::string_view directory, std::string_view name,
     added.size = static_cast<std::uint32_t>(size_bytes);
   } else if (size_bytes != unknown_size) {
     added.size = size_apart;
-    large_sizes_.emplace_back(file, size_bytes);
+    large_sizes_.push_back({file, size_bytes});
   }
   names_.insert(names_.end(), name.begin(), name.end());
   entries_.push_back(added);
@@ -67,8 +91,8 @@ std::uint32_t file_table::add(std::string_view directory, std::string_view name,
 
 std::uint32_t file_table::append(const file_table& other) {
   const std::uint32_t first = files();
-  entries_.reserve(entries_.size() + other.entries_.size());
-  names_.reserve(names_.size() + other.names_.size());
+  entries_.reserve(entries_.size() + other.parts().entries.size());
+  names_.reserve(names_.size() + other.parts().names.size());
   for (std::uint32_t i = 0; i < other.files(); ++i) {
     add(other.directories_[other.directory(i)], other.name(i), other.size_bytes(i));
   }
@@ -98,22 +122,27 @@ void file_table::path(std::uint32_t file, std::string& out) const {
 
 std::string_view file_table::name(std::uint32_t file) const noexcept {
   assert(file < files());
-  const std::size_t begin = entries_[file].name_begin;
-  const std::size_t end = file + 1 < files() ? entries_[file + 1].name_begin : names_.size();
-  return {names_.data() + begin, end - begin};
+  const blocks in = parts();
+  const std::size_t begin = in.entries[file].name_begin;
+  const std::size_t end = file + 1 < files() ? in.entries[file + 1].name_begin : in.names.size();
+  return {in.names.data() + begin, end - begin};
 }
 
 std::uint64_t file_table::size_bytes(std::uint32_t file) const noexcept {
   assert(file < files());
-  const std::uint32_t size = entries_[file].size;
+  const blocks in = parts();
+  const std::uint32_t size = in.entries[file].size;
   if (size == size_unknown) return unknown_size;
   if (size != size_apart) return size;
-  return std::lower_bound(large_sizes_.begin(), large_sizes_.end(), std::pair(file, std::uint64_t{0}))->second;
+  return std::lower_bound(in.large_sizes.begin(), in.large_sizes.end(), file,
+                          [](const large_size& each, std::uint32_t number) { return each.file < number; })
+      ->bytes;
 }
 
 std::uint32_t file_table::directory(std::uint32_t file) const noexcept {
   assert(file < files());
-  const auto after = std::upper_bound(runs_.begin(), runs_.end(), file,
+  const std::span<const run> runs = parts().runs;
+  const auto after = std::upper_bound(runs.begin(), runs.end(), file,
                                       [](std::uint32_t number, const run& r) { return number < r.first_file; });
   return std::prev(after)->directory;
 }
@@ -129,11 +158,12 @@ leat::digest file_table::digest() const {
   }
   // Runs, names and entries follow from the files in their order, and from nothing else.
   static_assert(sizeof(entry) == 8 && sizeof(run) == 8, "no padding");
-  hash.add(std::as_bytes(std::span(runs_)));
-  hash.add(std::as_bytes(std::span(entries_)));
-  hash.add(std::as_bytes(std::span(names_)));
-  for (const auto& [file, size] : large_sizes_) {
-    hash.add(std::uint64_t{file});
+  const blocks in = parts();
+  hash.add(std::as_bytes(in.runs));
+  hash.add(std::as_bytes(in.entries));
+  hash.add(std::as_bytes(in.names));
+  for (const auto& [file, size] : in.large_sizes) {
+    hash.add(file);
     hash.add(size);
   }
   return hash.finish();
@@ -141,7 +171,9 @@ leat::digest file_table::digest() const {
 
 std::size_t file_table::memory_bytes() const noexcept {
   std::size_t bytes = sizeof(*this) + entries_.capacity() * sizeof(entry) + names_.capacity() +
-                      runs_.capacity() * sizeof(run) + large_sizes_.capacity() * sizeof(large_sizes_[0]);
+                      runs_.capacity() * sizeof(run) + large_sizes_.capacity() * sizeof(large_sizes_[0]) +
+                      kept_.entries.size_bytes() + kept_.names.size_bytes() + kept_.runs.size_bytes() +
+                      kept_.large_sizes.size_bytes();
   for (const std::string& directory : directories_) bytes += sizeof(directory) + directory.capacity() + 1;
   bytes += directory_numbers_.capacity() * (sizeof(std::string) + 2 * sizeof(std::uint32_t) + 1);
   return bytes;

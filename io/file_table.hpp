@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +26,36 @@ class file_table {
   static constexpr std::uint64_t unknown_size = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::uint32_t no_directory = std::numeric_limits<std::uint32_t>::max();
 
+  /// A file's name begins there among all names; its size, or that it is unknown or kept apart.
+  struct entry {
+    std::uint32_t name_begin;
+    std::uint32_t size;
+  };
+  /// From this file on they lie in this directory.
+  struct run {
+    std::uint32_t first_file;
+    std::uint32_t directory;
+  };
+  struct large_size {
+    std::uint64_t file;
+    std::uint64_t bytes;
+  };
+  /// What a table is made of, but for the directories: to be kept somewhere else.
+  struct blocks {
+    std::span<const entry> entries;
+    std::span<const char> names;
+    std::span<const run> runs;
+    std::span<const large_size> large_sizes;
+  };
+
+  file_table() = default;
+  /// Of blocks that lie elsewhere, in an index that is mapped; nothing is added to it.
+  ///   owner    keeps them
+  ///   throws   error{errc::format}: blocks that do not belong together
+  file_table(std::shared_ptr<const void> owner, const blocks& kept, std::vector<std::string> directories);
+
+  [[nodiscard]] blocks parts() const noexcept { return owner_ ? kept_ : blocks{entries_, names_, runs_, large_sizes_}; }
+
   /// Returns the file's number: 0, 1, 2 ... Throws error{errc::limit} past 2^32 - 2 files or 4 GiB of names.
   std::uint32_t add(std::string_view path, std::uint64_t size_bytes = unknown_size);
   /// The same, the path in two parts: directory + "/" + name; an empty directory is the working one.
@@ -34,7 +66,7 @@ class file_table {
   /// Gives back what building needed and reading does not.
   void finish();
 
-  [[nodiscard]] std::uint32_t files() const noexcept { return static_cast<std::uint32_t>(entries_.size()); }
+  [[nodiscard]] std::uint32_t files() const noexcept { return static_cast<std::uint32_t>(parts().entries.size()); }
   [[nodiscard]] std::string path(std::uint32_t file) const;
   /// Writes the path over `out`, whose memory is used again.
   void path(std::uint32_t file, std::string& out) const;
@@ -60,20 +92,14 @@ class file_table {
   // Sizes of 4 GiB - 2 and more are kept apart, in file order.
   static constexpr std::uint32_t size_unknown = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t size_apart = size_unknown - 1;
-  struct entry {
-    std::uint32_t name_begin;
-    std::uint32_t size;
-  };
-  struct run {
-    std::uint32_t first_file;
-    std::uint32_t directory;
-  };
 
   std::vector<entry> entries_;
   std::vector<char> names_;
   std::vector<run> runs_;
   std::vector<std::string> directories_;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> large_sizes_;
+  std::vector<large_size> large_sizes_;
+  std::shared_ptr<const void> owner_;  // of kept_, which then takes the place of those above
+  blocks kept_;
   absl::flat_hash_map<std::string, std::uint32_t> directory_numbers_;  // while building
 };
 

@@ -20,11 +20,6 @@ CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const
       });
 }
 
-void add_ignore_zeros(CLI::App& app, bool& ignore_zeros) {
-  app.add_flag("--ignore-zeros", ignore_zeros,
-               "read tars on behind their end marker, for what `cat a.tar b.tar` made; else a warning");
-}
-
 void refuse(const std::string& option, std::string_view given, std::string_view wanted) {
   throw CLI::ValidationError(option, io::str_cat("'", given, "' will not do; give ", wanted));
 }

@@ -17,9 +17,6 @@ namespace leat::tools {
 /// The SOURCE... of a subcommand; `more` ends what --help says of it.
 CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const std::string& more = {});
 
-/// --ignore-zeros, for whatever opens shards.
-void add_ignore_zeros(CLI::App& app, bool& ignore_zeros);
-
 /// Throws the parser's error for an option's value.
 [[noreturn]] void refuse(const std::string& option, std::string_view given, std::string_view wanted);
 

@@ -339,10 +339,12 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
     if (arguments.json) print(json_text(report.as_json()) + "\n");
     complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
+  open_options opening = arguments.opening;
+  opening.index.told = [&report](const index_report& each) { report.indexes.push_back(each); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),
                                        .arrays = arguments.arrays,
-                                       .ignore_zeros = arguments.ignore_zeros,
+                                       .opening = opening,
                                        .one_by_one = !arguments.choice.mixture.empty()});
   tell_notes("epoch", opened);
   report.notes = notes_of(opened);

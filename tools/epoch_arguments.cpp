@@ -2,6 +2,7 @@
 
 #include "io/text.hpp"
 #include "tools/arguments.hpp"
+#include "tools/sources.hpp"
 
 #include <leat/error.hpp>
 
@@ -78,7 +79,7 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
               "left out, with a warning")
       ->group("What to load");
   app.option_defaults()->group("What to load");
-  add_ignore_zeros(app, arguments.ignore_zeros);
+  add_opening_options(app, arguments.opening);
 
   app.option_defaults()->group("What a batch holds");
   add_order_options(app, arguments.order);

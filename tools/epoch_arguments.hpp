@@ -25,7 +25,7 @@ struct epoch_arguments {
   picture_options pictures;
   window_options windows;
   std::optional<npy_options> arrays;
-  bool ignore_zeros = false;
+  open_options opening;
   order_options order;
   std::uint32_t global_batch_size = 0;
   rank_options ranks;

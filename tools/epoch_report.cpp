@@ -8,6 +8,7 @@
 
 #include <absl/strings/str_format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -104,6 +105,17 @@ std::string reader_text(const terminal& screen, const reader_report& reader) {
   return text;
 }
 
+// Of several sources: used where all were.
+json index_json(const std::vector<index_report>& indexes) {
+  if (indexes.empty()) return nullptr;
+  using outcome = index_report::outcome;
+  const auto is_not_used = [](const index_report& each) { return each.what != outcome::used; };
+  const auto found = std::find_if(indexes.begin(), indexes.end(), is_not_used);
+  const index_report& shown = found == indexes.end() ? indexes.front() : *found;
+  const char* const what = shown.what == outcome::used ? "used" : shown.what == outcome::written ? "written" : "none";
+  return {{"use", what}, {"why", shown.why}};
+}
+
 }  // namespace
 
 void epoch_report::measure_process() {
@@ -128,6 +140,7 @@ json epoch_report::as_json() const {
                                                {"wait_s_mean", slowest_rank->wait_s_mean},
                                                {"slowest", slowest_rank->slowest}}
                                         : json(nullptr);
+  object["index"] = index_json(indexes);
   object["seconds"] = seconds;
   object["open_seconds"] = open_seconds;
   object["samples_per_s"] = per_second(static_cast<double>(stats.samples), seconds);

@@ -45,6 +45,7 @@ struct epoch_report {
   bool interrupted = false;
   std::string failure;
   std::vector<std::string> notes;
+  std::vector<index_report> indexes;  ///< of the sources that may have one
   found_world here;
   std::optional<leat::slowest_rank> slowest_rank;  ///< where the ranks have met at the end
 

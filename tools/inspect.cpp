@@ -35,7 +35,7 @@ using datasets::dataset_model;
 struct inspect_arguments {
   std::vector<std::string> sources;
   std::optional<dtype> tokens;  // the sources are files of tokens
-  bool ignore_zeros = false;
+  open_options opening;
   std::uint64_t host_bytes_max = host_bytes_usual;
   bool json = false;
 };
@@ -507,7 +507,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
   const dataset samples =
       open_sources(arguments.sources, stop, leave, advise_looking,
                    {.tokens = arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt,
-                    .ignore_zeros = arguments.ignore_zeros});
+                    .opening = arguments.opening});
   const findings found = [&] {
     const std::stop_callback leaving(stop.token(), [&] {
       leave();
@@ -533,7 +533,7 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
       app, "--token-type", arguments->tokens,
       {{"u16", std::optional(dtype::u16)}, {"u32", std::optional(dtype::u32)}, {"i32", std::optional(dtype::i32)}},
       "the sources are files of tokens, of this type where no header says it");
-  add_ignore_zeros(app, arguments->ignore_zeros);
+  add_opening_options(app, arguments->opening);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "the memory that a loader would have, for pictures that take too much (512MiB)");
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");

@@ -35,7 +35,7 @@ struct pack_arguments {
   bool transcode = false;
   std::optional<row_format> rows;  // none: tar shards
   rank_options ranks;
-  bool ignore_zeros = false;
+  open_options opening;
   bool json = false;
 };
 
@@ -170,7 +170,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
   };
   const dataset from = open_sources(sources, stop, leave,
                                     [](dtype) { return std::string("files of tokens need no packing: copy them"); },
-                                    {.ignore_zeros = arguments.ignore_zeros});
+                                    {.opening = arguments.opening});
   tell_notes("pack", from);
   if (!arguments.rows) check_members(from);
 
@@ -255,7 +255,7 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "--transcode", arguments->transcode,
       "write progressive and other multi-scan JPEGs as baseline, which decode in a third of the time: the same "
       "pixels and markers; what is baseline or damaged is left as it is");
-  add_ignore_zeros(app, arguments->ignore_zeros);
+  add_opening_options(app, arguments->opening);
   add_rank_options(app, arguments->ranks);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(

@@ -139,7 +139,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.run.windows.files(),
                                        .arrays = arguments.run.arrays,
-                                       .ignore_zeros = arguments.run.ignore_zeros,
+                                       .opening = arguments.run.opening,
                                        .one_by_one = !arguments.run.choice.mixture.empty()});
   tell_notes("replay", opened);
   const chosen_fields fields = [&] {

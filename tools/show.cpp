@@ -53,7 +53,7 @@ struct show_arguments {
   window_options windows;
   order_options order;
   order_choice choice;
-  bool ignore_zeros = false;
+  open_options opening;
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
   std::uint32_t threads = 0;
@@ -418,7 +418,7 @@ int show(const show_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),
-                                       .ignore_zeros = arguments.ignore_zeros,
+                                       .opening = arguments.opening,
                                        .one_by_one = !arguments.choice.mixture.empty()});
   tell_notes("show", opened);
   const chosen_fields fields = [&] {
@@ -489,7 +489,7 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
   add_picture_options(app, arguments->pictures);
   CLI::Option* const tokens = add_window_options(app, arguments->windows);
   add_token_output_option(app, arguments->windows, tokens);
-  add_ignore_zeros(app, arguments->ignore_zeros);
+  add_opening_options(app, arguments->opening);
   add_number(app, "--threads", arguments->threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "memory for loading (512MiB, or half of what there is)");

@@ -2,6 +2,7 @@
 
 #include "datasets/patterns.hpp"
 #include "io/text.hpp"
+#include "tools/arguments.hpp"
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
@@ -61,6 +62,21 @@ std::string advise_loading(dtype type) {
                      type == dtype::u32 ? " --token-type u32" : "");
 }
 
+void add_opening_options(CLI::App& app, open_options& opening) {
+  app.add_flag("--ignore-zeros", opening.tar.ignore_zeros,
+               "read tars on behind their end marker, for what `cat a.tar b.tar` made; else a warning");
+  opening.index.use = index_use::check;
+  add_choice(
+      app, "--index-use", opening.index.use,
+      {{"check", index_use::check},
+       {"rebuild", index_use::rebuild},
+       {"trust", index_use::trust},
+       {"off", index_use::off}},
+      "the index that an earlier run has kept: used where nothing has changed, built anew, used without looking, or "
+      "neither used nor kept (check)");
+  add_text(app, "--index", opening.index.directory, "DIR", "where indexes are kept (~/.cache/leat)");
+}
+
 leaving_at_once::leaving_at_once(interruption& stop, const std::function<void()>& leave)
     : leaving_(stop.token(), [&stop, leave] {
         leave();
@@ -87,7 +103,7 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     const auto open_some = [&](std::span<const std::string> some) {
       return kind.tokens   ? open_tokens(some, *kind.tokens)
              : kind.arrays ? open_npy(some, *kind.arrays)
-                           : open(some, {.tar = {.ignore_zeros = kind.ignore_zeros}});
+                           : open(some, kind.opening);
     };
     std::vector<dataset> parts;
     for (std::size_t i = 0; kind.one_by_one && i < sources.size(); ++i) {

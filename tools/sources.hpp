@@ -13,7 +13,14 @@
 #include <string_view>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace leat::tools {
+
+/// --ignore-zeros, --index and --index-use.
+void add_opening_options(CLI::App& app, open_options& opening);
 
 /// While it lives a stop request ends the process with the interruption's exit code, on another thread, after `leave` has had
 /// the last word: for work that cannot be stopped half-way and has written nothing.
@@ -32,7 +39,7 @@ class leaving_at_once {
 struct source_kind {
   std::optional<token_options> tokens = std::nullopt;
   std::optional<npy_options> arrays = std::nullopt;
-  bool ignore_zeros = false;
+  open_options opening = {};
   bool one_by_one = false;  ///< each source is a part of its own of a concat()
 };
 

@@ -143,6 +143,37 @@ class dataset {
 [[nodiscard]] dataset concat(std::span<const dataset> parts);
 [[nodiscard]] dataset concat(std::initializer_list<dataset> parts);
 
+/// What to do with an index that an earlier run has kept: what opening a source found out, so that it need not be found out again.
+enum class index_use : std::uint8_t {
+  off,  ///< neither read nor written
+  check,  ///< read where every file (of folders: every directory) has the size and time of modification that it had; else built
+  rebuild,  ///< built, and written
+  trust     ///< read without looking at the files; built where there is none
+};
+
+/// What became of the index of a source.
+///   why   of one that was used: its path; else why it was not
+struct index_report {
+  enum class outcome : std::uint8_t { used, written, none };
+  std::string source;
+  outcome what = outcome::none;
+  std::string why;
+};
+
+/// Whether and where indexes are kept: of tar shards, whose headers need not be read again, and of folders, which need not be walked.
+///   directory   empty: $XDG_CACHE_HOME/leat, or ~/.cache/leat; there only for sources of 10,000 samples and more
+///   told        called once for each source that may have one
+///
+/// An index that is damaged or cannot be written does no harm: the source is looked through as without one. Two processes may build one at
+/// the same time.
+///   limit   a file that is rewritten in place with its size and time of modification kept is not noticed; of a folder's files, which are
+///           not looked at one by one, one that is rewritten in place
+struct index_options {
+  index_use use = index_use::off;
+  std::string directory = {};
+  std::function<void(const index_report&)> told = {};
+};
+
 /// How the samples of a folder are found.
 struct folder_options {
   enum class class_folders : std::uint8_t {
@@ -156,6 +187,7 @@ struct folder_options {
   /// .bmp .pgm .tif .tiff .webp.
   std::vector<std::string> extensions = {};
   unsigned threads = 0;  ///< that walk and stat; 0: chosen from the machine
+  index_options index = {};
 };
 
 /// Pictures in a folder. Field "jpg" (whatever the format inside), and the column "cls" where there are classes.
@@ -178,6 +210,7 @@ dataset open_folder(std::initializer_list<std::string_view> paths, const folder_
 struct tar_options {
   unsigned shards_in_flight = 0;  ///< indexed at a time; 0: 64
   bool ignore_zeros = false;
+  index_options index = {};
 };
 
 /// Samples of WebDataset tar shards: neighbouring members of one key, the path up to the first dot of its last part;
@@ -263,6 +296,7 @@ struct token_options {
 /// Options that open() passes on to the function that opens the format.
 struct open_options {
   tar_options tar = {};
+  index_options index = {};  ///< of shards and of folders; tar.index is not looked at
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is

@@ -1,0 +1,131 @@
+// An index that is kept between runs: what opening a source found out, in a file of its own, mapped and checksummed. What its sections
+// hold is the format's; this knows where it lies, whether it is whole, and how it is replaced.
+//
+//     header      magic, version, key, number and places of the sections, checksum of all that follows it
+//     sections    bytes, each from a multiple of 8 on
+#pragma once
+
+#include "base/hasher.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/digest.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+struct stat;
+
+namespace leat::datasets {
+
+/// A file as an index remembers it: it holds what it held if both are what they were.
+struct file_stamp {
+  std::uint64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;
+
+  friend bool operator==(const file_stamp&, const file_stamp&) = default;
+};
+[[nodiscard]] file_stamp stamp_of(const struct stat& status) noexcept;
+
+/// What names a path whatever the working directory.
+[[nodiscard]] std::string absolute_path(const std::string& path);
+
+/// Numbers, texts and arrays one after the other, each from a multiple of 8 on.
+class section_writer {
+ public:
+  void add(std::uint64_t number);
+  void add(std::string_view text);
+  template <class T>
+  void add_all(std::span<const T> values) {
+    add(values.size());
+    append(std::as_bytes(values));
+  }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
+
+ private:
+  void append(std::span<const std::byte> more);
+  std::vector<std::byte> bytes_;
+};
+
+/// The same again, in the same order. What does not fit is errc::format.
+class section_reader {
+ public:
+  explicit section_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
+  [[nodiscard]] std::uint64_t number();
+  [[nodiscard]] std::string_view text();
+  /// In place, as long as the index is mapped.
+  template <class T>
+  [[nodiscard]] std::span<const T> all() {
+    static_assert(alignof(T) <= 8 && std::is_trivially_copyable_v<T>);
+    const std::uint64_t count = number();
+    if (count > rest_.size() / sizeof(T)) refuse();
+    const std::span<const std::byte> bytes = take(count * sizeof(T));
+    return {reinterpret_cast<const T*>(bytes.data()), static_cast<std::size_t>(count)};
+  }
+  [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
+
+ private:
+  std::span<const std::byte> take(std::uint64_t bytes);
+  [[noreturn]] static void refuse();
+  std::span<const std::byte> rest_;
+};
+
+/// A file's content, mapped. It stays what it was when the file is replaced or removed.
+class mapped_index {
+ public:
+  mapped_index(const std::byte* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  mapped_index(const mapped_index&) = delete;
+  mapped_index& operator=(const mapped_index&) = delete;
+  ~mapped_index();
+  /// Behind the header.
+  [[nodiscard]] std::span<const std::byte> content() const noexcept;
+
+ private:
+  const std::byte* data_;
+  std::size_t bytes_;
+};
+
+/// Where the index of one source is kept, and what is to be done with it.
+class kept_index {
+ public:
+  /// Samples of a source below which no index is written where nobody named a directory: finding out again takes less than a blink.
+  static constexpr std::uint64_t samples_least = 10'000;
+
+  ///   key   of what is indexed and how: the format, its options, the paths
+  kept_index(const index_options& options, std::string source, const digest& key);
+
+  [[nodiscard]] bool is_trusted() const noexcept { return use_ == index_use::trust; }
+
+  /// The index, if there is one that is whole and of this key and version; null otherwise. why_not() then says why.
+  [[nodiscard]] std::shared_ptr<const mapped_index> find();
+  /// The index that was found is not what is there now.
+  void refuse(std::string why) { why_ = std::move(why); }
+
+  /// Whether write() would write the index of so many samples.
+  [[nodiscard]] bool is_written(std::uint64_t samples) const noexcept {
+    return !path_.empty() && (is_named_ || samples >= samples_least);
+  }
+  /// Tells that the index was used.
+  void tell_used() const;
+  /// Replaces the index, where one is to be written, and tells what became of it. An index that cannot be written is no failure.
+  void write(std::uint64_t samples, std::span<const std::byte> content);
+
+ private:
+  void tell(index_report::outcome what, std::string why) const;
+
+  index_use use_;
+  bool is_named_;  // the directory
+  std::string source_;
+  digest key_;
+  std::string path_;  // empty: there is no place for it
+  std::string why_;
+  std::function<void(const index_report&)> told_;
+};
+
+}  // namespace leat::datasets
