@@ -29,13 +29,16 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdio>
 #include <deque>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -332,7 +335,9 @@ struct made_of {
 };
 
 // Opens the sources, and makes the loader of what is in them.
-loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report, made_of& of) {
+//   is_open   called once the sources are open
+loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report, made_of& of,
+                   const std::function<void()>& is_open) {
   const auto leave = [&] {
     report.interrupted = true;
     report.measure_process();
@@ -346,6 +351,7 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
                                        .arrays = arguments.arrays,
                                        .opening = opening,
                                        .one_by_one = !arguments.choice.mixture.empty()});
+  is_open();
   tell_notes("epoch", opened);
   report.notes = notes_of(opened);
   of.fields = [&] {
@@ -362,15 +368,24 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
 
 // Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
 // that the kernel holds.
-void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report,
+void run_loader(const epoch_arguments& arguments, meeting& met, interruption& stop, epoch_report& report,
                 std::optional<running_loader>& running) {
-  meeting met(arguments.here);
-  if (!met.why_not().empty() && arguments.here.world.rank == 0) {
-    complain("epoch", io::str_cat("note: the ranks do not compare their runs: ", met.why_not()));
-  }
   const clock::time_point opening = clock::now();
   made_of of;
-  const auto make = [&] { return make_loader(arguments, stop, report, of); };
+  // One rank of each machine looks through the sources, and keeps an index that the others read.
+  bool is_to_meet = met.ranks() != nullptr;
+  const auto meet_once = [&] {
+    if (std::exchange(is_to_meet, false)) static_cast<void>(met.ranks()->broadcast({}));
+  };
+  const auto make = [&] {
+    if (arguments.here.world.local_rank != 0) meet_once();
+    try {
+      return make_loader(arguments, stop, report, of, meet_once);
+    } catch (...) {
+      meet_once();  // The others wait.
+      throw;
+    }
+  };
   running.emplace(met.ranks() != nullptr ? make_together(*met.ranks(), make) : make(), stop);
   loader& train = running->train;
   if (of.resumed) report.resumed = {of.resumed->epoch, of.resumed->batch};
@@ -405,7 +420,6 @@ void run_loader(const epoch_arguments& arguments, interruption& stop, epoch_repo
   train.stop();  // Its threads have counted their last sample when it returns.
   settle();
   if (met.ranks() != nullptr) report.slowest_rank = find_slowest(*met.ranks(), report.stats);
-  met.end();
 }
 
 // Which rank this is, and what its files are called.
@@ -420,15 +434,35 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   return arguments;
 }
 
+// Ranks that have met are shown by rank 0, one after the other: launchers mix what ranks write at once, within lines too.
+void show_together(const epoch_arguments& arguments, meeting& met, const std::string& shown) {
+  std::string all = shown;
+  if (met.ranks() != nullptr) {
+    all.clear();
+    for (const std::vector<std::byte>& each : met.ranks()->gather(std::as_bytes(std::span(shown)))) {
+      all.append(reinterpret_cast<const char*>(each.data()), each.size());
+    }
+  }
+  if (arguments.json) {
+    print(all);
+  } else {
+    tell(arguments, all);
+  }
+}
+
 int epoch(const epoch_arguments& given, interruption& stop) {
   const epoch_arguments arguments = of_this_rank(given);
   check(arguments);
+  meeting met(arguments.here);
+  if (!met.why_not().empty() && arguments.here.world.rank == 0) {
+    complain("epoch", io::str_cat("note: the ranks do not compare their runs: ", met.why_not()));
+  }
   epoch_report report;
   report.here = arguments.here;
   std::optional<running_loader> running;
   std::exception_ptr failure;
   try {
-    run_loader(arguments, stop, report, running);
+    run_loader(arguments, met, stop, report, running);
   } catch (const error& problem) {
     report.interrupted = stop.requested() && problem.code() == errc::cancelled;
     if (!report.interrupted) {
@@ -442,10 +476,17 @@ int epoch(const epoch_arguments& given, interruption& stop) {
     failure = std::current_exception();
   }
   report.measure_process();
-  if (arguments.json) {
-    print(json_text(report.as_json()) + "\n");
-  } else if (failure == nullptr || report.stats.batches > 0) {
-    tell(arguments, report.as_text(terminal::of(arguments.batches == "-" ? stderr : stdout)));
+  const std::string shown = arguments.json ? json_text(report.as_json()) + "\n"
+                            : failure == nullptr || report.stats.batches > 0
+                                ? report.as_text(terminal::of(arguments.batches == "-" ? stderr : stdout))
+                                : "";
+  if (failure == nullptr && !report.interrupted) {
+    show_together(arguments, met, shown);
+    met.end();
+  } else if (arguments.json) {
+    print(shown);
+  } else {
+    tell(arguments, shown);
   }
   if (report.interrupted) {
     complain("epoch", io::str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",

@@ -14,6 +14,7 @@ struct option_words {
 constexpr option_words all_words[] = {
     {"without loader_options::device_required", "with --device auto"},
     {"tar_options::ignore_zeros", "--ignore-zeros"},
+    {"index_use::rebuild", "--index-use rebuild"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},

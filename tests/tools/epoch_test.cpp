@@ -734,5 +734,53 @@ TEST(epoch, refuses_orders_that_are_none) {
   }
 }
 
+TEST(epoch, gives_the_same_digest_with_and_without_an_index) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string shards = (directory.path() / "p-{0..2}.tar").string();
+  ASSERT_EQ(run({"pack", photos.path().string(), shards}).exit_code, 0);
+  const std::string kept = (directory.path() / "kept").string();
+  for (const std::string& source : {photos.path().string(), shards}) {
+    const auto report = [&](const std::string& use) {
+      const ended process =
+          run({"epoch", source, "--size", "32", "--batch-size", "5", "--json", "--index", kept, "--index-use", use});
+      EXPECT_EQ(process.exit_code, 0) << process.err;
+      return process.json();
+    };
+    const nlohmann::json without = report("off");
+    EXPECT_EQ(without.at("index").at("use"), "none");
+    const auto expect = [&](const std::string& use, const std::string& outcome, const std::string& why) {
+      const nlohmann::json seen = report(use);
+      EXPECT_EQ(seen.at("index").at("use"), outcome) << use;
+      EXPECT_THAT(seen.at("index").at("why").get<std::string>(), ::testing::HasSubstr(why));
+      EXPECT_EQ(seen.at("digest"), without.at("digest")) << use;
+    };
+    expect("check", "written", "there was none");
+    expect("check", "used", kept);
+    expect("trust", "used", kept);
+    expect("rebuild", "written", "anew");
+  }
+  EXPECT_EQ(run({"epoch", shards, "--index-use", "sometimes"}).exit_code, 2);
+}
+
+TEST(epoch, says_that_an_index_is_stale) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string kept = (directory.path() / "kept").string();
+  const std::vector<std::string> words{
+      "epoch", photos.path().string(), "--size", "32", "--batch-size", "5", "--json", "--index", kept};
+  ASSERT_EQ(run(words).exit_code, 0);
+  // Written in place: its directory does not change.
+  std::filesystem::path changed;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(photos.path())) {
+    if (entry.is_regular_file()) changed = entry.path();
+  }
+  std::filesystem::resize_file(changed, std::filesystem::file_size(changed) - 10);
+  const ended process = run(words);
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.err, ::testing::AllOf(::testing::HasSubstr(changed.string()),
+                                            ::testing::HasSubstr("the index is stale: --index-use rebuild")));
+}
+
 }  // namespace
 }  // namespace leat::testing
