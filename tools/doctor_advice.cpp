@@ -284,6 +284,17 @@ finding check_unusable_gpu(const machine_facts& facts, const gpu_failure& gpu) {
   return made;
 }
 
+finding check_connections(const machine_facts& facts) {
+  // 8 where it is not set; from 1 to 32, "CUDA Environment Variables" of the CUDA programming guide.
+  finding made{.concern = "GPU queues", .found = io::str_cat("CUDA_DEVICE_MAX_CONNECTIONS=", facts.cuda_connections)};
+  if (facts.cuda_connections != "1") return made;
+  made.how = grade::lower;
+  made.advice =
+      "all streams share one queue, and a step may wait until a batch is copied: unset it, or set 8, unless the "
+      "trainer asks for 1";
+  return made;
+}
+
 std::vector<finding> examine(const machine_facts& facts) {
   std::vector<finding> all = {check_kernel(facts), check_io_uring(facts),   check_locked_memory(facts),
                               check_files(facts),  check_huge_pages(facts), check_memory(facts),
@@ -291,6 +302,7 @@ std::vector<finding> examine(const machine_facts& facts) {
   for (const path_facts& each : facts.paths) all.push_back(check_path(each));
   if (facts.gpus.empty() && facts.gpus_unusable.empty()) all.push_back(check_no_gpu(facts));
   for (const gpu_facts& each : facts.gpus) all.push_back(check_gpu(facts, each));
+  if (!facts.gpus.empty() && !facts.cuda_connections.empty()) all.push_back(check_connections(facts));
   for (const gpu_failure& each : facts.gpus_unusable) all.push_back(check_unusable_gpu(facts, each));
   return all;
 }

@@ -36,6 +36,8 @@ struct finding {
 [[nodiscard]] finding check_no_gpu(const machine_facts& facts);
 [[nodiscard]] finding check_gpu(const machine_facts& facts, const gpu_facts& gpu);
 [[nodiscard]] finding check_unusable_gpu(const machine_facts& facts, const gpu_failure& gpu);
+/// How many hardware queues the streams of a process share, where somebody has said it.
+[[nodiscard]] finding check_connections(const machine_facts& facts);
 
 /// All of them.
 [[nodiscard]] std::vector<finding> examine(const machine_facts& facts);

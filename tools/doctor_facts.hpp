@@ -82,6 +82,7 @@ struct machine_facts {
   std::uint32_t gpus_on_the_bus = 0;  ///< NVIDIA's, whether or not a driver has them
   std::vector<gpu_facts> gpus;
   std::vector<gpu_failure> gpus_unusable;
+  std::string cuda_connections;  ///< CUDA_DEVICE_MAX_CONNECTIONS as this process has it; empty: not set
   std::vector<path_facts> paths;
 };
 

@@ -91,6 +91,7 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"numa_nodes", facts.numa_nodes},
           {"built_with_cuda", facts.built_with_cuda},
           {"gpus_on_the_bus", facts.gpus_on_the_bus},
+          {"cuda_device_max_connections", facts.cuda_connections},
           {"gpus", gpus},
           {"gpus_unusable", unusable},
           {"why_no_gpu", facts.why_no_gpu},

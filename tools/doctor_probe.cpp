@@ -100,6 +100,7 @@ reader_report read_some(const std::string& path) {
 void look_at_gpus(machine_facts& facts) {
   const stages::device_list found = stages::list_devices();
   facts.built_with_cuda = found.built_with_cuda;
+  if (const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")) facts.cuda_connections = connections;
   facts.why_no_gpu = found.why_not;
   for (const stages::unusable_device& each : found.unusable) {
     facts.gpus_unusable.push_back({.index = each.which.index, .why = each.why});
@@ -253,7 +254,7 @@ void measure_copies(stages::device_calls& device, gpu_facts& gpu, double seconds
   gpu.pinned = pinning == stages::device_ok;
   if (!gpu.pinned) gpu.why = io::str_cat("cudaHostRegister: ", device.describe_pinning(pinning));
   if (good(device.take_memory(bytes, block), "cudaMalloc") &&
-      good(device.make_stream(side), "cudaStreamCreateWithFlags") &&
+      good(device.make_stream(side), "cudaStreamCreateWithPriority") &&
       good(device.make_event(passed), "cudaEventCreateWithFlags")) {
     using clock = std::chrono::steady_clock;
     const clock::time_point begin = clock::now();

@@ -245,6 +245,20 @@ TEST(doctor_advice, names_each_gpu_that_cannot_be_used_beside_one_that_can) {
   for (const finding& each : tools::examine(facts)) EXPECT_NE(each.concern, "GPU");
 }
 
+TEST(doctor_advice, warns_where_all_streams_share_one_hardware_queue) {
+  machine_facts facts = good_machine();
+  facts.cuda_connections = "1";
+  expect_advice(tools::check_connections(facts), grade::lower, "one queue");
+  EXPECT_THAT(tools::check_connections(facts).found, HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS=1"));
+  EXPECT_EQ(tools::examine(facts).back().concern, "GPU queues");
+  EXPECT_EQ(tools::as_json(facts, {}).at("cuda_device_max_connections"), "1");
+  facts.cuda_connections = "8";
+  EXPECT_EQ(tools::check_connections(facts).how, grade::best);
+  facts.cuda_connections = "1";
+  facts.gpus.clear();
+  EXPECT_EQ(tools::examine(facts).back().concern, "GPU") << "without a GPU nothing is in its queues";
+}
+
 TEST(doctor_advice, holds_a_gpus_rate_against_its_link) {
   machine_facts facts = good_machine();
   gpu_facts& gpu = facts.gpus[0];
