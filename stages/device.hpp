@@ -74,7 +74,8 @@ class device_calls {
   /// for it.
   virtual device_status pin(std::span<std::byte> memory) noexcept = 0;
   virtual device_status unpin(std::span<std::byte> memory) noexcept = 0;
-  /// cudaStreamCreateWithFlags(cudaStreamNonBlocking): ordered by nothing but waits.
+  /// cudaStreamCreateWithPriority(cudaStreamNonBlocking, the greatest there is): ordered by nothing but waits. Its short kernels go
+  /// before those of the trainer's step, which holds the whole device for milliseconds.
   virtual device_status make_stream(stream& made) noexcept = 0;
   virtual device_status free_stream(stream made) noexcept = 0;
   /// cudaEventCreateWithFlags(cudaEventDisableTiming | cudaEventBlockingSync).

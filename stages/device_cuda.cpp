@@ -320,7 +320,12 @@ class cuda_calls final : public device_calls {
   }
   device_status make_stream(stream& made) noexcept override {
     cudaStream_t handle = nullptr;
-    const device_status status = here().run([&] { return cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking); });
+    const device_status status = here().run([&] {
+      int least = 0;
+      int greatest = 0;  // the lower number; both are 0 on a device without priorities
+      const cudaError_t range = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+      return range == cudaSuccess ? cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, greatest) : range;
+    });
     made = handle;
     return status;
   }

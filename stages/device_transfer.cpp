@@ -150,7 +150,7 @@ device_transfer::~device_transfer() {
 void device_transfer::prepare(transfer_needs needs) {
   const async::mutex_lock lock(mutex_);
   if (prepared_) throw error(errc::usage, "this device transfer serves a loader already; give each loader its own");
-  check(calls_->make_stream(side_), "cudaStreamCreateWithFlags");
+  check(calls_->make_stream(side_), "cudaStreamCreateWithPriority");
   prepared_ = true;
   wake_ = std::move(needs.wake);
   failed_ = std::move(needs.failed);

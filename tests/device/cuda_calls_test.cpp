@@ -52,7 +52,7 @@ class cuda_table : public ::testing::Test {
     stream_facts told;
     around("cudaMalloc", [&] { return calls.take_memory(64, memory); });
     around("cudaHostRegister", [&] { return calls.pin(host); });
-    around("cudaStreamCreateWithFlags", [&] { return calls.make_stream(side); });
+    around("cudaStreamCreateWithPriority", [&] { return calls.make_stream(side); });
     around("cudaEventCreateWithFlags", [&] { return calls.make_event(event); });
     around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
     around("launch_finish_pictures", [&] { return calls.finish_pictures({}, side); });
@@ -188,6 +188,18 @@ TEST_F(cuda_table, says_that_an_event_has_not_fired_and_leaves_no_error_of_it) {
   simulated::fail_next("cuEventQuery", cudaErrorNotReady);
   EXPECT_EQ(calls->query(event), device_not_ready);
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+}
+
+// Where streams share the hardware's queues, that of the batches is not to stand behind a step.
+TEST_F(cuda_table, makes_streams_of_the_greatest_priority) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  stream side;
+  ASSERT_EQ(calls->make_stream(side), device_ok);
+  int priority = 0;
+  ASSERT_EQ(cudaStreamGetPriority(side.handle(), &priority), cudaSuccess);
+  EXPECT_EQ(priority, simulated::greatest_priority);
+  simulated::fail_next("cudaDeviceGetStreamPriorityRange", cudaErrorInvalidDevice);
+  EXPECT_EQ(calls->make_stream(side), cudaErrorInvalidDevice);
 }
 
 // An event can be waited for across contexts, and recorded in its own only.

@@ -26,6 +26,7 @@ struct CUstream_st {
   CUctx_st* context = nullptr;  // where it is not the device's primary one
   bool capturing = false;
   bool blocking_capture = false;
+  int priority = 0;
 };
 struct CUevent_st {
   int device = 0;
@@ -384,11 +385,26 @@ cudaError_t cudaHostUnregister(void*) {
   call made("cudaHostUnregister");
   return made.run([] { return cudaSuccess; });
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  call made("cudaStreamCreateWithFlags");
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  call made("cudaDeviceGetStreamPriorityRange");
   return made.run([&] {
-    *stream = *all().streams.insert(new CUstream_st{.device = made.device()}).first;
+    *least = 0;
+    *greatest = leat::testing::simulated_cuda::greatest_priority;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  call made("cudaStreamCreateWithPriority");
+  return made.run([&] {
+    *stream = *all().streams.insert(new CUstream_st{.device = made.device(), .priority = priority}).first;
     return flags == cudaStreamNonBlocking ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  call made("cudaStreamGetPriority");
+  return made.run([&] {
+    *priority = stream->priority;
+    return cudaSuccess;
   });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

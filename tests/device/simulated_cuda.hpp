@@ -14,6 +14,9 @@ namespace leat::testing::simulated_cuda {
 /// As a process that has called nothing of CUDA yet. Its streams and events are gone. Not while others call.
 void reset();
 
+/// Of a stream; the least is 0.
+inline constexpr int greatest_priority = -5;
+
 /// The devices that have a primary context: what nvidia-smi shows of a process.
 [[nodiscard]] std::set<int> contexts();
 /// How often the device's primary context has been retained and not released, the runtime's own left out.
