@@ -17,12 +17,16 @@ if(LEAT_CUDA STREQUAL "OFF")
   return()
 endif()
 
-# Where NVIDIA's own packages put it, which is not on the path.
-if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
+# Where NVIDIA's own packages put it, which is not on the path, and where scripts/setup --cuda does.
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(LEAT_NVCC nvcc)
   mark_as_advanced(LEAT_NVCC)
   if(NOT LEAT_NVCC)
-    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+    foreach(candidate IN ITEMS /usr/local/cuda/bin/nvcc ${PROJECT_SOURCE_DIR}/.cache/cuda/nvidia/cu13/bin/nvcc)
+      if(NOT CMAKE_CUDA_COMPILER AND EXISTS ${candidate})
+        set(CMAKE_CUDA_COMPILER ${candidate})
+      endif()
+    endforeach()
   endif()
 endif()
 set(CMAKE_CUDA_ARCHITECTURES OFF)  # each target says what it is compiled for
