@@ -77,7 +77,8 @@ class folder_model final : public dataset_model {
     kept.large_sizes = from.all<io::file_table::large_size>();
     const bool is_ours = from.at_end() && class_ends_.size() == classes_.size() &&
                          std::is_sorted(class_ends_.begin(), class_ends_.end()) &&
-                         (class_ends_.empty() || class_ends_.back() == kept.entries.size());
+                         (class_ends_.empty() || class_ends_.back() == kept.entries.size()) &&
+                         (failures_.empty() || failures_.rbegin()->first < kept.entries.size());
     if (!is_ours) throw error(errc::format, "its classes and files do not belong together");
     finish(std::make_shared<const io::file_table>(index, kept, std::move(directories)), std::move(picture));
   }
@@ -318,8 +319,7 @@ digest key_of(const std::string& path, const folder_options& options, const fold
   key.add(static_cast<std::uint64_t>(options.allow_empty_classes));
   key.add(walk.extensions.size());
   for (const std::string& each : walk.extensions) key.add(each);
-  key.add(path);  // as notes have it
-  key.add(absolute_path(path));
+  add_paths(key, {&path, 1});
   return key.finish();
 }
 
@@ -370,6 +370,7 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
   if (index.is_written(walked.model->size())) {
     content.add(walked.visited.size());
     for (const folder_contents::visited_directory& each : walked.visited) {
+      index.saw(each.modified_ns);
       content.add(each.path);
       content.add(static_cast<std::uint64_t>(each.modified_ns));
     }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -25,6 +26,8 @@ namespace leat::datasets {
 namespace {
 
 constexpr std::array<char, 8> magic_text = {'l', 'e', 'a', 't', 'i', 'd', 'x', '\n'};
+// File systems tell times apart by a tick of the kernel, 10 ms at the most; some of them by a second, which nobody can wait for.
+constexpr std::int64_t clock_tick_ns = 20'000'000;
 // Rises whenever an index means something else.
 constexpr std::uint64_t version = 1;
 
@@ -63,11 +66,12 @@ file_stamp stamp_of(const struct stat& status) noexcept {
           .modified_ns = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
 }
 
-std::string absolute_path(const std::string& path) {
-  if (path.starts_with('/')) return path;
+void add_paths(hasher& key, std::span<const std::string> paths) {
   std::error_code failure;
-  const std::filesystem::path here = std::filesystem::current_path(failure);
-  return io::str_cat(here.string(), "/", path);
+  const bool is_relative =
+      std::any_of(paths.begin(), paths.end(), [](const std::string& each) { return !each.starts_with('/'); });
+  key.add(is_relative ? std::filesystem::current_path(failure).string() : std::string());
+  for (const std::string& each : paths) key.add(each);
 }
 
 // --- sections ---------------------------------------------------------------------------------------------------------
@@ -111,6 +115,7 @@ kept_index::kept_index(const index_options& options, std::string source, const d
       is_named_(!options.directory.empty()),
       source_(std::move(source)),
       key_(key),
+      began_ns_(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count()),
       told_(options.told) {
   if (use_ == index_use::off) {
     why_ = "it was not asked for";
@@ -138,8 +143,7 @@ std::shared_ptr<const mapped_index> kept_index::find() {
   struct stat status{};
   const bool is_file = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
   const auto bytes = is_file ? static_cast<std::size_t>(status.st_size) : 0;
-  void* const memory =
-      bytes >= sizeof(header) ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0) : MAP_FAILED;
+  void* const memory = bytes >= sizeof(header) ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   ::close(file);
   why_ = io::str_cat(path_, " was damaged");
   if (memory == MAP_FAILED) return nullptr;
@@ -164,6 +168,9 @@ void kept_index::write(std::uint64_t samples, std::span<const std::byte> content
   if (use_ == index_use::off || path_.empty()) return tell(outcome::none, why_);
   if (!is_written(samples)) {
     return tell(outcome::none, io::str_cat("the source has fewer than ", samples_least, " samples"));
+  }
+  if (newest_ns_ > began_ns_ - clock_tick_ns) {
+    return tell(outcome::none, "the source has changed a moment ago, and may change again without a sign");
   }
   std::error_code failure;
   std::filesystem::create_directories(folder_of(path_), failure);

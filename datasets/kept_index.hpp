@@ -10,9 +10,11 @@
 #include <leat/dataset.hpp>
 #include <leat/digest.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,8 +35,8 @@ struct file_stamp {
 };
 [[nodiscard]] file_stamp stamp_of(const struct stat& status) noexcept;
 
-/// What names a path whatever the working directory.
-[[nodiscard]] std::string absolute_path(const std::string& path);
+/// Paths as they are given, and where relative ones begin.
+void add_paths(hasher& key, std::span<const std::string> paths);
 
 /// Numbers, texts and arrays one after the other, each from a multiple of 8 on.
 class section_writer {
@@ -111,6 +113,10 @@ class kept_index {
   [[nodiscard]] bool is_written(std::uint64_t samples) const noexcept {
     return !path_.empty() && (is_named_ || samples >= samples_least);
   }
+  /// A file or directory of the source has this time of modification. One that is younger than the clock of file systems can tell
+  /// apart from now may change without another time: then no index is written.
+  void saw(std::int64_t modified_ns) noexcept { newest_ns_ = std::max(newest_ns_, modified_ns); }
+
   /// Tells that the index was used.
   void tell_used() const;
   /// Replaces the index, where one is to be written, and tells what became of it. An index that cannot be written is no failure.
@@ -125,6 +131,8 @@ class kept_index {
   digest key_;
   std::string path_;  // empty: there is no place for it
   std::string why_;
+  std::int64_t began_ns_;  // wall clock
+  std::int64_t newest_ns_ = std::numeric_limits<std::int64_t>::min();
   std::function<void(const index_report&)> told_;
 };
 

@@ -66,10 +66,11 @@ class tar_model final : public dataset_model {
       const auto file = static_cast<std::uint32_t>(from.number());
       const std::uint64_t offset = from.number();
       defects_.emplace(sample, defect{0, file, offset, std::string(from.text())});
+      if (file >= files_->files()) throw error(errc::format, "it has damage in a file that there is not");
     }
     const auto records = from.all<extent_table::record>();
     table_ = extent_table(index, records, from.all<std::uint32_t>());
-    bool is_ours = from.at_end();
+    bool is_ours = from.at_end() && (defects_.empty() || defects_.rbegin()->first < table_.size());
     for (const extent_table::record& each : records) {
       is_ours = is_ours && each.file() < files_->files() && each.field() < fields_.size();
     }
@@ -284,10 +285,7 @@ digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
   hasher key;
   key.add("tar");
   key.add(static_cast<std::uint64_t>(at_marker));
-  for (const std::string& path : paths) {
-    key.add(path);  // as notes have it
-    key.add(absolute_path(path));
-  }
+  add_paths(key, paths);
   return key.finish();
 }
 
@@ -334,6 +332,7 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   if (!index.is_trusted()) stamps = look_at_shards(paths);
   if (auto model = kept_shards(index, paths, stamps, at_marker)) return dataset(std::move(model));
   if (index.is_trusted()) stamps = look_at_shards(paths);
+  for (const file_stamp& each : stamps) index.saw(each.modified_ns);
   const std::shared_ptr<const io::file_table> files = table_of(paths, stamps);
   opening_loop loop(opening_loop::traffic::many);
   std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loop.connector(), index_options);
