@@ -33,9 +33,13 @@ class overdue_list {
   void on_overdue(std::function<void(const error&)> told) { told_ = std::move(told); }
 
   entry add(std::string what, const error& why) {
-    if (told_) told_(why);
-    const async::mutex_lock lock(mutex_);
-    return entries_.insert(entries_.end(), std::move(what));
+    entry added;
+    {
+      const async::mutex_lock lock(mutex_);
+      added = entries_.insert(entries_.end(), std::move(what));
+    }
+    if (told_) told_(why);  // who then asks finds it
+    return added;
   }
   void remove(entry which) {
     const async::mutex_lock lock(mutex_);

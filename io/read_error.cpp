@@ -81,11 +81,9 @@ std::string words_of(int failure) {
 
 error explain_read(const failed_read& read) {
   if (read.failure == ENODATA) {
-    return {errc::io, str_cat(read.path, ": the file ends at ", read.offset + read.data_bytes, ", and bytes up to ",
-                              read.offset + read.bytes,
-                              " were expected (ENODATA); was it cut or replaced since it was opened, or indexed (then "
-                              "the index is stale: "
-                              "index_use::rebuild)?")};
+    return {errc::io,
+            str_cat(read.path, ": the file ends at ", read.offset + read.data_bytes, ", and bytes up to ",
+                    read.offset + read.bytes, " were expected (ENODATA); was it cut or replaced since it was opened?")};
   }
   const std::string where = str_cat(read.path, " at offset ", read.offset, ", ", read.bytes, " bytes");
   if (read.failure == ETIMEDOUT) {

@@ -96,18 +96,21 @@ candidate try_make(const std::function<loader()>& make) {
   return own;
 }
 
-bool is_same_run(const summary& a, const summary& b) {
-  return a.epoch == b.epoch && a.batch == b.batch && a.global_batch_size == b.global_batch_size && a.parts == b.parts;
+bool is_same_run(const summary& a, const summary& b, ranks_go_on from) {
+  const auto begins = [](const summary& rank) { return rank.epoch == 0 && rank.batch == 0; };
+  const bool is_right_place =
+      from == ranks_go_on::in_step ? a.epoch == b.epoch && a.batch == b.batch : begins(a) == begins(b);
+  return is_right_place && a.global_batch_size == b.global_batch_size && a.parts == b.parts;
 }
 
 // The first rank that cannot go on with the others.
-std::uint32_t find_odd(const std::vector<summary>& all) {
+std::uint32_t find_odd(const std::vector<summary>& all, ranks_go_on from) {
   const auto size = static_cast<std::uint32_t>(all.size());
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     if (all[rank].failed != 0) return rank;
   }
   for (std::uint32_t rank = 0; rank < size; ++rank) {
-    if (all[rank].rank != rank || all[rank].world != size || !is_same_run(all[rank], all[0])) return rank;
+    if (all[rank].rank != rank || all[rank].world != size || !is_same_run(all[rank], all[0], from)) return rank;
   }
   return nobody;
 }
@@ -122,7 +125,7 @@ std::string words_of(const description_difference& found, std::uint32_t rank) {
 
 // On rank 0, which has been sent what the odd one is.
 std::string explain(const std::vector<summary>& all, std::uint32_t odd, const candidate& own,
-                    std::span<const std::byte> sent) {
+                    std::span<const std::byte> sent, ranks_go_on from) {
   const summary& it = all[odd];
   const auto size = static_cast<std::uint32_t>(all.size());
   if (it.failed != 0) return io::str_cat("rank ", odd, ": ", text_of(sent));
@@ -134,17 +137,20 @@ std::string explain(const std::vector<summary>& all, std::uint32_t odd, const ca
   const auto found = differences(*state.descriptions, *own.state->descriptions);
   if (!found.empty()) return words_of(found.front(), odd);
   return io::str_cat("rank ", odd, " is at batch ", it.batch, " of epoch ", it.epoch, ", and rank 0 at batch ",
-                     all[0].batch, " of epoch ", all[0].epoch, ": give all of them the state of one place");
+                     all[0].batch, " of epoch ", all[0].epoch,
+                     from == ranks_go_on::in_step
+                         ? ": give all of them the state of one place"
+                         : ": one of them has lost its state; bring it back, or remove those of all ranks");
 }
 
 }  // namespace
 
-loader make_together(rendezvous& ranks, const std::function<loader()>& make) {
+loader make_together(rendezvous& ranks, const std::function<loader()>& make, ranks_go_on from) {
   const std::uint32_t rank = ranks.world().rank;
   candidate own = try_make(make);
   std::vector<summary> all;
   for (const std::vector<std::byte>& one : ranks.gather(bytes_of(own.told))) all.push_back(value_of<summary>(one));
-  const std::uint32_t odd = broadcast_value(ranks, rank == 0 ? find_odd(all) : nobody);
+  const std::uint32_t odd = broadcast_value(ranks, rank == 0 ? find_odd(all, from) : nobody);
   if (odd == nobody) return std::move(*own.made);
 
   // What it is, from that rank alone: 16,384 descriptions would be a gigabyte.
@@ -161,7 +167,7 @@ loader make_together(rendezvous& ranks, const std::function<loader()>& make) {
   if (rank == 0) {
     if (all[odd].failed != 0) code = static_cast<errc>(all[odd].failed - 1);
     try {
-      words = explain(all, odd, own, sent[odd]);
+      words = explain(all, odd, own, sent[odd], from);
     } catch (const std::exception& problem) {  // The others wait for words.
       words = io::str_cat("rank ", odd, " is of another run: ", problem.what());
     }

@@ -64,6 +64,15 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
   }
 }
 
+// However they are spelled.
+bool is_same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  std::error_code failure;
+  const std::filesystem::path one = std::filesystem::weakly_canonical(a, failure);
+  const std::filesystem::path other = std::filesystem::weakly_canonical(b, failure);
+  return a == b || (!failure && one == other);
+}
+
 void check(const epoch_arguments& arguments) {
   if (arguments.on_corrupt == corrupt_policy::raise && arguments.corrupt_max != corrupt_bound()) {
     throw error(
@@ -89,10 +98,10 @@ void check(const epoch_arguments& arguments) {
     throw error(errc::usage,
                 "--journal writes a file of its own, never standard output; name it (a file called - is ./-)");
   }
-  if (!arguments.journal.empty() && arguments.journal == arguments.batches) {
+  if (is_same_file(arguments.journal, arguments.batches)) {
     throw error(errc::usage, "--journal and --batches name the same file; give each one of its own");
   }
-  if (!arguments.state.empty() && (arguments.state == arguments.journal || arguments.state == arguments.batches)) {
+  if (is_same_file(arguments.state, arguments.journal) || is_same_file(arguments.state, arguments.batches)) {
     throw error(errc::usage, "--state names the same file as --journal or --batches; give each one of its own");
   }
   if (arguments.npy == "-") {
@@ -174,6 +183,7 @@ class epoch_progress {
 /// Where the batches go, and what is known of the run once they are there.
 struct batch_outputs {
   std::optional<batch_lines> lines;
+  bool is_file = false;  // that they go to
   std::string npy_directory;
   state_writer state;
 
@@ -191,7 +201,8 @@ struct batch_outputs {
   }
 
  private:
-  [[nodiscard]] std::uint64_t lines_bytes() const { return lines ? lines->bytes() : 0; }
+  // Nobody goes on with those of standard output.
+  [[nodiscard]] std::uint64_t lines_bytes() const { return lines && is_file ? lines->bytes() : 0; }
 };
 
 run_state_options run_state_of(const epoch_arguments& arguments) {
@@ -206,7 +217,10 @@ run_state_options run_state_of(const epoch_arguments& arguments) {
 //   resumed   the run that is gone on with, if there is one
 batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& fields,
                          const std::optional<loader_state>& resumed) {
-  batch_outputs outputs{.lines = {}, .npy_directory = {}, .state = state_writer(run_state_of(arguments))};
+  batch_outputs outputs{.lines = {},
+                        .is_file = arguments.batches != "-",
+                        .npy_directory = {},
+                        .state = state_writer(run_state_of(arguments), resumed)};
   if (!arguments.batches.empty()) {
     outputs.lines.emplace(arguments.batches, arguments.rows, fields.labels.empty() ? "" : fields.labels.front(),
                           resumed ? resumed->lines_bytes : 0);
@@ -386,7 +400,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
       throw;
     }
   };
-  running.emplace(met.ranks() != nullptr ? make_together(*met.ranks(), make) : make(), stop);
+  running.emplace(met.ranks() != nullptr ? make_together(*met.ranks(), make, ranks_go_on::apart) : make(), stop);
   loader& train = running->train;
   if (of.resumed) report.resumed = {of.resumed->epoch, of.resumed->batch};
   report.open_seconds = std::chrono::duration<double>(of.opened - opening).count();
@@ -434,6 +448,15 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   return arguments;
 }
 
+// What else may be the reason that a file ends early.
+std::string stale_hint(const epoch_report& report, std::string_view failure) {
+  const bool uses_index = std::any_of(report.indexes.begin(), report.indexes.end(), [](const index_report& each) {
+    return each.what == index_report::outcome::used;
+  });
+  if (!uses_index || failure.find("(ENODATA)") == std::string_view::npos) return {};
+  return " If it was replaced before this run began, the index is stale: --index-use rebuild";
+}
+
 // Ranks that have met are shown by rank 0, one after the other: launchers mix what ranks write at once, within lines too.
 void show_together(const epoch_arguments& arguments, meeting& met, const std::string& shown) {
   std::string all = shown;
@@ -468,8 +491,10 @@ int epoch(const epoch_arguments& given, interruption& stop) {
     if (!report.interrupted) {
       // A wrong option has nothing to report but the error; a source that is refused is a run that failed.
       if (problem.code() == errc::usage && dynamic_cast<const refused_name*>(&problem) == nullptr) throw;
-      report.failure = in_flags(problem.what());
-      failure = std::current_exception();
+      const std::string hint = stale_hint(report, problem.what());
+      report.failure = in_flags(problem.what()) + hint;
+      failure = hint.empty() ? std::current_exception()
+                             : std::make_exception_ptr(error(problem.code(), problem.what() + hint));
     }
   } catch (const std::exception& problem) {
     report.failure = in_flags(problem.what());

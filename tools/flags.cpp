@@ -14,7 +14,6 @@ struct option_words {
 constexpr option_words all_words[] = {
     {"without loader_options::device_required", "with --device auto"},
     {"tar_options::ignore_zeros", "--ignore-zeros"},
-    {"index_use::rebuild", "--index-use rebuild"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},
@@ -34,6 +33,8 @@ constexpr option_words all_words[] = {
     {"global_batch_size", "--global-batch-size"},
     {"batch_size", "--batch-size"},
     {"on_corrupt =", "--on-corrupt"},
+    {"on_corrupt", "--on-corrupt"},
+    {"batches_max", "--limit"},
     {"direct =", "--direct"},
 };
 

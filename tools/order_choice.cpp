@@ -34,7 +34,8 @@ Number number_of(const std::string& given, const std::string& text) {
   Number value{};
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || end != text.data() + text.size() || !(value > 0)) {
-    refuse_choice("--order", given, io::str_cat("'", text, "' is no number from 1 on"));
+    refuse_choice("--order", given,
+                  io::str_cat("'", text, "' is no number from 1 to ", std::numeric_limits<Number>::max()));
   }
   return value;
 }

@@ -18,7 +18,7 @@ namespace {
 
 // What was written to it, by whatever descriptor.
 void sync_file(const std::string& path) {
-  if (path.empty()) return;
+  if (path.empty() || path == "-") return;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = fd >= 0 && ::fdatasync(fd) == 0;
   const int failure = errno;
@@ -28,6 +28,15 @@ void sync_file(const std::string& path) {
                                     "; does the disk still answer?"));
 }
 
+// What cannot be looked at may be there: a run that took it for missing would begin anew.
+bool is_there(const std::string& path) {
+  std::error_code failure;
+  const bool found = std::filesystem::exists(path, failure);
+  if (!failure) return found;
+  throw error(errc::io, io::str_cat("cannot look at ", path, ": ", failure.message(),
+                                    "; nothing is begun or resumed before that is mended"));
+}
+
 std::string of_rank(const loader_state& state) { return io::str_cat("rank ", state.rank, " of ", state.world); }
 
 // The other ranks' states as far as they are there. Where this run has begun in another world, a rank that is quicker may have
@@ -35,8 +44,7 @@ std::string of_rank(const loader_state& state) { return io::str_cat("rank ", sta
 void check_others(const run_state_options& options, const loader_state& own) {
   for (std::uint32_t rank = 0; rank < own.world; ++rank) {
     const std::string path = name_for_rank("--state", options.name, {.rank = rank, .size = own.world});
-    std::error_code failure;
-    if (path == options.path || !std::filesystem::exists(path, failure)) continue;
+    if (path == options.path || !is_there(path)) continue;
     const loader_state other = loader_state::load(path);
     if (other.world != own.world || (other.epoch == own.epoch && other.batch == own.batch)) continue;
     throw error(errc::usage, io::str_cat(path, " is at batch ", other.batch, " of epoch ", other.epoch, ", and ",
@@ -50,8 +58,7 @@ void check_others(const run_state_options& options, const loader_state& own) {
 void check_first(const run_state_options& options) {
   if (options.here.size == 1 && options.name.find("%r") == std::string::npos) return;
   const std::string path = name_for_rank("--state", options.name, {.rank = 0, .size = options.here.size});
-  std::error_code failure;
-  if (path == options.path || !std::filesystem::exists(path, failure)) return;
+  if (path == options.path || !is_there(path)) return;
   const loader_state first = loader_state::load(path);
   if (first.world == options.here.size) return;
   throw error(errc::usage, io::str_cat(path, " is of ", of_rank(first), ", and there is no ", options.path,
@@ -70,8 +77,7 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
     throw error(errc::usage,
                 "--resume goes on with the lines of --batches, and standard output has none of them; give it a FILE");
   }
-  std::error_code failure;
-  const bool there = std::filesystem::exists(options.path, failure);
+  const bool there = is_there(options.path);
   if (there && options.resume == resume_when::never) {
     throw error(errc::usage, io::str_cat(options.path,
                                          " is there already: --resume auto goes on with that run; to begin "
@@ -84,7 +90,7 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
   loader_state state = loader_state::load(options.path);
   if (state.world == options.here.size && state.rank == options.here.rank) return state;
   if (state.world != options.here.size) check_others(options, state);
-  if (!options.lines.empty() && std::filesystem::exists(options.lines, failure)) {
+  if (!options.lines.empty() && is_there(options.lines)) {
     throw error(errc::usage, io::str_cat(options.lines, " is there already, and ", options.path, " is of ",
                                          of_rank(state), ", not ", options.here.rank, " of ", options.here.size,
                                          ": begin other lines with --batches, or move these away"));
@@ -94,7 +100,8 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
 }
 
 void state_writer::write(loader_state state, std::uint64_t lines_bytes) {
-  state.lines_bytes = lines_bytes;
+  state.lines_bytes = options_.lines.empty() ? before_.lines_bytes : lines_bytes;
+  if (options_.journal.empty()) state.journal_bytes = before_.journal_bytes;
   const bool due = std::chrono::steady_clock::now() - synced_ >= interval;
   if (due) sync_lines();
   file_.write(state);

@@ -19,9 +19,9 @@ enum class resume_when : std::uint8_t {
   always      ///< there has to be one
 };
 
-/// path            of the state; empty: none is written
-/// journal, lines  other files of the run, empty where there are none; with --state they are on the disk before the state
-///                 name, of the state as it was given, with %r for the rank
+///   path             of the state; empty: none is written
+///   name             the path as it was given, with %r for the rank
+///   journal, lines   other files of the run, empty where there are none. They are synced before the state that counts them
 struct run_state_options {
   std::string path;
   std::string name;
@@ -32,7 +32,7 @@ struct run_state_options {
 };
 
 /// The state to go on from; nothing for a run from its beginning.
-///   throws   error{errc::usage}: a state without --resume, --resume without what it needs; states of another world that are not of one
+///   throws   error{errc::io}: a file that cannot be looked at. error{errc::usage}: a state without --resume, --resume without what it needs; states of another world that are not of one
 ///            place, or one of it that this rank lacks; lines of another rank. As loader_state::load()
 [[nodiscard]] std::optional<loader_state> state_to_resume(const run_state_options& options);
 
@@ -40,7 +40,11 @@ struct run_state_options {
 /// counts.
 class state_writer {
  public:
-  explicit state_writer(run_state_options options) : options_(std::move(options)), file_(options_.path) {}
+  ///   resumed   the state that is gone on from, if there is one: what it counts of a file that this process does not write stays
+  explicit state_writer(run_state_options options, const std::optional<loader_state>& resumed = std::nullopt)
+      : options_(std::move(options)), file_(options_.path) {
+    if (resumed) before_ = {.journal_bytes = resumed->journal_bytes, .lines_bytes = resumed->lines_bytes};
+  }
 
   [[nodiscard]] bool on() const noexcept { return !options_.path.empty(); }
   ///   lines_bytes   of --batches, with the line of the last batch that the state counts
@@ -53,7 +57,12 @@ class state_writer {
   void sync_lines() const;
 
   static constexpr std::chrono::seconds interval{1};
+  struct counted {
+    std::uint64_t journal_bytes = 0;
+    std::uint64_t lines_bytes = 0;
+  };
   run_state_options options_;
+  counted before_;
   stages::state_file file_;
   bool synced_last_ = true;
   std::chrono::steady_clock::time_point synced_ = std::chrono::steady_clock::now();

@@ -32,6 +32,12 @@ class rendezvous {
   [[nodiscard]] virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) = 0;
 };
 
+/// From where ranks go on.
+enum class ranks_go_on : std::uint8_t {
+  in_step,  ///< all from one place: their trainers take each step together
+  apart     ///< each from its own place: they were killed at different ones. All of them begin, or none does
+};
+
 /// Makes each rank's loader, and goes on only where all are ranks of one run: the same options, dataset, fields, order and place, each
 /// with its own rank of this world.
 ///
@@ -42,7 +48,8 @@ class rendezvous {
 ///   throws   on all ranks: what `make` threw, where it did; elsewhere error with that rank and its words. error{errc::usage} with rank,
 ///            option and both values where a rank's run is another one than that of rank 0
 ///   cost     some hundred bytes of each rank to rank 0; the descriptions of two ranks, where they differ
-[[nodiscard]] loader make_together(rendezvous& ranks, const std::function<loader()>& make);
+[[nodiscard]] loader make_together(rendezvous& ranks, const std::function<loader()>& make,
+                                   ranks_go_on from = ranks_go_on::in_step);
 
 /// For whom the others waited, if for anybody: the rank whose trainer waited longest for its batches.
 ///   wait_s        of this rank for its batches, in all

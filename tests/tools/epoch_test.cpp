@@ -714,7 +714,7 @@ TEST(epoch, refuses_orders_that_are_none) {
   const std::string a = shard_of_classes(root.path() / "a.tar", 30);
   const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
       {{"--order", "random"}, "--order random: give sequential, shuffled, repeated:N"},
-      {{"--order", "repeated:0"}, "--order repeated:0: '0' is no number from 1 on"},
+      {{"--order", "repeated:0"}, "--order repeated:0: '0' is no number from 1 to 4294967295"},
       {{"--order", "repeated"}, "give sequential, shuffled"},
       {{"--order", "balanced:clas"}, "--order balanced: the dataset has no column 'clas'"},
       {{"--order", "bucketed:cls"}, "give sequential, shuffled"},

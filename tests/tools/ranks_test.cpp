@@ -275,6 +275,26 @@ TEST(ranks, of_a_real_mpirun_that_are_of_two_runs_end_before_the_first_batch) {
   EXPECT_EQ(text_of(use.file("rows-1")), before);
 }
 
+TEST(ranks, of_a_real_mpirun_go_on_each_from_where_it_was_killed) {
+  const real_mpirun mpirun;
+  if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;
+  const ranks use;
+  ASSERT_EQ(use.run({"--batch-size", "3", "--epochs", "2", "--rows", "--batches", use.file("alone")}).exit_code, 0);
+  const std::vector<std::string> words =
+      use.epoch({"--batch-size", "1", "--epochs", "2", "--rows", "--batches", use.file("rows-%r"), "--state",
+                 use.file("state-%r"), "--resume", "auto"});
+  // Ranks are not in step: each is killed at a batch of its own.
+  for (const int rank : {0, 1, 2}) {
+    std::vector<std::string> more{
+        "--batch-size",           "1",       "--epochs",           "2",        "--rows", "--batches",
+        use.file("rows-%r"),      "--state", use.file("state-%r"), "--resume", "auto",   "--stop-after",
+        std::to_string(rank + 1), "--rank",  std::to_string(rank), "--world",  "3"};
+    ASSERT_EQ(use.run(more).exit_code, 0);
+  }
+  ASSERT_EQ(mpirun.run(3, words, use), 0) << text_of(use.file("err"));
+  EXPECT_EQ(use.rows({"rows-0", "rows-1", "rows-2"}), use.rows({"alone"}));
+}
+
 TEST(ranks, of_a_real_mpirun_pack_the_same_bytes_as_one_process) {
   const real_mpirun mpirun;
   if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;

@@ -172,6 +172,70 @@ TEST(run_state, refuses_what_would_lose_something) {
   EXPECT_THAT(damaged.err, HasSubstr("bad.state"));
 }
 
+TEST(run_state, keeps_the_lines_and_the_journal_that_a_process_in_between_does_not_write) {
+  const run_with_state run_of;
+  ASSERT_EQ(run(run_of.arguments("whole")).exit_code, 0);
+  ASSERT_EQ(run(run_of.resumed("some", {"--stop-after", "4"})).exit_code, 0);
+  const std::string lines = text_of(run_of.file("some.lines"));
+  const std::string journal = text_of(run_of.file("some.journal"));
+  ASSERT_FALSE(journal.empty());
+  // Without them for two batches.
+  std::vector<std::string> without = run_of.resumed("some", {"--stop-after", "2"});
+  without.erase(std::remove(without.begin(), without.end(), "--rows"), without.end());
+  for (const char* const option : {"--batches", "--journal"}) {
+    const auto at = std::find(without.begin(), without.end(), option);
+    without.erase(at, at + 2);
+  }
+  ASSERT_EQ(run(without).exit_code, 0);
+  const ended last = run(run_of.resumed("some"));
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_TRUE(text_of(run_of.file("some.lines")).starts_with(lines));
+  EXPECT_TRUE(text_of(run_of.file("some.journal")).starts_with(journal));
+  EXPECT_EQ(text_of(run_of.file("some.lines")).substr(lines.size()).find("\"epoch\":1,\"batch\":1,"),
+            std::string::npos);
+  EXPECT_TRUE(text_of(run_of.file("whole.lines")).ends_with(text_of(run_of.file("some.lines")).substr(lines.size())));
+}
+
+TEST(run_state, refuses_files_that_are_one_however_they_are_spelled) {
+  const run_with_state run_of;
+  const std::string folder = std::filesystem::path(run_of.file("x")).parent_path().string();
+  for (const std::vector<std::string>& both :
+       {std::vector<std::string>{"--state", "--batches"}, {"--state", "--journal"}, {"--journal", "--batches"}}) {
+    const ended process = run(run_of.arguments("a", {both[0], run_of.file("same"), both[1], folder + "/./same"}));
+    EXPECT_EQ(process.exit_code, 2) << both[0];
+    EXPECT_THAT(process.err, HasSubstr("same file")) << both[0];
+  }
+}
+
+TEST(run_state, does_not_cut_a_file_of_other_lines) {
+  const run_with_state run_of;
+  ASSERT_EQ(run(run_of.resumed("some", {"--stop-after", "4"})).exit_code, 0);
+  const std::string other(100'000, 'x');
+  std::ofstream(run_of.file("some.lines"), std::ios::trunc) << other;
+  const ended process = run(run_of.resumed("some"));
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err, HasSubstr("no end of a line"));
+  EXPECT_EQ(text_of(run_of.file("some.lines")), other);
+}
+
+TEST(run_state, that_cannot_be_looked_at_is_not_taken_for_missing) {
+  const run_with_state run_of;
+  std::filesystem::create_symlink("round", run_of.file("round"));
+  const ended process = run(run_of.arguments("some", {"--state", run_of.file("round"), "--resume", "auto"}));
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.err, AllOf(HasSubstr("cannot look at"), HasSubstr("round")));
+  EXPECT_FALSE(std::filesystem::exists(run_of.file("some.lines")));
+}
+
+TEST(run_state, can_be_kept_while_lines_go_to_standard_output) {
+  const run_with_state run_of;
+  std::vector<std::string> words = run_of.arguments("some", {"--batches", "-", "--state", run_of.file("some.state")});
+  words.erase(std::remove(words.begin(), words.end(), "--json"), words.end());
+  const ended process = run(words);
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_TRUE(std::filesystem::exists(run_of.file("some.state")));
+}
+
 TEST(run_state, of_a_dataset_that_has_changed_is_refused) {
   const run_with_state use;
   json_of(run(use.resumed("a", {"--stop-after", "2"})));
