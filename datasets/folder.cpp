@@ -325,10 +325,8 @@ digest key_of(const std::string& path, const folder_options& options, const fold
 
 // The folder as an earlier run has walked it, if no directory has changed since.
 std::shared_ptr<const folder_model> kept_folder(kept_index& index, const std::string& path) {
-  const std::shared_ptr<const mapped_index> found = index.find();
-  if (!found) return nullptr;
-  try {
-    section_reader from(found->content());
+  return index.use([&](const std::shared_ptr<const mapped_index>& found,
+                       section_reader& from) -> std::shared_ptr<const folder_model> {
     std::string directory;
     for (std::uint64_t left = from.number(); left > 0; --left) {
       directory = io::str_cat(path, "/", from.text());
@@ -339,13 +337,8 @@ std::shared_ptr<const folder_model> kept_folder(kept_index& index, const std::st
       index.refuse(io::str_cat(directory, " has changed since"));
       return nullptr;
     }
-    auto model = std::make_shared<const folder_model>(path, found, from);
-    index.tell_used();
-    return model;
-  } catch (const error& damage) {
-    index.refuse(io::str_cat("the index cannot be used: ", damage.what()));
-    return nullptr;
-  }
+    return std::make_shared<const folder_model>(path, found, from);
+  });
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #pragma once
 
 #include "base/hasher.hpp"
+#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/digest.hpp>
+#include <leat/error.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 struct stat;
@@ -104,8 +107,23 @@ class kept_index {
 
   [[nodiscard]] bool is_trusted() const noexcept { return use_ == index_use::trust; }
 
-  /// The index, if there is one that is whole and of this key and version; null otherwise. why_not() then says why.
-  [[nodiscard]] std::shared_ptr<const mapped_index> find();
+  /// What `read(index, section_reader)` makes of the index, if there is one that is whole and of this key and version; null otherwise.
+  /// An index that it gives up by refuse(), or whose content it throws an error about, is built anew.
+  template <class Read>
+  [[nodiscard]] auto use(const Read& read)
+      -> decltype(read(std::shared_ptr<const mapped_index>(), std::declval<section_reader&>())) {
+    const std::shared_ptr<const mapped_index> found = find();
+    if (!found) return nullptr;
+    try {
+      section_reader from(found->content());
+      auto model = read(found, from);
+      if (model) tell_used();
+      return model;
+    } catch (const error& damage) {
+      refuse(io::str_cat("the index cannot be used: ", damage.what()));
+      return nullptr;
+    }
+  }
   /// The index that was found is not what is there now.
   void refuse(std::string why) { why_ = std::move(why); }
 
@@ -117,12 +135,12 @@ class kept_index {
   /// apart from now may change without another time: then no index is written.
   void saw(std::int64_t modified_ns) noexcept { newest_ns_ = std::max(newest_ns_, modified_ns); }
 
-  /// Tells that the index was used.
-  void tell_used() const;
   /// Replaces the index, where one is to be written, and tells what became of it. An index that cannot be written is no failure.
   void write(std::uint64_t samples, std::span<const std::byte> content);
 
  private:
+  [[nodiscard]] std::shared_ptr<const mapped_index> find();
+  void tell_used() const;
   void tell(index_report::outcome what, std::string why) const;
 
   index_use use_;

@@ -292,24 +292,17 @@ digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
 // The shards as an earlier run has seen them, if they are still the same.
 std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vector<std::string>& paths,
                                              const std::vector<file_stamp>& stamps, at_end_marker at_marker) {
-  const std::shared_ptr<const mapped_index> found = index.find();
-  if (!found) return nullptr;
-  try {
-    section_reader from(found->content());
-    const std::span<const file_stamp> before = from.all<file_stamp>();
-    if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
-    for (std::size_t i = 0; i < stamps.size(); ++i) {
-      if (stamps[i] == before[i]) continue;
-      index.refuse(io::str_cat(paths[i], " has changed since"));
-      return nullptr;
-    }
-    auto model = std::make_shared<const tar_model>(table_of(paths, before), found, from, at_marker);
-    index.tell_used();
-    return model;
-  } catch (const error& damage) {
-    index.refuse(io::str_cat("the index cannot be used: ", damage.what()));
-    return nullptr;
-  }
+  return index.use(
+      [&](const std::shared_ptr<const mapped_index>& found, section_reader& from) -> std::shared_ptr<const tar_model> {
+        const std::span<const file_stamp> before = from.all<file_stamp>();
+        if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
+        for (std::size_t i = 0; i < stamps.size(); ++i) {
+          if (stamps[i] == before[i]) continue;
+          index.refuse(io::str_cat(paths[i], " has changed since"));
+          return nullptr;
+        }
+        return std::make_shared<const tar_model>(table_of(paths, before), found, from, at_marker);
+      });
 }
 
 }  // namespace
