@@ -1,4 +1,4 @@
-#include "async/thread_number.hpp"
+#include "base/thread_number.hpp"
 
 #include <leat/completion.hpp>
 
@@ -6,6 +6,6 @@
 
 namespace leat::detail {
 
-std::uint64_t number_of_this_thread() noexcept { return async::thread_number(); }
+std::uint64_t number_of_this_thread() noexcept { return thread_number(); }
 
 }  // namespace leat::detail

@@ -1,7 +1,7 @@
 // Structured concurrency: coroutines that run side by side and are joined on every path out.
 #pragma once
 
-#include "async/intrusive_list.hpp"
+#include "base/intrusive_list.hpp"
 
 #include <leat/completion.hpp>
 

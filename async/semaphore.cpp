@@ -1,6 +1,6 @@
 #include "async/semaphore.hpp"
 
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 
 #include <boost/asio/error.hpp>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "async/error.hpp"
-#include "async/intrusive_list.hpp"
-#include "async/mutex.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/mutex.hpp"
 
 #include <leat/completion.hpp>
 

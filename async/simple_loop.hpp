@@ -2,7 +2,7 @@
 #pragma once
 
 #include "async/loop.hpp"
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "async/thread_pool.hpp"
 
-#include "async/clock.hpp"
-#include "async/start_thread.hpp"
+#include "base/clock.hpp"
+#include "base/start_thread.hpp"
 
 #include <pthread.h>
 #include <time.h>

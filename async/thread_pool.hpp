@@ -2,8 +2,8 @@
 #pragma once
 
 #include "async/context_executor.hpp"
-#include "async/mutex.hpp"
 #include "async/outstanding_work.hpp"
+#include "base/mutex.hpp"
 
 #include <boost/asio/execution_context.hpp>
 

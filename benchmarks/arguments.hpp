@@ -1,7 +1,7 @@
 // What the benchmarks' command lines have in common.
 #pragma once
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -19,7 +19,7 @@ template <class Number>
   Number value{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size() || value == 0) {
-    throw error(errc::usage, io::str_cat(option, " is '", text, "'; give a number above 0"));
+    throw error(errc::usage, str_cat(option, " is '", text, "'; give a number above 0"));
   }
   return value;
 }

@@ -1,7 +1,7 @@
 #include "benchmarks/bare_loop.hpp"
 
+#include "base/text.hpp"
 #include "benchmarks/measure.hpp"
-#include "io/text.hpp"
 #include "stages/digest.hpp"
 
 #include <leat/error.hpp>
@@ -50,8 +50,8 @@ void bare_loop::decode(pixels::picture_decoder& decoder, const planned_row& row,
       decoder.decode(encoded_[row.sample], crop_.steps, {.seed = seed_, .epoch = row.epoch, .draw = row.sample},
                      crop_.store, crop_.options, to, nullptr);
   if (!outcome) {
-    throw error(errc::corrupt, io::str_cat(photos_.name(row.sample), ": ", outcome.reason(),
-                                           "; this benchmark wants photographs that can all be decoded"));
+    throw error(errc::corrupt, str_cat(photos_.name(row.sample), ": ", outcome.reason(),
+                                       "; this benchmark wants photographs that can all be decoded"));
   }
 }
 

@@ -26,16 +26,16 @@
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept. After
 // --seconds nothing is begun but what is left of the first round. Where there is no GPU it says so, measures nothing and ends with 0.
+#include "base/text.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/device_step.hpp"
 #include "benchmarks/gpu_report.hpp"
 #include "benchmarks/measure.hpp"
 #include "benchmarks/rounds.hpp"
 #include "benchmarks/timed_calls.hpp"
-#include "io/text.hpp"
-#include "stages/finish_pictures.hpp"
+#include "stages/device/finish_pictures.hpp"
+#include "stages/device/open_device.hpp"
 #include "stages/loader_parts.hpp"
-#include "stages/open_device.hpp"
 #include "stages/pixels/store.hpp"
 #include "tools/doctor_facts.hpp"
 #include "tools/doctor_probe.hpp"
@@ -97,7 +97,7 @@ struct settings {
 
 void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
-  throw error(errc::device, io::str_cat(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+  throw error(errc::device, str_cat(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
 }
 
 // --- what CUDA gives, owned -------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class time_event {
 class device_memory {
  public:
   explicit device_memory(std::size_t bytes) : bytes_(bytes) {
-    check(cudaMalloc(&data_, bytes), io::str_cat("cudaMalloc of ", bytes, " bytes"));
+    check(cudaMalloc(&data_, bytes), str_cat("cudaMalloc of ", bytes, " bytes"));
   }
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;
@@ -161,7 +161,7 @@ class device_memory {
 class pinned_memory {
  public:
   explicit pinned_memory(std::size_t bytes) {
-    check(cudaMallocHost(&data_, bytes), io::str_cat("cudaMallocHost of ", bytes, " bytes"));
+    check(cudaMallocHost(&data_, bytes), str_cat("cudaMallocHost of ", bytes, " bytes"));
     std::memset(data_, 0x5A, bytes);
   }
   pinned_memory(const pinned_memory&) = delete;
@@ -389,8 +389,8 @@ std::uint64_t words_on_the_host(const source& from, std::uint32_t rows, std::uin
 /// Throws error{errc::corrupt} where steps have read something else.
 void check_words(std::uint64_t found, std::uint64_t expected, std::uint32_t batches, const source& from) {
   if (found == expected) return;
-  throw error(errc::corrupt, io::str_cat("the words of ", batches, " batches of ", from.name, " add up to ", found,
-                                         " on the device and to ", expected, " on the host"));
+  throw error(errc::corrupt, str_cat("the words of ", batches, " batches of ", from.name, " add up to ", found,
+                                     " on the device and to ", expected, " on the host"));
 }
 
 /// Before anything is measured, and so small that it says at once what is wrong.
@@ -788,12 +788,12 @@ class kernel_rate {
   [[nodiscard]] static std::string title(dtype type, layout order, besides what) {
     // A mixed row reads its partner's picture too, which another row has read: each picture is counted once.
     constexpr std::string_view words[] = {"", ", all mirrored", ", mixup", ", cutmix"};
-    return io::str_cat("u8 to ", name(type), order == layout::nchw ? " nchw" : " nhwc",
-                       words[static_cast<std::size_t>(what)]);
+    return str_cat("u8 to ", name(type), order == layout::nchw ? " nchw" : " nhwc",
+                   words[static_cast<std::size_t>(what)]);
   }
   [[nodiscard]] report_line report() const {
     return {.what = {"kernel / device-to-device copy of as many bytes", ratio_, "", 3},
-            .under = io::str_cat(title(type_, order_, besides_), ", ", rows_, " rows"),
+            .under = str_cat(title(type_, order_, besides_), ", ", rows_, " rows"),
             .target = target{target::sense::at_least, 0.85},
             .of = {{"kernel", kernel_, "GB/s", 0}, {"copy", copy_, "GB/s", 0}, {"a launch", kernel_us_, "us", 1}}};
   }
@@ -893,7 +893,7 @@ std::string make_photos_for(bool toy) {
     how.width = 160;
     how.height = 120;
   }
-  const auto place = std::filesystem::temp_directory_path() / io::str_cat("leat-benchmark-photos-", how.count);
+  const auto place = std::filesystem::temp_directory_path() / str_cat("leat-benchmark-photos-", how.count);
   tools::make_photos(place, how);
   return place.string();
 }
@@ -1060,7 +1060,7 @@ settings parse(std::span<char*> arguments) {
       given.rounds = 1;
       continue;
     }
-    if (i + 1 == arguments.size()) throw error(errc::usage, io::str_cat(word, " wants a value"));
+    if (i + 1 == arguments.size()) throw error(errc::usage, str_cat(word, " wants a value"));
     const std::string_view value = arguments[++i];
     if (word == "--rounds") {
       given.rounds = number<unsigned>(word, value);
@@ -1078,9 +1078,9 @@ settings parse(std::span<char*> arguments) {
       const std::size_t equals = std::min(value.find('='), value.size());
       given.facts.emplace_back(value.substr(0, equals), value.substr(std::min(equals + 1, value.size())));
     } else {
-      throw error(errc::usage, io::str_cat("unknown option ", word,
-                                           "; there are --rounds, --seconds, --json, --markdown, --title, --fact, "
-                                           "--left-out and --toy"));
+      throw error(errc::usage, str_cat("unknown option ", word,
+                                       "; there are --rounds, --seconds, --json, --markdown, --title, --fact, "
+                                       "--left-out and --toy"));
     }
   }
   if (const char* set = std::getenv("LEAT_PHOTOS"); given.photos.empty() && set != nullptr && !given.toy)
@@ -1095,7 +1095,7 @@ void write(const std::string& path, const std::string& text) {
   std::ofstream file(unfinished, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw error(errc::io, io::str_cat("cannot write ", unfinished));
+  if (!file) throw error(errc::io, str_cat("cannot write ", unfinished));
   std::filesystem::rename(unfinished, path);
 }
 

@@ -16,12 +16,12 @@
 //                     [--readings warm,cold,direct] [--toy]
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept.
-#include "async/clock.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/bare_loop.hpp"
 #include "benchmarks/measure.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "stages/digest.hpp"
 #include "tools/make_photos.hpp"
 
@@ -139,8 +139,8 @@ asio::awaitable<void> spend(loader& train, std::uint32_t epochs, std::span<const
       const digest found = digest_of_row(got->ids()[middle], pixels.as_bytes().subspan(middle * row_bytes, row_bytes),
                                          has_label ? &(*got)["cls"].as<std::int64_t>()[middle] : nullptr);
       if (found != expected[rows + middle]) {
-        throw error(errc::corrupt, io::str_cat("row ", middle, " of batch ", got->index(), " of epoch ", got->epoch(),
-                                               " is not what the bare loop makes of sample ", got->ids()[middle]));
+        throw error(errc::corrupt, str_cat("row ", middle, " of batch ", got->index(), " of epoch ", got->epoch(),
+                                           " is not what the bare loop makes of sample ", got->ids()[middle]));
       }
       if (got->content_digest()) run.all = stages::chain_digest(run.all, *got->content_digest());
       ++batches;
@@ -210,9 +210,8 @@ class epoch_rounds {
   [[nodiscard]] digest check() {
     const loader_run run = run_loader(photos_, given_, given_.threads.back(), epochs_, reading::warm, expected_, true);
     if (run.images == 0 || run.images + photos_.size() <= planned_.size()) {
-      throw error(errc::usage,
-                  io::str_cat(photos_.size(), " photographs are too few for batches of ", given_.batch_size,
-                              ": an epoch must use the loader's batches more than once"));
+      throw error(errc::usage, str_cat(photos_.size(), " photographs are too few for batches of ", given_.batch_size,
+                                       ": an epoch must use the loader's batches more than once"));
     }
     uncounted_rows_ = planned_.size() - run.images;
     digest all;
@@ -228,7 +227,7 @@ class epoch_rounds {
     }
     if (all != run.all) {
       throw error(errc::corrupt,
-                  io::str_cat("the loader's digest ", run.all.hex(), " is not the bare loop's, ", all.hex()));
+                  str_cat("the loader's digest ", run.all.hex(), " is not the bare loop's, ", all.hex()));
     }
     return all;
   }
@@ -283,11 +282,11 @@ class epoch_rounds {
     for (const auto& [threads, got] : figures_) {
       const auto line = [](std::string_view what, const figure& images_per_s, std::string_view ratio,
                            const figure& decode_us, std::string_view cpu_us, std::string_view outside_share) {
-        absl::PrintF("  %-26s %-20s %-20s %-18s %-18s %s\n", io::as_absl(what), with_spread(images_per_s, 0),
-                     io::as_absl(ratio), with_spread(decode_us, 0), io::as_absl(cpu_us), io::as_absl(outside_share));
+        absl::PrintF("  %-26s %-20s %-20s %-18s %-18s %s\n", as_absl(what), with_spread(images_per_s, 0),
+                     as_absl(ratio), with_spread(decode_us, 0), as_absl(cpu_us), as_absl(outside_share));
       };
       absl::PrintF("\n%-28s %-20s %-20s %-18s %-18s %s\n",
-                   io::str_cat(threads, threads == 1 ? " decode thread" : " decode threads"), "images/s",
+                   str_cat(threads, threads == 1 ? " decode thread" : " decode threads"), "images/s",
                    "ratio to bare loop", "decode us/image", "all CPU us/image", "% CPU not decode");
       line("bare loop, row in cache", got.bare_images_per_s, "", got.bare_cpu_us, "", "");
       line("bare loop, into batches", got.into_batches_images_per_s, with_spread(got.into_batches_ratio, 2),
@@ -326,9 +325,9 @@ class epoch_rounds {
 
 asio::awaitable<void> time_next(loader& train, std::uint64_t count, std::vector<double>& taken_ns) {
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t begin_ns = async::now_ns();
+    const std::uint64_t begin_ns = now_ns();
     const std::optional<batch> got = co_await train.next(asio::use_awaitable);
-    taken_ns.push_back(static_cast<double>(async::now_ns() - begin_ns));
+    taken_ns.push_back(static_cast<double>(now_ns() - begin_ns));
     if (!got) throw error(errc::corrupt, "the epoch ended before its last batch");
   }
 }
@@ -372,7 +371,7 @@ struct first_batch_times {
 
 /// The other end: this program again, as a process of its own. Prints its times since `began_ns`.
 int first_batch(const std::string& photos, std::uint32_t batch_size, std::uint32_t threads, std::uint64_t began_ns) {
-  const auto since = [began_ns] { return static_cast<double>(async::now_ns() - began_ns) * 1e-9; };
+  const auto since = [began_ns] { return static_cast<double>(now_ns() - began_ns) * 1e-9; };
   first_batch_times at{.main_s = since()};
   const dataset samples = open(photos);
   at.opened_s = since();
@@ -395,7 +394,7 @@ first_batch_times times_of_child(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   for (std::string& each : arguments) argv.push_back(each.data());
   // The steady clock is one for all processes: CLOCK_MONOTONIC, clock_gettime(2).
-  std::string began = std::to_string(async::now_ns());
+  std::string began = std::to_string(now_ns());
   argv.push_back(began.data());
   argv.push_back(nullptr);
   pid_t child = 0;
@@ -450,7 +449,7 @@ void question_four(const settings& given, const dataset& photos, epoch_rounds& e
         waiting.add(1e3 * (at.batch_s - at.built_s));
       }
       absl::PrintF("  %-16s %-20s %-16.1f %-16.1f %-19.1f %-16.1f %-16.1f %.0f\n",
-                   touched ? io::str_cat(threads, threads == 1 ? " decode thread" : " decode threads")
+                   touched ? str_cat(threads, threads == 1 ? " decode thread" : " decode threads")
                            : std::string("  memory as found"),
                    with_spread(all, 0), main.median(), opening.median(), building.median(), waiting.median(),
                    decoding.median(), 15 + decoding.median());
@@ -468,7 +467,7 @@ std::string make_photos_for(const settings& given) {
     how.width = 160;
     how.height = 120;
   }
-  const auto place = std::filesystem::temp_directory_path() / io::str_cat("leat-benchmark-photos-", how.count);
+  const auto place = std::filesystem::temp_directory_path() / str_cat("leat-benchmark-photos-", how.count);
   tools::make_photos(place, how);
   return place.string();
 }
@@ -487,7 +486,7 @@ reading named_reading(std::string_view text) {
   if (text == "warm") return reading::warm;
   if (text == "cold") return reading::cold;
   if (text == "direct") return reading::direct;
-  throw error(errc::usage, io::str_cat("--readings has '", text, "'; there are warm, cold and direct"));
+  throw error(errc::usage, str_cat("--readings has '", text, "'; there are warm, cold and direct"));
 }
 
 settings parse(std::span<char*> arguments) {
@@ -505,7 +504,7 @@ settings parse(std::span<char*> arguments) {
       given.batch_size = 8;
       continue;
     }
-    if (i + 1 == arguments.size()) throw error(errc::usage, io::str_cat(word, " wants a value"));
+    if (i + 1 == arguments.size()) throw error(errc::usage, str_cat(word, " wants a value"));
     const std::string_view value = arguments[++i];
     if (word == "--rounds") {
       given.rounds = number<unsigned>(word, value);
@@ -524,9 +523,9 @@ settings parse(std::span<char*> arguments) {
         given.readings.push_back(named_reading(each));
       }
     } else {
-      throw error(errc::usage, io::str_cat("unknown option ", word,
-                                           "; there are --rounds, --images, --batch-size, "
-                                           "--threads, --readings and --toy"));
+      throw error(errc::usage, str_cat("unknown option ", word,
+                                       "; there are --rounds, --images, --batch-size, "
+                                       "--threads, --readings and --toy"));
     }
   }
   if (given.photos.empty()) {

@@ -1,6 +1,6 @@
 #include "benchmarks/gpu_report.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_replace.h>
@@ -25,8 +25,8 @@ std::string with_spread(const measured& of) {
 
 std::string in_words(const std::optional<target>& wanted, const measured& of) {
   if (!wanted) return "";
-  return io::str_cat(wanted->how == target::sense::at_most ? "at most " : "at least ",
-                     number(wanted->value, of.decimals, of.unit));
+  return str_cat(wanted->how == target::sense::at_most ? "at most " : "at least ",
+                 number(wanted->value, of.decimals, of.unit));
 }
 
 std::string_view verdict(const report_line& line) {
@@ -38,7 +38,7 @@ std::string_view verdict(const report_line& line) {
 std::string computed_from(const report_line& line) {
   std::string text;
   for (const measured& each : line.of) {
-    io::str_append(text, text.empty() ? "" : ", ", each.name, " ", with_spread(each));
+    str_append(text, text.empty() ? "" : ", ", each.name, " ", with_spread(each));
   }
   return text;
 }
@@ -90,17 +90,17 @@ report_line first_steps::report(std::string under) const {
 
 std::string gpu_report::as_table() const {
   std::string text;
-  for (const auto& [name, value] : facts) io::str_append(text, absl::StrFormat("  %-10s %s\n", name, value));
+  for (const auto& [name, value] : facts) str_append(text, absl::StrFormat("  %-10s %s\n", name, value));
   std::string last;
   for (const report_line& line : lines) {
-    if (line.what.name != last) io::str_append(text, "\n", line.what.name, "\n");
+    if (line.what.name != last) str_append(text, "\n", line.what.name, "\n");
     last = line.what.name;
-    io::str_append(text, absl::StrFormat("  %-34s %-28s %-16s %s\n", line.under, with_spread(line.what),
-                                         in_words(line.target, line.what), verdict(line)));
-    if (!line.of.empty()) io::str_append(text, "      ", computed_from(line), "\n");
+    str_append(text, absl::StrFormat("  %-34s %-28s %-16s %s\n", line.under, with_spread(line.what),
+                                     in_words(line.target, line.what), verdict(line)));
+    if (!line.of.empty()) str_append(text, "      ", computed_from(line), "\n");
   }
   if (!left_out.empty()) text += "\n";
-  for (const std::string& each : left_out) io::str_append(text, "left out: ", each, "\n");
+  for (const std::string& each : left_out) str_append(text, "left out: ", each, "\n");
   return text;
 }
 
@@ -127,17 +127,16 @@ std::string gpu_report::as_json() const {
 }
 
 std::string gpu_report::as_markdown(const std::string& title) const {
-  std::string text = io::str_cat("# ", title, "\n\n");
-  for (const auto& [name, value] : facts) io::str_append(text, "- ", name, ": ", value, "\n");
-  io::str_append(text,
-                 "\nMedian (lowest..highest) of interleaved rounds; each figure beside what it was computed from.\n",
-                 "\n| figure | under | measured | target | | computed from |\n| --- | --- | --- | --- | --- | --- |\n");
+  std::string text = str_cat("# ", title, "\n\n");
+  for (const auto& [name, value] : facts) str_append(text, "- ", name, ": ", value, "\n");
+  str_append(text, "\nMedian (lowest..highest) of interleaved rounds; each figure beside what it was computed from.\n",
+             "\n| figure | under | measured | target | | computed from |\n| --- | --- | --- | --- | --- | --- |\n");
   for (const report_line& line : lines) {
-    io::str_append(text, "| ", cell(line.what.name), " | ", cell(line.under), " | ", with_spread(line.what), " | ",
-                   in_words(line.target, line.what), " | ", verdict(line), " | ", cell(computed_from(line)), " |\n");
+    str_append(text, "| ", cell(line.what.name), " | ", cell(line.under), " | ", with_spread(line.what), " | ",
+               in_words(line.target, line.what), " | ", verdict(line), " | ", cell(computed_from(line)), " |\n");
   }
   if (!left_out.empty()) text += "\nLeft out:\n\n";
-  for (const std::string& each : left_out) io::str_append(text, "- ", each, "\n");
+  for (const std::string& each : left_out) str_append(text, "- ", each, "\n");
   return text;
 }
 

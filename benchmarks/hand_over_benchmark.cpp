@@ -20,15 +20,15 @@
 // whose memory was there when it was asked for has none that counts. No memory may be leased before its copy has passed.
 //
 //     hand_over_benchmark [--seconds 0.4] [--rounds 5] [--line NAME] [--json] [--toy]
-#include "async/clock.hpp"
-#include "async/mutex.hpp"
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 #include "benchmarks/raw_records.hpp"
 #include "benchmarks/sleep_until.hpp"
 #include "benchmarks/timed_device.hpp"
 #include "benchmarks/timed_disk.hpp"
-#include "stages/device_transfer.hpp"
+#include "stages/device/device_transfer.hpp"
 #include "stages/loader_parts.hpp"
 #include "tests/support/null_disk.hpp"
 
@@ -108,11 +108,11 @@ class watched_transfer final : public stages::transfer {
 
   /// From here on. Thread: any.
   void begin() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     counted_ = {};
   }
   [[nodiscard]] tally count() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return counted_;
   }
 
@@ -134,16 +134,16 @@ class watched_transfer final : public stages::transfer {
   }
   // The line wants memory for one batch after the other, in their turns, and asks once for each.
   void collect() noexcept override {
-    const std::uint64_t wanted_ns = async::now_ns();
+    const std::uint64_t wanted_ns = now_ns();
     behind_->collect();
-    leases_.push_back({.wanted_ns = wanted_ns, .had_ns = async::now_ns()});
+    leases_.push_back({.wanted_ns = wanted_ns, .had_ns = now_ns()});
   }
   void starve(bool waiting) override {
     if (waiting) leases_.back().starved = true;
-    if (!waiting) leases_.back().had_ns = async::now_ns();
+    if (!waiting) leases_.back().had_ns = now_ns();
     if (how_ == way::as_it_is) behind_->starve(waiting);
     if (how_ != way::timer) return;
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     starving_ = waiting;
     changed_.notify_one();
   }
@@ -165,7 +165,7 @@ class watched_transfer final : public stages::transfer {
     const lease_times& lease = leases_[operation.turn];
     const std::uint64_t passed_ns = device_->passes_ns(operation.memory->data());
     if (passed_ns == 0) return;  // its first time out
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     ++counted_.batches;
     if (lease.had_ns < passed_ns) ++counted_.leased_too_early;
     if (!lease.starved) return;
@@ -178,12 +178,12 @@ class watched_transfer final : public stages::transfer {
 
   void run_timer() {
     ::pthread_setname_np(::pthread_self(), "ask-timer");
-    async::mutex_lock lock(mutex_);
+    mutex_lock lock(mutex_);
     for (;;) {
       while (!ending_ && !starving_) changed_.wait(mutex_);
       if (ending_) return;
       lock.unlock();
-      sleep_until(async::now_ns() + timer_ns);
+      sleep_until(now_ns() + timer_ns);
       lock.lock();
       if (ending_ || !starving_) continue;
       due_ = true;
@@ -192,7 +192,7 @@ class watched_transfer final : public stages::transfer {
   }
   void end_timer() {
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       ending_ = true;
     }
     changed_.notify_one();
@@ -206,8 +206,8 @@ class watched_transfer final : public stages::transfer {
   std::vector<lease_times> leases_;  // by turn; the I/O thread's
   std::atomic<bool> due_{false};
 
-  mutable async::mutex mutex_;
-  async::condition_variable changed_;
+  mutable mutex mutex_;
+  condition_variable changed_;
   tally counted_ ABSL_GUARDED_BY(mutex_);
   bool starving_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
@@ -253,7 +253,7 @@ field field_for(const scene& of) {
   const auto sleep_ns = static_cast<std::uint64_t>(host_s(of) * 1e9 * decoder_count / of.batches.rows);
   return custom("x", dtype::u8, {static_cast<std::int64_t>(of.batches.record_bytes)},
                 [sleep_ns](std::span<const std::byte>, const sample_context&, std::span<std::byte>) {
-                  sleep_until(async::now_ns() + sleep_ns);
+                  sleep_until(now_ns() + sleep_ns);
                   return std::string();
                 });
 }

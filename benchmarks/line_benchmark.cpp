@@ -13,7 +13,7 @@
 // memory is there. Every batch is looked at: rows and samples must be those that were planned.
 //
 //     line_benchmark [--seconds 2] [--rounds 3] [--threads 1,2,4,...] [--sleep-us 1000] [--only 1|2] [--toy]
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 #include "benchmarks/raw_records.hpp"
@@ -242,10 +242,10 @@ field sleeper(std::uint64_t sleep_us) {
   return custom(
       "x", dtype::u8, {1}, [sleep_us](std::span<const std::byte>, const sample_context&, std::span<std::byte> row) {
         row[0] = std::byte{0};
-        const std::uint64_t began = async::now_ns();
+        const std::uint64_t began = now_ns();
         const timespec time{static_cast<time_t>(sleep_us / 1'000'000), static_cast<long>(sleep_us % 1'000'000 * 1000)};
         ::nanosleep(&time, nullptr);
-        decoding_ns.fetch_add(async::now_ns() - began, std::memory_order_relaxed);
+        decoding_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
         return std::string();
       });
 }

@@ -1,7 +1,7 @@
 #include "benchmarks/measure.hpp"
 
-#include "async/clock.hpp"
-#include "io/text.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -76,7 +76,7 @@ double figure::median() const {
 double figure::low() const { return values_.empty() ? 0 : *std::min_element(values_.begin(), values_.end()); }
 double figure::high() const { return values_.empty() ? 0 : *std::max_element(values_.begin(), values_.end()); }
 
-double wall_s() noexcept { return static_cast<double>(async::now_ns()) * 1e-9; }
+double wall_s() noexcept { return static_cast<double>(now_ns()) * 1e-9; }
 double process_cpu_s() noexcept { return clock_s(CLOCK_PROCESS_CPUTIME_ID); }
 double thread_cpu_s() noexcept { return clock_s(CLOCK_THREAD_CPUTIME_ID); }
 
@@ -132,8 +132,7 @@ std::string machine() {
   ::uname(&system);
   std::string_view built_by = compiler;
   while (built_by.ends_with(' ')) built_by.remove_suffix(1);
-  return io::str_cat(cpu_model(), ", ", CPU_COUNT(&usable), " CPUs, ", system.sysname, " ", system.release, ", ",
-                     built_by);
+  return str_cat(cpu_model(), ", ", CPU_COUNT(&usable), " CPUs, ", system.sysname, " ", system.release, ", ", built_by);
 }
 
 std::string file_system(const std::string& path) {
@@ -156,7 +155,7 @@ std::string file_system(const std::string& path) {
   for (const known& each : names) {
     if (each.magic == static_cast<unsigned long>(found.f_type)) return std::string(each.name);
   }
-  return io::str_cat("file system ", found.f_type);
+  return str_cat("file system ", found.f_type);
 }
 
 double drop_from_page_cache(const std::vector<std::string>& files) {

@@ -1,8 +1,8 @@
 // A dataset of nothing but places: records of one size, one after the other in one file of some source.
 #pragma once
 
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -40,7 +40,7 @@ class raw_records final : public datasets::dataset_model {
         {0, {.offset = sample * record_bytes_, .stored_bytes = record_bytes_, .decoded_bytes = record_bytes_}});
   }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::string name(std::uint64_t sample) const override { return io::str_cat("record ", sample); }
+  std::string name(std::uint64_t sample) const override { return str_cat("record ", sample); }
   dataset_memory memory() const override { return {}; }
 
  private:

@@ -9,7 +9,7 @@
 // Without --file it writes one of --mebibytes to --directory (the temporary one), which is gone however this ends.
 //
 //     ring_benchmark [--file FILE] [--directory DIR] [--mebibytes 4096] [--rounds 9] [--seconds 1] [--toy]
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 #include "benchmarks/measure.hpp"
 #include "io/file_table.hpp"
 #include "io/io_threads.hpp"
@@ -192,7 +192,7 @@ class leat_reads final : public method {
     digest_.reset();
     const double begun = wall_s();
     const double cpu_begun = process_cpu_s();
-    go(seed, ~std::uint64_t{0}, async::now_ns() + static_cast<std::uint64_t>(seconds * 1e9));
+    go(seed, ~std::uint64_t{0}, now_ns() + static_cast<std::uint64_t>(seconds * 1e9));
     return {told_ * bytes_, wall_s() - begun, process_cpu_s() - cpu_begun};
   }
   std::optional<extents_digest> read_and_digest(std::uint64_t seed, std::uint64_t count) override {
@@ -232,7 +232,7 @@ class leat_reads final : public method {
 
   void start_idle() noexcept {
     posted_ = false;
-    const bool more = failure_ == 0 && async::now_ns() < until_ns_;
+    const bool more = failure_ == 0 && now_ns() < until_ns_;
     std::size_t started = 0;
     for (; more && started < idle_.size() && next_ < count_; ++started) {
       operation& one = static_cast<operation&>(*idle_[started]);

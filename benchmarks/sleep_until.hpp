@@ -9,7 +9,7 @@
 
 namespace leat::benchmarks {
 
-///   until_ns   as async::now_ns()
+///   until_ns   as now_ns()
 ///   source     prctl(2) PR_SET_TIMERSLACK: else a timer may be 50 us late to save a wake-up
 inline void sleep_until(std::uint64_t until_ns) noexcept {
   thread_local const int exact = ::prctl(PR_SET_TIMERSLACK, 1UL);

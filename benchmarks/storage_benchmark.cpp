@@ -16,9 +16,9 @@
 // Warm is the page cache, which the files must have been read into (`cat FOLDER/W/* > /dev/null`): the drive is out of the
 // question then. Cold is O_DIRECT. Of every batch a row is looked at: the number at its beginning and its end must fit.
 // benchmarks/peers/storage.py runs this in alternation with PyTorch's loader, and looks for the largest number.
+#include "base/text.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
-#include "io/text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
@@ -166,7 +166,7 @@ struct npz_frame {
 };
 
 npz_frame npz_around(std::span<const std::byte> data) {
-  std::string npy = io::str_cat("{'descr': '|u1', 'fortran_order': False, 'shape': (1, ", data.size(), "), }");
+  std::string npy = str_cat("{'descr': '|u1', 'fortran_order': False, 'shape': (1, ", data.size(), "), }");
   while ((10 + npy.size() + 1) % 64 != 0) npy += ' ';
   npy += '\n';
   std::string header = "\x93NUMPY\x01";
@@ -207,7 +207,7 @@ void write_all(const std::filesystem::path& path, std::span<const std::string_vi
   std::ofstream file(path, std::ios::binary);
   for (const std::string_view piece : pieces) file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
   file.close();
-  if (!file) throw error(errc::io, io::str_cat(path.string(), " cannot be written; is there room for it?"));
+  if (!file) throw error(errc::io, str_cat(path.string(), " cannot be written; is there room for it?"));
 }
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -246,7 +246,7 @@ void make_data(const settings& chosen) {
       write_all(path, std::array<std::string_view, 3>{frame.before, as_text(memory), frame.after});
     } else {
       const std::string header =
-          io::str_cat(R"({"fields": [{"name": "x", "dtype": "u8", "shape": [)", shape.sample_bytes, "]}]}\n");
+          str_cat(R"({"fields": [{"name": "x", "dtype": "u8", "shape": [)", shape.sample_bytes, "]}]}\n");
       write_all(path, std::array<std::string_view, 1>{as_text(memory)});
       write_all(std::filesystem::path(path).replace_extension(".json"), std::array<std::string_view, 1>{header});
     }
@@ -270,7 +270,7 @@ void stay_on_core(int core) {
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   if (::sched_setaffinity(0, sizeof one, &one) != 0) {
-    throw error(errc::usage, io::str_cat("--core ", core, ": ", std::strerror(errno)));
+    throw error(errc::usage, str_cat("--core ", core, ": ", std::strerror(errno)));
   }
 }
 
@@ -309,8 +309,8 @@ class accelerator {
       : step_s_(chosen.step_s()), whole_rows_(chosen.shape.kept_bytes == chosen.shape.sample_bytes) {
     const workload& shape = chosen.shape;
     if (samples.size() < shape.batch_size) {
-      throw error(errc::usage, io::str_cat("a share of ", samples.size(), " samples makes no batch of ",
-                                           shape.batch_size, "; take fewer accelerators"));
+      throw error(errc::usage, str_cat("a share of ", samples.size(), " samples makes no batch of ", shape.batch_size,
+                                       "; take fewer accelerators"));
     }
     loader_options options;
     options.batch_size = shape.batch_size;
@@ -462,13 +462,13 @@ settings parse(int count, char** words) {
   for (int i = 1; i < count; ++i) {
     const std::string_view name = words[i];
     const auto value = [&]() -> std::string_view {
-      if (i + 1 >= count) throw error(errc::usage, io::str_cat(name, " wants a value"));
+      if (i + 1 >= count) throw error(errc::usage, str_cat(name, " wants a value"));
       return words[++i];
     };
     const auto one_of = [&](std::string_view first, std::string_view second) {
       const std::string_view given = value();
       if (given != first && given != second) {
-        throw error(errc::usage, io::str_cat(name, " is '", given, "'; give ", first, " or ", second));
+        throw error(errc::usage, str_cat(name, " is '", given, "'; give ", first, " or ", second));
       }
       return given == second;
     };
@@ -480,7 +480,7 @@ settings parse(int count, char** words) {
         chosen.shape = each;
         known = true;
       }
-      if (!known) throw error(errc::usage, io::str_cat("--workload '", given, "'; give unet3d, resnet50 or cosmoflow"));
+      if (!known) throw error(errc::usage, str_cat("--workload '", given, "'; give unet3d, resnet50 or cosmoflow"));
       chosen.every_workload = false;
     } else if (name == "--accelerator") {
       chosen.h100 = one_of("a100", "h100");
@@ -503,7 +503,7 @@ settings parse(int count, char** words) {
     } else if (!name.starts_with("-") && chosen.folder.empty()) {
       chosen.folder = name;
     } else {
-      throw error(errc::usage, io::str_cat("unknown argument ", name, "; see the top of storage_benchmark.cpp"));
+      throw error(errc::usage, str_cat("unknown argument ", name, "; see the top of storage_benchmark.cpp"));
     }
   }
   if (chosen.folder.empty() && !chosen.toy) throw error(errc::usage, "give a FOLDER for the data, and --make once");

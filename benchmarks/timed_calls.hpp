@@ -2,9 +2,9 @@
 // batch, and the kernels behind it. Pinning, which the CPU does, is timed by its clock.
 #pragma once
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "benchmarks/measure.hpp"
-#include "stages/device.hpp"
+#include "stages/device/device.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -41,7 +41,7 @@ class timed_calls final : public stages::device_calls {
 
   /// Of each batch in turn, as far as it has passed.
   [[nodiscard]] std::vector<times> taken() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     std::vector<times> all;
     for (std::size_t i = 0; i < copies_; ++i) {
       float copy_ms = 0;
@@ -62,7 +62,7 @@ class timed_calls final : public stages::device_calls {
     double ms = 0;  ///< of all of them
   };
   [[nodiscard]] pinning pinned() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return pinning_;
   }
 
@@ -84,7 +84,7 @@ class timed_calls final : public stages::device_calls {
     const double began_s = wall_s();
     const stages::device_status status = behind_->pin(memory);
     const double took_s = wall_s() - began_s;
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     ++pinning_.calls;
     pinning_.ms += took_s * 1e3;
     return status;
@@ -97,7 +97,7 @@ class timed_calls final : public stages::device_calls {
   stages::device_status finish(stream in) noexcept override { return behind_->finish(in); }
 
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (copies_ == timed_.size()) {
       last_ = nullptr;
       return behind_->copy(to, from, bytes, in);
@@ -110,7 +110,7 @@ class timed_calls final : public stages::device_calls {
     return status;
   }
   stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     const stages::device_status status = behind_->finish_pictures(pictures, in);
     if (last_ != nullptr) {
       last_->has_kernel = true;
@@ -146,7 +146,7 @@ class timed_calls final : public stages::device_calls {
   static void record(cudaEvent_t fires, stream in) noexcept { static_cast<void>(cudaEventRecord(fires, in.handle())); }
 
   const std::shared_ptr<stages::device_calls> behind_;
-  async::mutex mutex_;
+  mutex mutex_;
   std::vector<batch_events> timed_ ABSL_GUARDED_BY(mutex_);
   std::size_t copies_ ABSL_GUARDED_BY(mutex_) = 0;
   batch_events* last_ ABSL_GUARDED_BY(mutex_) = nullptr;

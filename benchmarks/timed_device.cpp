@@ -1,6 +1,6 @@
 #include "benchmarks/timed_device.hpp"
 
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 #include "benchmarks/sleep_until.hpp"
 #include "stages/batch_layout.hpp"
 
@@ -20,17 +20,17 @@ constexpr device_status no_such_call = 1;
 }  // namespace
 
 void timed_device::step(stream in, std::uint64_t ns) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   put(in, ns);
 }
 
 timed_device::counters timed_device::count() const noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return counted_;
 }
 
 std::uint64_t timed_device::passes_ns(const std::byte* from) const noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   const auto known = passes_ns_.find(from);
   return known == passes_ns_.end() ? 0 : known->second;
 }
@@ -50,13 +50,13 @@ device_status timed_device::free_memory(std::byte* memory) noexcept {
 
 // Handles count from 1.
 device_status timed_device::make_stream(stream& made) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   ends_ns_.push_back(0);
   made = reinterpret_cast<CUstream_st*>(ends_ns_.size());  // NOLINT(performance-no-int-to-ptr)
   return device_ok;
 }
 device_status timed_device::make_event(device_event& made) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   fires_ns_.push_back(0);
   made = static_cast<device_event>(fires_ns_.size());
   return device_ok;
@@ -68,13 +68,13 @@ std::uint64_t& timed_device::firing(device_event which) { return fires_ns_.at(st
 
 void timed_device::put(stream in, std::uint64_t ns) {
   std::uint64_t& end = end_of(in);
-  end = std::max(end, async::now_ns()) + ns;
+  end = std::max(end, now_ns()) + ns;
 }
 
 device_status timed_device::finish(stream in) noexcept {
   std::uint64_t end = 0;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     end = end_of(in);
   }
   sleep_until(end);
@@ -82,7 +82,7 @@ device_status timed_device::finish(stream in) noexcept {
 }
 
 device_status timed_device::copy(std::byte* /*to*/, const std::byte* from, std::size_t bytes, stream in) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   put(in, static_cast<std::uint64_t>(static_cast<double>(bytes) / options_.bytes_per_s * 1e9));
   passes_ns_[from] = end_of(in);
   return device_ok;
@@ -93,14 +93,14 @@ device_status timed_device::finish_pictures(const stages::picture_batch& /*pictu
 }
 
 device_status timed_device::wait(stream in, device_event fired) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   std::uint64_t& end = end_of(in);
   end = std::max(end, firing(fired));
   return device_ok;
 }
 
 device_status timed_device::record(device_event fires, stream in) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   firing(fires) = end_of(in);
   return device_ok;
 }
@@ -111,15 +111,15 @@ device_status timed_device::look_at(stream /*which*/, stages::stream_facts& told
 }
 
 device_status timed_device::query(device_event fired) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   ++counted_.queries;
-  return async::now_ns() < firing(fired) ? stages::device_not_ready : device_ok;
+  return now_ns() < firing(fired) ? stages::device_not_ready : device_ok;
 }
 
 device_status timed_device::synchronize(device_event fired) noexcept {
   std::uint64_t until = 0;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     ++counted_.waits;
     until = firing(fired);
   }

@@ -2,8 +2,8 @@
 // copied or computed. What the CPU does about them is then as it would be beside a device, but for what CUDA's calls cost.
 #pragma once
 
-#include "async/mutex.hpp"
-#include "stages/device.hpp"
+#include "base/mutex.hpp"
+#include "stages/device/device.hpp"
 
 #include <leat/stream.hpp>
 
@@ -38,7 +38,7 @@ class timed_device final : public stages::device_calls {
     std::uint64_t waits = 0;    ///< cudaEventSynchronize
   };
   [[nodiscard]] counters count() const noexcept;
-  /// When the latest copy from there passes or has passed, as async::now_ns(); 0 where there was none.
+  /// When the latest copy from there passes or has passed, as now_ns(); 0 where there was none.
   [[nodiscard]] std::uint64_t passes_ns(const std::byte* from) const noexcept;
 
   // --- the table of calls ------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class timed_device final : public stages::device_calls {
   void put(stream in, std::uint64_t ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const timed_device_options options_;
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   std::vector<std::uint64_t> ends_ns_ ABSL_GUARDED_BY(mutex_);   // of streams
   std::vector<std::uint64_t> fires_ns_ ABSL_GUARDED_BY(mutex_);  // of events
   std::map<const std::byte*, std::uint64_t> passes_ns_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,6 @@
 #include "benchmarks/timed_disk.hpp"
 
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 
 #include <sys/prctl.h>
 
@@ -30,7 +30,7 @@ class timed_source final : public io::source {
   }
 
   void start(std::span<io::read_operation* const> operations) override {
-    const std::uint64_t now = async::now_ns();
+    const std::uint64_t now = now_ns();
     for (io::read_operation* const each : operations) {
       each->started_ns = now;
       each->state = nullptr;
@@ -78,7 +78,7 @@ class timed_source final : public io::source {
   // The interrupt, on the loop's thread: all that is due by now.
   void arrived() {
     armed_ = false;
-    const std::uint64_t now = async::now_ns();
+    const std::uint64_t now = now_ns();
     while (!queue_.empty() && queue_.front().due_ns <= now) {
       io::read_operation& operation = *queue_.front().operation;
       queue_.pop_front();
@@ -101,7 +101,7 @@ class timed_source final : public io::source {
       if (ended_) return;
       const std::uint64_t due = std::exchange(next_ns_, 0);
       lock.unlock();
-      const std::uint64_t now = async::now_ns();
+      const std::uint64_t now = now_ns();
       if (due > now) {
         const timespec rest{static_cast<time_t>((due - now) / 1'000'000'000),
                             static_cast<long>((due - now) % 1'000'000'000)};

@@ -1,6 +1,6 @@
 #include "datasets/blocking_source.hpp"
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "io/arena.hpp"
 #include "io/io_threads.hpp"
 
@@ -84,7 +84,7 @@ class blocking_source::operations {
 
   void run(const std::stop_token& stop) {
     {
-      async::mutex_lock lock(mutex_);
+      mutex_lock lock(mutex_);
       pending_ = started_.size();
     }
     loop_.post(
@@ -95,14 +95,14 @@ class blocking_source::operations {
         this);
     // Posted after the start, so that it runs after it.
     const std::stop_callback cancelling(stop, [this] { ask_to_end(); });
-    async::mutex_lock lock(mutex_);
+    mutex_lock lock(mutex_);
     while (pending_ > 0) done_condition_.wait(mutex_);
   }
 
   // Whoever stops us; the loop does it, and counts as one more to wait for.
   void ask_to_end() {
     {
-      async::mutex_lock lock(mutex_);
+      mutex_lock lock(mutex_);
       if (pending_ == 0) return;
       ++pending_;
     }
@@ -118,7 +118,7 @@ class blocking_source::operations {
   }
 
   void count_down() noexcept {
-    async::mutex_lock lock(mutex_);
+    mutex_lock lock(mutex_);
     // Under the lock: the waiter destroys all this as soon as it may go on.
     if (--pending_ == 0) done_condition_.notify_one();
   }
@@ -127,8 +127,8 @@ class blocking_source::operations {
   io::source& source_;
   std::vector<reading> reads_;
   std::vector<io::read_operation*> started_;
-  async::mutex mutex_;
-  async::condition_variable done_condition_;
+  mutex mutex_;
+  condition_variable done_condition_;
   std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
@@ -139,20 +139,20 @@ blocking_source::~blocking_source() {
   // A source is let go on its loop's thread, after whatever that thread is still doing with it.
   struct farewell {
     std::unique_ptr<io::source> source;
-    async::mutex mutex;
-    async::condition_variable condition;
+    mutex mutex;
+    condition_variable condition;
     bool done = false;
   } last{std::move(source_), {}, {}, false};
   loop_.connector().post(
       [](void* argument) noexcept {
         auto& self = *static_cast<farewell*>(argument);
         self.source.reset();
-        async::mutex_lock lock(self.mutex);
+        mutex_lock lock(self.mutex);
         self.done = true;
         self.condition.notify_one();
       },
       &last);
-  async::mutex_lock lock(last.mutex);
+  mutex_lock lock(last.mutex);
   while (!last.done) last.condition.wait(last.mutex);
 }
 

@@ -1,7 +1,7 @@
 #include "datasets/column_table.hpp"
 
 #include "base/hasher.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -14,11 +14,11 @@ namespace leat::datasets {
 column_table::column_table(std::vector<column_values> columns, std::uint64_t samples) : samples_(samples) {
   for (column_values& column : columns) {
     if (column.values.size() != samples) {
-      throw error(errc::usage, io::str_cat("the column '", column.name, "' has ", column.values.size(), " values for ",
-                                           samples, " samples"));
+      throw error(errc::usage, str_cat("the column '", column.name, "' has ", column.values.size(), " values for ",
+                                       samples, " samples"));
     }
     if (std::find(names_.begin(), names_.end(), column.name) != names_.end()) {
-      throw error(errc::usage, io::str_cat("the column '", column.name, "' is given twice"));
+      throw error(errc::usage, str_cat("the column '", column.name, "' is given twice"));
     }
     using narrow_limits = std::numeric_limits<std::int32_t>;
     const bool fits = std::all_of(column.values.begin(), column.values.end(), [](std::int64_t value) {
@@ -41,7 +41,7 @@ void column_table::describe(description& out) const {
     hasher hash;
     hash.add(std::as_bytes(std::span(values_[column].narrow)));
     hash.add(std::as_bytes(std::span(values_[column].wide)));
-    out.add(io::str_cat("column ", names_[column]), hash.finish());
+    out.add(str_cat("column ", names_[column]), hash.finish());
   }
 }
 

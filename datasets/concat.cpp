@@ -1,9 +1,9 @@
 // Datasets one after the other as one.
 #include "base/hasher.hpp"
+#include "base/text.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -131,11 +131,11 @@ class concat_model final : public dataset_model {
       description part;
       parts_[i].model->describe(part);
       hash.add(part.digest());
-      const std::string key = io::str_cat("part ", i);
+      const std::string key = str_cat("part ", i);
       if (parts_.size() <= parts_told_max) out.add(key, part);
       if (parts_.size() > parts_told_max) {
         for (const description::unnamed_part& each : part.unnamed()) {
-          out.add_unnamed(io::str_cat(key, ".", each.key), each.remedy);
+          out.add_unnamed(str_cat(key, ".", each.key), each.remedy);
         }
       }
     }
@@ -208,9 +208,9 @@ class concat_model final : public dataset_model {
       if (!model.classes().empty() || model.size() == 0) continue;
       if (!model.find_column("cls") && !model.find_field("cls")) continue;
       throw error(errc::usage,
-                  io::str_cat("concat: the parts name different classes, which gives them new numbers, and part ", i,
-                              " has class numbers without names that cannot follow; give it class names, or "
-                              "join parts of equal classes"));
+                  str_cat("concat: the parts name different classes, which gives them new numbers, and part ", i,
+                          " has class numbers without names that cannot follow; give it class names, or "
+                          "join parts of equal classes"));
     }
     classes_.assign(names.begin(), names.end());
   }
@@ -273,13 +273,13 @@ class concat_model final : public dataset_model {
     if (origin != origins_[known]) {
       throw error(
           errc::usage,
-          io::str_cat("concat: the field '", field.name,
-                      "' is read from files in one part and made by a call in another; give one of them another name"));
+          str_cat("concat: the field '", field.name,
+                  "' is read from files in one part and made by a call in another; give one of them another name"));
     }
     if (field.kind != whole.kind || field.type != whole.type || !(field.shape == whole.shape)) {
       throw error(errc::usage,
-                  io::str_cat("concat: the field '", field.name,
-                              "' differs in kind, dtype or shape between the parts; give one of them another name"));
+                  str_cat("concat: the field '", field.name,
+                          "' differs in kind, dtype or shape between the parts; give one of them another name"));
     }
   }
 
@@ -292,9 +292,9 @@ class concat_model final : public dataset_model {
       if (theirs == nullptr && ours == nullptr) return;
       if (theirs != nullptr && ours != nullptr && theirs->rule() == ours->rule()) return;
       throw error(errc::usage,
-                  io::str_cat("concat: the field '", fields_[known].name,
-                              "' was cut into windows by another rule, or not at all, in one of the parts; give all of "
-                              "them to cut_windows() with the same length, windows and documents, or join them uncut"));
+                  str_cat("concat: the field '", fields_[known].name,
+                          "' was cut into windows by another rule, or not at all, in one of the parts; give all of "
+                          "them to cut_windows() with the same length, windows and documents, or join them uncut"));
     }
   }
 

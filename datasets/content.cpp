@@ -1,7 +1,7 @@
 #include "datasets/content.hpp"
 
+#include "base/text.hpp"
 #include "datasets/file_bytes.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -88,7 +88,7 @@ content_kind content_of(std::span<const std::byte> start) {
   if (text.starts_with("<!DOCTYPE") || text.starts_with("<!doctype") || text.starts_with("<html")) {
     return {content_group::text, "an HTML page"};
   }
-  return {content_group::text, io::str_cat("text, '", shown(text), "'")};
+  return {content_group::text, str_cat("text, '", shown(text), "'")};
 }
 
 std::string advice_about(const content_kind& found) {

@@ -1,7 +1,7 @@
 // The handle: checks what it is asked and passes it on to the model.
+#include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -21,7 +21,7 @@ namespace {
 void check_sample(const datasets::dataset_model& model, std::uint64_t sample) {
   if (sample >= model.size()) {
     throw error(errc::usage,
-                io::str_cat("sample ", sample, " was asked for; the data set has ", model.size(), ", numbered from 0"));
+                str_cat("sample ", sample, " was asked for; the data set has ", model.size(), ", numbered from 0"));
   }
 }
 
@@ -121,11 +121,11 @@ std::vector<std::byte> dataset::read(std::uint64_t sample, std::string_view fiel
       chosen && (from_call ? model_->makes(sample, *chosen) : std::any_of(present.begin(), present.end(), is_chosen));
   if (!has) {
     const std::string names = names_of_present(*model_, sample, present);
-    throw error(errc::not_found, io::str_cat(model_->name(sample), ": the sample has no field '", field, "'; it has ",
-                                             names.empty() ? "none" : names));
+    throw error(errc::not_found, str_cat(model_->name(sample), ": the sample has no field '", field, "'; it has ",
+                                         names.empty() ? "none" : names));
   }
   if (const std::optional<datasets::defect> defect = model_->defect_of(sample)) {
-    throw error(errc::corrupt, io::str_cat(model_->name(sample), ": ", defect->reason));
+    throw error(errc::corrupt, str_cat(model_->name(sample), ": ", defect->reason));
   }
   if (!from_call) return read_extents(*model_, *chosen, present);
   if (model_->origin(*chosen) == datasets::field_origin::awaited) return fetch_here(*model_, sample, *chosen);

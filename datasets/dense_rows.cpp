@@ -1,12 +1,12 @@
 #include "datasets/dense_rows.hpp"
 
 #include "base/hasher.hpp"
+#include "base/text.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 #include "io/file_description.hpp"
 #include "io/source.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -37,7 +37,7 @@ class dense_model final : public dataset_model {
     for (field_info& field : fields_) {
       field.kind = field_kind::tensor;
       field.samples = columns_.samples();
-      field.bytes_max = row_bytes(field.type, field.shape, io::str_cat("the field '", field.name, "'"));
+      field.bytes_max = row_bytes(field.type, field.shape, str_cat("the field '", field.name, "'"));
       field.bytes_total = field.samples * field.bytes_max;
     }
     for (const dense_run& run : table.runs) add(run);
@@ -74,7 +74,7 @@ class dense_model final : public dataset_model {
     const place at = find(sample);
     const std::uint64_t rows = ends_[at.run] - (at.run == 0 ? 0 : ends_[at.run - 1]);
     if (rows == 1) return files_->path(run_files_[at.run]);
-    return io::str_cat(files_->path(run_files_[at.run]), "[", at.row, "]");
+    return str_cat(files_->path(run_files_[at.run]), "[", at.row, "]");
   }
 
   void describe(description& out) const override {
@@ -164,7 +164,7 @@ std::uint64_t row_bytes(dtype type, const dimensions& shape, const std::string& 
   for (const std::int64_t extent : shape) {
     if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) ||
         bytes > row_bytes_max) {
-      throw error(errc::limit, io::str_cat(where, ": a row has more than 1 TiB; is its shape right?"));
+      throw error(errc::limit, str_cat(where, ": a row has more than 1 TiB; is its shape right?"));
     }
   }
   return bytes;

@@ -1,7 +1,7 @@
 #include "datasets/describe.hpp"
 
 #include "base/hasher.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <string>
 
@@ -17,15 +17,15 @@ std::string_view name(field_kind kind) noexcept {
 std::string text_of(const field_info& field) {
   std::string text(name(field.kind));
   if (field.kind == field_kind::tensor || field.kind == field_kind::tokens) {
-    io::str_append(text, " of ", leat::name(field.type));
+    str_append(text, " of ", leat::name(field.type));
     std::string_view separator = " [";
     for (const std::int64_t extent : field.shape) {
-      io::str_append(text, separator, extent);
+      str_append(text, separator, extent);
       separator = ", ";
     }
     if (field.shape.size() > 0) text += "]";
   }
-  io::str_append(text, ", ", field.samples, " samples of ", field.bytes_total, " bytes, ", field.bytes_max, " at most");
+  str_append(text, ", ", field.samples, " samples of ", field.bytes_total, " bytes, ", field.bytes_max, " at most");
   return text;
 }
 
@@ -43,27 +43,27 @@ void describe_model(description& out, std::string_view format, const dataset_mod
   out.add("format", format);
   out.add("samples", model.size());
   if (model.fields().size() <= fields_told_max) {
-    for (const field_info& field : model.fields()) out.add(io::str_cat("field ", field.name), text_of(field));
+    for (const field_info& field : model.fields()) out.add(str_cat("field ", field.name), text_of(field));
   } else {
     hasher hash;
     for (const field_info& field : model.fields()) {
       hash.add(std::string_view(field.name));
       hash.add(std::string_view(text_of(field)));
     }
-    out.add("fields", io::str_cat(model.fields().size(), ", digest ", hash.finish().hex()));
+    out.add("fields", str_cat(model.fields().size(), ", digest ", hash.finish().hex()));
   }
   if (!model.columns().empty()) {
     std::string names;
-    for (const std::string& column : model.columns()) io::str_append(names, names.empty() ? "" : ", ", column);
+    for (const std::string& column : model.columns()) str_append(names, names.empty() ? "" : ", ", column);
     out.add("columns", names);
   }
   if (!model.classes().empty()) {
-    out.add("classes", io::str_cat(model.classes().size(), ", digest ", digest_of(model.classes()).hex()));
+    out.add("classes", str_cat(model.classes().size(), ", digest ", digest_of(model.classes()).hex()));
   }
 }
 
 void describe_files(description& out, const io::file_table& files) {
-  out.add("files", io::str_cat(files.files(), ", names and sizes ", files.digest().hex()));
+  out.add("files", str_cat(files.files(), ", names and sizes ", files.digest().hex()));
 }
 
 }  // namespace leat::datasets

@@ -1,8 +1,8 @@
 #include "datasets/file_bytes.hpp"
 
+#include "base/text.hpp"
 #include "datasets/path_error.hpp"
 #include "io/file_status.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -24,8 +24,8 @@ file_bytes::file_bytes(const std::string& path) : path_(path) {
   if (!looked || !S_ISREG(status.st_mode)) {
     if (opened >= 0) ::close(opened);
     throw error(errc::usage, looked && S_ISDIR(status.st_mode)
-                                 ? io::str_cat(path, ": is a folder; give the files in it, as '", path, "/*'")
-                                 : io::str_cat(path, ": is no regular file; give a file"));
+                                 ? str_cat(path, ": is a folder; give the files in it, as '", path, "/*'")
+                                 : str_cat(path, ": is no regular file; give a file"));
   }
   descriptor_ = opened;
   size_ = static_cast<std::uint64_t>(status.st_size);
@@ -40,8 +40,8 @@ std::size_t file_bytes::read(std::uint64_t offset, std::span<std::byte> into) co
     if (got == 0) break;
     if (got < 0) {
       if (errno == EINTR) continue;
-      throw error(errc::io, io::str_cat(path_, " at offset ", offset + done, ": ",
-                                        std::generic_category().message(errno), "; is the disk damaged?"));
+      throw error(errc::io, str_cat(path_, " at offset ", offset + done, ": ", std::generic_category().message(errno),
+                                    "; is the disk damaged?"));
     }
     done += static_cast<std::size_t>(got);
   }

@@ -1,5 +1,7 @@
 // A folder of pictures as a dataset: sample i is file i, all of it, so there is nothing to store per extent.
+#include "base/errno_words.hpp"
 #include "base/hasher.hpp"
+#include "base/text.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/folder_walk.hpp"
 #include "datasets/kept_index.hpp"
@@ -8,7 +10,6 @@
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -178,7 +179,7 @@ class folder_model final : public dataset_model {
     return picture;
   }
   static std::string below(const std::string& root, std::string_view path) {
-    return path.empty() ? root : io::str_cat(root, root.ends_with('/') ? "" : "/", path);
+    return path.empty() ? root : str_cat(root, root.ends_with('/') ? "" : "/", path);
   }
 
   void finish(std::shared_ptr<const io::file_table> files, field_info picture) {
@@ -193,9 +194,9 @@ class folder_model final : public dataset_model {
     if (failure == EISDIR) return "not a regular file";
     // The folder's listing had this name.
     if (failure == ENOENT || failure == ENOTDIR) {
-      return io::str_cat("a link that leads nowhere: ", std::generic_category().message(failure));
+      return str_cat("a link that leads nowhere: ", std::generic_category().message(failure));
     }
-    return io::words_of(failure);
+    return errno_words(failure);
   }
 
   std::vector<std::string> classes_;
@@ -216,25 +217,25 @@ std::string list_of(const std::vector<std::string>& names) {
     if (i > 0) text += ", ";
     text += names[i];
   }
-  if (names.size() > names_max) text += io::str_cat(" and ", names.size() - names_max, " more");
+  if (names.size() > names_max) text += str_cat(" and ", names.size() - names_max, " more");
   return text;
 }
 
 std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
-  return io::str_cat(count, " ", count == 1 ? one : many);
+  return str_cat(count, " ", count == 1 ? one : many);
 }
 
 // Notes about pictures that lie beside the class folders, and so have no class.
 void note_loose_pictures(const std::string& folder, const folder_listing& listing, std::vector<std::string>& notes) {
   if (listing.pictures == 0) return;
   std::string names;
-  for (const std::string& name : listing.picture_names) io::str_append(names, names.empty() ? "" : ", ", name);
+  for (const std::string& name : listing.picture_names) str_append(names, names.empty() ? "" : ", ", name);
   const std::uint64_t more = listing.pictures - listing.picture_names.size();
-  if (more > 0) io::str_append(names, " and ", more, " more");
-  notes.push_back(io::str_cat(folder, ": left out: ",
-                              count_of(listing.pictures, "picture beside the class folders, which has",
-                                       "pictures beside the class folders, which have"),
-                              " no class (", names, "); move them into one"));
+  if (more > 0) str_append(names, " and ", more, " more");
+  notes.push_back(str_cat(folder, ": left out: ",
+                          count_of(listing.pictures, "picture beside the class folders, which has",
+                                   "pictures beside the class folders, which have"),
+                          " no class (", names, "); move them into one"));
 }
 
 // Extensions of picture formats that leat does not read, and torchvision does not take for samples.
@@ -247,15 +248,15 @@ const std::vector<std::string>& foreign_extensions() {
 std::string counts_text(const std::vector<std::string>& extensions, const std::vector<std::uint64_t>& counted) {
   std::string counts;
   for (std::size_t i = 0; i < counted.size(); ++i) {
-    if (counted[i] > 0) io::str_append(counts, counts.empty() ? "" : ", ", counted[i], " ", extensions[i]);
+    if (counted[i] > 0) str_append(counts, counts.empty() ? "" : ", ", counted[i], " ", extensions[i]);
   }
   return counts;
 }
 
 void note_foreign_pictures(const std::string& folder, const std::string& counts, std::vector<std::string>& notes) {
   if (counts.empty()) return;
-  notes.push_back(io::str_cat(folder, ": left out: pictures that are not read: ", counts,
-                              "; convert them to JPEG, PNG, WebP or BMP"));
+  notes.push_back(
+      str_cat(folder, ": left out: pictures that are not read: ", counts, "; convert them to JPEG, PNG, WebP or BMP"));
 }
 
 std::vector<std::string> classes_without_pictures(const std::vector<std::string>& classes,
@@ -279,7 +280,7 @@ walked_folder walk_folder(const std::string& path, const folder_options& options
   using how = folder_options::class_folders;
   const folder_listing listing = list_folder(path, walk);
   if (options.classes == how::yes && listing.folders.empty()) {
-    throw error(errc::not_found, io::str_cat(path, ": no class folder in it; each class is a folder of pictures"));
+    throw error(errc::not_found, str_cat(path, ": no class folder in it; each class is a folder of pictures"));
   }
   if (options.classes != how::no && !listing.folders.empty()) {
     folder_contents found = walk_folders(path, listing.folders, walk);
@@ -287,10 +288,9 @@ walked_folder walk_folder(const std::string& path, const folder_options& options
     const bool only_beside = empty.size() == listing.folders.size() && listing.pictures > 0;
     if (options.classes == how::yes || !only_beside) {
       if (!empty.empty() && !options.allow_empty_classes) {
-        throw error(errc::not_found,
-                    io::str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
-                                list_of(empty), " (looked for ", list_of(walk.extensions),
-                                "); remove them (a program may set folder_options::allow_empty_classes)"));
+        throw error(errc::not_found, str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
+                                             list_of(empty), " (looked for ", list_of(walk.extensions),
+                                             "); remove them (a program may set folder_options::allow_empty_classes)"));
       }
       std::vector<std::string> notes;
       note_loose_pictures(path, listing, notes);
@@ -303,8 +303,8 @@ walked_folder walk_folder(const std::string& path, const folder_options& options
   folder_contents found = walk_folders(path, {""}, walk);
   if (found.directories.empty()) {
     const std::string foreign = counts_text(walk.counted, found.counted);
-    throw error(errc::not_found, io::str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
-                                             foreign.empty() ? "" : "; not read: " + foreign, ")"));
+    throw error(errc::not_found, str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
+                                         foreign.empty() ? "" : "; not read: " + foreign, ")"));
   }
   std::vector<std::string> notes;
   note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
@@ -329,12 +329,12 @@ std::shared_ptr<const folder_model> kept_folder(kept_index& index, const std::st
                        section_reader& from) -> std::shared_ptr<const folder_model> {
     std::string directory;
     for (std::uint64_t left = from.number(); left > 0; --left) {
-      directory = io::str_cat(path, "/", from.text());
+      directory = str_cat(path, "/", from.text());
       const auto modified_ns = static_cast<std::int64_t>(from.number());
       if (index.is_trusted()) continue;
       struct stat status{};
       if (::stat(directory.c_str(), &status) == 0 && stamp_of(status).modified_ns == modified_ns) continue;
-      index.refuse(io::str_cat(directory, " has changed since"));
+      index.refuse(str_cat(directory, " has changed since"));
       return nullptr;
     }
     return std::make_shared<const folder_model>(path, found, from);

@@ -1,10 +1,10 @@
 #include "datasets/folder_walk.hpp"
 
+#include "base/text.hpp"
 #include "datasets/kept_index.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/python_order.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -42,25 +42,24 @@ class descriptor {
 
 std::string join(std::string_view directory, std::string_view name) {
   if (directory.empty()) return std::string(name);
-  return directory.ends_with('/') ? io::str_cat(directory, name) : io::str_cat(directory, "/", name);
+  return directory.ends_with('/') ? str_cat(directory, name) : str_cat(directory, "/", name);
 }
 
 [[noreturn]] void fail(int failure, const std::string& directory) {
-  const std::string why = io::str_cat(directory, ": ", std::generic_category().message(failure));
+  const std::string why = str_cat(directory, ": ", std::generic_category().message(failure));
   switch (failure) {
     case ENOENT:
-      throw error(errc::not_found,
-                  io::str_cat(why, "; check the path, or whether it vanished while it was being read"));
+      throw error(errc::not_found, str_cat(why, "; check the path, or whether it vanished while it was being read"));
     case EACCES:
     case EPERM:
       throw error(
           errc::permission,
-          io::str_cat(why, "; this user may not read the directory: `chmod u+rx` it, or move it out of the data set"));
+          str_cat(why, "; this user may not read the directory: `chmod u+rx` it, or move it out of the data set"));
     case ENOTDIR:
-      throw error(errc::usage, io::str_cat(why, "; a folder of pictures was expected"));
+      throw error(errc::usage, str_cat(why, "; a folder of pictures was expected"));
     case EMFILE:
     case ENFILE:
-      throw error(errc::limit, io::str_cat(why, "; raise the limit of open files: `ulimit -n 4096`"));
+      throw error(errc::limit, str_cat(why, "; raise the limit of open files: `ulimit -n 4096`"));
     default:
       throw io::explain_open(failure, directory);
   }

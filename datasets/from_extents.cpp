@@ -1,4 +1,5 @@
 // A table of extents that the user brings.
+#include "base/text.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
@@ -6,7 +7,6 @@
 #include "datasets/path_error.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -32,7 +32,7 @@ class extents_model final : public dataset_model {
         classes_(std::move(table.classes)),
         names_(std::move(table.names)) {
     if (!names_.empty() && names_.size() != samples) {
-      throw error(errc::usage, io::str_cat("from_extents: ", names_.size(), " names for ", samples, " samples"));
+      throw error(errc::usage, str_cat("from_extents: ", names_.size(), " names for ", samples, " samples"));
     }
     const auto files = std::make_shared<io::file_table>();
     for (const std::string& path : table.files) files->add(path, size_of(path));
@@ -60,8 +60,8 @@ class extents_model final : public dataset_model {
   std::string name(std::uint64_t sample) const override {
     if (!names_.empty()) return names_[sample];
     const std::span<const extent_table::record> records = table_.of(sample);
-    if (records.empty()) return io::str_cat("sample ", sample);
-    return io::str_cat(files_->path(records.front().file()), "@", records.front().offset());
+    if (records.empty()) return str_cat("sample ", sample);
+    return str_cat(files_->path(records.front().file()), "@", records.front().offset());
   }
 
   void describe(description& out) const override {
@@ -91,10 +91,10 @@ class extents_model final : public dataset_model {
     struct stat status{};
     if (::stat(path.c_str(), &status) == 0) {
       if (S_ISREG(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
-      throw error(errc::usage, io::str_cat("from_extents: ", path,
-                                           ": is no regular file, and has no extents; copy what it gives to a file"));
+      throw error(errc::usage, str_cat("from_extents: ", path,
+                                       ": is no regular file, and has no extents; copy what it gives to a file"));
     }
-    throw path_error(errno, io::str_cat("from_extents: ", path), "check the path");
+    throw path_error(errno, str_cat("from_extents: ", path), "check the path");
   }
 
   static bool is_missing(const extent& where) noexcept {
@@ -103,13 +103,11 @@ class extents_model final : public dataset_model {
 
   void add_field(const extent_list::field& field, std::uint64_t samples) {
     if (field.extents.size() != samples) {
-      throw error(errc::usage,
-                  io::str_cat("from_extents: the field '", field.name, "' has ", field.extents.size(), " extents for ",
-                              samples, " samples; use extent_list::missing for the rest"));
+      throw error(errc::usage, str_cat("from_extents: the field '", field.name, "' has ", field.extents.size(),
+                                       " extents for ", samples, " samples; use extent_list::missing for the rest"));
     }
     if (find_field(field.name) || fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
-      throw error(errc::usage,
-                  io::str_cat("from_extents: the field '", field.name, "' is given twice, or too many are"));
+      throw error(errc::usage, str_cat("from_extents: the field '", field.name, "' is given twice, or too many are"));
     }
     field_info info;
     info.name = field.name;
@@ -129,25 +127,24 @@ class extents_model final : public dataset_model {
   }
 
   void check(const std::string& field, std::uint64_t sample, const extent& where) const {
-    const auto at = [&] { return io::str_cat("from_extents: sample ", sample, ", field '", field, "': "); };
+    const auto at = [&] { return str_cat("from_extents: sample ", sample, ", field '", field, "': "); };
     if (where.source != 0 || where.file >= files_->files()) {
-      throw error(errc::usage, io::str_cat(at(), "file ", where.file, " of source ", where.source, "; there are ",
-                                           files_->files(), " files, all of source 0"));
+      throw error(errc::usage, str_cat(at(), "file ", where.file, " of source ", where.source, "; there are ",
+                                       files_->files(), " files, all of source 0"));
     }
     const std::uint64_t end = files_->size_bytes(where.file);
     if (where.offset > end || where.stored_bytes > end - where.offset) {
-      throw error(errc::format, io::str_cat(at(), files_->path(where.file), " ends at ", end, ", before the extent of ",
-                                            where.stored_bytes, " bytes at offset ", where.offset, " does"));
+      throw error(errc::format, str_cat(at(), files_->path(where.file), " ends at ", end, ", before the extent of ",
+                                        where.stored_bytes, " bytes at offset ", where.offset, " does"));
     }
     if (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes) {
-      throw error(
-          errc::unsupported,
-          io::str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
-                      " when decoded: leat cannot decompress extents yet; store them uncompressed, or read them "
-                      "through from_function()"));
+      throw error(errc::unsupported,
+                  str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
+                          " when decoded: leat cannot decompress extents yet; store them uncompressed, or read them "
+                          "through from_function()"));
     }
     if (!extent_table::fits(where.offset, where.stored_bytes, where.file)) {
-      throw error(errc::limit, io::str_cat(at(), "beyond what leat indexes: 1 TiB per extent, 16,777,216 files"));
+      throw error(errc::limit, str_cat(at(), "beyond what leat indexes: 1 TiB per extent, 16,777,216 files"));
     }
   }
 

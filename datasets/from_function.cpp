@@ -1,8 +1,8 @@
 // Samples that a function or a coroutine makes.
+#include "base/text.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -72,9 +72,7 @@ class function_model final : public dataset_model {
     co_return bytes;
   }
 
-  std::string name(std::uint64_t sample) const override {
-    return name_ ? name_(sample) : io::str_cat("sample ", sample);
-  }
+  std::string name(std::uint64_t sample) const override { return name_ ? name_(sample) : str_cat("sample ", sample); }
 
   void describe(description& out) const override {
     describe_model(out, make_ ? "function" : "coroutine", *this);
@@ -96,8 +94,8 @@ class function_model final : public dataset_model {
  private:
   void check(std::uint64_t sample, std::size_t bytes) const {
     if (bytes <= field_.bytes_max) return;
-    throw error(errc::limit, io::str_cat(name(sample), ": the function returned ", bytes,
-                                         " bytes; function_options::bytes_max promised at most ", field_.bytes_max));
+    throw error(errc::limit, str_cat(name(sample), ": the function returned ", bytes,
+                                     " bytes; function_options::bytes_max promised at most ", field_.bytes_max));
   }
 
   make_function make_;

@@ -1,9 +1,9 @@
 // Tensors in memory: a row is a sample, and nothing is copied before it is needed.
 #include "base/hasher.hpp"
+#include "base/text.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -29,7 +29,7 @@ class tensor_model final : public dataset_model {
     for (named_tensor& each : tensors) {
       if (is_column(each.values)) continue;
       if (find_field(each.name)) {
-        throw error(errc::usage, io::str_cat("from_tensors: the tensor '", each.name, "' is given twice"));
+        throw error(errc::usage, str_cat("from_tensors: the tensor '", each.name, "' is given twice"));
       }
       field_info field;
       field.name = each.name;
@@ -63,7 +63,7 @@ class tensor_model final : public dataset_model {
     return {data_[field] + sample * fields_[field].bytes_max, fields_[field].bytes_max};
   }
 
-  std::string name(std::uint64_t sample) const override { return io::str_cat("row ", sample); }
+  std::string name(std::uint64_t sample) const override { return str_cat("row ", sample); }
 
   void describe(description& out) const override {
     describe_model(out, "tensors", *this);
@@ -79,7 +79,7 @@ class tensor_model final : public dataset_model {
     for (std::size_t field = 0; field < fields_.size(); ++field) {
       hasher hash;
       hash.add(std::span(data_[field], fields_[field].bytes_total));
-      out.add(io::str_cat("data ", fields_[field].name), hash.finish());
+      out.add(str_cat("data ", fields_[field].name), hash.finish());
     }
   }
 
@@ -105,7 +105,7 @@ class tensor_model final : public dataset_model {
   static void check(const named_tensor& each, const named_tensor& first) {
     const tensor& values = each.values;
     const auto refuse = [&](const char* why) {
-      throw error(errc::usage, io::str_cat("from_tensors: the tensor '", each.name, "' ", why));
+      throw error(errc::usage, str_cat("from_tensors: the tensor '", each.name, "' ", why));
     };
     if (values.where != host) refuse("is not in host memory; copy it there, or feed it without a loader");
     if (values.shape.empty()) refuse("is a scalar; its first axis would be the samples");
@@ -114,9 +114,8 @@ class tensor_model final : public dataset_model {
     }
     if (values.data == nullptr && values.shape.elements() > 0) refuse("has no data");
     if (first.values.shape.empty() || values.shape[0] != first.values.shape[0]) {
-      throw error(errc::usage,
-                  io::str_cat("from_tensors: the tensor '", each.name, "' has ", values.shape[0], " rows, '",
-                              first.name, "' has ", first.values.shape.empty() ? 0 : first.values.shape[0]));
+      throw error(errc::usage, str_cat("from_tensors: the tensor '", each.name, "' has ", values.shape[0], " rows, '",
+                                       first.name, "' has ", first.values.shape.empty() ? 0 : first.values.shape[0]));
     }
   }
 

@@ -1,6 +1,6 @@
 #include "datasets/integers.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -60,9 +60,8 @@ void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, s
   while (offset < end) {
     const std::vector<std::byte> window = file.read(offset, std::min(window_bytes, end - offset));
     if (window.empty() || window.size() % size_bytes(type) != 0) {
-      throw error(errc::format,
-                  io::str_cat(file.path(), ": ends at ", offset + window.size(), ", where integers up to ", end,
-                              " were expected; did it change while it was opened?"));
+      throw error(errc::format, str_cat(file.path(), ": ends at ", offset + window.size(), ", where integers up to ",
+                                        end, " were expected; did it change while it was opened?"));
     }
     append_as(type, window, to);
     offset += window.size();
@@ -71,9 +70,9 @@ void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, s
   const auto beyond = std::find_if(to.begin() + static_cast<std::ptrdiff_t>(first), to.end(),
                                    [](std::int64_t value) { return value < 0; });
   if (beyond != to.end()) {
-    throw error(errc::unsupported, io::str_cat(file.path(),
-                                               ": an integer beyond 2^63 - 1, which no label holds; save "
-                                               "a.astype('<i8')"));
+    throw error(errc::unsupported, str_cat(file.path(),
+                                           ": an integer beyond 2^63 - 1, which no label holds; save "
+                                           "a.astype('<i8')"));
   }
 }
 

@@ -1,8 +1,9 @@
 #include "datasets/kept_index.hpp"
 
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -51,10 +52,10 @@ digest digest_of(header head, std::span<const std::byte> content) {
 
 std::string default_directory() {
   if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && cache[0] == '/') {
-    return io::str_cat(cache, "/leat");
+    return str_cat(cache, "/leat");
   }
   if (const char* const home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
-    return io::str_cat(home, "/.cache/leat");
+    return str_cat(home, "/.cache/leat");
   }
   return {};
 }
@@ -125,7 +126,7 @@ kept_index::kept_index(const index_options& options, std::string source, const d
   if (directory.empty()) {
     why_ = "neither XDG_CACHE_HOME nor HOME names a place for it";
   } else {
-    path_ = io::str_cat(directory, "/", key_.hex(), ".leatidx");
+    path_ = str_cat(directory, "/", key_.hex(), ".leatidx");
   }
 }
 
@@ -137,7 +138,7 @@ std::shared_ptr<const mapped_index> kept_index::find() {
   }
   const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
-    why_ = errno == ENOENT ? std::string("there was none") : io::str_cat(path_, ": ", io::words_of(errno));
+    why_ = errno == ENOENT ? std::string("there was none") : str_cat(path_, ": ", errno_words(errno));
     return nullptr;
   }
   struct stat status{};
@@ -145,14 +146,14 @@ std::shared_ptr<const mapped_index> kept_index::find() {
   const auto bytes = is_file ? static_cast<std::size_t>(status.st_size) : 0;
   void* const memory = bytes >= sizeof(header) ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   ::close(file);
-  why_ = io::str_cat(path_, " was damaged");
+  why_ = str_cat(path_, " was damaged");
   if (memory == MAP_FAILED) return nullptr;
   auto mapped = std::make_shared<const mapped_index>(static_cast<const std::byte*>(memory), bytes);
   header found;
   std::memcpy(&found, memory, sizeof found);
   if (found.magic != magic_text || found.key != key_) return nullptr;
   if (found.version != version) {
-    why_ = io::str_cat(path_, " is of another version of leat");
+    why_ = str_cat(path_, " is of another version of leat");
     return nullptr;
   }
   if (found.content_bytes != bytes - sizeof(header) || found.whole != digest_of(found, mapped->content()))
@@ -167,14 +168,14 @@ void kept_index::write(std::uint64_t samples, std::span<const std::byte> content
   using outcome = index_report::outcome;
   if (use_ == index_use::off || path_.empty()) return tell(outcome::none, why_);
   if (!is_written(samples)) {
-    return tell(outcome::none, io::str_cat("the source has fewer than ", samples_least, " samples"));
+    return tell(outcome::none, str_cat("the source has fewer than ", samples_least, " samples"));
   }
   if (newest_ns_ > began_ns_ - clock_tick_ns) {
     return tell(outcome::none, "the source has changed a moment ago, and may change again without a sign");
   }
   std::error_code failure;
   std::filesystem::create_directories(folder_of(path_), failure);
-  if (failure) return tell(outcome::none, io::str_cat("cannot make ", folder_of(path_), ": ", failure.message()));
+  if (failure) return tell(outcome::none, str_cat("cannot make ", folder_of(path_), ": ", failure.message()));
   header head;
   head.key = key_;
   head.content_bytes = content.size();
@@ -186,7 +187,7 @@ void kept_index::write(std::uint64_t samples, std::span<const std::byte> content
   if (problem == 0) problem = file.write(content);
   // It need not outlive a loss of power: the checksum then says so.
   if (problem == 0) problem = file.take_name(true);
-  if (problem != 0) return tell(outcome::none, io::str_cat("cannot write ", path_, ": ", io::words_of(problem)));
+  if (problem != 0) return tell(outcome::none, str_cat("cannot write ", path_, ": ", errno_words(problem)));
   tell(outcome::written, why_);
 }
 

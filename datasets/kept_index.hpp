@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/hasher.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/digest.hpp>
@@ -120,7 +120,7 @@ class kept_index {
       if (model) tell_used();
       return model;
     } catch (const error& damage) {
-      refuse(io::str_cat("the index cannot be used: ", damage.what()));
+      refuse(str_cat("the index cannot be used: ", damage.what()));
       return nullptr;
     }
   }

@@ -1,11 +1,11 @@
 // .npy files: rows of one array, shards of one, or an array for each sample.
+#include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -35,10 +35,10 @@ std::vector<npy_file> look_at(const std::vector<std::string>& paths, unsigned th
 }
 
 std::string shape_text(const npy_header& header, bool of_rows) {
-  std::string text = io::str_cat(name(header.type), " [");
+  std::string text = str_cat(name(header.type), " [");
   const std::size_t first = of_rows ? 1 : 0;
   for (std::size_t axis = first; axis < header.shape.size(); ++axis) {
-    io::str_append(text, axis > first ? ", " : "", header.shape[axis]);
+    str_append(text, axis > first ? ", " : "", header.shape[axis]);
   }
   return text + "]";
 }
@@ -48,9 +48,9 @@ void check_same(const std::vector<npy_file>& files, const std::vector<std::strin
   for (std::size_t i = 1; i < files.size(); ++i) {
     const std::string other = shape_text(files[i].header, of_rows);
     if (other == first) continue;
-    throw error(errc::usage, io::str_cat(paths[i], " holds ", of_rows ? "rows of " : "", other, " where ",
-                                         paths.front(), " holds ", of_rows ? "rows of " : "", first,
-                                         "; a batch has room for one dtype and shape: open them apart"));
+    throw error(errc::usage, str_cat(paths[i], " holds ", of_rows ? "rows of " : "", other, " where ", paths.front(),
+                                     " holds ", of_rows ? "rows of " : "", first,
+                                     "; a batch has room for one dtype and shape: open them apart"));
   }
 }
 
@@ -61,9 +61,9 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
   if (of_rows) {
     for (std::size_t i = 0; i < files.size(); ++i) {
       if (!files[i].header.shape.empty()) continue;
-      throw error(errc::usage, io::str_cat(paths[i],
-                                           ": the array is a single number, without an axis of samples; give "
-                                           "several files, a sample each"));
+      throw error(errc::usage, str_cat(paths[i],
+                                       ": the array is a single number, without an axis of samples; give "
+                                       "several files, a sample each"));
     }
   }
   check_same(files, paths, of_rows);
@@ -79,8 +79,8 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
     field.type = first.type;
     if (!of_rows && first.shape.size() == dimensions::rank_max) {
       throw error(errc::unsupported,
-                  io::str_cat(paths.front(), ": the array has ", first.shape.size(),
-                              " axes, and a batch one more; leat has up to ", dimensions::rank_max, ": reshape it"));
+                  str_cat(paths.front(), ": the array has ", first.shape.size(),
+                          " axes, and a batch one more; leat has up to ", dimensions::rank_max, ": reshape it"));
     }
     for (std::size_t axis = of_rows ? 1 : 0; axis < first.shape.size(); ++axis) {
       field.shape.push_back(static_cast<std::int64_t>(first.shape[axis]));
@@ -88,7 +88,7 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
     table.strides.push_back(row_bytes(field.type, field.shape, paths.front()));
     if (table.strides.front() == 0) {
       throw error(errc::usage,
-                  io::str_cat(paths.front(), ": an axis of the array has no elements: there is nothing to load"));
+                  str_cat(paths.front(), ": an axis of the array has no elements: there is nothing to load"));
     }
     table.fields.push_back(std::move(field));
   }
@@ -103,7 +103,7 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
       run.offsets.push_back(header.data_offset);
     }
     if (const std::uint64_t rest = files[i].size - header.data_offset - header.data_bytes; rest != 0) {
-      table.notes.push_back(io::str_cat(paths[i], ": ", rest, " bytes after the array are not looked at"));
+      table.notes.push_back(str_cat(paths[i], ": ", rest, " bytes after the array are not looked at"));
     }
     table.runs.push_back(std::move(run));
   }

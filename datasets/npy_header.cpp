@@ -1,7 +1,7 @@
 #include "datasets/npy_header.hpp"
 
+#include "base/text.hpp"
 #include "datasets/file_bytes.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -32,7 +32,7 @@ class dict_reader {
       } else if (key == "shape") {
         shape();
       } else {
-        fail(io::str_cat("the key '", printable(key), "', where only descr, fortran_order and shape are known,"));
+        fail(str_cat("the key '", printable(key), "', where only descr, fortran_order and shape are known,"));
       }
       if (!take(',')) {
         expect('}');
@@ -49,22 +49,21 @@ class dict_reader {
     const auto long_axes =
         std::count_if(header_.shape.begin(), header_.shape.end(), [](std::uint64_t extent) { return extent > 1; });
     if (*fortran_ && long_axes > 1) {
-      throw error(errc::unsupported,
-                  io::str_cat(where_,
-                              ": the array is in Fortran order, in which no row lies in one piece; save "
-                              "numpy.ascontiguousarray(a)"));
+      throw error(errc::unsupported, str_cat(where_,
+                                             ": the array is in Fortran order, in which no row lies in one piece; save "
+                                             "numpy.ascontiguousarray(a)"));
     }
     return std::move(header_);
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, io::str_cat(where_, ": the header of the .npy is damaged: ", what, " at character ", at_,
-                                          " of its dict; write the file again with numpy.save()"));
+    throw error(errc::format, str_cat(where_, ": the header of the .npy is damaged: ", what, " at character ", at_,
+                                      " of its dict; write the file again with numpy.save()"));
   }
   [[noreturn]] void missing(const char* key) const {
-    throw error(errc::format, io::str_cat(where_, ": the header of the .npy is damaged: it has no '", key,
-                                          "'; write the file again with numpy.save()"));
+    throw error(errc::format, str_cat(where_, ": the header of the .npy is damaged: it has no '", key,
+                                      "'; write the file again with numpy.save()"));
   }
 
   static std::string printable(std::string_view text) {
@@ -88,7 +87,7 @@ class dict_reader {
     return true;
   }
   void expect(char wanted) {
-    if (!take(wanted)) fail(io::str_cat("no '", std::string(1, wanted), "'"));
+    if (!take(wanted)) fail(str_cat("no '", std::string(1, wanted), "'"));
   }
 
   std::string string() {
@@ -146,9 +145,9 @@ class dict_reader {
     skip_blanks();
     if (at_ < text_.size() && text_[at_] == '[') {
       throw error(errc::unsupported,
-                  io::str_cat(where_,
-                              ": a structured dtype; save each of its fields as an array of its own "
-                              "(numpy.savez), or write a.tobytes() as fixed-size records with a JSON beside them"));
+                  str_cat(where_,
+                          ": a structured dtype; save each of its fields as an array of its own "
+                          "(numpy.savez), or write a.tobytes() as fixed-size records with a JSON beside them"));
     }
     const std::string code = string();
     type_ = type_of(code);
@@ -185,7 +184,7 @@ class dict_reader {
   }
 
   [[noreturn]] void refuse(const std::string& code, const char* why) const {
-    throw error(errc::unsupported, io::str_cat(where_, ": the dtype '", printable(code), "' ", why));
+    throw error(errc::unsupported, str_cat(where_, ": the dtype '", printable(code), "' ", why));
   }
 
   const std::string& where_;
@@ -198,17 +197,17 @@ class dict_reader {
 };
 
 [[noreturn]] void refuse_cut(const std::string& where, std::uint64_t bytes_there) {
-  throw error(errc::format, io::str_cat(where, ": ends after ", bytes_there,
-                                        " bytes, within the header of the .npy; is the copy complete?"));
+  throw error(errc::format, str_cat(where, ": ends after ", bytes_there,
+                                    " bytes, within the header of the .npy; is the copy complete?"));
 }
 
 std::uint64_t bytes_of(const npy_header& header, const std::string& where) {
   std::uint64_t bytes = size_bytes(header.type);
   for (const std::uint64_t extent : header.shape) {
     if (__builtin_mul_overflow(bytes, extent, &bytes)) {
-      throw error(errc::format, io::str_cat(where,
-                                            ": the shape in the header of the .npy has more than 2^64 bytes; "
-                                            "write the file again with numpy.save()"));
+      throw error(errc::format, str_cat(where,
+                                        ": the shape in the header of the .npy has more than 2^64 bytes; "
+                                        "write the file again with numpy.save()"));
     }
   }
   return bytes;
@@ -232,35 +231,35 @@ npy_header read_npy_header(const std::string& where, std::uint64_t bytes_there, 
   const std::vector<std::byte> start = read(0, npy_prefix_bytes);
   if (!is_npy(start)) {
     throw error(errc::format,
-                io::str_cat(where, ": does not start as a .npy does (\\x93NUMPY); write it with numpy.save()"));
+                str_cat(where, ": does not start as a .npy does (\\x93NUMPY); write it with numpy.save()"));
   }
   if (start.size() < 10) refuse_cut(where, bytes_there);
   const auto version = std::to_integer<unsigned>(start[6]);
   if (version < 1 || version > 3) {
-    throw error(errc::unsupported, io::str_cat(where, ": version ", version, ".", std::to_integer<unsigned>(start[7]),
-                                               " of the .npy format; leat reads 1 to 3"));
+    throw error(errc::unsupported, str_cat(where, ": version ", version, ".", std::to_integer<unsigned>(start[7]),
+                                           " of the .npy format; leat reads 1 to 3"));
   }
   const std::size_t prefix = version == 1 ? 10 : 12;
   if (start.size() < prefix) refuse_cut(where, bytes_there);
   const std::uint64_t dict_bytes =
       version == 1 ? number_at<std::uint16_t>(start, 8) : number_at<std::uint32_t>(start, 8);
   if (dict_bytes > npy_header_bytes_max) {
-    throw error(errc::format, io::str_cat(where, ": the header of the .npy is ", dict_bytes,
-                                          " bytes long, which is no array of numbers; write it with numpy.save()"));
+    throw error(errc::format, str_cat(where, ": the header of the .npy is ", dict_bytes,
+                                      " bytes long, which is no array of numbers; write it with numpy.save()"));
   }
   const std::vector<std::byte> dict = read(prefix, dict_bytes);
   if (dict.size() < dict_bytes) refuse_cut(where, bytes_there);
   npy_header header = parse_npy_dict(where, {reinterpret_cast<const char*>(dict.data()), dict.size()});
   if (header.shape.size() > dimensions::rank_max) {
-    throw error(errc::unsupported, io::str_cat(where, ": the array has ", header.shape.size(), " axes; leat has up to ",
-                                               dimensions::rank_max, ": reshape it"));
+    throw error(errc::unsupported, str_cat(where, ": the array has ", header.shape.size(), " axes; leat has up to ",
+                                           dimensions::rank_max, ": reshape it"));
   }
   header.data_offset = prefix + dict_bytes;
   header.data_bytes = bytes_of(header, where);
   if (header.data_bytes > bytes_there - header.data_offset) {
     throw error(errc::format,
-                io::str_cat(where, ": ends after ", bytes_there, " bytes, before its array of ", header.data_bytes,
-                            " bytes at offset ", header.data_offset, " does; is the copy complete?"));
+                str_cat(where, ": ends after ", bytes_there, " bytes, before its array of ", header.data_bytes,
+                        " bytes at offset ", header.data_offset, " does; is the copy complete?"));
   }
   return header;
 }

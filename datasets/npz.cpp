@@ -1,4 +1,5 @@
 // .npz files: the stored members of a zip, each a .npy.
+#include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/integers.hpp"
@@ -6,7 +7,6 @@
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/zip_index.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -26,9 +26,9 @@ struct npz_array {
 
   [[nodiscard]] bool is_column() const { return header.shape.size() == 1 && is_integer(header.type); }
   [[nodiscard]] std::string text() const {
-    std::string shape = io::str_cat(name, ": ", leat::name(header.type));
+    std::string shape = str_cat(name, ": ", leat::name(header.type));
     for (std::size_t axis = 1; axis < header.shape.size(); ++axis) {
-      io::str_append(shape, axis == 1 ? " [" : ", ", header.shape[axis]);
+      str_append(shape, axis == 1 ? " [" : ", ", header.shape[axis]);
     }
     return header.shape.size() > 1 ? shape + "]" : shape;
   }
@@ -41,7 +41,7 @@ struct npz_file {
 };
 
 npz_array array_in(const file_bytes& file, const zip_member& member) {
-  const std::string where = io::str_cat(file.path(), "/", member.name);
+  const std::string where = str_cat(file.path(), "/", member.name);
   npz_array array;
   array.header = read_npy_header(where, member.bytes, [&](std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t left = member.bytes - std::min(member.bytes, offset);
@@ -50,9 +50,9 @@ npz_array array_in(const file_bytes& file, const zip_member& member) {
   array.name = member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name;
   array.offset = member.offset + array.header.data_offset;
   if (array.header.shape.empty()) {
-    throw error(errc::usage, io::str_cat(where,
-                                         ": the array is a single number, without an axis of samples; leave it out "
-                                         "of the archive, or repeat it for each sample"));
+    throw error(errc::usage, str_cat(where,
+                                     ": the array is a single number, without an axis of samples; leave it out "
+                                     "of the archive, or repeat it for each sample"));
   }
   return array;
 }
@@ -65,13 +65,13 @@ npz_file look_at(const std::string& path) {
     found.arrays.push_back(array_in(file, member));
   }
   if (found.arrays.empty())
-    throw error(errc::format, io::str_cat(path, ": the archive has no member; numpy.savez(path, x=x) writes one"));
+    throw error(errc::format, str_cat(path, ": the archive has no member; numpy.savez(path, x=x) writes one"));
   found.rows = found.arrays.front().header.shape.front();
   for (const npz_array& each : found.arrays) {
     if (each.header.shape.front() == found.rows) continue;
-    throw error(errc::usage, io::str_cat(path, ": '", each.name, "' has ", each.header.shape.front(), " rows and '",
-                                         found.arrays.front().name, "' ", found.rows,
-                                         "; the first axis of all members counts the samples: save them apart"));
+    throw error(errc::usage, str_cat(path, ": '", each.name, "' has ", each.header.shape.front(), " rows and '",
+                                     found.arrays.front().name, "' ", found.rows,
+                                     "; the first axis of all members counts the samples: save them apart"));
   }
   return found;
 }
@@ -83,8 +83,8 @@ void put_in_order(const npz_file& first, npz_file& other, const std::string& fir
     const auto found = std::find_if(other.arrays.begin(), other.arrays.end(),
                                     [&](const npz_array& each) { return each.text() == wanted.text(); });
     if (found == other.arrays.end() || other.arrays.size() != first.arrays.size()) {
-      throw error(errc::usage, io::str_cat(path, " has other arrays than ", first_path, ", which has ", wanted.text(),
-                                           "; open them apart"));
+      throw error(errc::usage, str_cat(path, " has other arrays than ", first_path, ", which has ", wanted.text(),
+                                       "; open them apart"));
     }
     ordered.push_back(*found);
   }
@@ -106,16 +106,16 @@ dataset open_archives(const std::vector<std::string>& paths, const npy_options& 
     field.name = array.name;
     field.type = array.header.type;
     field.shape = array.header.row_shape();
-    const std::string where = io::str_cat(paths.front(), "/", array.name);
+    const std::string where = str_cat(paths.front(), "/", array.name);
     table.strides.push_back(row_bytes(field.type, field.shape, where));
     if (table.strides.back() == 0) {
-      throw error(errc::usage, io::str_cat(where, ": an axis of the array has no elements: there is nothing to load"));
+      throw error(errc::usage, str_cat(where, ": an axis of the array has no elements: there is nothing to load"));
     }
     const bool twice = std::any_of(table.fields.begin(), table.fields.end(),
                                    [&](const field_info& before) { return before.name == field.name; });
-    if (twice) throw error(errc::format, io::str_cat(where, ": the archive has this member twice"));
+    if (twice) throw error(errc::format, str_cat(where, ": the archive has this member twice"));
     if (table.fields.size() == std::numeric_limits<std::uint16_t>::max()) {
-      throw error(errc::limit, io::str_cat(paths.front(), ": more than 65,535 arrays"));
+      throw error(errc::limit, str_cat(paths.front(), ": more than 65,535 arrays"));
     }
     table.fields.push_back(std::move(field));
   }

@@ -1,10 +1,10 @@
 // What a SOURCE of the command line is, found out by looking.
+#include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/tar_header.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -21,7 +21,6 @@ using datasets::expand_paths;
 using datasets::file_kind;
 using datasets::files_in;
 using datasets::is_folder;
-using io::str_cat;
 
 // A folder of what is opened file by file is told how.
 dataset open_pictures(const std::string& folder, const index_options& index) {

@@ -1,5 +1,6 @@
 #include "datasets/pack.hpp"
 
+#include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
@@ -9,7 +10,6 @@
 #include "datasets/tar_header.hpp"
 #include "datasets/tar_writer.hpp"
 #include "datasets/webdataset.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -77,9 +77,9 @@ std::optional<number_pattern> parse_number_pattern(std::string_view out) {
   std::optional<number_pattern> found;
   std::string text;
   const auto refuse = [&](std::string_view why) {
-    throw error(errc::usage, io::str_cat("'", out, "': ", why,
-                                         "; write one %d or %06d for the shard's number, %% for a "
-                                         "percent sign"));
+    throw error(errc::usage, str_cat("'", out, "': ", why,
+                                     "; write one %d or %06d for the shard's number, %% for a "
+                                     "percent sign"));
   };
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] != '%') {
@@ -121,14 +121,14 @@ class shard_plan {
       names_.emplace_back(out);
     }
     if (!pattern_ && (options.samples_per_shard != 0 || options.bytes_per_shard != 0)) {
-      throw error(errc::usage, io::str_cat("'", out,
-                                           "' names its shards one by one, and a size per shard was given too; "
-                                           "name them p-%06d.tar, or leave the size out"));
+      throw error(errc::usage, str_cat("'", out,
+                                       "' names its shards one by one, and a size per shard was given too; "
+                                       "name them p-%06d.tar, or leave the size out"));
     }
     if (bytes_max_ != 0 && options.world.size > 1) {
       throw error(
           errc::usage,
-          io::str_cat(
+          str_cat(
               "'", out, "' is packed by ", options.world.size,
               " ranks, and which samples a shard of so many bytes holds is known only when those before "
               "it are written; give pack_options::samples_per_shard, or name the shards, as p-{000000..000063}.tar"));
@@ -191,15 +191,14 @@ class shard_plan {
     for (const other_format& other : others) {
       if (!lower.ends_with(other.ending)) continue;
       const std::string_view stem = out.substr(0, out.size() - other.ending.size());
-      const std::string tar = io::str_cat(stem, stem.ends_with(".tar") ? "" : ".tar");
-      throw error(errc::usage,
-                  other.compressed
-                      ? io::str_cat("'", out,
-                                    "': shards are plain tars, since samples are read in any order, which a "
-                                    "compressed file does not allow; name it '",
-                                    tar, "' (pictures are compressed already)")
-                      : io::str_cat("'", out, "': shards are tar archives, and *", other.ending,
-                                    " is taken for something else; name it '", tar, "'"));
+      const std::string tar = str_cat(stem, stem.ends_with(".tar") ? "" : ".tar");
+      throw error(errc::usage, other.compressed
+                                   ? str_cat("'", out,
+                                             "': shards are plain tars, since samples are read in any order, which a "
+                                             "compressed file does not allow; name it '",
+                                             tar, "' (pictures are compressed already)")
+                                   : str_cat("'", out, "': shards are tar archives, and *", other.ending,
+                                             " is taken for something else; name it '", tar, "'"));
     }
   }
 
@@ -207,7 +206,7 @@ class shard_plan {
     std::vector<std::string> sorted = names_;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return;
-    throw error(errc::usage, io::str_cat("'", out, "' names a shard twice; give each a name of its own"));
+    throw error(errc::usage, str_cat("'", out, "' names a shard twice; give each a name of its own"));
   }
 
   [[nodiscard]] range own_of(const leat::world& here) const noexcept {
@@ -287,7 +286,7 @@ class sample_reader {
     name_members(sample, fields, result);
     add_columns(sample, result);
     if (result.members.empty()) {
-      throw error(errc::corrupt, io::str_cat(model_.name(sample), " has neither fields nor columns"));
+      throw error(errc::corrupt, str_cat(model_.name(sample), " has neither fields nor columns"));
     }
     for (const member& each : result.members) {
       result.content_bytes += each.size_bytes;
@@ -380,7 +379,7 @@ class sample_reader {
     const std::vector<dataset_model::member_path> paths = model_.members(sample, fields, sources_);
     key_ = next_key(key_of(sample, paths));
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      result.members[i].name = io::str_cat(key_, ".", paths[i].extension);
+      result.members[i].name = str_cat(key_, ".", paths[i].extension);
     }
   }
 
@@ -396,7 +395,7 @@ class sample_reader {
       const std::optional<std::int64_t> value = model_.column(sample, number);
       if (!value) continue;
       member added;
-      added.name = io::str_cat(key_, ".", model_.columns()[number]);
+      added.name = str_cat(key_, ".", model_.columns()[number]);
       const bool is_field_too = std::any_of(result.members.begin(), result.members.end(),
                                             [&](const member& each) { return each.name == added.name; });
       if (is_field_too) continue;
@@ -439,13 +438,13 @@ class packing {
   void check_fields() const {
     for (const field_info& field : from_.model()->fields()) {
       if (field.kind == field_kind::tensor) {
-        throw error(errc::usage, io::str_cat("the field '", field.name, "' has rows of ", name(field.type),
-                                             ", and a member of a shard has no dtype and shape; .npy files and "
-                                             "fixed-size records keep them"));
+        throw error(errc::usage, str_cat("the field '", field.name, "' has rows of ", name(field.type),
+                                         ", and a member of a shard has no dtype and shape; .npy files and "
+                                         "fixed-size records keep them"));
       }
       if (field.kind == field_kind::tokens) {
         throw error(errc::usage,
-                    io::str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
+                    str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
       }
     }
   }
@@ -463,8 +462,8 @@ class packing {
     std::uint64_t number = 0;  // of those that are packed
     for (std::uint64_t place = 0; place < from_.size(); ++place) {
       if (options_.stop.stop_requested()) {
-        throw error(errc::cancelled, io::str_cat("stopped after ", result_.samples, " of ", own_samples_,
-                                                 " samples; shards that are finished stay"));
+        throw error(errc::cancelled, str_cat("stopped after ", result_.samples, " of ", own_samples_,
+                                             " samples; shards that are finished stay"));
       }
       if (is_left_out(sample_at(place))) {
         // Each is counted by one rank: that of the sample behind it, or the last.
@@ -502,9 +501,9 @@ class packing {
     const std::optional<defect> found = from_.model()->defect_of(sample);
     if (!found) return false;
     if (!options_.skip_damaged) {
-      throw error(errc::corrupt, io::str_cat(from_.name(sample), ": ", found->reason,
-                                             "; mend the source, or leave damaged samples out "
-                                             "(pack_options::skip_damaged)"));
+      throw error(errc::corrupt, str_cat(from_.name(sample), ": ", found->reason,
+                                         "; mend the source, or leave damaged samples out "
+                                         "(pack_options::skip_damaged)"));
     }
     return true;
   }
@@ -606,8 +605,8 @@ class packing {
     const std::string next = plan_.name(next_shard());
     struct stat status{};
     if (::stat(next.c_str(), &status) != 0) return;
-    result_.notes.push_back(io::str_cat(next, " is there from an earlier run, and does not belong to these ",
-                                        next_shard(), " shards: remove it and what follows it"));
+    result_.notes.push_back(str_cat(next, " is there from an earlier run, and does not belong to these ", next_shard(),
+                                    " shards: remove it and what follows it"));
   }
 
   const dataset& from_;

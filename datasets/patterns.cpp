@@ -1,6 +1,6 @@
 #include "datasets/patterns.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -60,9 +60,9 @@ std::optional<brace_group> first_group(std::string_view text, std::size_t from) 
     const std::optional<std::size_t> close = matching_close(text, i, group.commas);
     if (!close) {
       throw error(errc::usage,
-                  io::str_cat("the brace at column ", i + 1, " of '", text,
-                              "' is not closed; write a-{000..127}.tar or {a,b}, or \\{ for a brace that is part "
-                              "of the name"));
+                  str_cat("the brace at column ", i + 1, " of '", text,
+                          "' is not closed; write a-{000..127}.tar or {a,b}, or \\{ for a brace that is part "
+                          "of the name"));
     }
     group.close = *close;
     if (!group.commas.empty() || !range_values(text.substr(i + 1, *close - i - 1), text).empty()) return group;
@@ -78,8 +78,7 @@ std::optional<std::int64_t> to_number(std::string_view text) {
 }
 
 std::string padded(std::int64_t value, std::size_t width) {
-  std::string digits =
-      io::str_cat(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value));
+  std::string digits = str_cat(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value));
   const std::size_t sign = value < 0 ? 1 : 0;
   if (digits.size() + sign < width) digits.insert(0, width - sign - digits.size(), '0');
   return value < 0 ? "-" + digits : digits;
@@ -94,8 +93,8 @@ bool has_leading_zero(std::string_view text) {
 [[noreturn]] void refuse_falling(std::string_view whole, std::string_view first, std::string_view last,
                                  std::string_view step) {
   throw error(errc::usage,
-              io::str_cat("'", whole, "' counts down; did you mean {", last, "..", first, step.empty() ? "" : "..",
-                          step, "}? To count down write {", first, "..", last, "..-", step.empty() ? "1" : step, "}"));
+              str_cat("'", whole, "' counts down; did you mean {", last, "..", first, step.empty() ? "" : "..", step,
+                      "}? To count down write {", first, "..", last, "..-", step.empty() ? "1" : step, "}"));
 }
 
 // The values of "1..3", "000..127", "a..e", "0..10..5", "3..0..-1"; none where the text is no range.
@@ -125,8 +124,8 @@ std::vector<std::string> range_values(std::string_view inside, std::string_view 
   const std::uint64_t steps =
       (static_cast<std::uint64_t>(std::max(*from, *to)) - low) / static_cast<std::uint64_t>(step);
   if (steps >= names_max) {
-    throw error(errc::usage, io::str_cat("the range {", inside, "} has more than the ", names_max,
-                                         " values that one pattern may stand for"));
+    throw error(errc::usage, str_cat("the range {", inside, "} has more than the ", names_max,
+                                     " values that one pattern may stand for"));
   }
   const std::size_t width =
       !letters && (has_leading_zero(first) || has_leading_zero(last)) ? std::max(first.size(), last.size()) : 0;
@@ -156,13 +155,13 @@ void append_expanded(std::string_view text, std::string_view whole, std::vector<
   const std::optional<brace_group> group = first_group(text, 0);
   if (!group) {
     if (out.size() >= names_max) {
-      throw error(errc::usage, io::str_cat("'", whole, "' stands for more than ", names_max, " names"));
+      throw error(errc::usage, str_cat("'", whole, "' stands for more than ", names_max, " names"));
     }
     out.emplace_back(text);
     return;
   }
   // Each group is one level, and a nested one adds another: more than this is no list of shards.
-  if (depth > 64) throw error(errc::usage, io::str_cat("'", whole, "' has more than 64 braces"));
+  if (depth > 64) throw error(errc::usage, str_cat("'", whole, "' has more than 64 braces"));
   const std::string_view inside = text.substr(group->open + 1, group->close - group->open - 1);
   std::vector<std::string> values;
   if (group->commas.empty()) {
@@ -176,8 +175,7 @@ void append_expanded(std::string_view text, std::string_view whole, std::vector<
     values.emplace_back(text.substr(begin, group->close - begin));
   }
   for (const std::string& value : values) {
-    append_expanded(io::str_cat(text.substr(0, group->open), value, text.substr(group->close + 1)), whole, out,
-                    depth + 1);
+    append_expanded(str_cat(text.substr(0, group->open), value, text.substr(group->close + 1)), whole, out, depth + 1);
   }
 }
 
@@ -202,10 +200,10 @@ std::string what_is_there(const std::string& pattern) {
     const bool better = example.empty() || (like && !example.ends_with(ending));
     if (better || (like == example.ends_with(ending) && name < example)) example = name;
   }
-  if (failure) return io::str_cat("the folder '", folder, "' cannot be read: ", failure.message());
-  if (entries == 0) return io::str_cat("the folder '", folder, "' is empty");
-  return io::str_cat("the folder '", folder, "' has ", entries, entries == 1 ? " entry, '" : " entries, for example '",
-                     example, "'");
+  if (failure) return str_cat("the folder '", folder, "' cannot be read: ", failure.message());
+  if (entries == 0) return str_cat("the folder '", folder, "' is empty");
+  return str_cat("the folder '", folder, "' has ", entries, entries == 1 ? " entry, '" : " entries, for example '",
+                 example, "'");
 }
 
 std::vector<std::string> glob_matches(const std::string& pattern) {
@@ -217,7 +215,7 @@ std::vector<std::string> glob_matches(const std::string& pattern) {
   const int outcome = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &result.found);
   if (outcome == GLOB_NOSPACE) throw std::bad_alloc();
   if (outcome != 0 || result.found.gl_pathc == 0) {
-    throw error(errc::not_found, io::str_cat("no file matches '", pattern, "': ", what_is_there(pattern)));
+    throw error(errc::not_found, str_cat("no file matches '", pattern, "': ", what_is_there(pattern)));
   }
   std::vector<std::string> paths(result.found.gl_pathv, result.found.gl_pathv + result.found.gl_pathc);
   std::sort(paths.begin(), paths.end());
@@ -253,7 +251,7 @@ void refuse_address(std::string_view source) {
       : scheme == "file"                      ? "leave 'file://' out"
       : scheme == "http" || scheme == "https" ? "download it first, as with `curl -LO`, and give the path"
                                               : "copy or mount it, and give the path";
-  throw error(errc::unsupported, io::str_cat(source, ": leat reads and writes local files only, so far; ", remedy));
+  throw error(errc::unsupported, str_cat(source, ": leat reads and writes local files only, so far; ", remedy));
 }
 
 std::vector<std::string> expand_paths(std::string_view pattern) {

@@ -1,9 +1,9 @@
 #include "datasets/raw_files.hpp"
 
+#include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/npy_header.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -32,7 +32,7 @@ std::string with_extension(const std::string& path, std::string_view extension) 
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
   const std::size_t dot = path.rfind('.');
   const bool has_one = dot != std::string::npos && dot > name;
-  return io::str_cat(path.substr(0, has_one ? dot : path.size()), extension);
+  return str_cat(path.substr(0, has_one ? dot : path.size()), extension);
 }
 
 bool file_exists(const std::string& path) {
@@ -54,7 +54,7 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view en
   while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(ending) || name.starts_with('.')) continue;
-    std::string path = folder.ends_with('/') ? io::str_cat(folder, name) : io::str_cat(folder, "/", name);
+    std::string path = folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
     if (!is_folder(path)) files.push_back(std::move(path));
   }
   std::sort(files.begin(), files.end());
@@ -95,12 +95,12 @@ std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::ui
       std::any_of(rest.begin(), rest.end(), [](std::byte each) { return each != std::byte{0}; })) {
     return std::nullopt;
   }
-  return io::str_cat("magic number ", magic, ", version ", version);
+  return str_cat("magic number ", magic, ", version ", version);
 }
 
 std::string looks_like(const std::string& path) {
   return looks_like(path, [](dtype type) {
-    return io::str_cat("leat::open_tokens() opens it", type == dtype::u32 ? " with {.type = leat::dtype::u32}" : "");
+    return str_cat("leat::open_tokens() opens it", type == dtype::u32 ? " with {.type = leat::dtype::u32}" : "");
   });
 }
 
@@ -114,11 +114,10 @@ std::string looks_like(const std::string& path, token_advice advice) {
   } catch (const error&) {
     return "it cannot be read";
   }
-  const std::string records = io::str_cat("records are described in ", with_extension(path, ".json"));
+  const std::string records = str_cat("records are described in ", with_extension(path, ".json"));
   if (size == 0) return "it is empty";
   if (const auto header = almost_llmc(start, size)) {
-    return io::str_cat("it begins as llm.c's files of tokens do, with ", *header, ", which leat does not know; ",
-                       records);
+    return str_cat("it begins as llm.c's files of tokens do, with ", *header, ", which leat does not know; ", records);
   }
   // GPT-2 has 50,257 tokens and common ones have small numbers: the high bytes of u16 vary less than the low ones, and
   // those of u32 are nearly all 0 in the upper half.
@@ -126,14 +125,14 @@ std::string looks_like(const std::string& path, token_advice advice) {
   const std::size_t words = start.size() / 4;
   for (std::size_t i = 0; i < words; ++i) zero_halves += number_at<std::uint16_t>(start, i * 4 + 2) < 4 ? 1 : 0;
   if (words > 0 && size % 4 == 0 && zero_halves > words * 9 / 10) {
-    return io::str_cat("it looks like numbers of 4 bytes, as tokens of u32 (", size / 4,
-                       " of them): ", advice(dtype::u32), "; ", records);
+    return str_cat("it looks like numbers of 4 bytes, as tokens of u32 (", size / 4, " of them): ", advice(dtype::u32),
+                   "; ", records);
   }
   if (size % 2 == 0) {
-    return io::str_cat("it could be tokens of u16 (", size / 2, " of them), as nanoGPT has: ", advice(dtype::u16), "; ",
-                       records);
+    return str_cat("it could be tokens of u16 (", size / 2, " of them), as nanoGPT has: ", advice(dtype::u16), "; ",
+                   records);
   }
-  return io::str_cat("its ", size, " bytes are an odd number, so no tokens of u16; ", records);
+  return str_cat("its ", size, " bytes are an odd number, so no tokens of u16; ", records);
 }
 
 }  // namespace leat::datasets

@@ -1,11 +1,11 @@
 // Fixed-size records, described by a JSON beside them.
+#include "base/json_error.hpp"
+#include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
-#include "io/json_error.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -41,14 +41,14 @@ class layout_reader {
 
   record_layout read() {
     const file_bytes file(path_);
-    if (file.size() > json_bytes_max) fail(io::str_cat("it has ", file.size(), " bytes, and describes no records"));
+    if (file.size() > json_bytes_max) fail(str_cat("it has ", file.size(), " bytes, and describes no records"));
     const std::vector<std::byte> content = file.read(0, file.size());
     const char* const begin = reinterpret_cast<const char*>(content.data());
     const json description = parsed({begin, content.size()});
     if (!description.is_object()) fail("it is no object");
     for (const auto& [key, value] : description.items()) {
       if (key == "fields" || key == "records" || key == "header_bytes") continue;
-      fail(io::str_cat("the member '", key.substr(0, 40), "' is none of fields, records, header_bytes"));
+      fail(str_cat("the member '", key.substr(0, 40), "' is none of fields, records, header_bytes"));
     }
     const auto fields = description.find("fields");
     if (fields == description.end() || !fields->is_array() || fields->empty()) fail("it has no list \"fields\"");
@@ -60,52 +60,52 @@ class layout_reader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, io::str_cat(path_, ": ", what,
-                                          R"(; records are described as {"fields": [{"name": "x", "dtype": "f32", )"
-                                          R"("shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}]})"));
+    throw error(errc::format, str_cat(path_, ": ", what,
+                                      R"(; records are described as {"fields": [{"name": "x", "dtype": "f32", )"
+                                      R"("shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}]})"));
   }
 
   json parsed(std::string_view text) const {
     try {
       return json::parse(text);
     } catch (const json::exception& wrong) {
-      fail(io::str_cat("it is no JSON: ", io::describe(wrong, text)));
+      fail(str_cat("it is no JSON: ", explain_json(wrong, text)));
     }
   }
 
   std::uint64_t count(const json& value, std::string_view of) const {
-    if (!value.is_number_unsigned()) fail(io::str_cat("\"", of, "\" is no number from 0 on"));
+    if (!value.is_number_unsigned()) fail(str_cat("\"", of, "\" is no number from 0 on"));
     return value.get<std::uint64_t>();
   }
 
   void add_field(const json& field) {
     const std::size_t number = layout_.fields.size() + 1;
-    if (!field.is_object()) fail(io::str_cat("entry ", number, " of \"fields\" is no object"));
+    if (!field.is_object()) fail(str_cat("entry ", number, " of \"fields\" is no object"));
     for (const auto& [key, value] : field.items()) {
       if (key == "name" || key == "dtype" || key == "shape") continue;
-      fail(io::str_cat("the member '", key.substr(0, 40), "' of a field is none of name, dtype, shape"));
+      fail(str_cat("the member '", key.substr(0, 40), "' of a field is none of name, dtype, shape"));
     }
     field_info info;
     if (!field.contains("name") || !field["name"].is_string() || field["name"].get_ref<const std::string&>().empty()) {
-      fail(io::str_cat("entry ", number, " of \"fields\" has no \"name\""));
+      fail(str_cat("entry ", number, " of \"fields\" has no \"name\""));
     }
     info.name = field["name"].get<std::string>();
     if (std::any_of(layout_.fields.begin(), layout_.fields.end(),
                     [&](const field_info& before) { return before.name == info.name; })) {
-      fail(io::str_cat("the field '", info.name, "' is there twice"));
+      fail(str_cat("the field '", info.name, "' is there twice"));
     }
     if (layout_.fields.size() == std::numeric_limits<std::uint16_t>::max()) fail("it has more than 65,535 fields");
     const std::string type =
         field.contains("dtype") && field["dtype"].is_string() ? field["dtype"].get<std::string>() : "";
     const std::optional<dtype> known = dtype_named(type);
     if (!known) {
-      fail(io::str_cat("the dtype '", type.substr(0, 40), "' of the field '", info.name,
-                       "' is none of u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 bool"));
+      fail(str_cat("the dtype '", type.substr(0, 40), "' of the field '", info.name,
+                   "' is none of u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 bool"));
     }
     info.type = *known;
     if (field.contains("shape")) add_shape(field["shape"], info);
     const std::uint64_t bytes = row_bytes(info.type, info.shape, path_);
-    if (bytes == 0) fail(io::str_cat("an axis of the field '", info.name, "' has no elements"));
+    if (bytes == 0) fail(str_cat("an axis of the field '", info.name, "' has no elements"));
     layout_.offsets.push_back(layout_.record_bytes);
     layout_.record_bytes += bytes;
     layout_.fields.push_back(std::move(info));
@@ -113,8 +113,8 @@ class layout_reader {
 
   void add_shape(const json& shape, field_info& info) const {
     if (!shape.is_array() || shape.size() >= dimensions::rank_max) {
-      fail(io::str_cat("\"shape\" of the field '", info.name, "' is no list of up to ", dimensions::rank_max - 1,
-                       " numbers"));
+      fail(str_cat("\"shape\" of the field '", info.name, "' is no list of up to ", dimensions::rank_max - 1,
+                   " numbers"));
     }
     for (const json& extent : shape) {
       const std::uint64_t elements = count(extent, "shape");
@@ -138,26 +138,25 @@ bool same_fields(const record_layout& a, const record_layout& b) {
 std::uint64_t records_in(const record_layout& layout, const std::string& path, std::uint64_t file_bytes_there,
                          std::vector<std::string>& notes) {
   if (layout.header_bytes > file_bytes_there) {
-    throw error(errc::format, io::str_cat(path, ": has ", file_bytes_there, " bytes, fewer than the header_bytes ",
-                                          layout.header_bytes, " in the JSON beside it"));
+    throw error(errc::format, str_cat(path, ": has ", file_bytes_there, " bytes, fewer than the header_bytes ",
+                                      layout.header_bytes, " in the JSON beside it"));
   }
   const std::uint64_t bytes = file_bytes_there - layout.header_bytes;
   const std::uint64_t whole = bytes / layout.record_bytes;
   if (!layout.records) {
     if (bytes % layout.record_bytes == 0) return whole;
-    throw error(errc::format,
-                io::str_cat(path, ": ", bytes, " bytes after the header are no whole number of records of ",
-                            layout.record_bytes,
-                            " bytes; is the copy complete, or a \"dtype\" or \"shape\" wrong? "
-                            "(\"records\" in the JSON says how many there are.)"));
+    throw error(errc::format, str_cat(path, ": ", bytes, " bytes after the header are no whole number of records of ",
+                                      layout.record_bytes,
+                                      " bytes; is the copy complete, or a \"dtype\" or \"shape\" wrong? "
+                                      "(\"records\" in the JSON says how many there are.)"));
   }
   if (*layout.records > whole) {
     throw error(errc::format,
-                io::str_cat(path, ": has room for ", whole, " records of ", layout.record_bytes,
-                            " bytes, and the JSON beside it says ", *layout.records, "; is the copy complete?"));
+                str_cat(path, ": has room for ", whole, " records of ", layout.record_bytes,
+                        " bytes, and the JSON beside it says ", *layout.records, "; is the copy complete?"));
   }
   if (const std::uint64_t rest = bytes - *layout.records * layout.record_bytes; rest != 0) {
-    notes.push_back(io::str_cat(path, ": ", rest, " bytes after the last record are not looked at"));
+    notes.push_back(str_cat(path, ": ", rest, " bytes after the last record are not looked at"));
   }
   return *layout.records;
 }
@@ -178,15 +177,15 @@ dataset open_records(std::span<const std::string> files) {
       const std::string beside = with_extension(path, ".json");
       if (!file_exists(beside)) {
         throw error(errc::not_found,
-                    io::str_cat(path, ": there is no ", beside, " that says what a record is; ", looks_like(path)));
+                    str_cat(path, ": there is no ", beside, " that says what a record is; ", looks_like(path)));
       }
       const record_layout layout = layout_reader(beside).read();
       if (!first) {
         first = layout;
         first_path = path;
       } else if (!same_fields(*first, layout)) {
-        throw error(errc::usage, io::str_cat(path, " has other fields than ", first_path,
-                                             "; a batch has room for one dtype and shape each: open them apart"));
+        throw error(errc::usage, str_cat(path, " has other fields than ", first_path,
+                                         "; a batch has room for one dtype and shape each: open them apart"));
       }
       dense_run run{.file = names->add(path, file.size()),
                     .samples = records_in(layout, path, file.size(), table.notes)};

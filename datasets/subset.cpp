@@ -1,8 +1,8 @@
 // Some samples of a dataset, in an order of their own; and splits, which are subsets drawn by a seed.
 #include "base/hasher.hpp"
+#include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "datasets/shuffle.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -42,12 +42,12 @@ class sample_choice {
     if (count_ == 0) {
       out.add("subset", "no samples");
     } else if (neighbours >= count_) {
-      out.add("subset", io::str_cat(count_, " samples from ", (*this)[0], " on"));
+      out.add("subset", str_cat(count_, " samples from ", (*this)[0], " on"));
     } else {
       hasher hash;
       hash.add(std::as_bytes(std::span(narrow_)));
       hash.add(std::as_bytes(std::span(wide_)));
-      out.add("subset", io::str_cat(count_, " samples, digest ", hash.finish().hex()));
+      out.add("subset", str_cat(count_, " samples, digest ", hash.finish().hex()));
     }
   }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
@@ -174,7 +174,7 @@ dataset dataset::subset(std::span<const std::uint64_t> samples) const {
   for (const std::uint64_t sample : samples) {
     if (sample < size()) continue;
     throw error(errc::usage,
-                io::str_cat("a subset asks for sample ", sample, "; the data set has ", size(), ", numbered from 0"));
+                str_cat("a subset asks for sample ", sample, "; the data set has ", size(), ", numbered from 0"));
   }
   if (samples.empty()) return slice(0, 0);
   return dataset(std::make_shared<datasets::subset_model>(model_, datasets::sample_choice(samples, model_->size())));
@@ -186,8 +186,8 @@ dataset dataset::subset(std::initializer_list<std::uint64_t> samples) const {
 
 dataset dataset::slice(std::uint64_t first, std::uint64_t count) const {
   if (first > size() || count > size() - first) {
-    throw error(errc::usage, io::str_cat("a slice asks for ", count, " samples from ", first, " on; the data set has ",
-                                         size(), ", numbered from 0"));
+    throw error(errc::usage, str_cat("a slice asks for ", count, " samples from ", first, " on; the data set has ",
+                                     size(), ", numbered from 0"));
   }
   return dataset(std::make_shared<datasets::subset_model>(model_, datasets::sample_choice(first, count)));
 }
@@ -198,13 +198,12 @@ std::vector<dataset> dataset::split(std::uint64_t seed, std::span<const double> 
   double sum = 0;
   for (const double fraction : fractions) {
     if (!(fraction >= 0 && fraction <= 1)) {
-      throw error(errc::usage,
-                  io::str_cat("split: the fraction ", std::to_string(fraction), " is not between 0 and 1"));
+      throw error(errc::usage, str_cat("split: the fraction ", std::to_string(fraction), " is not between 0 and 1"));
     }
     sum += fraction;
     // Three times 1/3 and ten times 0.1 are meant to be the whole, whatever their sum's last bit says.
     if (sum > 1 + 1e-9) {
-      throw error(errc::usage, io::str_cat("split: the fractions add up to ", std::to_string(sum), ", more than 1"));
+      throw error(errc::usage, str_cat("split: the fractions add up to ", std::to_string(sum), ", more than 1"));
     }
     ends.push_back(std::min(size(), static_cast<std::uint64_t>(std::llround(n * sum))));
   }

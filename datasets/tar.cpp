@@ -1,4 +1,5 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
+#include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
@@ -12,7 +13,6 @@
 #include "datasets/webdataset.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -114,7 +114,7 @@ class tar_model final : public dataset_model {
     blocking_sources sources;
     const std::string path = path_of_member(first, sources.of(*sources_.front()));
     const std::optional<member_name> split = split_member_name(path);
-    return io::str_cat(files_->path(table_.records()[first].file()), "/", split ? decode_key(split->key) : path);
+    return str_cat(files_->path(table_.records()[first].file()), "/", split ? decode_key(split->key) : path);
   }
 
   std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
@@ -188,9 +188,9 @@ class tar_model final : public dataset_model {
     if (found != numbers_.end()) return found->second;
     if (fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
       throw error(errc::limit,
-                  io::str_cat("more than 65,536 different fields in these shards, '", name,
-                              "' for one: a field is what follows the first dot of a member's name; `leat pack` "
-                              "writes dots inside names as %2E"));
+                  str_cat("more than 65,536 different fields in these shards, '", name,
+                          "' for one: a field is what follows the first dot of a member's name; `leat pack` "
+                          "writes dots inside names as %2E"));
     }
     const auto number = static_cast<std::uint16_t>(fields_.size());
     field_info added;
@@ -203,8 +203,8 @@ class tar_model final : public dataset_model {
 
   error changed(const extent_table::record& wanted) const {
     return error(errc::format,
-                 io::str_cat(files_->path(wanted.file()), ": offset ", wanted.offset(),
-                             ": the member is not there any more; the shard has changed since it was opened"));
+                 str_cat(files_->path(wanted.file()), ": offset ", wanted.offset(),
+                         ": the member is not there any more; the shard has changed since it was opened"));
   }
 
   // A member's name stands in its header, which ends where its data begins; but a long name stands in headers before it,
@@ -257,16 +257,16 @@ std::vector<file_stamp> look_at_shards(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
-      throw path_error(errno, path,
-                       io::str_cat(paths.size(), paths.size() == 1 ? " shard was" : " shards were",
-                                   " asked for, check the pattern"));
+      throw path_error(
+          errno, path,
+          str_cat(paths.size(), paths.size() == 1 ? " shard was" : " shards were", " asked for, check the pattern"));
     }
     if (S_ISDIR(status.st_mode)) {
-      throw error(errc::usage, io::str_cat(path, ": is a folder; to open the shards in it write '", path, "/*.tar'"));
+      throw error(errc::usage, str_cat(path, ": is a folder; to open the shards in it write '", path, "/*.tar'"));
     }
     if (!S_ISREG(status.st_mode)) {
-      throw error(errc::usage, io::str_cat(path, ": is ", file_type_text(status.st_mode),
-                                           " and no regular file; leat reads shards in any order: copy it to a file"));
+      throw error(errc::usage, str_cat(path, ": is ", file_type_text(status.st_mode),
+                                       " and no regular file; leat reads shards in any order: copy it to a file"));
     }
     stamps.push_back(stamp_of(status));
   }
@@ -298,7 +298,7 @@ std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vecto
         if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
         for (std::size_t i = 0; i < stamps.size(); ++i) {
           if (stamps[i] == before[i]) continue;
-          index.refuse(io::str_cat(paths[i], " has changed since"));
+          index.refuse(str_cat(paths[i], " has changed since"));
           return nullptr;
         }
         return std::make_shared<const tar_model>(table_of(paths, before), found, from, at_marker);
@@ -319,7 +319,7 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   if (options.shards_in_flight != 0) index_options.shards_in_flight = options.shards_in_flight;
   if (options.ignore_zeros) index_options.at_marker = at_end_marker::go_on;
   const at_end_marker at_marker = index_options.at_marker;
-  kept_index index(options.index, io::str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
+  kept_index index(options.index, str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
                    key_of(paths, at_marker));
   std::vector<file_stamp> stamps;
   if (!index.is_trusted()) stamps = look_at_shards(paths);

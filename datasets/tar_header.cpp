@@ -1,6 +1,6 @@
 #include "datasets/tar_header.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -75,7 +75,7 @@ tar_block read_tar_block(std::span<const std::byte> block, tar_header& header, s
   // GNU's own magic ("ustar  ") keeps times where POSIX keeps the prefix.
   if (field(block, 257, 6) == std::string_view("ustar\0", 6)) {
     const std::string_view prefix = until_nul(field(block, 345, 155));
-    if (!prefix.empty()) header.name = io::str_cat(prefix, "/", header.name);
+    if (!prefix.empty()) header.name = str_cat(prefix, "/", header.name);
   }
   // Before there was '5', a directory was a file whose name ends in a slash.
   if (header.type == '\0' && header.name.ends_with('/')) header.type = '5';
@@ -117,7 +117,7 @@ bool read_pax_records(std::string_view text, pax_records& records, std::string& 
       std::uint64_t size = 0;
       const auto [size_end, size_failure] = std::from_chars(value.data(), value.data() + value.size(), size);
       if (size_failure != std::errc{} || size_end != value.data() + value.size()) {
-        reason = io::str_cat("its pax header gives the size '", value, "'");
+        reason = str_cat("its pax header gives the size '", value, "'");
         return false;
       }
       records.size_bytes = size;

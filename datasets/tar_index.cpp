@@ -1,6 +1,6 @@
 #include "datasets/tar_index.hpp"
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 
 #include <leat/error.hpp>
 
@@ -114,7 +114,7 @@ class indexing {
     source_ = shards_.connect(loop_);
     loop_.post([](void* self) noexcept { static_cast<indexing*>(self)->start(); }, this);
     {
-      async::mutex_lock lock(mutex_);
+      mutex_lock lock(mutex_);
       while (!finished_) finished_condition_.wait(mutex_);
     }
     if (failure_) std::rethrow_exception(failure_);
@@ -161,7 +161,7 @@ class indexing {
 
   void finish() noexcept {
     source_.reset();
-    async::mutex_lock lock(mutex_);
+    mutex_lock lock(mutex_);
     finished_ = true;
     // Under the lock: the waiter destroys all this as soon as it may go on.
     finished_condition_.notify_all();
@@ -178,8 +178,8 @@ class indexing {
   std::uint32_t failed_file_;
   std::exception_ptr failure_;
   std::size_t running_ = 0;
-  async::mutex mutex_;
-  async::condition_variable finished_condition_;
+  mutex mutex_;
+  condition_variable finished_condition_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,7 +1,7 @@
 #include "datasets/tar_walk.hpp"
 
+#include "base/text.hpp"
 #include "datasets/content.hpp"
-#include "io/text.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -32,17 +32,17 @@ void tar_walk::feed(std::uint64_t offset, std::span<const std::byte> bytes) noex
 }
 
 void tar_walk::fail(errc code, std::uint64_t offset, const std::string& what) const {
-  throw error(code, io::str_cat(path_, ": offset ", offset, ": ", what));
+  throw error(code, str_cat(path_, ": offset ", offset, ": ", what));
 }
 
 void tar_walk::fail_at_start(std::span<const std::byte> block) const {
   const content_kind found = content_of(block);
   if (found.name.empty()) {
-    throw error(errc::format, io::str_cat(path_,
-                                          ": no tar archive: its first header is none; compare it with its "
-                                          "original"));
+    throw error(errc::format, str_cat(path_,
+                                      ": no tar archive: its first header is none; compare it with its "
+                                      "original"));
   }
-  throw error(errc::unsupported, io::str_cat(path_, ": no tar archive: this is ", found.name, advice_about(found)));
+  throw error(errc::unsupported, str_cat(path_, ": no tar archive: this is ", found.name, advice_about(found)));
 }
 
 std::optional<std::span<const std::byte>> tar_walk::at(std::uint64_t offset, std::uint64_t bytes) {
@@ -139,15 +139,14 @@ tar_walk::result tar_walk::next() {
                "tar_options::ignore_zeros it is left out");
         }
         fail(errc::format, offset,
-             io::str_cat("a tar header was expected here: ", reason, "; compare the shard with its original"));
+             str_cat("a tar header was expected here: ", reason, "; compare the shard with its original"));
       case tar_block::header:
         break;
     }
     if (!first_header_) first_header_ = offset;
     if (header.type == 'L' || header.type == 'K' || header.type == 'x' || header.type == 'X' || header.type == 'g') {
       if (header.size_bytes > extension_bytes_max) {
-        fail(errc::format, offset,
-             io::str_cat("an extended header of ", header.size_bytes, " bytes; 1 MiB is the most"));
+        fail(errc::format, offset, str_cat("an extended header of ", header.size_bytes, " bytes; 1 MiB is the most"));
       }
       if (header.size_bytes > file_bytes_ - offset - tar_block_bytes) return cut(*first_header_);
       if (!take_extension(header, offset)) return result::wants;
@@ -192,16 +191,16 @@ void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
 
   if (header.type == 'S' || (records.sparse && member_.is_file)) {
     fail(errc::unsupported, offset,
-         io::str_cat("member '", member_.name, "' is sparse; write the archive again without tar's --sparse"));
+         str_cat("member '", member_.name, "' is sparse; write the archive again without tar's --sparse"));
   }
   if (header.type == '1') {
     fail(errc::unsupported, offset,
-         io::str_cat("member '", member_.name, "' is a hard link to '", header.link_name,
-                     "' and has no bytes of its own; write the archive again with tar's --hard-dereference"));
+         str_cat("member '", member_.name, "' is a hard link to '", header.link_name,
+                 "' and has no bytes of its own; write the archive again with tar's --hard-dereference"));
   }
   if (header.type == 'M') {
     fail(errc::unsupported, offset,
-         io::str_cat("member '", member_.name, "' goes on from another volume; join the volumes first"));
+         str_cat("member '", member_.name, "' goes on from another volume; join the volumes first"));
   }
   // Not (data_offset + size > file): a size near 2^64 would wrap around.
   member_.cut = member_.size_bytes > file_bytes_ - member_.data_offset;

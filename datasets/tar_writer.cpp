@@ -1,8 +1,9 @@
 #include "datasets/tar_writer.hpp"
 
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 #include "datasets/python_order.hpp"
 #include "datasets/tar_header.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -82,7 +83,7 @@ std::string pax_record(std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + 1;
   while (rest + std::to_string(length).size() != length) length = rest + std::to_string(length).size();
-  return io::str_cat(length, " ", key, "=", value, "\n");
+  return str_cat(length, " ", key, "=", value, "\n");
 }
 
 // All header blocks of a member.
@@ -119,7 +120,7 @@ std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes) 
 }
 
 std::string shard_exists(std::string_view path) {
-  return io::str_cat(path, ": is there already; give another name, or replace what is there (pack_options::overwrite)");
+  return str_cat(path, ": is there already; give another name, or replace what is there (pack_options::overwrite)");
 }
 
 tar_writer::tar_writer(std::string path, tar_writer_options options)
@@ -127,46 +128,32 @@ tar_writer::tar_writer(std::string path, tar_writer_options options)
   struct stat status{};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) {
-    throw error(errc::usage,
-                io::str_cat(path_, ": is a directory; give the shards names in it, ", path_, "/p-%06d.tar"));
+    throw error(errc::usage, str_cat(path_, ": is a directory; give the shards names in it, ", path_, "/p-%06d.tar"));
   }
   // finish() would put a file in the place of a device or a pipe.
   if (exists && !S_ISREG(status.st_mode)) {
-    throw error(errc::usage, io::str_cat(path_, ": is there, and no regular file; give the shard a name of its own"));
+    throw error(errc::usage, str_cat(path_, ": is there, and no regular file; give the shard a name of its own"));
   }
   if (exists && !options_.overwrite) throw error(errc::usage, shard_exists(path_));
   buffer_.reserve(buffer_bytes);
   const int failure = file_.open();
   if (failure == EWOULDBLOCK) {
-    throw error(errc::usage,
-                io::str_cat(path_, ": another process is writing this shard; wait for it, or pack elsewhere"));
+    throw error(errc::usage, str_cat(path_, ": another process is writing this shard; wait for it, or pack elsewhere"));
   }
   if (failure != 0) fail(failure, "cannot be created");
 }
 
 void tar_writer::fail(int failure, std::string_view what) const {
   // Where a disk is full is no place in the shard: how much of it there was room for is what helps.
-  const std::string how_far = written_ > 0 ? io::str_cat(" after its first ", io::bytes_text(written_)) : std::string();
-  const std::string why = io::str_cat(path_, ": ", what, how_far, ": ", std::generic_category().message(failure));
-  switch (failure) {
-    case ENOSPC:
-    case EDQUOT:
-      throw error(errc::limit, io::str_cat(why,
-                                           "; make room, or pack to another disk: shards that are finished stay, this "
-                                           "one is removed"));
-    case EFBIG:
-      throw error(errc::limit, io::str_cat(why, "; the file system takes no file of this size: make smaller shards"));
-    case ENOENT:
-    case ENOTDIR:
-      throw error(errc::not_found,
-                  io::str_cat(why, "; the directory '", folder_of(path_), "' must exist: mkdir -p it"));
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      throw error(errc::permission, io::str_cat(why, "; this user may not write there"));
-    default:
-      throw error(errc::io, io::str_cat(why, "; see dmesg for what the disk says"));
-  }
+  const std::string how_far = written_ > 0 ? str_cat(" after its first ", bytes_text(written_)) : std::string();
+  const std::string no_folder = str_cat("the directory '", folder_of(path_), "' must exist: mkdir -p it");
+  throw explain_write(
+      str_cat(path_, ": ", what, how_far), failure,
+      {.no_room = "make room, or pack to another disk: shards that are finished stay, this one is removed",
+       .too_large = "the file system takes no file of this size: make smaller shards",
+       .no_folder = no_folder,
+       .not_allowed = "this user may not write there",
+       .busy = "wait for it, or pack elsewhere"});
 }
 
 void tar_writer::begin(std::string_view name, std::uint64_t size_bytes) {
@@ -225,7 +212,7 @@ void tar_writer::write_out(std::span<const std::byte> bytes) {
 
 void tar_writer::check_stop() const {
   if (options_.stop.stop_requested()) {
-    throw error(errc::cancelled, io::str_cat(path_, ": stopped; it is removed, finished shards stay"));
+    throw error(errc::cancelled, str_cat(path_, ": stopped; it is removed, finished shards stay"));
   }
 }
 

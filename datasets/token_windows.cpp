@@ -1,7 +1,7 @@
 #include "datasets/token_windows.hpp"
 
 #include "base/random.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -27,10 +27,9 @@ token_windows::token_windows(std::shared_ptr<const dataset_model> whole, std::ui
   if (windows.samples == 0) {
     throw error(
         errc::usage,
-        io::str_cat(
-            "windows of ", rule_.length, " tokens and the one after need files or documents of ", rule_.length + 1,
-            whole_->size() == 1 ? "; the only one has " : io::str_cat("; the longest of the ", whole_->size(), " has "),
-            windows.bytes_max / width_, ": give a smaller length (tokens::length)"));
+        str_cat("windows of ", rule_.length, " tokens and the one after need files or documents of ", rule_.length + 1,
+                whole_->size() == 1 ? "; the only one has " : str_cat("; the longest of the ", whole_->size(), " has "),
+                windows.bytes_max / width_, ": give a smaller length (tokens::length)"));
   }
   windows.bytes_max = (rule_.length + 1) * width_;
   windows.bytes_total = windows.samples * windows.bytes_max;
@@ -60,8 +59,8 @@ void token_windows::count_windows() {
     for (const part& part : parts) {
       if (part.where.stored_bytes % width_ != 0) {
         throw error(errc::format,
-                    io::str_cat(whole_->name(sample), ": ", part.where.stored_bytes,
-                                " bytes are no whole number of tokens of ", leat::name(fields_.front().type)));
+                    str_cat(whole_->name(sample), ": ", part.where.stored_bytes,
+                            " bytes are no whole number of tokens of ", leat::name(fields_.front().type)));
       }
       if (part.where.stored_bytes == 0) continue;
       add({.source = part.where.source,
@@ -102,7 +101,7 @@ void token_windows::count_documents() {
     whole_->parts(sample, wanted, parts);
     if (parts.size() > 1) {
       throw error(errc::unsupported,
-                  io::str_cat(whole_->name(sample), ": a document in several pieces, which cannot be joined yet"));
+                  str_cat(whole_->name(sample), ": a document in several pieces, which cannot be joined yet"));
     }
     const std::uint64_t tokens = parts.empty() ? 0 : parts.front().where.stored_bytes / width_;
     if (tokens > 1) windows += (tokens - 2) / rule_.length + 1;
@@ -188,7 +187,7 @@ void token_windows::parts(std::uint64_t sample, part_list& out) const {
   parts(sample, wanted, out);
 }
 
-std::string token_windows::name(std::uint64_t sample) const { return io::str_cat("window ", sample); }
+std::string token_windows::name(std::uint64_t sample) const { return str_cat("window ", sample); }
 
 void token_windows::describe(description& out) const {
   constexpr std::string_view orders[] = {"shifted", "tiled", "random"};

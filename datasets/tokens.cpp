@@ -1,4 +1,5 @@
 // Files of tokens: nanoGPT's, llm.c's, Megatron's and NumPy's. All become extents of runs of integers.
+#include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
@@ -10,7 +11,6 @@
 #include "datasets/raw_files.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -51,17 +51,17 @@ class tokens_model final : public dataset_model {
     table_.reserve(samples, samples);
     for (const token_file& file : files) {
       if (file.type != field.type) {
-        throw error(errc::usage, io::str_cat(file.path, " holds tokens of ", name(file.type), ", ", files.front().path,
-                                             " of ", name(field.type), "; open them apart"));
+        throw error(errc::usage, str_cat(file.path, " holds tokens of ", name(file.type), ", ", files.front().path,
+                                         " of ", name(field.type), "; open them apart"));
       }
       const std::uint32_t number = names->add(file.path, file.size);
       documents_ = documents_ || file.documents;
       for (const token_run& run : file.runs) {
         if (run.bytes == 0) continue;  // A file without a token has no sample.
         if (!extent_table::fits(run.offset, run.bytes, number)) {
-          throw error(errc::limit, io::str_cat(file.path,
-                                               ": beyond what leat indexes: 1 TiB of tokens in one piece, "
-                                               "16,777,216 files"));
+          throw error(errc::limit, str_cat(file.path,
+                                           ": beyond what leat indexes: 1 TiB of tokens in one piece, "
+                                           "16,777,216 files"));
         }
         table_.add({run.offset, run.bytes, number, 0});
         table_.end_sample();
@@ -88,7 +88,7 @@ class tokens_model final : public dataset_model {
   std::string name(std::uint64_t sample) const override {
     const extent_table::record& run = table_.of(sample).front();
     if (!documents_) return files_->path(run.file());
-    return io::str_cat(files_->path(run.file()), "@", run.offset());
+    return str_cat(files_->path(run.file()), "@", run.offset());
   }
 
   void describe(description& out) const override {
@@ -118,9 +118,8 @@ token_file npy_tokens(const file_bytes& file) {
   const npy_header header = read_npy_header(
       file.path(), file.size(), [&](std::uint64_t offset, std::uint64_t bytes) { return file.read(offset, bytes); });
   if (header.shape.size() != 1 || !is_integer(header.type) || header.type == dtype::boolean) {
-    throw error(errc::usage,
-                io::str_cat(file.path(), ": tokens are a one-dimensional array of integers; this is one of ",
-                            name(header.type), " with ", header.shape.size(), " axes"));
+    throw error(errc::usage, str_cat(file.path(), ": tokens are a one-dimensional array of integers; this is one of ",
+                                     name(header.type), " with ", header.shape.size(), " axes"));
   }
   return {file.path(), file.size(), header.type, {{header.data_offset, header.data_bytes}}, false};
 }
@@ -128,28 +127,26 @@ token_file npy_tokens(const file_bytes& file) {
 token_file llmc_tokens(const file_bytes& file, std::uint32_t magic) {
   const std::vector<std::byte> header = file.read(0, llmc_header_bytes);
   if (magic == llmc_magic_eval) {
-    throw error(errc::unsupported,
-                io::str_cat(file.path(), ": llm.c's file of multiple-choice questions (magic ", magic,
-                            "), which holds no run of tokens; give the .bin files of tokens"));
+    throw error(errc::unsupported, str_cat(file.path(), ": llm.c's file of multiple-choice questions (magic ", magic,
+                                           "), which holds no run of tokens; give the .bin files of tokens"));
   }
   if (header.size() < llmc_header_bytes) {
-    throw error(errc::format,
-                io::str_cat(file.path(), ": ends after ", header.size(), " bytes, within llm.c's header of ",
-                            llmc_header_bytes, "; is the copy complete?"));
+    throw error(errc::format, str_cat(file.path(), ": ends after ", header.size(), " bytes, within llm.c's header of ",
+                                      llmc_header_bytes, "; is the copy complete?"));
   }
   const std::uint32_t expected = magic == llmc_magic_u16 ? 1 : 7;
   const auto version = number_at<std::uint32_t>(header, 4);
   if (version != expected) {
-    throw error(errc::unsupported, io::str_cat(file.path(), ": version ", version, " of llm.c's format ", magic,
-                                               "; leat reads version ", expected));
+    throw error(errc::unsupported, str_cat(file.path(), ": version ", version, " of llm.c's format ", magic,
+                                           "; leat reads version ", expected));
   }
   const dtype type = magic == llmc_magic_u16 ? dtype::u16 : dtype::u32;
   const std::uint64_t tokens = number_at<std::uint32_t>(header, 8);
   const std::uint64_t bytes = tokens * size_bytes(type);
   if (file.size() - llmc_header_bytes != bytes) {
-    throw error(errc::format, io::str_cat(file.path(), ": has ", file.size() - llmc_header_bytes,
-                                          " bytes after llm.c's header, which says ", tokens, " tokens, ", bytes,
-                                          " bytes; is the copy complete?"));
+    throw error(errc::format, str_cat(file.path(), ": has ", file.size() - llmc_header_bytes,
+                                      " bytes after llm.c's header, which says ", tokens, " tokens, ", bytes,
+                                      " bytes; is the copy complete?"));
   }
   return {file.path(), file.size(), type, {{llmc_header_bytes, bytes}}, false};
 }
@@ -158,8 +155,8 @@ token_file plain_tokens(const file_bytes& file, dtype type) {
   const std::uint64_t width = size_bytes(type);
   if (file.size() % width != 0) {
     throw error(errc::format,
-                io::str_cat(file.path(), ": ", file.size(), " bytes are no whole number of tokens of ", name(type),
-                            "; is the copy complete, or the type another one (token_options::type)?"));
+                str_cat(file.path(), ": ", file.size(), " bytes are no whole number of tokens of ", name(type),
+                        "; is the copy complete, or the type another one (token_options::type)?"));
   }
   return {file.path(), file.size(), type, {{0, file.size()}}, false};
 }
@@ -174,11 +171,11 @@ class megatron_index {
     const std::vector<std::byte> header = file_.read(0, header_bytes);
     if (header.size() < header_bytes) fail_cut(header_bytes);
     if (std::memcmp(header.data(), megatron_magic.data(), megatron_magic.size()) != 0) {
-      throw error(errc::format, io::str_cat(file_.path(), ": does not start as Megatron's index does (MMIDIDX)"));
+      throw error(errc::format, str_cat(file_.path(), ": does not start as Megatron's index does (MMIDIDX)"));
     }
     if (const auto version = number_at<std::uint64_t>(header, 9); version != 1) {
       throw error(errc::unsupported,
-                  io::str_cat(file_.path(), ": version ", version, " of Megatron's index; leat reads 1"));
+                  str_cat(file_.path(), ": version ", version, " of Megatron's index; leat reads 1"));
     }
     const dtype type = type_of(std::to_integer<unsigned>(header[17]));
     sequences_ = number_at<std::uint64_t>(header, 18);
@@ -187,8 +184,8 @@ class megatron_index {
     const std::uint64_t room = file_.size() - header_bytes;
     if (sequences_ > room / 12 || borders > (room - sequences_ * 12) / 8) {
       throw error(errc::format,
-                  io::str_cat(file_.path(), ": has ", file_.size(), " bytes, too few for the ", sequences_,
-                              " sequences and ", borders, " documents that its header says; is the copy complete?"));
+                  str_cat(file_.path(), ": has ", file_.size(), " bytes, too few for the ", sequences_,
+                          " sequences and ", borders, " documents that its header says; is the copy complete?"));
     }
     const std::vector<std::int64_t> documents = numbers(header_bytes + sequences_ * 12, dtype::i64, borders);
     token_file found{data_path, data.size(), type, {}, true};
@@ -200,8 +197,8 @@ class megatron_index {
   static constexpr std::size_t header_bytes = 34;
 
   [[noreturn]] void fail_cut(std::uint64_t wanted) const {
-    throw error(errc::format, io::str_cat(file_.path(), ": ends after ", file_.size(), " bytes, before ", wanted,
-                                          "; is the copy complete?"));
+    throw error(errc::format, str_cat(file_.path(), ": ends after ", file_.size(), " bytes, before ", wanted,
+                                      "; is the copy complete?"));
   }
 
   dtype type_of(unsigned code) const {
@@ -219,9 +216,9 @@ class megatron_index {
       case 8:
         return dtype::u16;
       default:
-        throw error(errc::unsupported, io::str_cat(file_.path(), ": the dtype code ", code,
-                                                   (code == 6 || code == 7) ? " is of floats, which are no tokens"
-                                                                            : " is none of Megatron's"));
+        throw error(errc::unsupported, str_cat(file_.path(), ": the dtype code ", code,
+                                               (code == 6 || code == 7) ? " is of floats, which are no tokens"
+                                                                        : " is none of Megatron's"));
     }
   }
 
@@ -240,8 +237,8 @@ class megatron_index {
     std::int64_t before = 0;
     for (const std::int64_t each : borders) {
       if (each < before || static_cast<std::uint64_t>(each) > sequences_) {
-        throw error(errc::format, io::str_cat(file_.path(), ": a document ends at sequence ", each, " of ", sequences_,
-                                              ", after one that ends at ", before, "; write the index again"));
+        throw error(errc::format, str_cat(file_.path(), ": a document ends at sequence ", each, " of ", sequences_,
+                                          ", after one that ends at ", before, "; write the index again"));
       }
       before = each;
     }
@@ -251,9 +248,9 @@ class megatron_index {
       const auto offset = static_cast<std::uint64_t>(pointers[i]);
       const std::uint64_t bytes = static_cast<std::uint64_t>(lengths[i]) * width;
       if (lengths[i] < 0 || pointers[i] < 0 || offset > data.size() || bytes > data.size() - offset) {
-        throw error(errc::format, io::str_cat(data.path(), ": ends at ", data.size(), ", before sequence ", i, " of ",
-                                              lengths[i], " tokens at offset ", pointers[i], ", as ", file_.path(),
-                                              " has it, does; do the two belong together?"));
+        throw error(errc::format, str_cat(data.path(), ": ends at ", data.size(), ", before sequence ", i, " of ",
+                                          lengths[i], " tokens at offset ", pointers[i], ", as ", file_.path(),
+                                          " has it, does; do the two belong together?"));
       }
       for (; border < borders.size() && static_cast<std::uint64_t>(borders[border]) <= i; ++border) begins = true;
       if (bytes == 0) continue;
@@ -275,24 +272,24 @@ class megatron_index {
 void check_content(const std::string& path, std::span<const std::byte> start) {
   const content_kind found = content_of(start);
   if (found.group == content_group::unknown) return;
-  throw error(errc::usage, io::str_cat(path, ": this is ", found.name, ", and no file of tokens",
-                                       found.group == content_group::text
-                                           ? "; tokens are what a tokenizer makes of it, as nanoGPT's prepare.py does"
-                                           : "",
-                                       "; where it holds tokens all the same, give their type (token_options::type)"));
+  throw error(errc::usage, str_cat(path, ": this is ", found.name, ", and no file of tokens",
+                                   found.group == content_group::text
+                                       ? "; tokens are what a tokenizer makes of it, as nanoGPT's prepare.py does"
+                                       : "",
+                                   "; where it holds tokens all the same, give their type (token_options::type)"));
 }
 
 [[noreturn]] void refuse_folder(const std::string& path) {
-  std::string text = io::str_cat(path, ": tokens are files, and this is a folder");
+  std::string text = str_cat(path, ": tokens are files, and this is a folder");
   for (const std::string_view ending : {".bin", ".npy", ".idx"}) {
     const std::size_t files = files_in(path, ending).size();
     if (files == 0) continue;
-    throw error(errc::usage, io::str_cat(text, "; it has ", files, files == 1 ? " file *" : " files *", ending,
-                                         ": give '", path, path.ends_with('/') ? "*" : "/*", ending, "'"));
+    throw error(errc::usage, str_cat(text, "; it has ", files, files == 1 ? " file *" : " files *", ending, ": give '",
+                                     path, path.ends_with('/') ? "*" : "/*", ending, "'"));
   }
-  throw error(errc::usage, io::str_cat(text,
-                                       " without a .bin or .npy in it; pictures and shards are loaded without "
-                                       "asking for tokens"));
+  throw error(errc::usage, str_cat(text,
+                                   " without a .bin or .npy in it; pictures and shards are loaded without "
+                                   "asking for tokens"));
 }
 
 token_file tokens_in(const std::string& path, const token_options& options) {
@@ -313,10 +310,10 @@ token_file tokens_in(const std::string& path, const token_options& options) {
   }
   if (!options.type) {
     if (const auto header = almost_llmc(file.read(0, llmc_header_bytes), file.size())) {
-      throw error(errc::unsupported, io::str_cat(path, ": begins as llm.c's files do, with ", *header, "; leat knows ",
-                                                 llmc_magic_u16, ", version 1, and ", llmc_magic_u32,
-                                                 ", version 7. If it has no header, give the type of "
-                                                 "its tokens (token_options::type)"));
+      throw error(errc::unsupported, str_cat(path, ": begins as llm.c's files do, with ", *header, "; leat knows ",
+                                             llmc_magic_u16, ", version 1, and ", llmc_magic_u32,
+                                             ", version 7. If it has no header, give the type of "
+                                             "its tokens (token_options::type)"));
     }
     check_content(path, start);
   }
@@ -330,7 +327,7 @@ dataset open_tokens(std::span<const std::string> files, const token_options& opt
   using namespace datasets;
   if (files.empty()) throw error(errc::usage, "open_tokens: no file was given; name one, as train.bin");
   if (options.type && (!is_integer(*options.type) || *options.type == dtype::boolean)) {
-    throw error(errc::usage, io::str_cat("open_tokens: tokens of ", name(*options.type), "; give a type of integers"));
+    throw error(errc::usage, str_cat("open_tokens: tokens of ", name(*options.type), "; give a type of integers"));
   }
   std::vector<token_file> found;
   for (const std::string& pattern : files) {

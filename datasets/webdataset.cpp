@@ -1,6 +1,6 @@
 #include "datasets/webdataset.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -49,9 +49,9 @@ std::uint16_t shard_grouper::field_number(std::string_view extension) {
   if (found != numbers_.end()) return found->second;
   if (index_.fields.size() > std::numeric_limits<std::uint16_t>::max()) {
     throw error(errc::limit,
-                io::str_cat(path_, ": more than 65,536 different fields, '", field,
-                            "' for one: a field is what follows the first dot of a member's name, so names with "
-                            "dots in them make a field each; `leat pack` writes such dots as %2E"));
+                str_cat(path_, ": more than 65,536 different fields, '", field,
+                        "' for one: a field is what follows the first dot of a member's name, so names with "
+                        "dots in them make a field each; `leat pack` writes such dots as %2E"));
   }
   const auto number = static_cast<std::uint16_t>(index_.fields.size());
   index_.fields.push_back(field);
@@ -78,8 +78,7 @@ void shard_grouper::add(const tar_member& member) {
   if (!name) {
     ++index_.members_skipped;
     if (member.cut)
-      index_.notes.push_back(
-          io::str_cat(path_, ": ends inside member '", member.name, "' at offset ", member.data_offset));
+      index_.notes.push_back(str_cat(path_, ": ends inside member '", member.name, "' at offset ", member.data_offset));
     return;
   }
   if (!open_ || name->key != key_) {
@@ -89,22 +88,20 @@ void shard_grouper::add(const tar_member& member) {
     begin_ = index_.records.size();
   }
   if (!extent_table::fits(member.data_offset, member.cut ? 0 : member.size_bytes, file_)) {
-    throw error(errc::limit,
-                io::str_cat(path_, ": member '", member.name, "' of ", member.size_bytes, " bytes at offset ",
-                            member.data_offset, " is beyond what leat indexes: 1 TiB, in a shard of 256 TiB"));
+    throw error(errc::limit, str_cat(path_, ": member '", member.name, "' of ", member.size_bytes, " bytes at offset ",
+                                     member.data_offset, " is beyond what leat indexes: 1 TiB, in a shard of 256 TiB"));
   }
   const std::uint16_t field = field_number(name->extension);
   for (std::size_t i = begin_; i < index_.records.size(); ++i) {
     if (index_.records[i].field() != field) continue;
     mark_defect(member.header_offset,
-                io::str_cat("has the field '", index_.fields[field], "' twice: at offset ", index_.records[i].offset(),
-                            " and again, as '", member.name, "', at ", member.data_offset));
+                str_cat("has the field '", index_.fields[field], "' twice: at offset ", index_.records[i].offset(),
+                        " and again, as '", member.name, "', at ", member.data_offset));
     return;
   }
   if (member.cut) {
-    mark_defect(member.data_offset,
-                io::str_cat("the shard ends inside '", member.name, "', which has ", member.size_bytes,
-                            " bytes from offset ", member.data_offset, " on: it was cut"));
+    mark_defect(member.data_offset, str_cat("the shard ends inside '", member.name, "', which has ", member.size_bytes,
+                                            " bytes from offset ", member.data_offset, " on: it was cut"));
     // It keeps its place among the sample's fields, without a byte that anybody could read.
     index_.records.emplace_back(member.data_offset, 0, file_, field);
     return;
@@ -116,43 +113,42 @@ void shard_grouper::note_end(const tar_walk& walk) {
   const std::uint64_t rest = walk.size_bytes() - walk.behind_offset();
   switch (walk.behind_end()) {
     case tar_walk::behind::archive:
-      index_.notes.push_back(io::str_cat(path_, ": another archive begins at offset ", walk.behind_offset(),
-                                         ", after the archive's end at ", walk.end_marker(), ", and its ",
-                                         io::bytes_text(rest),
-                                         " are not read: samples are missing. `cat a.tar b.tar` makes ",
-                                         "such files; tar_options::ignore_zeros reads them whole"));
+      index_.notes.push_back(str_cat(path_, ": another archive begins at offset ", walk.behind_offset(),
+                                     ", after the archive's end at ", walk.end_marker(), ", and its ", bytes_text(rest),
+                                     " are not read: samples are missing. `cat a.tar b.tar` makes ",
+                                     "such files; tar_options::ignore_zeros reads them whole"));
       return;
     case tar_walk::behind::other:
-      index_.notes.push_back(io::str_cat(path_, ": ", rest, " bytes after the archive's end are not read, as by tar"));
+      index_.notes.push_back(str_cat(path_, ": ", rest, " bytes after the archive's end are not read, as by tar"));
       return;
     case tar_walk::behind::nothing:
       break;
   }
   // A cut that is the defect of a sample is reported as such.
   if (walk.has_end_marker() || walk.cut_in_header() || last_cut_) return;
-  index_.notes.push_back(io::str_cat(
-      path_,
-      ": the shard has no end marker: it was cut where a member begins, or its writer was not closed; samples "
-      "may be missing: compare it with its original"));
+  index_.notes.push_back(
+      str_cat(path_,
+              ": the shard has no end marker: it was cut where a member begins, or its writer was not closed; samples "
+              "may be missing: compare it with its original"));
 }
 
 void shard_grouper::note_skipped() {
   const std::uint64_t skipped = index_.members_skipped;
   if (skipped == 0) return;
   std::string note =
-      io::str_cat(path_, ": ", skipped, skipped == 1 ? " member" : " members", " skipped that belong to no sample");
+      str_cat(path_, ": ", skipped, skipped == 1 ? " member" : " members", " skipped that belong to no sample");
   if (const std::uint64_t links = index_.links_skipped; links > 0) {
-    io::str_append(note, ", ", links, links == 1 ? " symbolic link" : " symbolic links",
-                   " among them (tar's --dereference stores the files that they lead to)");
+    str_append(note, ", ", links, links == 1 ? " symbolic link" : " symbolic links",
+               " among them (tar's --dereference stores the files that they lead to)");
   }
   index_.notes.push_back(std::move(note));
 }
 
 shard_index shard_grouper::finish(const tar_walk& walk) {
   if (walk.cut_in_header()) {
-    const std::string what = io::str_cat("the shard ends inside a header at offset ", walk.position(), ": it was cut");
-    if (!open_) throw error(errc::format, io::str_cat(path_, ": ", what, "; copy it again"));
-    mark_defect(walk.position(), io::str_cat(what, ", and this sample may lack what came next"));
+    const std::string what = str_cat("the shard ends inside a header at offset ", walk.position(), ": it was cut");
+    if (!open_) throw error(errc::format, str_cat(path_, ": ", what, "; copy it again"));
+    mark_defect(walk.position(), str_cat(what, ", and this sample may lack what came next"));
   }
   end_sample();
   note_end(walk);

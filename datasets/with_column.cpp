@@ -1,10 +1,10 @@
 // A dataset with one integer column more; and where such integers come from.
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/model.hpp"
-#include "io/near_miss.hpp"
-#include "io/text.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/description.hpp>
@@ -141,7 +141,7 @@ std::optional<std::int64_t> value_of(const field_info& field, std::span<const st
 [[noreturn]] void throw_bad(const dataset_model& model, std::uint64_t sample, std::string_view name,
                             std::string_view what) {
   throw error(errc::corrupt,
-              io::str_cat("read_column '", name, "': sample ", sample, ", ", model.name(sample), ", ", what));
+              str_cat("read_column '", name, "': sample ", sample, ", ", model.name(sample), ", ", what));
 }
 
 class column_reader {
@@ -202,7 +202,7 @@ class column_reader {
 
 dataset dataset::with_column(std::string name, std::vector<std::int64_t> values) const {
   if (model_->find_column(name)) {
-    throw error(errc::usage, io::str_cat("with_column: the dataset has a column '", name, "' already"));
+    throw error(errc::usage, str_cat("with_column: the dataset has a column '", name, "' already"));
   }
   return dataset(std::make_shared<datasets::with_column_model>(model_, std::move(name), std::move(values)));
 }
@@ -228,8 +228,8 @@ std::vector<std::int64_t> read_column(const dataset& samples, std::string_view n
       text += (text.empty() ? "" : ", ") + each.name;
       names.push_back(each.name);
     }
-    throw error(errc::usage, io::str_cat("read_column: the dataset has no field '", name, "'; it has ", text,
-                                         io::did_you_mean(name, names)));
+    throw error(errc::usage, str_cat("read_column: the dataset has no field '", name, "'; it has ", text,
+                                     did_you_mean(name, names)));
   }
   if (model.origin(*field) != datasets::field_origin::extents) {
     for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {

@@ -1,6 +1,6 @@
 #include "datasets/zip_index.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -47,11 +47,11 @@ class zip_reader {
 
  private:
   [[noreturn]] void fail(std::uint64_t offset, const std::string& what) const {
-    throw error(errc::format, io::str_cat(file_.path(), " at offset ", offset, ": the zip archive is damaged: ", what,
-                                          "; is the copy complete?"));
+    throw error(errc::format, str_cat(file_.path(), " at offset ", offset, ": the zip archive is damaged: ", what,
+                                      "; is the copy complete?"));
   }
   [[noreturn]] void unsupported(const std::string& what) const {
-    throw error(errc::unsupported, io::str_cat(file_.path(), ": ", what));
+    throw error(errc::unsupported, str_cat(file_.path(), ": ", what));
   }
 
   // The record at the end has a comment of any length behind it.
@@ -65,9 +65,9 @@ class zip_reader {
       if (at + end_bytes + number_at<std::uint16_t>(tail, at + 20) == tail.size()) found = at;
     }
     if (!found) {
-      throw error(errc::format, io::str_cat(file_.path(),
-                                            ": is no zip archive, or is cut: the record at the end is missing; "
-                                            "is the copy complete?"));
+      throw error(errc::format, str_cat(file_.path(),
+                                        ": is no zip archive, or is cut: the record at the end is missing; "
+                                        "is the copy complete?"));
     }
     if (number_at<std::uint16_t>(tail, *found + 4) != number_at<std::uint16_t>(tail, *found + 6)) {
       unsupported("an archive in several parts; write it in one");
@@ -114,13 +114,13 @@ class zip_reader {
     zip_member member;
     member.name.assign(reinterpret_cast<const char*>(all.data() + name_at), name_bytes);
     widen(all.subspan(name_at + name_bytes, extra_bytes), bytes, stored, local);
-    if ((flags & 1U) != 0) unsupported(io::str_cat("the member '", member.name, "' is encrypted; save it as it is"));
+    if ((flags & 1U) != 0) unsupported(str_cat("the member '", member.name, "' is encrypted; save it as it is"));
     if (method != 0) {
-      unsupported(io::str_cat("the member '", member.name,
-                              "' is compressed, and its rows have no place of their own; save "
-                              "the arrays with numpy.savez() in place of savez_compressed()"));
+      unsupported(str_cat("the member '", member.name,
+                          "' is compressed, and its rows have no place of their own; save "
+                          "the arrays with numpy.savez() in place of savez_compressed()"));
     }
-    if (stored != bytes) fail(offset_ + at, io::str_cat("the member '", member.name, "' has two sizes"));
+    if (stored != bytes) fail(offset_ + at, str_cat("the member '", member.name, "' has two sizes"));
     place(local, bytes, member);
     members.push_back(std::move(member));
     return end;
@@ -152,12 +152,12 @@ class zip_reader {
   void place(std::uint64_t local, std::uint64_t bytes, zip_member& member) const {
     const std::vector<std::byte> header = file_.read(local, local_bytes);
     if (header.size() < local_bytes || number_at<std::uint32_t>(header, 0) != local_signature) {
-      fail(local, io::str_cat("no header before the member '", member.name, "'"));
+      fail(local, str_cat("no header before the member '", member.name, "'"));
     }
     member.offset = local + local_bytes + number_at<std::uint16_t>(header, 26) + number_at<std::uint16_t>(header, 28);
     member.bytes = bytes;
     if (member.offset > file_.size() || bytes > file_.size() - member.offset) {
-      fail(local, io::str_cat("the file ends before the member '", member.name, "' does"));
+      fail(local, str_cat("the file ends before the member '", member.name, "' does"));
     }
   }
 

@@ -1,6 +1,6 @@
 #include "io/arena.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -90,14 +90,14 @@ arena::~arena() {
 }
 
 void arena::give_up(std::span<const std::byte> part) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   given_up_.push_back(part);
   some_given_up_.store(true, std::memory_order_release);
 }
 
 bool arena::is_given_up(std::span<const std::byte> part) const noexcept {
   if (!some_given_up_.load(std::memory_order_acquire)) return false;
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return std::any_of(given_up_.begin(), given_up_.end(), [&](std::span<const std::byte> lost) {
     return lost.data() < part.data() + part.size() && part.data() < lost.data() + lost.size();
   });
@@ -106,7 +106,7 @@ bool arena::is_given_up(std::span<const std::byte> part) const noexcept {
 arena::region arena::reserve(std::size_t bytes, bool pinned_first) {
   bytes = round_up(std::max<std::size_t>(bytes, 1), page_bytes);
   const std::uint32_t pieces = count_pieces(bytes);
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (bytes > round_up(options_.bytes_max, page_bytes) - reserved_ || pieces > pieces_max_ - pieces_reserved_) {
     throw error(errc::limit, str_cat("an arena of ", options_.bytes_max, " bytes with ", reserved_,
                                      " bytes given out has no room for ", bytes, "; give it more"));
@@ -274,7 +274,7 @@ arena::buffer arena::buffer_of(std::uint32_t number) const noexcept {
 arena::page_report arena::report() const {
   std::vector<mapping> mappings;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     mappings = mappings_;
   }
   page_report made;

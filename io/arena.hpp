@@ -2,8 +2,8 @@
 // it is needed.
 #pragma once
 
-#include "async/fork_guard.hpp"
-#include "async/mutex.hpp"
+#include "base/fork_guard.hpp"
+#include "base/mutex.hpp"
 
 #include <leat/stats.hpp>
 
@@ -140,7 +140,7 @@ class arena {
   [[nodiscard]] static bool claim(piece_entry& entry) noexcept;
   static void settle(piece_entry& entry, state now) noexcept;
 
-  const async::fork_guard forked_;
+  const fork_guard forked_;
   const arena_options options_;
   const std::uint32_t pieces_max_;
   const std::unique_ptr<piece_entry[]> pieces_;
@@ -148,7 +148,7 @@ class arena {
   std::atomic<bool> pins_first_{false};
   std::atomic<bool> some_given_up_{false};
 
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   std::vector<mapping> mappings_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::span<const std::byte>> given_up_ ABSL_GUARDED_BY(mutex_);
   std::size_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;

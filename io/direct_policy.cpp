@@ -1,8 +1,9 @@
 #include "io/direct_policy.hpp"
 
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 #include "io/read_error.hpp"
 #include "io/source.hpp"
-#include "io/text.hpp"
 
 #include <bit>
 #include <cerrno>
@@ -27,7 +28,7 @@ direct_policy::direct_policy(choice asked) : asked_(asked), wanted_(asked != cho
 
 void direct_policy::set_epoch_bytes(std::uint64_t bytes, const memory_available& memory) {
   if (asked_ != choice::automatic) return;
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (memory.bytes == 0) {
     why_ = "how much memory is available is not known";
     return;
@@ -38,23 +39,23 @@ void direct_policy::set_epoch_bytes(std::uint64_t bytes, const memory_available&
 }
 
 bool direct_policy::wants_direct() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return wanted_;
 }
 
 void direct_policy::note_direct() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   ++directories_direct_;
 }
 
 void direct_policy::note_buffered(std::string_view path, const std::string& why) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   ++directories_buffered_;
   if (first_buffered_.empty()) first_buffered_ = str_cat(path, ": ", why);
 }
 
 rung direct_policy::report() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (!wanted_) return {"off", why_};
   if (directories_buffered_ == 0) return {"on", why_};
   return {directories_direct_ == 0 ? "off" : "partly", first_buffered_};
@@ -73,7 +74,7 @@ std::string file_modes::why_not_direct(const file_status& status) const {
   }
   // Not said (before Linux 6.1, and where a file system does not tell).
   const std::uint64_t device = std::uint64_t{status.device_major} << 32 | status.device_minor;
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (device_ != device) {
     type_of_device_ = file_system_of(status.device_major, status.device_minor);
     device_ = device;
@@ -84,7 +85,7 @@ std::string file_modes::why_not_direct(const file_status& status) const {
 std::optional<file_mode> file_modes::known(std::uint32_t directory) const {
   if (!policy_.wants_direct()) return file_mode{};
   if (each_file()) return std::nullopt;
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (directory >= directories_.size()) return std::nullopt;
   const entry& found = directories_[directory];
   switch (found.now) {
@@ -102,7 +103,7 @@ int file_modes::learn(std::uint32_t directory, std::string_view path, const file
   const std::string why_not = status != nullptr ? why_not_direct(*status) : std::string();
   if (!why_not.empty() && policy_.insists()) return EOPNOTSUPP;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (directory >= directories_.size()) directories_.resize(directory + std::size_t{1});
     entry& learned = directories_[directory];
     if (learned.now != state::unknown) return 0;
@@ -126,7 +127,7 @@ int file_modes::learn(std::uint32_t directory, std::string_view path, const file
 bool file_modes::refused(std::uint32_t directory, std::string_view path, int failure) {
   if (policy_.insists()) return false;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (directory >= directories_.size()) directories_.resize(directory + std::size_t{1});
     if (directories_[directory].now == state::buffered) return true;
     directories_[directory] = {state::buffered, 0};

@@ -2,9 +2,9 @@
 // to be able to do.
 #pragma once
 
-#include "async/mutex.hpp"
+#include "base/memory_available.hpp"
+#include "base/mutex.hpp"
 #include "io/file_status.hpp"
-#include "io/memory_available.hpp"
 
 #include <leat/reader.hpp>
 #include <leat/stats.hpp>
@@ -38,7 +38,7 @@ class direct_policy {
 
  private:
   const choice asked_;
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   bool wanted_ ABSL_GUARDED_BY(mutex_);
   std::string why_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t directories_direct_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -88,7 +88,7 @@ class file_modes {
   [[nodiscard]] std::string why_not_direct(const file_status& status) const;
 
   direct_policy& policy_;
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   std::vector<entry> directories_ ABSL_GUARDED_BY(mutex_);
   // The file system of the device asked for last: looking it up takes 50 us and more.
   mutable std::uint64_t device_ ABSL_GUARDED_BY(mutex_) = ~std::uint64_t{0};

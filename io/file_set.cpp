@@ -1,7 +1,7 @@
 #include "io/file_set.hpp"
 
+#include "base/text.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 
 #include <sys/resource.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "async/loop.hpp"
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "io/arena.hpp"
 #include "io/direct_policy.hpp"
 #include "io/io_threads.hpp"
@@ -35,24 +35,24 @@ class overdue_list {
   entry add(std::string what, const error& why) {
     entry added;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       added = entries_.insert(entries_.end(), std::move(what));
     }
     if (told_) told_(why);  // who then asks finds it
     return added;
   }
   void remove(entry which) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     entries_.erase(which);
   }
   [[nodiscard]] std::vector<std::string> list() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return {entries_.begin(), entries_.end()};
   }
 
  private:
   std::function<void(const error&)> told_;
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   std::list<std::string> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -67,7 +67,7 @@ class loop_failure {
   void on_failure(std::function<void(const error&)> told) {
     std::optional<error> before;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       told_ = told;
       before = why_;
     }
@@ -77,19 +77,19 @@ class loop_failure {
   void set(const error& why) {
     std::function<void(const error&)> told;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       if (!why_) why_ = why;
       told = told_;
     }
     if (told) told(why);
   }
   [[nodiscard]] std::optional<error> get() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return why_;
   }
 
  private:
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   std::function<void(const error&)> told_ ABSL_GUARDED_BY(mutex_);
   std::optional<error> why_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,14 +1,15 @@
 #include "io/io_threads.hpp"
 
-#include "async/clock.hpp"
-#include "async/mutex.hpp"
-#include "async/start_thread.hpp"
+#include "base/clock.hpp"
+#include "base/errno_words.hpp"
+#include "base/mutex.hpp"
+#include "base/start_thread.hpp"
+#include "base/text.hpp"
 #include "io/io_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/queue_depth.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_loop.hpp"
-#include "io/text.hpp"
 #include "io/uring.hpp"
 
 #include <leat/error.hpp>
@@ -97,7 +98,7 @@ class io_threads::implementation {
   implementation(const reader_options& options, std::shared_ptr<arena> memory) : context_(options, std::move(memory)) {
     const signals_blocked blocked;
     try {
-      for (std::uint32_t i = 0; i < options.io_threads; ++i) start_thread(i);
+      for (std::uint32_t i = 0; i < options.io_threads; ++i) start_loop(i);
     } catch (...) {
       stop();
       throw;
@@ -112,9 +113,9 @@ class io_threads::implementation {
   /// of heap, and whoever shows progress asks ten times a second. So it is asked again only when memory was leased for the
   /// first time since, or more of it was touched the last time; and then for a twentieth of the time at most.
   [[nodiscard]] rung huge_pages() {
-    const async::mutex_lock lock(pages_mutex_);
+    const mutex_lock lock(pages_mutex_);
     const std::size_t leased = context_.memory->bytes_populated();
-    const std::uint64_t now = async::now_ns();
+    const std::uint64_t now = now_ns();
     const bool changes = leased != pages_.leased || !pages_.settled;
     if (pages_.looked_ns == 0 || (changes && now - pages_.looked_ns >= 20 * pages_.took_ns)) {
       const arena::page_report found = context_.memory->report();
@@ -122,7 +123,7 @@ class io_threads::implementation {
       pages_.leased = leased;
       pages_.resident = found.bytes_resident;
       pages_.said = found.pages;
-      pages_.looked_ns = async::now_ns();
+      pages_.looked_ns = now_ns();
       pages_.took_ns = pages_.looked_ns - now;
     }
     return pages_.said;
@@ -158,25 +159,24 @@ class io_threads::implementation {
     std::uint64_t took_ns = 0;
   };
 
-  void start_thread(std::uint32_t number) {
+  void start_loop(std::uint32_t number) {
     // A ring belongs to the thread that makes it.
     std::promise<std::unique_ptr<io_loop>> made;
     std::future<std::unique_ptr<io_loop>> there = made.get_future();
-    threads_.push_back(async::start_thread({.what = "I/O thread", .number = number, .of = context_.options.io_threads},
-                                           [this, number, made = std::move(made)]() mutable {
-                                             ::pthread_setname_np(::pthread_self(),
-                                                                  str_cat("leat-io-", number).c_str());
-                                             io_loop* loop = nullptr;
-                                             try {
-                                               std::unique_ptr<io_loop> own = make_loop(context_);
-                                               loop = own.get();
-                                               made.set_value(std::move(own));
-                                             } catch (...) {
-                                               made.set_exception(std::current_exception());
-                                               return;
-                                             }
-                                             loop->run();
-                                           }));
+    threads_.push_back(leat::start_thread({.what = "I/O thread", .number = number, .of = context_.options.io_threads},
+                                          [this, number, made = std::move(made)]() mutable {
+                                            ::pthread_setname_np(::pthread_self(), str_cat("leat-io-", number).c_str());
+                                            io_loop* loop = nullptr;
+                                            try {
+                                              std::unique_ptr<io_loop> own = make_loop(context_);
+                                              loop = own.get();
+                                              made.set_value(std::move(own));
+                                            } catch (...) {
+                                              made.set_exception(std::current_exception());
+                                              return;
+                                            }
+                                            loop->run();
+                                          }));
     loops_.push_back(there.get());
   }
 
@@ -188,7 +188,7 @@ class io_threads::implementation {
 
   std::vector<std::thread> threads_;
 
-  async::mutex pages_mutex_;
+  mutex pages_mutex_;
   pages_seen pages_ ABSL_GUARDED_BY(pages_mutex_);
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "async/loop.hpp"
+#include "base/memory_available.hpp"
 #include "io/arena.hpp"
-#include "io/memory_available.hpp"
 #include "io/source.hpp"
 
 #include <leat/reader.hpp>

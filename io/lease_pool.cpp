@@ -1,11 +1,11 @@
 #include "io/lease_pool.hpp"
 
-#include "async/clock.hpp"
-#include "async/fork_guard.hpp"
-#include "async/intrusive_list.hpp"
-#include "async/mutex.hpp"
-#include "async/sanitizers.hpp"
-#include "io/text.hpp"
+#include "base/clock.hpp"
+#include "base/fork_guard.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/mutex.hpp"
+#include "base/sanitizers.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -136,7 +136,7 @@ class lease_pool::state final : public leat::detail::lease_home,
     check(bytes);
     std::optional<std::size_t> place;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       if (closed_ || !waiters_.empty()) return std::nullopt;
       free_.prepare(out_ + 1);
       place = take(whole_units(bytes));
@@ -153,7 +153,7 @@ class lease_pool::state final : public leat::detail::lease_home,
     }
     std::optional<std::size_t> place;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       if (!closed_) {
         free_.prepare(out_ + waiters_.size() + 1);
         if (waiters_.empty()) place = take(whole_units(bytes));
@@ -186,7 +186,7 @@ class lease_pool::state final : public leat::detail::lease_home,
     poison(region_.bytes.subspan(offset, bytes));
     bool somebody_waits = false;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       free_.give_back(offset, bytes);
       used_ -= bytes;
       --out_;
@@ -214,16 +214,16 @@ class lease_pool::state final : public leat::detail::lease_home,
 
   void set_limit(std::size_t bytes) noexcept {
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       limit_ = bytes;
     }
     serve();
   }
 
   void close() noexcept {
-    async::intrusive_list<waiter> ended;
+    intrusive_list<waiter> ended;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       closed_ = true;
       while (!waiters_.empty()) ended.push_back(waiters_.pop_front());
     }
@@ -234,7 +234,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   }
 
   [[nodiscard]] counters count() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     counters made = counters_;
     made.bytes_used = used_;
     made.leases_out = out_;
@@ -245,9 +245,9 @@ class lease_pool::state final : public leat::detail::lease_home,
 
  private:
   /// One who waits, freed by whoever takes it out of the queue, after completing it.
-  struct waiter : async::list_hook {
+  struct waiter : list_hook {
     waiter(std::size_t wanted, lease_completion&& completion)
-        : bytes(wanted), done(std::move(completion)), since_ns(async::now_ns()) {}
+        : bytes(wanted), done(std::move(completion)), since_ns(now_ns()) {}
     std::size_t bytes;
     lease_completion done;
     std::uint64_t since_ns;
@@ -311,14 +311,14 @@ class lease_pool::state final : public leat::detail::lease_home,
       std::unique_ptr<waiter> served;
       std::optional<std::size_t> place;
       {
-        const async::mutex_lock lock(mutex_);
+        const mutex_lock lock(mutex_);
         if (waiters_.empty()) return;
         waiter& head = waiters_.front();
         place = take(whole_units(head.bytes));
         if (!place) return;
         waiters_.remove(head);
         ++counters_.waits;
-        counters_.wait_ns += async::now_ns() - head.since_ns;
+        counters_.wait_ns += now_ns() - head.since_ns;
         served.reset(&head);
       }
       complete(std::move(served->done), *place, served->bytes);
@@ -328,7 +328,7 @@ class lease_pool::state final : public leat::detail::lease_home,
   void cancel(waiter& waiting) noexcept {
     std::unique_ptr<waiter> owned;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       if (!waiting.linked()) return;  // granted or closed, and on its way
       waiters_.remove(waiting);
       owned.reset(&waiting);
@@ -345,12 +345,12 @@ class lease_pool::state final : public leat::detail::lease_home,
   const bool first_touch_;
   const bool in_pieces_;
   const bool as_one_;
-  const async::fork_guard forked_;
+  const fork_guard forked_;
   std::atomic<bool> lost_{false};  // some memory was given up
 
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   free_list free_ ABSL_GUARDED_BY(mutex_);
-  async::intrusive_list<waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+  intrusive_list<waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::size_t limit_ ABSL_GUARDED_BY(mutex_);
   std::size_t used_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -21,7 +21,7 @@ constexpr int open_again_max = 500;
 }  // namespace
 
 open_files::~open_files() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   assert(leaving_.empty());
   while (!idle_.empty()) ::close(close_one_idle());
   assert(entries_.empty() && "a file is in use");
@@ -32,7 +32,7 @@ open_files::use open_files::take(file_set& set, std::uint32_t file) {
   entry* opened = nullptr;
   int to_close = -1;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     for (;;) {
       const auto found = entries_.find(key);
       if (found != entries_.end() && !found->second->opening) {
@@ -61,7 +61,7 @@ open_files::use open_files::take(file_set& set, std::uint32_t file) {
 
   std::string path;
   use result = open(set, file, path);
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (result.failure != 0) {
     --open_;
     entries_.erase(key);
@@ -97,7 +97,7 @@ open_files::use open_files::open(file_set& set, std::uint32_t file, std::string&
       if (!set.modes.refused(directory, path, failure)) return {EOPNOTSUPP, -1, {}, nullptr};
       mode = file_mode{};
     } else if ((failure == EMFILE || failure == ENFILE) && tries < open_again_max) {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       if (!idle_.empty()) {
         ::close(close_one_idle());
       } else {
@@ -112,7 +112,7 @@ open_files::use open_files::open(file_set& set, std::uint32_t file, std::string&
 void open_files::give_back(const use& used, bool keep) {
   int to_close = -1;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     entry& returned = *used.from;
     if (!keep && !returned.leaving) {
       returned.leaving = true;
@@ -151,7 +151,7 @@ void open_files::drop(entry& dropped) {
 void open_files::forget(const file_set& set) {
   std::vector<int> to_close;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     for (auto it = entries_.begin(); it != entries_.end();) {
       const auto now = it++;
       if (now->first >> 32 != set.id) continue;
@@ -167,7 +167,7 @@ void open_files::forget(const file_set& set) {
 }
 
 std::uint64_t open_files::opens() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return opens_;
 }
 

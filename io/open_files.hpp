@@ -1,8 +1,8 @@
 // Ordinary descriptors of files that are being read: opened when asked for, kept while there is room.
 #pragma once
 
-#include "async/intrusive_list.hpp"
-#include "async/mutex.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/mutex.hpp"
 #include "io/direct_policy.hpp"
 #include "io/file_set.hpp"
 
@@ -21,7 +21,7 @@ namespace leat::io {
 /// when all there may be are in use.
 class open_files {
  public:
-  struct entry : async::list_hook {
+  struct entry : list_hook {
     std::uint64_t key = 0;
     int descriptor = -1;
     file_mode mode;
@@ -58,11 +58,11 @@ class open_files {
   void drop(entry& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t files_max_;
-  mutable async::mutex mutex_;
-  async::condition_variable changed_;
+  mutable mutex mutex_;
+  condition_variable changed_;
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<entry>> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<entry>> leaving_ ABSL_GUARDED_BY(mutex_);  // in use, and found by nobody
-  async::intrusive_list<entry> idle_ ABSL_GUARDED_BY(mutex_);
+  intrusive_list<entry> idle_ ABSL_GUARDED_BY(mutex_);
   std::size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // or being opened
   std::uint64_t opens_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -1,15 +1,15 @@
 #include "io/preadv_loop.hpp"
 
-#include "async/clock.hpp"
-#include "async/intrusive_list.hpp"
-#include "async/mutex.hpp"
 #include "async/simple_loop.hpp"
-#include "async/start_thread.hpp"
+#include "base/clock.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/mutex.hpp"
+#include "base/start_thread.hpp"
+#include "base/text.hpp"
 #include "io/file_source.hpp"
 #include "io/file_status.hpp"
 #include "io/open_files.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 
@@ -29,11 +29,6 @@
 
 namespace leat::io {
 namespace {
-
-using async::intrusive_list;
-using async::list_hook;
-using async::mutex_lock;
-using async::now_ns;
 
 // A thread takes a run of reads at once and tells of them at once: a hop for each costs more than the read (19.7 us
 // against 7.9, at 112 KiB). Not more than a share of what is queued, lest the other threads stand idle.
@@ -144,12 +139,12 @@ class preadv_loop final : public io_loop {
   };
   std::vector<bound_function> after_told_;
 
-  async::mutex mutex_;
-  async::condition_variable work_there_;
+  mutex mutex_;
+  condition_variable work_there_;
   intrusive_list<job> queue_ ABSL_GUARDED_BY(mutex_);
   intrusive_list<job> done_ ABSL_GUARDED_BY(mutex_);
   unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
-  async::condition_variable done_there_;       // for turn_until()
+  condition_variable done_there_;              // for turn_until()
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been told to look at done_, and has not yet
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<worker> workers_;  // they never move; made before the first thread
@@ -169,9 +164,9 @@ preadv_loop::preadv_loop(io_context& context, std::string why)
   workers_.resize(count);
   try {
     for (unsigned i = 0; i < count; ++i) {
-      workers_[i].thread = async::start_thread(
-          {.what = "reading thread", .number = i, .of = count, .remedy = "or give fewer preadv_threads"},
-          [this, i] { work(i); });
+      workers_[i].thread =
+          start_thread({.what = "reading thread", .number = i, .of = count, .remedy = "or give fewer preadv_threads"},
+                       [this, i] { work(i); });
     }
   } catch (...) {
     join_threads();

@@ -4,16 +4,9 @@
 #include <leat/error.hpp>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace leat::io {
-
-/// "EIO", "ENOENT" ...; the number where it has no name.
-[[nodiscard]] std::string errno_name(int code);
-
-/// "the device or file system failed (EIO); look at dmesg: ...": the usual cause of an errno of read, open or stat, and a remedy.
-[[nodiscard]] std::string words_of(int failure);
 
 /// What is known of a failed read.
 ///   data_bytes   how much of it was there (for ENODATA: where the file ends)

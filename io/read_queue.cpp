@@ -1,5 +1,5 @@
+#include "base/text.hpp"
 #include "io/read_queue_state.hpp"
-#include "io/text.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
@@ -11,8 +11,6 @@
 
 namespace leat {
 namespace io {
-
-using async::mutex_lock;
 
 read_queue_state::read_queue_state(read_queue_host& host, connector& loop, async::loop::executor_type executor,
                                    std::uint32_t reads_max)

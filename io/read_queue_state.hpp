@@ -2,10 +2,10 @@
 // at the other.
 #pragma once
 
-#include "async/fork_guard.hpp"
-#include "async/intrusive_list.hpp"
 #include "async/loop.hpp"
-#include "async/mutex.hpp"
+#include "base/fork_guard.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/mutex.hpp"
 #include "io/source.hpp"
 
 #include <leat/completion.hpp>
@@ -48,7 +48,7 @@ class read_queue_host {
 };
 
 /// Shared by the read_queue and by functions that were posted to the loop. Thread: any, unless said otherwise.
-class read_queue_state final : public std::enable_shared_from_this<read_queue_state>, public async::list_hook {
+class read_queue_state final : public std::enable_shared_from_this<read_queue_state>, public list_hook {
  public:
   using wait_completion = completion<void(std::exception_ptr, std::span<const read_completion>)>;
 
@@ -110,12 +110,12 @@ class read_queue_state final : public std::enable_shared_from_this<read_queue_st
   connector& loop_;
   const async::loop::executor_type executor_;
   const std::uint32_t reads_max_;
-  const async::fork_guard forked_;
+  const fork_guard forked_;
   std::atomic<bool> orphaned_{false};
   std::atomic<std::size_t> size_{0};  // pushed and not given back
   std::atomic<std::uint64_t> waits_{0};
 
-  async::mutex mutex_;
+  mutex mutex_;
   std::vector<read_request> incoming_ ABSL_GUARDED_BY(mutex_);  // from other threads
   bool incoming_posted_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -1,6 +1,7 @@
-#include "async/fork_guard.hpp"
-#include "async/intrusive_list.hpp"
-#include "async/mutex.hpp"
+#include "base/fork_guard.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/mutex.hpp"
+#include "base/text.hpp"
 #include "io/arena.hpp"
 #include "io/file_table.hpp"
 #include "io/io_loop.hpp"
@@ -8,7 +9,6 @@
 #include "io/lease_pool.hpp"
 #include "io/read_error.hpp"
 #include "io/read_queue_state.hpp"
-#include "io/text.hpp"
 
 #include <leat/read_queue.hpp>
 #include <leat/reader.hpp>
@@ -27,8 +27,6 @@
 
 namespace leat {
 namespace {
-
-using async::mutex_lock;
 
 std::exception_ptr aborted() {
   return std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted));
@@ -98,7 +96,7 @@ class reader::machine {
   };
 
   /// Reads that were asked for together. Made once and used again; its line's.
-  struct batch : async::list_hook {
+  struct batch : list_hook {
     machine* owner = nullptr;
     line* home = nullptr;
     std::span<request> requests;
@@ -114,7 +112,7 @@ class reader::machine {
     completion<void(std::exception_ptr, std::span<const std::byte>)> done_one;
   };
 
-  struct opening : io::open_operation, async::list_hook {
+  struct opening : io::open_operation, list_hook {
     machine* owner = nullptr;
     line* home = nullptr;
     known_file* what = nullptr;
@@ -143,13 +141,13 @@ class reader::machine {
     std::uint32_t number = 0;
     std::promise<void> quiet;  // nothing is under way any more
     // Loop thread.
-    async::intrusive_list<batch> reading;
-    async::intrusive_list<opening> looking;
-    async::intrusive_list<io::read_queue_state> queues;
+    intrusive_list<batch> reading;
+    intrusive_list<opening> looking;
+    intrusive_list<io::read_queue_state> queues;
     bool ended = false;  // nothing more is begun
     bool quiet_posted = false;
     // Any thread.
-    async::mutex mutex;
+    mutex mutex;
     std::deque<batch> batches ABSL_GUARDED_BY(mutex);  // they never move
     std::vector<batch*> spare_batches ABSL_GUARDED_BY(mutex);
     std::deque<opening> openings ABSL_GUARDED_BY(mutex);
@@ -192,20 +190,20 @@ class reader::machine {
   void forget_sources(const line& of);
 
   const double timeout_s_;
-  const async::fork_guard forked_;
+  const fork_guard forked_;
   const std::shared_ptr<io::arena> arena_;  // leases share it, and may outlive us
   io::lease_pool pool_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> turn_{0};
   std::atomic<std::uint32_t> file_count_{0};
 
-  mutable async::mutex files_mutex_;
+  mutable mutex files_mutex_;
   std::deque<known_file> files_ ABSL_GUARDED_BY(files_mutex_);  // they never move
   absl::flat_hash_map<std::string, std::uint32_t> numbers_ ABSL_GUARDED_BY(files_mutex_);
 
   std::vector<line> lines_;
   io::io_threads threads_;  // last: joined before anything they may still look at goes
-  async::mutex stop_mutex_;
+  mutex stop_mutex_;
   bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
 };
 
@@ -316,8 +314,8 @@ std::string reader::machine::wrong_with(const request& asked) const {
   if (asked.into == nullptr || !*asked.into) return "it has no lease to read into";
   if (asked.offset + asked.bytes < asked.offset) return "its range ends beyond 2^64";
   if (asked.into->size() < lease_bytes(asked.offset, asked.bytes)) {
-    return io::str_cat("its lease has ", asked.into->size(), " bytes and lease_bytes(", asked.offset, ", ", asked.bytes,
-                       ") is ", lease_bytes(asked.offset, asked.bytes));
+    return str_cat("its lease has ", asked.into->size(), " bytes and lease_bytes(", asked.offset, ", ", asked.bytes,
+                   ") is ", lease_bytes(asked.offset, asked.bytes));
   }
   return {};
 }
@@ -362,7 +360,7 @@ void reader::machine::read(std::span<request> what, completion<void(std::excepti
   for (std::size_t i = 0; i < what.size(); ++i) {
     if (const std::string wrong = wrong_with(what[i]); !wrong.empty()) {
       return done.complete(
-          std::make_exception_ptr(error(errc::usage, io::str_cat("request ", i, " cannot be made: ", wrong))));
+          std::make_exception_ptr(error(errc::usage, str_cat("request ", i, " cannot be made: ", wrong))));
     }
   }
   batch& begun = take_batch();
@@ -490,7 +488,7 @@ error reader::machine::line::explain(const read_completion& failed) const {
 std::shared_ptr<io::read_queue_state> reader::machine::make_queue(const read_queue_options& options) {
   constexpr std::uint32_t most = 1U << 20;
   if (options.reads_max == 0 || options.reads_max > most) {
-    throw error(errc::usage, io::str_cat("reads_max of a queue is ", options.reads_max, "; give 1 to ", most));
+    throw error(errc::usage, str_cat("reads_max of a queue is ", options.reads_max, "; give 1 to ", most));
   }
   line& at = next_line();
   auto made = std::make_shared<io::read_queue_state>(at, threads_.loop(at.number), threads_.executor(at.number),

@@ -3,11 +3,12 @@
 //
 // Only a completion proves that the kernel has let go of memory: close(2) of a ring ends its reads at some later time, without
 // notice. Memory without that proof is kept until the process ends.
-#include "async/clock.hpp"
-#include "io/keep_for_ever.hpp"
+#include "base/clock.hpp"
+#include "base/errno_words.hpp"
+#include "base/keep_for_ever.hpp"
+#include "base/text.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_machine.hpp"
-#include "io/text.hpp"
 
 #include <poll.h>
 #include <time.h>
@@ -20,8 +21,6 @@
 #include <utility>
 
 namespace leat::io::ring {
-
-using async::now_ns;
 
 namespace {
 
@@ -80,7 +79,7 @@ void ring_loop::break_off(int failure) {
   polled_.reset();
   ring_.reset();
   {
-    const async::mutex_lock lock(report_mutex_);
+    const mutex_lock lock(report_mutex_);
     backend_ = {"io_uring", why.what()};
   }
   finish_all();

@@ -1,5 +1,5 @@
 // The ring's files: every read needs one that is open, few may be open at a time, and nothing here may block.
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 #include "io/ring_machine.hpp"
 
 #include <algorithm>
@@ -8,8 +8,6 @@
 #include <utility>
 
 namespace leat::io::ring {
-
-using async::now_ns;
 
 namespace {
 

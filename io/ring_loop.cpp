@@ -1,10 +1,10 @@
 #include "io/ring_loop.hpp"
 
-#include "async/clock.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
 #include "io/file_source.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_machine.hpp"
-#include "io/text.hpp"
 
 #include <sys/eventfd.h>
 
@@ -16,8 +16,6 @@
 
 namespace leat::io {
 namespace ring {
-
-using async::now_ns;
 
 namespace {
 
@@ -62,7 +60,7 @@ void ring_loop::set_up(const ring_limits& limits) {
   }
   for (unsigned i = slots; i-- > 0;) free_slots_.push_back(slots_[i].get());
 
-  const async::mutex_lock lock(report_mutex_);
+  const mutex_lock lock(report_mutex_);
   backend_ = {"io_uring", str_cat(ring_->flags(), direct_descriptors_ ? ", direct descriptors" : "", ", ", slots,
                                   " files open at most")};
   if (context_.options.poll) set_up_polling(limits.poll_for_real, entries, buffers);
@@ -102,7 +100,7 @@ void ring_loop::stop_polling(const std::string& path) {
   polling_ = false;
   buffer_of_.assign(ring_->buffers(), 0);
   register_refusals_ = 0;
-  const async::mutex_lock lock(report_mutex_);
+  const mutex_lock lock(report_mutex_);
   backend_.why.resize(backend_.why.rfind(", polled where"));
   str_append(
       backend_.why, "; not polled: the device of ", path,

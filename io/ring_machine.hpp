@@ -61,11 +61,11 @@ class ring_loop final : public async::loop, public io_loop {
     interrupt();
   }
   [[nodiscard]] rung backend() const override {
-    const async::mutex_lock lock(report_mutex_);
+    const mutex_lock lock(report_mutex_);
     return backend_;
   }
   [[nodiscard]] rung registered_buffers() const override {
-    const async::mutex_lock lock(report_mutex_);
+    const mutex_lock lock(report_mutex_);
     return buffers_report_;
   }
   void add_to(io_counters& sum) const noexcept override { count_.add_to(sum); }
@@ -222,7 +222,7 @@ class ring_loop final : public async::loop, public io_loop {
   std::uint64_t register_again_at_ns_ = 0;
   std::uint32_t buffers_registered_ = 0;
 
-  mutable async::mutex report_mutex_;
+  mutable mutex report_mutex_;
   rung backend_ ABSL_GUARDED_BY(report_mutex_);
   rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);
   loop_counters count_;

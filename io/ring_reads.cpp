@@ -1,8 +1,9 @@
 // The ring's reads: cut into chunks, handed to the kernel as far as the depth allows, put together again.
-#include "async/clock.hpp"
+#include "base/clock.hpp"
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_machine.hpp"
-#include "io/text.hpp"
 
 #include <sys/resource.h>
 
@@ -14,8 +15,6 @@
 #include <utility>
 
 namespace leat::io::ring {
-
-using async::now_ns;
 
 namespace {
 
@@ -162,7 +161,7 @@ std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
   if (memory.empty()) return std::nullopt;  // not from this arena
   if (context_.memory->awaits_pinning(piece)) return std::nullopt;
   const int failure = (polling_ ? *polled_ : *ring_).register_buffer(first_piece, memory);
-  const async::mutex_lock lock(report_mutex_);
+  const mutex_lock lock(report_mutex_);
   if (failure == 0) {
     const std::size_t pieces = (memory.size() + arena::piece_bytes - 1) / arena::piece_bytes;
     const std::size_t last = std::min(first_piece + pieces, buffer_of_.size());

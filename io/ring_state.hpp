@@ -1,7 +1,7 @@
 // What the ring's loop has under way: reads and the parts of them that the kernel has, files that are open or opened, looks.
 #pragma once
 
-#include "async/intrusive_list.hpp"
+#include "base/intrusive_list.hpp"
 #include "io/file_set.hpp"
 #include "io/file_status.hpp"
 #include "io/io_loop.hpp"
@@ -16,9 +16,6 @@
 #include <vector>
 
 namespace leat::io::ring {
-
-using async::intrusive_list;
-using async::list_hook;
 
 struct file_slot;
 

@@ -1,4 +1,4 @@
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 #include <leat/tensor.hpp>
@@ -47,20 +47,19 @@ std::string to_string(const dimensions& shape) { return "[" + absl::StrJoin(shap
 void tensor::refuse_type(std::string_view asked) const {
   const bool half = type == dtype::f16 || type == dtype::bf16;
   throw error(errc::usage,
-              io::str_cat("as<", asked, ">() on a tensor of ", name(type), " ", to_string(shape), "; use as<",
-                          type_for(type), ">()", half ? " for its bits, or a type of 2 bytes that stands for it" : ""));
+              str_cat("as<", asked, ">() on a tensor of ", name(type), " ", to_string(shape), "; use as<",
+                      type_for(type), ">()", half ? " for its bits, or a type of 2 bytes that stands for it" : ""));
 }
 
 void tensor::check_readable() const {
   if (where != host) {
-    throw error(errc::usage,
-                io::str_cat("as<T>() on a tensor on cuda:", where.index,
-                            ", which the host cannot read; copy it to the host, or pass `data` to a kernel"));
+    throw error(errc::usage, str_cat("as<T>() on a tensor on cuda:", where.index,
+                                     ", which the host cannot read; copy it to the host, or pass `data` to a kernel"));
   }
   // A tensor that was made by hand may leave out the strides if it is dense.
   if (!strides.empty() && shape.elements() > 0 && !(strides == dense_strides(shape))) {
-    throw error(errc::usage, io::str_cat("as<T>() on a tensor ", to_string(shape), " with strides ", to_string(strides),
-                                         ", which is not dense; step through `data` by its strides"));
+    throw error(errc::usage, str_cat("as<T>() on a tensor ", to_string(shape), " with strides ", to_string(strides),
+                                     ", which is not dense; step through `data` by its strides"));
   }
 }
 

@@ -1,9 +1,10 @@
 #include "io/uring.hpp"
 
-#include "async/clock.hpp"
-#include "io/keep_for_ever.hpp"
+#include "base/clock.hpp"
+#include "base/errno_words.hpp"
+#include "base/keep_for_ever.hpp"
+#include "base/text.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 
 #include <sys/mman.h>
 
@@ -266,7 +267,7 @@ void uring::note(int result) noexcept {
     failure_ = -result;
     return;
   }
-  const std::uint64_t now = async::now_ns();
+  const std::uint64_t now = now_ns();
   // A wait that completions end from time to time does not count as refused.
   if (refusals_ == 0 || now - last_refused_ns_ > refusal_forgotten_ns) {
     refusals_ = 0;
@@ -280,7 +281,7 @@ void uring::note(int result) noexcept {
     }
     pause(refusals_ - refusals_at_once);
   }
-  last_refused_ns_ = async::now_ns();
+  last_refused_ns_ = now_ns();
 }
 
 bool uring::fetch() noexcept { return io_uring_get_events(&ring_) >= 0; }

@@ -1,5 +1,5 @@
-#include "io/near_miss.hpp"
-#include "io/text.hpp"
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
 #include "stages/batch_state.hpp"
 
 #include <leat/batch.hpp>
@@ -17,8 +17,8 @@ namespace {
 using slot = stages::batch_layout::slot;
 
 [[noreturn]] void throw_no_output(std::string_view name, std::span<const std::string> names) {
-  throw error(errc::not_found, io::str_cat("no output '", name, "' in this batch; it holds ",
-                                           absl::StrJoin(names, ", "), io::did_you_mean(name, names)));
+  throw error(errc::not_found, str_cat("no output '", name, "' in this batch; it holds ", absl::StrJoin(names, ", "),
+                                       did_you_mean(name, names)));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "stages/batch_layout.hpp"
 
+#include "base/text.hpp"
 #include "io/budget_refusal.hpp"
 #include "io/source.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -21,8 +21,8 @@ constexpr std::size_t bytes_max = std::size_t{1} << 47;
 
 std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::string& output) {
   if (row_bytes == 0 || rows <= bytes_max / row_bytes) return align_tensor(rows * row_bytes);
-  throw io::budget_refusal(io::str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
-                                       ": more than a process can address; lower batch_size"));
+  throw io::budget_refusal(str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
+                                   ": more than a process can address; lower batch_size"));
 }
 
 // The largest last: a batch of fewer rows is copied to a device as far as its last tensor reaches.
@@ -40,9 +40,9 @@ std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::slot>& 
 batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max) : rows_max_(rows_max) {
   for (output_spec& spec : outputs) {
     if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
-      throw error(errc::usage, io::str_cat("two outputs of a batch are called '", spec.name,
-                                           "'; give one of the fields a name of its own, and by .from(member) what it "
-                                           "reads: leat::image{\"view2\"}.from(\"jpg\")"));
+      throw error(errc::usage, str_cat("two outputs of a batch are called '", spec.name,
+                                       "'; give one of the fields a name of its own, and by .from(member) what it "
+                                       "reads: leat::image{\"view2\"}.from(\"jpg\")"));
     }
     if (!spec.internal) names_.push_back(spec.name);
     if (spec.ragged) names_.push_back(spec.name + ".offsets");

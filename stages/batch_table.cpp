@@ -34,7 +34,7 @@ void batch_table::retire(batch_in_flight& batch) noexcept {
 asio::awaitable<void> batch_table::all_retired() { co_await free_count_.acquire(free_count_.capacity()); }
 
 void batch_table::clear() noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   cleared_ = true;
   batches_.clear();
 }

@@ -1,8 +1,8 @@
 // The batches of a line that may be in flight at the same time.
 #pragma once
 
-#include "async/mutex.hpp"
 #include "async/semaphore.hpp"
+#include "base/mutex.hpp"
 #include "stages/batch_in_flight.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -31,7 +31,7 @@ class batch_table {
   /// What `look` returns, or `gone` after clear(), which does not run meanwhile. Thread: any.
   template <class Look, class Value>
   [[nodiscard]] Value while_there(Look look, Value gone) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return cleared_ ? std::move(gone) : look();
   }
 
@@ -41,7 +41,7 @@ class batch_table {
   std::deque<batch_in_flight> batches_;  // never move: reads and jobs lie in them
   std::vector<batch_in_flight*> free_;
   async::semaphore free_count_;
-  async::mutex mutex_;  // held by who looks at the batches from outside; not by the line
+  mutex mutex_;  // held by who looks at the batches from outside; not by the line
   bool cleared_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

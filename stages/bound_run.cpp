@@ -1,8 +1,8 @@
 #include "stages/bound_run.hpp"
 
 #include "base/random.hpp"
-#include "io/text.hpp"
-#include "stages/mix.hpp"
+#include "base/text.hpp"
+#include "stages/device/mix.hpp"
 #include "stages/order/launchers.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/shared_members.hpp"
@@ -59,16 +59,16 @@ loader_options checked(loader_options options) {
   }
   const std::uint64_t of_all = std::uint64_t{options.world.size} * options.batch_size;
   if (options.global_batch_size == 0 && of_all > std::numeric_limits<std::uint32_t>::max()) {
-    throw error(errc::usage, io::str_cat("a global batch of ", options.world.size, " ranks with a batch_size of ",
-                                         options.batch_size, " has ", of_all, " rows, and may have ",
-                                         std::numeric_limits<std::uint32_t>::max(), "; lower batch_size"));
+    throw error(errc::usage, str_cat("a global batch of ", options.world.size, " ranks with a batch_size of ",
+                                     options.batch_size, " has ", of_all, " rows, and may have ",
+                                     std::numeric_limits<std::uint32_t>::max(), "; lower batch_size"));
   }
   if (options.decode_threads > 1024) {
-    throw error(errc::usage, io::str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
+    throw error(errc::usage, str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
   }
   if (!(options.corrupt_max.share >= 0 && options.corrupt_max.share <= 1)) {
-    throw error(errc::usage, io::str_cat("corrupt_max.share is ", options.corrupt_max.share,
-                                         "; give a share of an epoch's samples, from 0 to 1"));
+    throw error(errc::usage, str_cat("corrupt_max.share is ", options.corrupt_max.share,
+                                     "; give a share of an epoch's samples, from 0 to 1"));
   }
   if (options.on_corrupt == corrupt_policy::raise && options.corrupt_max != corrupt_bound()) {
     throw error(
@@ -121,11 +121,11 @@ std::uint64_t bound_run::epoch_bytes() const {
 
 void bound_run::check(const pick& row) const {
   if (row.sample >= dataset().size()) {
-    throw error(errc::usage, io::str_cat("the sampler gives sample ", row.sample, "; the dataset has ",
-                                         dataset().size(), ", numbered from 0"));
+    throw error(errc::usage, str_cat("the sampler gives sample ", row.sample, "; the dataset has ", dataset().size(),
+                                     ", numbered from 0"));
   }
   if (row.draw >= draws_end) {
-    throw error(errc::usage, io::str_cat("the sampler gives the draw ", row.draw, "; draws are less than 2^48"));
+    throw error(errc::usage, str_cat("the sampler gives the draw ", row.draw, "; draws are less than 2^48"));
   }
 }
 
@@ -133,8 +133,8 @@ std::uint32_t bound_run::rows_of_all(std::uint32_t epoch, std::uint64_t index) c
   const std::uint32_t count = order_->rows(epoch, index);
   const std::uint32_t most = order_->rows_max();
   if (count == 0 || count > most) {
-    throw error(errc::usage, io::str_cat("the sampler gives batch ", index, " of epoch ", epoch, " ", count,
-                                         " rows; a batch has 1 to ", most, ", its rows_max()"));
+    throw error(errc::usage, str_cat("the sampler gives batch ", index, " of epoch ", epoch, " ", count,
+                                     " rows; a batch has 1 to ", most, ", its rows_max()"));
   }
   return count;
 }

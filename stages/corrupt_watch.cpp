@@ -1,6 +1,6 @@
 #include "stages/corrupt_watch.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/blame.hpp"
 #include "stages/delivery.hpp"
 #include "stages/journal.hpp"
@@ -26,7 +26,7 @@ std::uint64_t corrupt_max_of(const corrupt_limits& limits) {
 }
 
 std::string count_text(std::uint64_t count, std::string_view of) {
-  return io::str_cat(count, " ", of, count == 1 ? "" : "s");
+  return str_cat(count, " ", of, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -69,23 +69,22 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
   delivered_ += item.samples + item.substituted;
 
   if (unreadable_ > unreadable_max_) {
-    return error(errc::io,
-                 io::str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
-                             unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true))));
+    return error(errc::io, str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
+                                   unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true))));
   }
   if (corrupt_ > corrupt_max_) {
     return error(errc::corrupt,
-                 io::str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are",
-                             " corrupt, and ", corrupt_max_, " may be (corrupt_max)", words_for(most_frequent(false))));
+                 str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are",
+                         " corrupt, and ", corrupt_max_, " may be (corrupt_max)", words_for(most_frequent(false))));
   }
   const bool judged = planned_ >= samples_without_any_max || item.end_of_epoch;
   if (delivered_ == 0 && corrupt_in_all_ != 0 && judged) {
     const reason most = most_frequent(false);
     return error(
         most.unreadable ? errc::io : errc::corrupt,
-        io::str_cat("nothing was delivered: ",
-                    planned_ == 1 ? "the one sample planned is" : io::str_cat("all ", planned_, " samples planned are"),
-                    " corrupt", words_for(most)));
+        str_cat("nothing was delivered: ",
+                planned_ == 1 ? "the one sample planned is" : str_cat("all ", planned_, " samples planned are"),
+                " corrupt", words_for(most)));
   }
   return std::nullopt;
 }
@@ -96,7 +95,7 @@ void corrupt_watch::count(const journal_entry& entry) {
   const bool unreadable = entry.read_failure != 0 && blame_of(entry.read_failure) == blame::unreadable;
   if (unreadable) ++unreadable_;
   // The reason of a failed read begins with its file, so reads are counted by errno.
-  std::string kind = entry.read_failure != 0 ? io::str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
+  std::string kind = entry.read_failure != 0 ? str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
   if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
   reason& known = reasons_[kind];
   if (known.count++ == 0) {
@@ -116,8 +115,8 @@ corrupt_watch::reason corrupt_watch::most_frequent(bool unreadable) const {
 
 std::string corrupt_watch::words_for(const reason& what) const {
   if (what.count == 0) return "; the reasons were given before the run was resumed";
-  return io::str_cat("; the most frequent reason (", what.count, " of ", corrupt_in_all_, "), first of sample ",
-                     what.first);
+  return str_cat("; the most frequent reason (", what.count, " of ", corrupt_in_all_, "), first of sample ",
+                 what.first);
 }
 
 }  // namespace leat::stages

@@ -1,7 +1,7 @@
 #include "stages/decode.hpp"
 
-#include "async/exception_text.hpp"
-#include "io/text.hpp"
+#include "base/exception_text.hpp"
+#include "base/text.hpp"
 #include "stages/digest.hpp"
 #include "stages/journal.hpp"
 #include "stages/range.hpp"
@@ -125,12 +125,12 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     } catch (const std::exception& problem) {
       slot.corrupt = true;
       slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", problem.what());
+      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", problem.what());
       return;
     } catch (...) {
       slot.corrupt = true;
       slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", async::current_exception_text());
+      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", current_exception_text());
       return;
     }
     const pick& row = slot.pick();
@@ -154,7 +154,7 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     if (!result) {
       (result.kind() == outcome_kind::over_budget ? slot.in_trouble().over_budget : slot.corrupt) = true;
       slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = io::str_cat(program.outputs().front().name, ": ", result.reason());
+      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
       return;
     }
     if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
@@ -201,7 +201,7 @@ decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) con
   try {
     found.name = dataset_.name(of.sample);
   } catch (const std::exception&) {
-    found.name = io::str_cat("sample ", of.sample);  // The shard that holds its name is damaged too.
+    found.name = str_cat("sample ", of.sample);  // The shard that holds its name is damaged too.
   }
   if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(of.sample) : std::nullopt) {
     found.source = dataset_.sources()[defect->source]->file_name(defect->file);
@@ -243,7 +243,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
 void decoder::describe_over_budget(sample_slot& slot) const {
   sample_trouble& trouble = slot.in_trouble();
   const address found = find(slot.pick(), trouble.field_at_fault);
-  trouble.reason = io::str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);
+  trouble.reason = str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);
 }
 
 }  // namespace leat::stages

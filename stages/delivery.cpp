@@ -1,6 +1,6 @@
 #include "stages/delivery.hpp"
 
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 #include "stages/digest.hpp"
 
 #include <leat/error.hpp>
@@ -17,14 +17,14 @@ namespace {
 // A thread waits here for one completion, which the completing thread stores directly. No executor is involved, whose threads a
 // child of fork() would not have.
 struct waiter {
-  async::mutex mutex;
-  async::condition_variable changed;
+  mutex mutex;
+  condition_variable changed;
   bool done ABSL_GUARDED_BY(mutex) = false;
   std::exception_ptr failure ABSL_GUARDED_BY(mutex);
   std::optional<batch> got ABSL_GUARDED_BY(mutex);
 
   void tell(std::exception_ptr why, std::optional<batch> what) {
-    const async::mutex_lock lock(mutex);
+    const mutex_lock lock(mutex);
     failure = std::move(why);
     got = std::move(what);
     done = true;
@@ -50,7 +50,7 @@ delivery_item placeholder_of(const delivery_item& item) {
 void delivery::put(std::uint64_t sequence, delivery_item item) {
   delivery_item dropped;  // Destroyed outside the lock, with its batch.
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
     arrived_.emplace(sequence, std::move(item));
     pass_skipped();
@@ -60,7 +60,7 @@ void delivery::put(std::uint64_t sequence, delivery_item item) {
 
 void delivery::end(std::uint64_t sequence, std::uint64_t empty_epochs) {
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     end_sequence_ = sequence;
     empty_epochs_ = empty_epochs;
   }
@@ -69,7 +69,7 @@ void delivery::end(std::uint64_t sequence, std::uint64_t empty_epochs) {
 
 void delivery::fail(std::exception_ptr why) {
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (failure_ == nullptr) failure_ = std::move(why);
   }
   pump();
@@ -78,7 +78,7 @@ void delivery::fail(std::exception_ptr why) {
 void delivery::close(std::exception_ptr why) {
   std::map<std::uint64_t, delivery_item> dropped;  // Batches go home outside the lock.
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     dropped.swap(arrived_);
     closed_ = true;
     if (failure_ == nullptr) failure_ = std::move(why);
@@ -88,7 +88,7 @@ void delivery::close(std::exception_ptr why) {
 
 void delivery::next(next_completion done) {
   {
-    async::mutex_lock lock(mutex_);
+    mutex_lock lock(mutex_);
     if (busy_) {
       lock.unlock();
       done.complete(std::make_exception_ptr(
@@ -98,7 +98,7 @@ void delivery::next(next_completion done) {
     }
     busy_ = true;
     ++counted_.next_count;
-    asked_ns_ = async::now_ns();
+    asked_ns_ = now_ns();
     profiled_.begin(work_of::next);
     done.on_cancel([this](asio::cancellation_type) { cancel(); });
     waiting_ = std::move(done);
@@ -111,7 +111,7 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
   next(next_completion([&here](std::exception_ptr failure, std::optional<batch> got) {
     here.tell(std::move(failure), std::move(got));
   }));
-  async::mutex_lock lock(here.mutex);
+  mutex_lock lock(here.mutex);
   while (!here.done) {
     if (!deadline) {
       here.changed.wait(here.mutex);
@@ -128,7 +128,7 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
 
 next_result delivery::try_next() {
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!busy_ && !has_next()) return next_result(next_status::not_ready);
   }
   return next_blocking();
@@ -137,7 +137,7 @@ next_result delivery::try_next() {
 // As cancel(), for a thread that waits itself, so that nothing is completed. False if its batch is being delivered already.
 bool delivery::abandon() {
   next_completion done;
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (!waiting_) return false;
   done = std::move(waiting_);
   profiled_.end();
@@ -147,7 +147,7 @@ bool delivery::abandon() {
 
 std::optional<std::uint32_t> delivery::skip_epoch() {
   std::vector<delivery_item> dropped;
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (busy_) {
     throw error(errc::usage, "skip_epoch() was called before the last next() had completed; cancel it, or wait for it");
   }
@@ -175,7 +175,7 @@ void delivery::pass_skipped() {
 void delivery::cancel() {
   next_completion done;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!waiting_) return;  // Its batch is on the way: it succeeds.
     done = std::move(waiting_);
     profiled_.end();
@@ -196,7 +196,7 @@ void delivery::pump() {
   next_completion done;
   std::uint64_t asked_ns = 0;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!waiting_ || !has_next()) return;
     const auto first = arrived_.find(next_sequence_);
     if (first != arrived_.end() && !closed_) {
@@ -247,10 +247,10 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
   }
-  waits_.record(async::now_ns() - asked_ns);
+  waits_.record(now_ns() - asked_ns);
   std::optional<batch> handed;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     // What the journal could not tell of is not handed out, and so not counted.
     if (failure == item.failure) {
       counted_.planned += item.planned;
@@ -303,12 +303,12 @@ void delivery::go_on_after(const delivery_item& item) {
 }
 
 run_progress delivery::progress() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return progress_;
 }
 
 delivery::counters delivery::count() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   counters now = counted_;
   // Those that next() could hand out now: a later one that is done before its turn is not among them.
   for (auto one = arrived_.begin(); one != arrived_.end() && one->first == next_sequence_ + now.ready; ++one)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "async/histogram.hpp"
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "stages/batch_state.hpp"
 #include "stages/corrupt_kind.hpp"
 #include "stages/corrupt_watch.hpp"
@@ -102,7 +102,7 @@ class delivery {
   void hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns);
   void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   std::map<std::uint64_t, delivery_item> arrived_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<std::uint64_t> end_sequence_ ABSL_GUARDED_BY(mutex_);

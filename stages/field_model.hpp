@@ -2,7 +2,7 @@
 // how one sample's encoded parts become one row.
 #pragma once
 
-#include "stages/finish_pictures.hpp"
+#include "stages/device/finish_pictures.hpp"
 #include "stages/outcome.hpp"
 
 #include <leat/dataset.hpp>

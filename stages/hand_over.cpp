@@ -1,7 +1,7 @@
 #include "stages/hand_over.hpp"
 
-#include "async/clock.hpp"
-#include "io/text.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
 #include "stages/batch_table.hpp"
 #include "stages/collate.hpp"
 #include "stages/substitution.hpp"
@@ -65,9 +65,9 @@ void hand_over::settle(batch_in_flight& batch) {
     if (first != end) {
       const journal_entry what = describe(batch, *first, "raised");
       // A failed read says itself what to do, and leaving its sample out is not that.
-      return fail(batch, what.read_failure != 0 ? io::str_cat("cannot read sample ", sample_text(what))
-                                                : io::str_cat("corrupt sample ", sample_text(what),
-                                                              "; on_corrupt = skip or substitute goes on without it"));
+      return fail(batch, what.read_failure != 0 ? str_cat("cannot read sample ", sample_text(what))
+                                                : str_cat("corrupt sample ", sample_text(what),
+                                                          "; on_corrupt = skip or substitute goes on without it"));
     }
   }
   collate_and_send(batch);
@@ -98,7 +98,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     item.journal.push_back(describe(batch, slot, action));
   }
 
-  const std::uint64_t begin_ns = async::now_ns();
+  const std::uint64_t begin_ns = now_ns();
   item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
   item.finished->way_home = transfer_;
   if (mixer_.on() || options_.names) {
@@ -114,7 +114,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     ragged_bytes_.fetch_add(rows.bytes, std::memory_order_relaxed);
     ragged_padding_bytes_.fetch_add(rows.longest * item.finished->rows - rows.bytes, std::memory_order_relaxed);
   }
-  collate_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
+  collate_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
   if (!mixer_.on()) return send(batch);
   rows_->post(batch.mixing);
 }

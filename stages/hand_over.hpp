@@ -6,7 +6,7 @@
 #include "stages/batch_in_flight.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/delivery.hpp"
-#include "stages/mix.hpp"
+#include "stages/device/mix.hpp"
 #include "stages/read.hpp"
 #include "stages/row_maker.hpp"
 #include "stages/run_flags.hpp"

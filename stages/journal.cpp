@@ -1,6 +1,6 @@
 #include "stages/journal.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -16,33 +16,33 @@ namespace leat::stages {
 
 std::string place_text(std::string_view source, std::optional<std::uint64_t> offset) {
   if (source.empty() && offset.value_or(0) == 0) return {};
-  std::string text = io::str_cat(" (", source);
-  if (offset.value_or(0) != 0) io::str_append(text, " at offset ", *offset);
+  std::string text = str_cat(" (", source);
+  if (offset.value_or(0) != 0) str_append(text, " at offset ", *offset);
   return text + ")";
 }
 
 std::string sample_text(const journal_entry& entry) {
   const std::string place = entry.read_failure == 0 ? place_text(entry.source, entry.offset) : std::string();
-  return io::str_cat(entry.name, place, ": ", entry.reason);
+  return str_cat(entry.name, place, ": ", entry.reason);
 }
 
 journal::journal(const std::filesystem::path& path, std::uint64_t bytes) : path_(path.string()), bytes_(bytes) {
   file_.reset(std::fopen(path_.c_str(), bytes == 0 ? "we" : "r+e"));
   if (file_ == nullptr) {
-    throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
-                                      "; does its directory exist, and may you write there?"));
+    throw error(errc::io, str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
+                                  "; does its directory exist, and may you write there?"));
   }
   if (bytes == 0) return;
   struct stat there{};
   const int fd = ::fileno(file_.get());
   if (::fstat(fd, &there) == 0 && static_cast<std::uint64_t>(there.st_size) < bytes) {
-    throw error(errc::usage, io::str_cat("the journal ", path_, " has ", there.st_size,
-                                         " bytes, and the state to resume from counts ", bytes,
-                                         " of it; give the journal of that run, or a new name and no resume"));
+    throw error(errc::usage,
+                str_cat("the journal ", path_, " has ", there.st_size, " bytes, and the state to resume from counts ",
+                        bytes, " of it; give the journal of that run, or a new name and no resume"));
   }
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0) {
-    throw error(errc::io, io::str_cat("cannot cut the journal ", path_, " off where the run is resumed: ",
-                                      std::strerror(errno), "; may you write there?"));
+    throw error(errc::io, str_cat("cannot cut the journal ", path_,
+                                  " off where the run is resumed: ", std::strerror(errno), "; may you write there?"));
   }
 }
 
@@ -62,8 +62,8 @@ void journal::append(const journal_entry& entry) {
   const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
   if (!written || std::fflush(file_.get()) != 0) {
-    throw error(errc::io, io::str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
-                                      "; make room there, or name another file"));
+    throw error(errc::io, str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
+                                  "; make room there, or name another file"));
   }
   bytes_ += text.size();
 }

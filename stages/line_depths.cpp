@@ -1,6 +1,6 @@
 #include "stages/line_depths.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -21,21 +21,21 @@ line_depths depth_control::most() const noexcept {
 }
 
 line_depths depth_control::now() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return now_;
 }
 
 void depth_control::set(const line_depths& wanted) {
   const auto check = [](std::string_view what, std::uint32_t value, std::uint32_t least, std::uint32_t largest) {
     if (value >= least && value <= largest) return;
-    throw error(errc::usage, io::str_cat("line_depths::", what, " is ", value, "; give ", least, " to ", largest,
-                                         ", which is what this loader has planned for"));
+    throw error(errc::usage, str_cat("line_depths::", what, " is ", value, "; give ", least, " to ", largest,
+                                     ", which is what this loader has planned for"));
   };
   const line_depths largest = most();
   check("batches", wanted.batches, 1, largest.batches);
   check("queue_depth", wanted.queue_depth, 0, largest.queue_depth);
   check("decode_threads", wanted.decode_threads, 1, largest.decode_threads);
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   batch_pool_.set_limit(memory_.batch_bytes / memory_.batches * wanted.batches);
   loops_.set_queue_depth(wanted.queue_depth);
   rows_.set_decode_threads(wanted.decode_threads);

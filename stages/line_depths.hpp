@@ -1,7 +1,7 @@
 // How deep a line works: what may change while it runs, within the memory that was planned, and without touching a byte of any batch.
 #pragma once
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "stages/loader_parts.hpp"
@@ -28,7 +28,7 @@ class depth_control {
   io::lease_pool& batch_pool_;
   io::io_threads& loops_;
   row_maker& rows_;
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   line_depths now_ ABSL_GUARDED_BY(mutex_);
 };
 

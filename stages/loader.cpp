@@ -1,28 +1,28 @@
 // A loader builds what it needs, front to back, and hands references down; nothing is global. Each part owns its state: `prefetch`
 // starts batch after batch in a coroutine on the first I/O thread, `reader_stage` reads, `row_maker` makes rows, `hand_over` ends a
 // batch, `delivery` hands it out.
-#include "async/clock.hpp"
-#include "async/fork_guard.hpp"
 #include "async/thread_pool.hpp"
+#include "base/clock.hpp"
+#include "base/fork_guard.hpp"
+#include "base/memory_available.hpp"
+#include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "io/arena.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
-#include "io/memory_available.hpp"
-#include "io/text.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_table.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/delivery.hpp"
-#include "stages/device.hpp"
-#include "stages/device_transfer.hpp"
+#include "stages/device/device.hpp"
+#include "stages/device/device_transfer.hpp"
+#include "stages/device/open_device.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/journal.hpp"
 #include "stages/line_depths.hpp"
 #include "stages/loader_memory.hpp"
 #include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
-#include "stages/open_device.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/prefetch.hpp"
 #include "stages/read.hpp"
@@ -62,8 +62,8 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
   opened_device opened = open_device(options.device);
   if (opened.calls == nullptr && options.device_required) {
-    throw error(errc::unsupported, io::str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
-                                               "; without loader_options::device_required they stay on the host"));
+    throw error(errc::unsupported, str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
+                                           "; without loader_options::device_required they stay on the host"));
   }
   if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
   return on_device(std::move(opened.calls));
@@ -88,7 +88,7 @@ class loader::machine final : public line_events {
              options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host),
         states_(run_, options_, fields_),
         span_(parts.only ? states_.one_batch(*parts.only) : states_.resumed()),
-        memory_available_(io::find_memory_available()),
+        memory_available_(find_memory_available()),
         memory_(plan_memory(needs_of(run_, options_, memory_available_, states_.batches_of(span_)), memory_available_,
                             options_.world.local_size)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
@@ -142,11 +142,11 @@ class loader::machine final : public line_events {
     plan_.notes = describe_shared_decodes(run_.programs());
     if (const device_report device = transfer_->report(); device.batches != 0) {
       plan_.device = {device.use.use, device.bytes,
-                      io::str_cat(device.batches, " x ", io::bytes_text(device.bytes / device.batches),
-                                  " of its memory: what is copied, and the pictures it makes of it")};
+                      str_cat(device.batches, " x ", bytes_text(device.bytes / device.batches),
+                              " of its memory: what is copied, and the pictures it makes of it")};
     }
     if (options_.reader.direct == choice::on) reads_.check_first_files();
-    started_ns_ = async::now_ns();
+    started_ns_ = now_ns();
     finished_ =
         asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
   }
@@ -207,7 +207,7 @@ class loader::machine final : public line_events {
   }
   static void go_on_sending(void* argument) noexcept { static_cast<transfer*>(argument)->go_on(); }
 
-  const async::fork_guard forked_;
+  const fork_guard forked_;
   const std::vector<field> fields_;
   const loader_options options_;
   // Shared with the batches handed out, which may outlive the loader.
@@ -215,7 +215,7 @@ class loader::machine final : public line_events {
   const bound_run run_;
   const run_states states_;
   const span_of_run span_;
-  const io::memory_available memory_available_;  // when the loader is built: one answer for all who ask
+  const memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
   loader_plan plan_;
   // These two before the I/O threads, which may fail at once.
@@ -334,7 +334,7 @@ loader_stats loader::machine::stats() const {
   now.ragged_bytes = ended.ragged_bytes;
   now.ragged_padding_bytes = ended.ragged_padding_bytes;
 
-  const double elapsed_s = static_cast<double>(async::now_ns() - started_ns_) * ns;
+  const double elapsed_s = static_cast<double>(now_ns() - started_ns_) * ns;
   now.bytes_read = read.bytes;
   now.bytes_from_files = io_.count().bytes_read;
   now.read = {.count = read.reads,

@@ -1,11 +1,11 @@
 #include "stages/loader_memory.hpp"
 
+#include "base/usable_cores.hpp"
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
 #include "io/source.hpp"
-#include "io/usable_cores.hpp"
 #include "stages/batch_in_flight.hpp"
-#include "stages/mix.hpp"
+#include "stages/device/mix.hpp"
 #include "stages/shared_members.hpp"
 
 #include <algorithm>
@@ -46,13 +46,13 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
 
 }  // namespace
 
-memory_needs needs_of(const bound_run& run, const loader_options& options, const io::memory_available& available,
+memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
                       std::uint64_t batches_to_come) {
   const datasets::dataset_model& dataset = run.dataset();
   const batch_layout& layout = *run.layout();
   memory_needs needs{.host_bytes_max = options.host_bytes_max,
                      .decode_threads = options.decode_threads != 0 ? options.decode_threads
-                                                                   : io::cores_of_local_rank(options.world.local_size),
+                                                                   : cores_of_local_rank(options.world.local_size),
                      .threads_automatic = options.decode_threads == 0,
                      .prefetch_batches = options.prefetch_batches};
   std::uint64_t read_bytes_max = 0;

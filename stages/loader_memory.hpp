@@ -1,7 +1,7 @@
 // What a loader needs memory for, as a function of its run and its options.
 #pragma once
 
-#include "io/memory_available.hpp"
+#include "base/memory_available.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/memory_plan.hpp"
 
@@ -13,6 +13,6 @@ namespace leat::stages {
 
 ///   batches_to_come   of the whole run; 0: endless
 [[nodiscard]] memory_needs needs_of(const bound_run& run, const loader_options& options,
-                                    const io::memory_available& available, std::uint64_t batches_to_come);
+                                    const memory_available& available, std::uint64_t batches_to_come);
 
 }  // namespace leat::stages

@@ -14,7 +14,7 @@
 namespace leat::stages {
 
 class transfer;      // stages/transfer.hpp
-class device_calls;  // stages/device.hpp
+class device_calls;  // stages/device/device.hpp
 
 /// A batch's place in its run, from 0.
 struct batch_place {

@@ -16,9 +16,9 @@
 //
 // The checksum is XXH3-128 over all bytes but its own. Magic, versions, sizes and checksum keep their places in all versions.
 #include "base/hasher.hpp"
+#include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 #include "stages/state_file.hpp"
 
 #include <leat/error.hpp>
@@ -88,7 +88,7 @@ void for_each_counter(Counters& counted, Function&& function) {
 
 [[noreturn]] void refuse(std::string_view name, std::string_view why) {
   throw error(errc::format,
-              io::str_cat(name, ": ", why, "; give a state that was saved whole, or remove it and begin the run anew"));
+              str_cat(name, ": ", why, "; give a state that was saved whole, or remove it and begin the run anew"));
 }
 
 const state_descriptions& of(const loader_state& state) {
@@ -104,7 +104,7 @@ std::string document_of(const loader_state& state) {
   text += R"(,"quarantined_as":{)";
   std::string_view separator;
   for (const corrupt_count& each : state.quarantined_as) {
-    io::str_append(text, separator, nlohmann::json(each.kind).dump(), ":", each.samples);
+    str_append(text, separator, nlohmann::json(each.kind).dump(), ":", each.samples);
     separator = ",";
   }
   return text + "}}";
@@ -113,7 +113,7 @@ std::string document_of(const loader_state& state) {
 std::string joined(std::span<const std::string> texts) {
   std::string document = "{";
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    io::str_append(document, i == 0 ? "\"" : ",\"", part_names[i], "\":", texts[i]);
+    str_append(document, i == 0 ? "\"" : ",\"", part_names[i], "\":", texts[i]);
   }
   return document + "}";
 }
@@ -123,11 +123,11 @@ std::string as_seen(part where, std::string_view key) {
     case part::options:
       return std::string(key);
     case part::dataset:
-      return io::str_cat("the dataset's ", key);
+      return str_cat("the dataset's ", key);
     case part::fields:
-      return io::str_cat("field ", key);
+      return str_cat("field ", key);
     case part::order:
-      return io::str_cat("the order's ", key);
+      return str_cat("the order's ", key);
   }
   return std::string(key);
 }
@@ -160,9 +160,9 @@ void state_descriptions::check_named() const {
   for (std::size_t i = 0; i < part_count; ++i) {
     const std::span<const description::unnamed_part> unnamed = parts_[i].what.unnamed();
     if (unnamed.empty()) continue;
-    throw error(errc::usage, io::str_cat("this run can neither be saved nor resumed: ",
-                                         as_seen(static_cast<part>(i), unnamed.front().key),
-                                         " decides what batches hold and has no name; ", unnamed.front().remedy));
+    throw error(errc::usage, str_cat("this run can neither be saved nor resumed: ",
+                                     as_seen(static_cast<part>(i), unnamed.front().key),
+                                     " decides what batches hold and has no name; ", unnamed.front().remedy));
   }
 }
 
@@ -214,20 +214,19 @@ std::vector<std::byte> loader_state::bytes() const {
 loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::string_view name) {
   const bool has_magic = bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
   if (!has_magic) refuse(name, bytes.empty() ? "is empty" : "is no state of a run");
-  if (bytes.size() < checksum_end) refuse(name, io::str_cat("ends after ", bytes.size(), " bytes: it was cut"));
+  if (bytes.size() < checksum_end) refuse(name, str_cat("ends after ", bytes.size(), " bytes: it was cut"));
   digest sum;
   std::memcpy(sum.bytes.data(), bytes.data() + checksum_at, sum.bytes.size());
   if (!(sum == checksum_of(bytes))) refuse(name, "its checksum does not match: it is damaged, or was cut");
   if (const auto version = get<std::uint32_t>(bytes, 8); version != format_version) {
-    throw error(errc::unsupported, io::str_cat(name, ": version ", version, " of a state; this leat reads ",
-                                               format_version, ": resume with the leat that saved it, or a newer one"));
+    throw error(errc::unsupported, str_cat(name, ": version ", version, " of a state; this leat reads ", format_version,
+                                           ": resume with the leat that saved it, or a newer one"));
   }
   if (const auto content = get<std::uint32_t>(bytes, 12); content != content_version) {
-    throw error(
-        errc::unsupported,
-        io::str_cat(name, ": its batches have content version ", content, ", and those of this leat ", content_version,
-                    ", which holds other bytes for the same options: resume with the leat that "
-                    "saved it, or begin the run anew"));
+    throw error(errc::unsupported, str_cat(name, ": its batches have content version ", content,
+                                           ", and those of this leat ", content_version,
+                                           ", which holds other bytes for the same options: resume with the leat that "
+                                           "saved it, or begin the run anew"));
   }
   const auto document_bytes = get<std::uint32_t>(bytes, 20);
   if (get<std::uint32_t>(bytes, 16) != core_bytes || bytes.size() < core_bytes || document_bytes > json_bytes_max ||
@@ -323,7 +322,7 @@ loader_state loader_state::load(const std::filesystem::path& path) {
     have += static_cast<std::size_t>(got);
   }
   if (have > file_bytes_max)
-    refuse(name, io::str_cat("has more than ", file_bytes_max, " bytes, and is no state of a run"));
+    refuse(name, str_cat("has more than ", file_bytes_max, " bytes, and is no state of a run"));
   bytes.resize(have);
   return from_bytes(bytes, name);
 }
@@ -380,16 +379,16 @@ void check_resumes(const loader_state& state, const state_descriptions& now) {
     const std::string key = as_seen(each.where, each.key);
     if (i > 0) text += "; ";
     if (!each.before) {
-      io::str_append(text, key, " is ", *each.now, ", and ", file, " has none");
+      str_append(text, key, " is ", *each.now, ", and ", file, " has none");
     } else if (!each.now) {
-      io::str_append(text, key, " was ", *each.before, " in ", file, ", and is not there now");
+      str_append(text, key, " was ", *each.before, " in ", file, ", and is not there now");
     } else {
-      io::str_append(text, key, " is ", *each.now, ", and was ", *each.before, " in ", file);
+      str_append(text, key, " is ", *each.now, ", and was ", *each.before, " in ", file);
     }
   }
-  if (found.size() > told_max) io::str_append(text, "; and ", found.size() - told_max, " more");
+  if (found.size() > told_max) str_append(text, "; and ", found.size() - told_max, " more");
   throw error(errc::usage,
-              io::str_cat(text, ": a run goes on with what it was begun with; give that, or begin another run"));
+              str_cat(text, ": a run goes on with what it was begun with; give that, or begin another run"));
 }
 
 }  // namespace leat

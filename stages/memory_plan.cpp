@@ -1,8 +1,8 @@
 #include "stages/memory_plan.hpp"
 
+#include "base/text.hpp"
 #include "io/budget_refusal.hpp"
 #include "io/source.hpp"
-#include "io/text.hpp"
 #include "stages/pixels/scratch.hpp"
 
 #include <leat/error.hpp>
@@ -17,14 +17,14 @@ namespace leat {
 std::string loader_plan::to_string() const {
   std::string text;
   for (const line& row : lines) {
-    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", row.holder, io::bytes_text(row.bytes), row.why);
+    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", row.holder, bytes_text(row.bytes), row.why);
   }
   absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max); %s would do\n", "in all",
-                        io::bytes_text(bytes_total), io::bytes_text(host_bytes_max),
-                        io::bytes_text(host_bytes_least, io::rounding::up));
+                        bytes_text(bytes_total), bytes_text(host_bytes_max),
+                        bytes_text(host_bytes_least, rounding::up));
   for (const std::string& warning : warnings) absl::StrAppendFormat(&text, "warning: %s\n", warning);
   if (device.bytes != 0) {
-    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", device.holder, io::bytes_text(device.bytes), device.why);
+    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", device.holder, bytes_text(device.bytes), device.why);
   }
   for (const std::string& note : notes) text += note + "\n";
   return text;
@@ -121,13 +121,13 @@ memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
   const auto [read_least, batch_least, bookkeeping, usual_scratch, scratch_least, least] = least_of(needs, threads);
   if (least > needs.host_bytes_max) {
-    throw io::budget_refusal(io::str_cat(
-        "host_bytes_max of ", io::bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
-        io::bytes_text(batch_least), ", what is known of its rows ", io::bytes_text(bookkeeping), ", the largest read ",
-        io::bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
-        io::bytes_text(least - read_least - batch_least - bookkeeping), "; give at least ",
-        io::bytes_text(least, io::rounding::up), " (", least, " bytes), or a smaller batch",
-        threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
+    throw io::budget_refusal(
+        str_cat("host_bytes_max of ", bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
+                bytes_text(batch_least), ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ",
+                bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
+                bytes_text(least - read_least - batch_least - bookkeeping), "; give at least ",
+                bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
+                threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping;
 
@@ -160,27 +160,26 @@ memory_plan divide_memory(const memory_needs& needs) {
   plan.scratch_bytes = scratch_least + scratch_more;
   plan.decode_threads = threads;
 
-  std::string threads_text = io::str_cat(threads, threads == 1 ? " thread" : " threads");
+  std::string threads_text = str_cat(threads, threads == 1 ? " thread" : " threads");
   if (threads < needs.decode_threads) {
-    io::str_append(threads_text, " (of ", needs.decode_threads, " cores; all with host_bytes_max of ",
-                   io::bytes_text(budget_for_all_threads(needs), io::rounding::up), ", or decode_threads given)");
+    str_append(threads_text, " (of ", needs.decode_threads, " cores; all with host_bytes_max of ",
+               bytes_text(budget_for_all_threads(needs), rounding::up), ", or decode_threads given)");
   }
   loader_plan& shown = plan.shown;
   shown.lines = {
       {"batches", plan.batch_bytes,
-       io::str_cat(batches, " x ", io::bytes_text(batch_least), ": 1 with the consumer, ", batches - 1,
-                   " ahead of it")},
+       str_cat(batches, " x ", bytes_text(batch_least), ": 1 with the consumer, ", batches - 1, " ahead of it")},
       {"read buffers", plan.read_bytes,
-       io::str_cat(needs.queue_depth, " in flight, ", 2 * threads, " at the decoders, 1 being planned; ",
-                   io::bytes_text(needs.read_bytes_mean), " each, the largest ", io::bytes_text(needs.read_bytes_max))},
+       str_cat(needs.queue_depth, " in flight, ", 2 * threads, " at the decoders, 1 being planned; ",
+               bytes_text(needs.read_bytes_mean), " each, the largest ", bytes_text(needs.read_bytes_max))},
       {"decode scratch", plan.scratch_bytes,
-       io::str_cat(threads_text, " x ", io::bytes_text(needs.scratch_bytes_per_thread),
-                   " usually, a quarter of all that is allowed for one large picture")}};
+       str_cat(threads_text, " x ", bytes_text(needs.scratch_bytes_per_thread),
+               " usually, a quarter of all that is allowed for one large picture")}};
   const std::size_t bookkeeping_bytes = batches * bookkeeping;
   if (bookkeeping != 0) {
     shown.lines.push_back({"bookkeeping", bookkeeping_bytes,
-                           io::str_cat(batches, " x ", io::bytes_text(bookkeeping),
-                                       ": of the rows of a batch that are under way, and their reads")});
+                           str_cat(batches, " x ", bytes_text(bookkeeping),
+                                   ": of the rows of a batch that are under way, and their reads")});
   }
   shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes + bookkeeping_bytes;
   shown.host_bytes_max = needs.host_bytes_max;
@@ -191,10 +190,10 @@ memory_plan divide_memory(const memory_needs& needs) {
   return plan;
 }
 
-memory_plan plan_memory(memory_needs needs, io::memory_available available, std::uint32_t local_ranks) {
+memory_plan plan_memory(memory_needs needs, memory_available available, std::uint32_t local_ranks) {
   if (local_ranks > 1) {
     available.bytes /= local_ranks;
-    io::str_append(available.said_by, ", divided by ", local_ranks, " local ranks");
+    str_append(available.said_by, ", divided by ", local_ranks, " local ranks");
   }
   const bool asked = needs.host_bytes_max != 0;
   if (!asked) {
@@ -207,9 +206,9 @@ memory_plan plan_memory(memory_needs needs, io::memory_available available, std:
   }
   memory_plan plan = divide_memory(needs);
   if (available.bytes != 0 && plan.shown.bytes_total > available.bytes) {
-    plan.shown.warnings.push_back(io::str_cat(
-        "the loader may come to take ", io::bytes_text(plan.shown.bytes_total), " of memory, where this process has ",
-        io::bytes_text(available.bytes), " (", available.said_by, "): the kernel kills who takes more; ",
+    plan.shown.warnings.push_back(str_cat(
+        "the loader may come to take ", bytes_text(plan.shown.bytes_total), " of memory, where this process has ",
+        bytes_text(available.bytes), " (", available.said_by, "): the kernel kills who takes more; ",
         asked ? "lower host_bytes_max, or allow the process more" : "allow the process more, or load smaller batches"));
   }
   return plan;

@@ -1,7 +1,7 @@
 // How the budget is divided before a byte is read. Sizes are sums that name their holders.
 #pragma once
 
-#include "io/memory_available.hpp"
+#include "base/memory_available.hpp"
 
 #include <leat/loader.hpp>
 
@@ -57,7 +57,6 @@ inline constexpr std::uint32_t prefetch_budget_share_buffered = 128;
 /// As above. Without a given budget it is host_bytes_usual, or half of the available memory where that is less and suffices. A
 /// plan that takes more than is available has a warning.
 ///   local_ranks   loaders on this machine that each take what this one takes: the available memory is divided among them
-[[nodiscard]] memory_plan plan_memory(memory_needs needs, io::memory_available available,
-                                      std::uint32_t local_ranks = 1);
+[[nodiscard]] memory_plan plan_memory(memory_needs needs, memory_available available, std::uint32_t local_ranks = 1);
 
 }  // namespace leat::stages

@@ -1,7 +1,7 @@
 #include "stages/plan.hpp"
 
+#include "base/text.hpp"
 #include "io/source.hpp"
-#include "io/text.hpp"
 #include "stages/range.hpp"
 
 #include <leat/error.hpp>
@@ -19,16 +19,15 @@ namespace {
 constexpr std::size_t ragged_bytes_little = std::size_t{4} << 20;
 
 std::string missing_field(const datasets::dataset_model& dataset, const field_program& program, std::uint64_t sample) {
-  std::string text =
-      io::str_cat("no field '", dataset.fields()[program.reads().front()].name, "' in this sample; it has");
+  std::string text = str_cat("no field '", dataset.fields()[program.reads().front()].name, "' in this sample; it has");
   datasets::part_list parts;
   dataset.parts(sample, parts);
   std::string_view separator = " ";
   for (const datasets::part& part : parts) {
-    io::str_append(text, separator, dataset.fields()[part.field].name);
+    str_append(text, separator, dataset.fields()[part.field].name);
     separator = ", ";
   }
-  return parts.empty() ? io::str_cat(text, " none") : text;
+  return parts.empty() ? str_cat(text, " none") : text;
 }
 
 // Returns its number.
@@ -239,9 +238,9 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       for (const datasets::part& part : parts) {
         if (part.field != field) continue;
         if (chosen == field) {
-          return corrupt(io::str_cat("field '", dataset_.fields()[field].name,
-                                     "' lies in several pieces, which cannot be joined yet"),
-                         field);
+          return corrupt(
+              str_cat("field '", dataset_.fields()[field].name, "' lies in several pieces, which cannot be joined yet"),
+              field);
         }
         chosen = field;
         bytes = part.where.decoded_bytes;

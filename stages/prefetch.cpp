@@ -1,7 +1,7 @@
 #include "stages/prefetch.hpp"
 
 #include "async/turn.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -35,8 +35,8 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
   for (std::uint32_t epoch = span.from.epoch; options.epochs == 0 || epoch < options.epochs; ++epoch) {
     const std::uint64_t count = run.batches(epoch);
     if (count == 0) {
-      throw error(errc::usage, io::str_cat("the sampler gives no batch for epoch ", epoch, ", and ", run.batches(0),
-                                           " for the first one; an order has batches in every epoch, or in none"));
+      throw error(errc::usage, str_cat("the sampler gives no batch for epoch ", epoch, ", and ", run.batches(0),
+                                       " for the first one; an order has batches in every epoch, or in none"));
     }
     const std::uint64_t first = epoch == span.from.epoch ? span.from.batch : 0;
     for (std::uint64_t index = first; index < count && !flags.is_skipped(epoch); ++index) {
@@ -117,10 +117,10 @@ bool prefetch::choose_rows(batch_in_flight& batch) {
   if (batch.plan.memory_bytes > batch_bytes()) {
     line_.ending.end_run(
         batch, std::make_exception_ptr(
-                   error(errc::usage, io::str_cat("batch ", batch.plan.index, " of epoch ", batch.plan.epoch, " takes ",
-                                                  batch.plan.memory_bytes, " bytes where ", batch_bytes(),
-                                                  " are planned for each: the sampler gives a sample twice, and its "
-                                                  "repeats() says that none comes twice"))));
+                   error(errc::usage, str_cat("batch ", batch.plan.index, " of epoch ", batch.plan.epoch, " takes ",
+                                              batch.plan.memory_bytes, " bytes where ", batch_bytes(),
+                                              " are planned for each: the sampler gives a sample twice, and its "
+                                              "repeats() says that none comes twice"))));
     return false;
   }
   return true;

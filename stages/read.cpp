@@ -1,10 +1,10 @@
 #include "stages/read.hpp"
 
-#include "async/clock.hpp"
-#include "async/exception_text.hpp"
-#include "async/mutex.hpp"
 #include "async/turn.hpp"
-#include "io/text.hpp"
+#include "base/clock.hpp"
+#include "base/exception_text.hpp"
+#include "base/mutex.hpp"
+#include "base/text.hpp"
 #include "stages/blame.hpp"
 
 #include <boost/asio/error.hpp>
@@ -79,8 +79,8 @@ struct reads_listing {
     void answer() {
       for (const read_slot* const read : loop->in_flight) {
         const io::source_description& from = *all->dataset.sources()[read->source];
-        std::string what = io::str_cat(from.file_name(read->file), " at offset ", read->offset);
-        const async::mutex_lock lock(all->mutex);
+        std::string what = str_cat(from.file_name(read->file), " at offset ", read->offset);
+        const mutex_lock lock(all->mutex);
         all->found.push_back({read->started_ns, std::move(what)});
       }
       if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->answered.set_value();
@@ -91,7 +91,7 @@ struct reads_listing {
   std::vector<row> rows;
   std::atomic<std::size_t> left;
   std::promise<void> answered;
-  async::mutex mutex;
+  mutex mutex;
   std::vector<held> found ABSL_GUARDED_BY(mutex);
 };
 
@@ -249,7 +249,7 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   if (operations.empty()) return;
   reads_.fetch_add(operations.size(), std::memory_order_relaxed);
   in_flight_.fetch_add(operations.size(), std::memory_order_relaxed);
-  const std::uint64_t now = async::now_ns();
+  const std::uint64_t now = now_ns();
   for (io::read_operation* operation : operations) operation->started_ns = now;
   const std::size_t loop = loop_of(batch);
   posted_reads task{.loop = &loops_[loop], .operations = operations};
@@ -264,7 +264,7 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
 }
 
 void reader_stage::finished(read_slot& read) noexcept {
-  flight_ns_.fetch_add(async::now_ns() - read.started_ns, std::memory_order_relaxed);
+  flight_ns_.fetch_add(now_ns() - read.started_ns, std::memory_order_relaxed);
   if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
   if (read.rows > 1 && read_row_by_row(read)) return;
   remove_from(loops_[loop_of(*read.owner)].in_flight, read);
@@ -341,9 +341,8 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& s
     fetched.bytes = co_await dataset_.fetch(slot.pick().sample, field);
     if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
       slot.corrupt = true;
-      slot.in_trouble().reason =
-          io::str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
-                      dataset_.fields()[field].bytes_max);
+      slot.in_trouble().reason = str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
+                                         dataset_.fields()[field].bytes_max);
     }
     for (std::size_t p = 0; p < programs_.size(); ++p) {
       if (batch.plan.field_of(slot.row, p) == field) batch.encoded[slot.row * programs_.size() + p] = fetched.bytes;
@@ -357,7 +356,7 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& s
     slot.in_trouble().reason = problem.what();
   } catch (...) {
     slot.corrupt = true;
-    slot.in_trouble().reason = async::current_exception_text();
+    slot.in_trouble().reason = current_exception_text();
   }
   if (--slot.reads_missing == 0) events_.ready(slot, 0);
 }
@@ -415,7 +414,7 @@ std::vector<std::string> reader_stage::under_way() {
   }
   call.answered.get_future().wait();
 
-  const async::mutex_lock lock(call.mutex);
+  const mutex_lock lock(call.mutex);
   std::sort(call.found.begin(), call.found.end(),
             [](const reads_listing::held& a, const reads_listing::held& b) { return a.since_ns < b.since_ns; });
   std::vector<std::string> names;

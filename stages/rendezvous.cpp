@@ -1,4 +1,4 @@
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
@@ -30,8 +30,8 @@ template <class T>
 T value_of(std::span<const std::byte> bytes) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (bytes.size() != sizeof(T)) {
-    throw error(errc::usage, io::str_cat("ranks cannot meet: ", bytes.size(), " bytes came where ", sizeof(T),
-                                         " were sent; do all run the same program and make the same calls?"));
+    throw error(errc::usage, str_cat("ranks cannot meet: ", bytes.size(), " bytes came where ", sizeof(T),
+                                     " were sent; do all run the same program and make the same calls?"));
   }
   T value;
   std::memcpy(&value, bytes.data(), sizeof value);
@@ -117,10 +117,10 @@ std::uint32_t find_odd(const std::vector<summary>& all, ranks_go_on from) {
 
 std::string words_of(const description_difference& found, std::uint32_t rank) {
   constexpr std::string_view of[] = {"", "the dataset's ", "the fields' ", "the order's "};
-  const std::string what = io::str_cat(of[static_cast<std::size_t>(found.where)], found.key);
-  const std::string now = found.now ? io::str_cat("is ", *found.now) : std::string("is not there");
+  const std::string what = str_cat(of[static_cast<std::size_t>(found.where)], found.key);
+  const std::string now = found.now ? str_cat("is ", *found.now) : std::string("is not there");
   const std::string before = found.before ? *found.before : std::string("is not there");
-  return io::str_cat(what, " of rank ", rank, " ", now, ", and that of rank 0 ", found.before ? "is " : "", before);
+  return str_cat(what, " of rank ", rank, " ", now, ", and that of rank 0 ", found.before ? "is " : "", before);
 }
 
 // On rank 0, which has been sent what the odd one is.
@@ -128,19 +128,19 @@ std::string explain(const std::vector<summary>& all, std::uint32_t odd, const ca
                     std::span<const std::byte> sent, ranks_go_on from) {
   const summary& it = all[odd];
   const auto size = static_cast<std::uint32_t>(all.size());
-  if (it.failed != 0) return io::str_cat("rank ", odd, ": ", text_of(sent));
+  if (it.failed != 0) return str_cat("rank ", odd, ": ", text_of(sent));
   if (it.rank != odd || it.world != size) {
-    return io::str_cat("the loader of rank ", odd, " of ", size, " takes itself for rank ", it.rank, " of ", it.world,
-                       ": give it loader_options::world");
+    return str_cat("the loader of rank ", odd, " of ", size, " takes itself for rank ", it.rank, " of ", it.world,
+                   ": give it loader_options::world");
   }
-  const loader_state state = loader_state::from_bytes(sent, io::str_cat("the state of rank ", odd));
+  const loader_state state = loader_state::from_bytes(sent, str_cat("the state of rank ", odd));
   const auto found = differences(*state.descriptions, *own.state->descriptions);
   if (!found.empty()) return words_of(found.front(), odd);
-  return io::str_cat("rank ", odd, " is at batch ", it.batch, " of epoch ", it.epoch, ", and rank 0 at batch ",
-                     all[0].batch, " of epoch ", all[0].epoch,
-                     from == ranks_go_on::in_step
-                         ? ": give all of them the state of one place"
-                         : ": one of them has lost its state; bring it back, or remove those of all ranks");
+  return str_cat("rank ", odd, " is at batch ", it.batch, " of epoch ", it.epoch, ", and rank 0 at batch ",
+                 all[0].batch, " of epoch ", all[0].epoch,
+                 from == ranks_go_on::in_step
+                     ? ": give all of them the state of one place"
+                     : ": one of them has lost its state; bring it back, or remove those of all ranks");
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ loader make_together(rendezvous& ranks, const std::function<loader()>& make, ran
     try {
       words = explain(all, odd, own, sent[odd], from);
     } catch (const std::exception& problem) {  // The others wait for words.
-      words = io::str_cat("rank ", odd, " is of another run: ", problem.what());
+      words = str_cat("rank ", odd, " is of another run: ", problem.what());
     }
   }
   code = broadcast_value(ranks, code);

@@ -1,6 +1,6 @@
 #include "stages/row_maker.hpp"
 
-#include "async/clock.hpp"
+#include "base/clock.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/read.hpp"
 
@@ -52,9 +52,9 @@ void row_maker::make_ready(turn_of_loop& turn) noexcept {
   turn.posted = false;
   if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
   if (turn.here.empty()) return;
-  const std::uint64_t begin_ns = async::now_ns();
+  const std::uint64_t begin_ns = now_ns();
   for (sample_slot* const each : turn.here) make_here(*each, turn.loop);
-  here_ns_.fetch_add(async::now_ns() - begin_ns, std::memory_order_relaxed);
+  here_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
   turn.here.clear();
 }
 

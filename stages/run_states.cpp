@@ -1,6 +1,6 @@
 #include "stages/run_states.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/describe_run.hpp"
 
 #include <leat/error.hpp>
@@ -16,9 +16,9 @@ void check_no_journal(const loader_options& options, const loader_state& state) 
   std::error_code failure;
   if (options.journal.empty() || !std::filesystem::exists(options.journal, failure)) return;
   throw error(errc::usage,
-              io::str_cat("the journal ", options.journal.string(), " is there already, and the state is of rank ",
-                          state.rank, " of ", state.world, ", not ", options.world.rank, " of ", options.world.size,
-                          ": ranks of another world begin journals of their own; give another name, or move it away"));
+              str_cat("the journal ", options.journal.string(), " is there already, and the state is of rank ",
+                      state.rank, " of ", state.world, ", not ", options.world.rank, " of ", options.world.size,
+                      ": ranks of another world begin journals of their own; give another name, or move it away"));
 }
 
 }  // namespace
@@ -31,8 +31,8 @@ span_of_run run_states::resumed() const {
   check_resumes(state, descriptions());
   const bool ended = options_.epochs != 0 && state.epoch >= options_.epochs;
   if (const std::uint64_t batches = ended ? 0 : run_.batches(state.epoch); !ended && state.batch > batches) {
-    throw error(errc::usage, io::str_cat("the state to resume from is at batch ", state.batch, " of epoch ",
-                                         state.epoch, ", which has ", batches, "; give at() a place that there is"));
+    throw error(errc::usage, str_cat("the state to resume from is at batch ", state.batch, " of epoch ", state.epoch,
+                                     ", which has ", batches, "; give at() a place that there is"));
   }
   from.epoch = state.epoch;
   from.batch = state.batch;
@@ -78,11 +78,11 @@ span_of_run run_states::one_batch(const batch_place& at) const {
   if (options_.resume) check_resumes(*options_.resume, descriptions());
   if (options_.epochs != 0 && at.epoch >= options_.epochs) {
     throw error(errc::usage,
-                io::str_cat("there is no epoch ", at.epoch, ": the run has ", options_.epochs, ", numbered from 0"));
+                str_cat("there is no epoch ", at.epoch, ": the run has ", options_.epochs, ", numbered from 0"));
   }
   if (const std::uint64_t batches = run_.batches(at.epoch); at.index >= batches) {
-    throw error(errc::usage, io::str_cat("there is no batch ", at.index, " of epoch ", at.epoch, ": it has ", batches,
-                                         ", numbered from 0"));
+    throw error(errc::usage, str_cat("there is no batch ", at.index, " of epoch ", at.epoch, ": it has ", batches,
+                                     ", numbered from 0"));
   }
   span_of_run part{.from = {.epoch = at.epoch, .batch = at.index}, .batches = 1};
   if (options_.digests) part.from.run.emplace();

@@ -1,6 +1,6 @@
 #include "stages/shared_members.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <map>
@@ -45,10 +45,10 @@ std::vector<std::string> describe_shared_decodes(std::span<const std::unique_ptr
     if (leaders[leader] != leader) continue;
     std::string names = name(leader);
     for (std::size_t p = leader + 1; p < programs.size(); ++p) {
-      if (leaders[p] == leader) io::str_append(names, ", ", name(p));
+      if (leaders[p] == leader) str_append(names, ", ", name(p));
     }
     if (names != name(leader)) {
-      said.push_back(io::str_cat(
+      said.push_back(str_cat(
           names, ": one decode of each picture; one for each scale where crops are decimated (image::decimate)"));
     }
     for (std::size_t before = 0; before < leader; ++before) {
@@ -56,8 +56,8 @@ std::vector<std::string> describe_shared_decodes(std::span<const std::unique_ptr
       const auto b = programs[leader]->reads();
       if (leaders[before] != before || !is_picture(before) || !is_picture(leader)) continue;
       if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) continue;
-      said.push_back(io::str_cat(name(before), ", ", name(leader),
-                                 ": a decode for each; their exif_orientation() or pixels_max() differ"));
+      said.push_back(str_cat(name(before), ", ", name(leader),
+                             ": a decode for each; their exif_orientation() or pixels_max() differ"));
     }
   }
   return said;

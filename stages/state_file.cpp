@@ -1,6 +1,7 @@
 #include "stages/state_file.hpp"
 
-#include "io/text.hpp"
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -19,39 +20,8 @@
 namespace leat::stages {
 
 void fail_to_save(const std::string& path, int failure) {
-  errc code = errc::io;
-  std::string_view remedy = "see dmesg for what the disk says";
-  switch (failure) {
-    case ENOENT:
-    case ENOTDIR:
-      code = errc::not_found;
-      remedy = "make its folder first";
-      break;
-    case EISDIR:
-    case EEXIST:
-      code = errc::usage;
-      remedy = "name a file";
-      break;
-    case EWOULDBLOCK:
-      code = errc::usage;
-      remedy = "another process is writing it: give each run, and each rank, a state of its own";
-      break;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      code = errc::permission;
-      remedy = "name a file where you may write";
-      break;
-    case ENOSPC:
-    case EDQUOT:
-      code = errc::limit;
-      remedy = "make room, or name a file on another disk";
-      break;
-    default:
-      break;
-  }
-  throw error(
-      code, io::str_cat("cannot save the state ", path, ": ", std::generic_category().message(failure), "; ", remedy));
+  throw explain_write(str_cat("cannot save the state ", path), failure,
+                      {.busy = "another process is writing it: give each run, and each rank, a state of its own"});
 }
 
 state_file::state_file(state_file&& other) noexcept

@@ -1,7 +1,7 @@
 #include "stages/substitution.hpp"
 
 #include "base/random.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 namespace leat::stages {
 namespace {
@@ -25,8 +25,8 @@ std::optional<std::string> draw_substitutes(batch_in_flight& batch, const bound_
     pick drawn = planned;
     while (drawn.sample == planned.sample) {
       if (trouble.substitutions == substitutions_max || candidates == 0) {
-        return io::str_cat("no substitute for ", trouble.planned_name, ": ", trouble.substitutions,
-                           " others were tried, the last of which failed: ", trouble.reason);
+        return str_cat("no substitute for ", trouble.planned_name, ": ", trouble.substitutions,
+                       " others were tried, the last of which failed: ", trouble.reason);
       }
       ++trouble.substitutions;
       drawn = run.substitute(batch.plan.epoch, batch.plan.index, draws.below(candidates));

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "io/lease_pool.hpp"
-#include "stages/finish_pictures.hpp"
+#include "stages/device/finish_pictures.hpp"
 
 #include <leat/completion.hpp>
 #include <leat/stats.hpp>

@@ -1,6 +1,6 @@
 #include "tools/arguments.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/human.hpp"
 
 #include <absl/strings/numbers.h>
@@ -21,14 +21,13 @@ CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const
 }
 
 void refuse(const std::string& option, std::string_view given, std::string_view wanted) {
-  throw CLI::ValidationError(option, io::str_cat("'", given, "' will not do; give ", wanted));
+  throw CLI::ValidationError(option, str_cat("'", given, "' will not do; give ", wanted));
 }
 
 std::uint64_t parse_number(const std::string& option, std::string_view given, std::uint64_t least, std::uint64_t most) {
   std::uint64_t value = 0;
-  const bool fits =
-      absl::SimpleAtoi(io::as_absl(given), &value) && given.front() != '-' && value >= least && value <= most;
-  if (!fits) refuse(option, given, io::str_cat("a whole number from ", least, " to ", most));
+  const bool fits = absl::SimpleAtoi(as_absl(given), &value) && given.front() != '-' && value >= least && value <= most;
+  if (!fits) refuse(option, given, str_cat("a whole number from ", least, " to ", most));
   return value;
 }
 
@@ -51,7 +50,7 @@ CLI::Option* add_text(CLI::App& app, const std::string& option, std::string& val
       .add_option_function<std::string>(
           option,
           [&value, option, type](const std::string& given) {
-            if (given.empty()) refuse(option, given, io::str_cat("a ", type));
+            if (given.empty()) refuse(option, given, str_cat("a ", type));
             value = given;
           },
           std::move(help))

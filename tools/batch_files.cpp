@@ -1,6 +1,6 @@
 #include "tools/batch_files.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/npy.hpp"
 
 #include <algorithm>
@@ -87,8 +87,8 @@ void write_npy_files(const std::string& directory, const batch& delivered, const
   for (const std::string& output : delivered.outputs()) {
     std::string name = output;
     std::replace(name.begin(), name.end(), '/', '_');
-    write_npy(io::str_cat(directory, "/", delivered.epoch(), "-", delivered.index(), "-", name, ".npy"),
-              delivered[output], stop);
+    write_npy(str_cat(directory, "/", delivered.epoch(), "-", delivered.index(), "-", name, ".npy"), delivered[output],
+              stop);
   }
 }
 

@@ -1,7 +1,7 @@
 // leat bench: what a part of the line does on this machine, by itself.
-#include "io/memory_available.hpp"
+#include "base/memory_available.hpp"
+#include "base/text.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/bench_drive.hpp"
 #include "tools/bench_extents.hpp"
@@ -71,7 +71,7 @@ constexpr double good_share = 0.95;  // of the best rate: where more depth is no
 std::string rungs_text(const reader_report& rungs) {
   std::string text;
   const auto add = [&text](const char* what, const rung& taken) {
-    io::str_append(text, "  ", what, " ", taken.use, taken.why.empty() ? "" : " (" + one_line(taken.why) + ")", "\n");
+    str_append(text, "  ", what, " ", taken.use, taken.why.empty() ? "" : " (" + one_line(taken.why) + ")", "\n");
   };
   add("backend", rungs.backend);
   add("registered buffers", rungs.registered_buffers);
@@ -122,10 +122,10 @@ std::vector<const read_row*> knees_of(const std::vector<read_row>& rows) {
 [[noreturn]] void refuse_missing(const std::string& path) {
   const bool is_pattern = path.find_first_of("*?[{") != std::string::npos;
   throw error(errc::not_found,
-              io::str_cat(path, ": no such file; ",
-                          is_pattern ? "name files one by one, or leave the pattern to the shell, unquoted: only "
-                                       "--pattern extents, which takes a dataset, finds files by a pattern"
-                                     : "check the path, or make a file there: --create 8GiB"));
+              str_cat(path, ": no such file; ",
+                      is_pattern ? "name files one by one, or leave the pattern to the shell, unquoted: only "
+                                   "--pattern extents, which takes a dataset, finds files by a pattern"
+                                 : "check the path, or make a file there: --create 8GiB"));
 }
 
 // A drive as a whole has no size that stat(2) tells, a directory is a dataset, and the mere opening of a pipe would wait.
@@ -137,21 +137,21 @@ void check_paths(const std::vector<std::string>& paths) {
       throw io::explain_open(errno, path);
     }
     if (S_ISBLK(found.st_mode)) {
-      throw error(errc::usage, io::str_cat(path,
-                                           " is a block device; give a file that lies on it, which --create makes: "
-                                           "what a file system adds is part of what is measured"));
+      throw error(errc::usage, str_cat(path,
+                                       " is a block device; give a file that lies on it, which --create makes: "
+                                       "what a file system adds is part of what is measured"));
     }
     if (S_ISDIR(found.st_mode)) {
-      throw error(errc::usage, io::str_cat(path,
-                                           " is a directory; give files, or --pattern extents to replay the reads "
-                                           "of an epoch of what is in it"));
+      throw error(errc::usage, str_cat(path,
+                                       " is a directory; give files, or --pattern extents to replay the reads "
+                                       "of an epoch of what is in it"));
     }
     if (!S_ISREG(found.st_mode)) {
       const char* const what = S_ISFIFO(found.st_mode)   ? "pipe"
                                : S_ISSOCK(found.st_mode) ? "socket"
                                                          : "character device";
-      throw error(errc::usage, io::str_cat(path, " is a ", what,
-                                           "; give a regular file on the drive to be measured, which --create makes"));
+      throw error(errc::usage, str_cat(path, " is a ", what,
+                                       "; give a regular file on the drive to be measured, which --create makes"));
     }
   }
 }
@@ -160,9 +160,8 @@ void check_paths(const std::vector<std::string>& paths) {
 bool create(const bench_read_arguments& arguments, interruption& stop) {
   if (arguments.paths.size() != 1) throw error(errc::usage, "--create makes one file; give one PATH");
   const auto removed = [&stop](std::uint64_t bytes) {
-    std::string text = io::str_cat("stopped by ", stop.name(), "; the file begun was removed");
-    if (bytes > slow_to_free_bytes)
-      io::str_append(text, "; its file system may take a moment to free ", bytes_text(bytes));
+    std::string text = str_cat("stopped by ", stop.name(), "; the file begun was removed");
+    if (bytes > slow_to_free_bytes) str_append(text, "; its file system may take a moment to free ", bytes_text(bytes));
     complain("bench read", text);
   };
   try {
@@ -180,7 +179,7 @@ bool create(const bench_read_arguments& arguments, interruption& stop) {
 }
 
 epoch_reads open_epoch(const bench_read_arguments& arguments, interruption& stop) {
-  const auto leave = [&stop] { complain("bench read", io::str_cat("stopped by ", stop.name())); };
+  const auto leave = [&stop] { complain("bench read", str_cat("stopped by ", stop.name())); };
   const dataset opened =
       open_sources(arguments.paths, stop, leave, advise_loading, {.tokens = arguments.windows.files()});
   const leaving_at_once leaving(stop, leave);
@@ -206,12 +205,12 @@ wanted_reads wanted_of(const bench_read_arguments& arguments) {
 
 /// Refuses what cannot be measured; before a file is laid out for it.
 void check(const bench_read_arguments& arguments, const wanted_reads& wanted, const std::optional<epoch_reads>& epoch) {
-  const io::memory_available memory = io::find_memory_available();
+  const memory_available memory = find_memory_available();
   for (const auto& [rung, how] : wanted) {
     set_up([&] { check_memory(how, epoch ? &*epoch : nullptr, memory); });
     if (arguments.create_bytes == 0 || arguments.create_bytes >= how.block_bytes) continue;
-    throw error(errc::usage, io::str_cat("--create ", bytes_text(arguments.create_bytes), " is less than a block of ",
-                                         bytes_text(how.block_bytes), "; give a larger one, or a smaller --block"));
+    throw error(errc::usage, str_cat("--create ", bytes_text(arguments.create_bytes), " is less than a block of ",
+                                     bytes_text(how.block_bytes), "; give a larger one, or a smaller --block"));
   }
 }
 
@@ -220,7 +219,7 @@ void measure_all(const bench_read_arguments& arguments, const wanted_reads& want
   std::atomic<std::size_t> done = 0;
   const status_line shown([&](const terminal& screen, std::size_t) {
     return screen.dim(wanted.size() == 1 ? "  reading"
-                                         : io::str_cat("  reading: ", done.load() + 1, " of ", wanted.size()));
+                                         : str_cat("  reading: ", done.load() + 1, " of ", wanted.size()));
   });
   std::uint32_t rings = 1;  // that could be had: the most of any row, and of the first it is not known
   for (const auto& [rung, how] : wanted) {
@@ -258,12 +257,11 @@ std::string as_json(const bench_read_result& result) {
 }
 
 std::string epoch_text(const epoch_reads& epoch) {
-  std::string text = io::str_cat("the reads of an epoch of ", counted(epoch.samples_all, "sample", "samples"), ": ");
-  if (epoch.samples < epoch.samples_all) io::str_append(text, "the first ", count_text(epoch.samples), " in ");
-  return io::str_cat(text, counted(epoch.reads.size(), "read", "reads"), " of ",
-                     counted(epoch.files.size(), "file", "files"), ", ", bytes_text(epoch.bytes), "; ",
-                     bytes_text(epoch.read_bytes_mean()), " on average, ", bytes_text(epoch.read_bytes_max),
-                     " at most");
+  std::string text = str_cat("the reads of an epoch of ", counted(epoch.samples_all, "sample", "samples"), ": ");
+  if (epoch.samples < epoch.samples_all) str_append(text, "the first ", count_text(epoch.samples), " in ");
+  return str_cat(text, counted(epoch.reads.size(), "read", "reads"), " of ",
+                 counted(epoch.files.size(), "file", "files"), ", ", bytes_text(epoch.bytes), "; ",
+                 bytes_text(epoch.read_bytes_mean()), " on average, ", bytes_text(epoch.read_bytes_max), " at most");
 }
 
 // What training would get: how many samples, and how long an epoch takes at this rate. Of rungs the page cache, which holds
@@ -275,8 +273,8 @@ std::string training_text(const epoch_reads& epoch, const std::vector<read_row>&
       best = std::max(best, row.samples_per_s());
   }
   if (best <= 0) return {};
-  return io::str_cat("  the drive gives training ", count_text(static_cast<std::uint64_t>(best + 0.5)),
-                     " samples/s: an epoch in ", seconds_text(static_cast<double>(epoch.samples_all) / best), "\n");
+  return str_cat("  the drive gives training ", count_text(static_cast<std::uint64_t>(best + 0.5)),
+                 " samples/s: an epoch in ", seconds_text(static_cast<double>(epoch.samples_all) / best), "\n");
 }
 
 // fio pays more for a large block on 4 KiB pages than we do on huge ones.
@@ -287,29 +285,29 @@ std::string unfair_text(const std::vector<read_row>& rows) {
       pages = std::max(pages, fio_huge_pages(row));
   }
   if (pages == 0) return {};
-  return io::str_cat("  fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=", pages,
-                     "` gives it some\n");
+  return str_cat("  fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=", pages,
+                 "` gives it some\n");
 }
 
 std::string as_text(const bench_read_arguments& arguments, const bench_read_result& result) {
   const std::string what = result.epoch ? epoch_text(*result.epoch)
-                                        : io::str_cat(name(arguments.how.pattern), " reads of ",
-                                                      counted(arguments.paths.size(), "file", "files"));
-  std::string text = io::str_cat(
-      what, ", ", seconds_text(arguments.how.seconds),
-      arguments.fio ? io::str_cat(" of each in turn, ", fio_rounds, " times; the round of the median rate") : "", "\n",
-      as_table(result.rows));
+                                        : str_cat(name(arguments.how.pattern), " reads of ",
+                                                  counted(arguments.paths.size(), "file", "files"));
+  std::string text =
+      str_cat(what, ", ", seconds_text(arguments.how.seconds),
+              arguments.fio ? str_cat(" of each in turn, ", fio_rounds, " times; the round of the median rate") : "",
+              "\n", as_table(result.rows));
   if (result.epoch) text += training_text(*result.epoch, result.rows);
   for (const read_row* each : result.knees) {
-    io::str_append(text, "  ", bytes_text(each->asked.block_bytes), ": depth ", each->asked.depth,
-                   " is the smallest with 95 % of the best rate\n");
+    str_append(text, "  ", bytes_text(each->asked.block_bytes), ": depth ", each->asked.depth,
+               " is the smallest with 95 % of the best rate\n");
   }
   text += rungs_text(result.rows.front().rungs);
   if (arguments.how.poll) {
     const std::string& file = result.epoch ? result.epoch->files.front() : arguments.paths.front();
     text += shortcuts_text(drive_of(file), result.rows.front().rungs.backend.why);
   }
-  for (const std::string& each : result.fio_lines) io::str_append(text, "  ", one_line(each), "\n");
+  for (const std::string& each : result.fio_lines) str_append(text, "  ", one_line(each), "\n");
   return text + unfair_text(result.rows);
 }
 
@@ -333,7 +331,7 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   std::atomic<int> child_process{0};
   const auto leave = [&] {
     if (const int running = child_process.load(); running > 0) ::kill(-running, SIGKILL);
-    complain("bench read", io::str_cat("stopped by ", stop.name()));
+    complain("bench read", str_cat("stopped by ", stop.name()));
     std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
   };
   if (!arguments.plot.empty()) {
@@ -346,9 +344,8 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   measure_all(arguments, wanted, child_process, result);
   print(arguments.json ? as_json(result) : as_text(arguments, result));  // First: what was measured is not lost.
   if (!arguments.plot.empty()) {
-    const std::string title =
-        io::str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().rungs.backend.use, ", O_DIRECT ",
-                    result.rows.front().rungs.direct.use);
+    const std::string title = str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().rungs.backend.use,
+                                      ", O_DIRECT ", result.rows.front().rungs.direct.use);
     const std::string drawn = draw_plot(plot_script(result.rows, result.knees, title), child_process);
     output_file picture(arguments.plot, output_file::appears::when_closed);
     picture.write(drawn);

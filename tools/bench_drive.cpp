@@ -1,6 +1,6 @@
 #include "tools/bench_drive.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -16,7 +16,7 @@ drive drive_of(const std::string& file, const fs::path& devices) {
   struct stat found{};
   if (::stat(file.c_str(), &found) != 0) return {};
   std::error_code failure;
-  fs::path place = fs::canonical(devices / io::str_cat(major(found.st_dev), ":", minor(found.st_dev)), failure);
+  fs::path place = fs::canonical(devices / str_cat(major(found.st_dev), ":", minor(found.st_dev)), failure);
   if (failure) return {};
   if (fs::exists(place / "partition", failure)) place = place.parent_path();
   drive made{.name = place.filename().string()};
@@ -29,14 +29,14 @@ std::string shortcuts_text(const drive& on, const std::string& in_use) {
   const std::string name = on.name.empty() ? "the file lies on no block device" : "the drive is " + on.name;
   std::string text = "  polling ";
   if (in_use.find(", polled where") == std::string::npos) {
-    io::str_append(text, "off (", name, on.polls ? ", which has queues for it" : ", which has no queues for it",
-                   on.is_nvme() && !on.polls ? "; boot with nvme.poll_queues=4" : "", ")\n");
+    str_append(text, "off (", name, on.polls ? ", which has queues for it" : ", which has no queues for it",
+               on.is_nvme() && !on.polls ? "; boot with nvme.poll_queues=4" : "", ")\n");
   } else {
-    io::str_append(text, "on (", name, ")\n");
+    str_append(text, "on (", name, ")\n");
   }
-  io::str_append(text, "  NVMe passthrough off (", name,
-                 on.is_nvme() ? "; a passthrough reads its blocks and no file, and is not built\n"
-                              : "; a passthrough reads the blocks of an NVMe drive and no file, and is not built\n");
+  str_append(text, "  NVMe passthrough off (", name,
+             on.is_nvme() ? "; a passthrough reads its blocks and no file, and is not built\n"
+                          : "; a passthrough reads the blocks of an NVMe drive and no file, and is not built\n");
   text.insert(text.size() - 1, ")");
   return text;
 }

@@ -1,7 +1,8 @@
 #include "tools/bench_file.hpp"
 
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 #include "base/unfinished_file.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 #include <leat/units.hpp>
@@ -43,17 +44,12 @@ void fill(std::span<std::uint64_t> words, std::uint64_t offset) noexcept {
 }
 
 [[noreturn]] void fail(const std::string& path, int failure) {
-  const errc kind = failure == ENOSPC || failure == EDQUOT || failure == EFBIG  ? errc::limit
-                    : failure == EACCES || failure == EPERM || failure == EROFS ? errc::permission
-                    : failure == ENOENT                                         ? errc::not_found
-                    : failure == EEXIST || failure == ELOOP                     ? errc::usage
-                                                                                : errc::io;
-  const char* const remedy = kind == errc::limit        ? "; give a smaller --create or another place"
-                             : kind == errc::permission ? "; give a place that you may write to"
-                             : kind == errc::not_found  ? "; make its directory first"
-                             : kind == errc::usage      ? "; somebody else made it meanwhile: give another PATH"
-                                                        : "";
-  throw error(kind, io::str_cat(path, ": --create: ", std::strerror(failure), remedy));
+  throw explain_write(str_cat(path, ": --create"), failure,
+                      {.no_room = "give a smaller --create or another place",
+                       .too_large = "give a smaller --create or another place",
+                       .no_folder = "make its directory first",
+                       .not_allowed = "give a place that you may write to",
+                       .taken = "somebody else made it meanwhile: give another PATH"});
 }
 
 class descriptor {
@@ -96,8 +92,8 @@ void check_room(const std::string& path, std::uint64_t bytes) {
   if (::statvfs(parent.empty() ? "." : parent.c_str(), &found) != 0) fail(path, errno);
   const std::uint64_t room = std::uint64_t{found.f_bavail} * found.f_frsize;
   if (room < bytes) {
-    throw error(errc::limit, io::str_cat(path, ": --create ", io::bytes_text(bytes), ": there is room for ",
-                                         io::bytes_text(room), "; give a smaller one or another place"));
+    throw error(errc::limit, str_cat(path, ": --create ", bytes_text(bytes), ": there is room for ", bytes_text(room),
+                                     "; give a smaller one or another place"));
   }
 }
 
@@ -140,8 +136,8 @@ int open_partial(const std::string& path, const std::string& partial, const benc
     descriptor file(opened);
     // Held until the file is closed, which a kill does as well. Where there are no locks nobody is kept out.
     if (::flock(opened, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      throw error(errc::usage, io::str_cat(path, ": somebody is making it at this moment (", partial,
-                                           " is locked); wait for that, or give another PATH"));
+      throw error(errc::usage, str_cat(path, ": somebody is making it at this moment (", partial,
+                                       " is locked); wait for that, or give another PATH"));
     }
     struct stat locked{};
     struct stat named{};
@@ -151,8 +147,8 @@ int open_partial(const std::string& path, const std::string& partial, const benc
     }
     const bool empty = locked.st_size == 0 && locked.st_blocks == 0;
     if (!S_ISREG(locked.st_mode) || (locked.st_size != 0 && !has_page(opened, 0))) {
-      throw error(errc::usage, io::str_cat(partial, " is there, and is not what --create writes before it names it ",
-                                           path, "; remove it, or give another PATH"));
+      throw error(errc::usage, str_cat(partial, " is there, and is not what --create writes before it names it ", path,
+                                       "; remove it, or give another PATH"));
     }
     if (::ftruncate(opened, 0) != 0) fail(path, errno);
     if (!empty && news.replaced) news.replaced();
@@ -165,7 +161,7 @@ int open_partial(const std::string& path, const std::string& partial, const benc
 bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop,
                        const bench_file_news& news) {
   if (bytes == 0 || bytes % page_bytes != 0) {
-    throw error(errc::usage, io::str_cat("--create ", bytes, ": give a multiple of 4096 bytes, as 8GiB"));
+    throw error(errc::usage, str_cat("--create ", bytes, ": give a multiple of 4096 bytes, as 8GiB"));
   }
   {
     const descriptor there(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -174,8 +170,8 @@ bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::
       if (S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == bytes && is_ours(there.get(), bytes)) {
         return false;
       }
-      throw error(errc::usage, io::str_cat(path, " is there, and is no file that --create ", io::bytes_text(bytes),
-                                           " made; give another PATH, or leave --create away to read this one"));
+      throw error(errc::usage, str_cat(path, " is there, and is no file that --create ", bytes_text(bytes),
+                                       " made; give another PATH, or leave --create away to read this one"));
     }
     if (errno != ENOENT) fail(path, errno);
   }

@@ -1,6 +1,6 @@
 #include "tools/bench_fio.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 #include <leat/units.hpp>
@@ -27,11 +27,11 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
   const bool random = asked.pattern == read_pattern::random;
   std::vector<std::string> made = {
       "fio", "--name=leat", "--filename=" + files, "--readonly", random ? "--rw=randread" : "--rw=read",
-      io::str_cat("--bs=", asked.block_bytes), io::str_cat("--direct=", like.rungs.direct.use == "on" ? 1 : 0),
-      "--ioengine=io_uring", io::str_cat("--iodepth=", asked.depth), io::str_cat("--iodepth_batch_submit=", quarter),
-      io::str_cat("--iodepth_batch_complete_min=", quarter), io::str_cat("--iodepth_batch_complete_max=", asked.depth),
+      str_cat("--bs=", asked.block_bytes), str_cat("--direct=", like.rungs.direct.use == "on" ? 1 : 0),
+      "--ioengine=io_uring", str_cat("--iodepth=", asked.depth), str_cat("--iodepth_batch_submit=", quarter),
+      str_cat("--iodepth_batch_complete_min=", quarter), str_cat("--iodepth_batch_complete_max=", asked.depth),
       "--registerfiles=1", "--fixedbufs=1", "--nonvectored=1", "--time_based=1",
-      io::str_cat("--runtime=", static_cast<std::uint64_t>(asked.seconds * 1000), "ms"),
+      str_cat("--runtime=", static_cast<std::uint64_t>(asked.seconds * 1000), "ms"),
       // Jobs that are processes lead sessions of their own, and would outlive Ctrl-C.
       "--thread", "--output-format=json"};
   if (random) {
@@ -40,7 +40,7 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
   if (like.rungs.backend.why.find(", polled where") != std::string::npos) made.emplace_back("--hipri");
   if (random && paths.size() > 1) made.emplace_back("--file_service_type=random");
   if (asked.threads > 1) {
-    made.push_back(io::str_cat("--numjobs=", asked.threads));
+    made.push_back(str_cat("--numjobs=", asked.threads));
     made.emplace_back("--group_reporting");
   }
   if (huge) {
@@ -77,7 +77,7 @@ fio_figures parse_fio(std::string_view output) {
     if (!(gib > 0) || !(wall_s > 0)) throw error(errc::io, "it read nothing");
     return {.gib_per_s = gib / wall_s, .cpu_s_per_gib = cpu_s / gib, .huge_pages = false};
   } catch (const nlohmann::json::exception& failure) {
-    throw error(errc::io, io::str_cat("its output is not understood: ", failure.what()));
+    throw error(errc::io, str_cat("its output is not understood: ", failure.what()));
   }
 }
 
@@ -89,7 +89,7 @@ fio_figures run_fio(const std::vector<std::string>& arguments, std::atomic<int>&
       throw error(errc::not_found, "--fio: fio is not installed; `apt install fio` or `dnf install fio`, then again");
     }
     throw error(errc::io,
-                io::str_cat("--fio: fio failed: ", wrong.what(), "; see what it says to: ", command_line(arguments)));
+                str_cat("--fio: fio failed: ", wrong.what(), "; see what it says to: ", command_line(arguments)));
   }
 }
 

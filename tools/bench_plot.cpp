@@ -1,6 +1,6 @@
 #include "tools/bench_plot.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/child.hpp"
 #include "tools/human.hpp"
 
@@ -35,7 +35,7 @@ std::string plot_script(const std::vector<read_row>& rows, const std::vector<con
       "set yrange [0:*]\n"
       "set grid\n"
       "set key left top\n";
-  io::str_append(text, "set title ", quoted(title), "\n");
+  str_append(text, "set title ", quoted(title), "\n");
   std::string plots;
   std::size_t curves = 0;
   std::uint64_t block = 0;  // of the curve begun
@@ -44,9 +44,9 @@ std::string plot_script(const std::vector<read_row>& rows, const std::vector<con
     if (row.asked.block_bytes != block) {
       if (curves != 0) text += "EOD\n";
       block = row.asked.block_bytes;
-      io::str_append(text, "$curve", ++curves, " << EOD\n");
-      io::str_append(plots, curves == 1 ? "plot " : ", \\\n     ", "$curve", curves,
-                     " with linespoints linewidth 2 title ", quoted(bytes_text(block)));
+      str_append(text, "$curve", ++curves, " << EOD\n");
+      str_append(plots, curves == 1 ? "plot " : ", \\\n     ", "$curve", curves, " with linespoints linewidth 2 title ",
+                 quoted(bytes_text(block)));
     }
     text += point(row);
   }
@@ -71,7 +71,7 @@ std::string draw_plot(const std::string& script, std::atomic<int>& running) {
   try {
     return run_program({"gnuplot", "-"}, script, running);
   } catch (const error& wrong) {
-    throw error(errc::io, io::str_cat("--plot: ", wrong.what(), "; the figures are in what was printed"));
+    throw error(errc::io, str_cat("--plot: ", wrong.what(), "; the figures are in what was printed"));
   }
 }
 

@@ -1,12 +1,12 @@
 #include "tools/bench_read.hpp"
 
-#include "async/clock.hpp"
 #include "async/histogram.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
 #include "io/arena.hpp"
 #include "io/budget_refusal.hpp"
 #include "io/io_threads.hpp"
 #include "io/queue_depth.hpp"
-#include "io/text.hpp"
 #include "tools/bench_extents.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"
@@ -116,7 +116,7 @@ asio::awaitable<void> drive(line& on, std::uint32_t depth, run_state& shared) {
   std::iota(idle.begin(), idle.end(), std::uint64_t{0});
   std::vector<read_request> next;
   next.reserve(depth);
-  for (std::uint64_t now_ns = async::now_ns();;) {
+  for (std::uint64_t now_ns = leat::now_ns();;) {
     if (now_ns < shared.until_ns && !shared.failed.load(std::memory_order_relaxed)) {
       std::uint64_t n = shared.next.fetch_add(idle.size(), std::memory_order_relaxed);
       for (const std::uint64_t slot : idle) {
@@ -131,7 +131,7 @@ asio::awaitable<void> drive(line& on, std::uint32_t depth, run_state& shared) {
     }
     const std::span<const read_completion> ended = co_await queue.completed(asio::deferred);
     if (ended.empty()) co_return;
-    now_ns = async::now_ns();
+    now_ns = leat::now_ns();
     std::uint64_t bytes = 0;
     for (const read_completion& each : ended) {
       if (each.failure != 0) {
@@ -164,13 +164,12 @@ read_places::read_places(read_pattern pattern, const std::vector<reader::file>& 
   std::uint64_t count = 0;
   for (std::size_t k = 0; k < files.size(); ++k) {
     if (files[k].size_bytes == 0) {
-      throw error(errc::usage,
-                  io::str_cat(paths[k], " has no bytes; of a device give a file that lies on it (--create)"));
+      throw error(errc::usage, str_cat(paths[k], " has no bytes; of a device give a file that lies on it (--create)"));
     }
     if (files[k].size_bytes < block_bytes) {
       throw error(errc::usage,
-                  io::str_cat(paths[k], " has ", bytes_text(files[k].size_bytes), ", less than a block of ",
-                              bytes_text(block_bytes), "; give a smaller --block or a larger file (--create)"));
+                  str_cat(paths[k], " has ", bytes_text(files[k].size_bytes), ", less than a block of ",
+                          bytes_text(block_bytes), "; give a smaller --block or a larger file (--create)"));
     }
     ends_.push_back(count += (files[k].size_bytes - block_bytes) / step_bytes_ + 1);
   }
@@ -189,7 +188,7 @@ read_places::place read_places::at(std::uint64_t n) const noexcept {
 
 double busy_cpu_s(std::string_view stat_line, double ticks_per_s) {
   // cpu user nice system idle iowait irq softirq steal guest guest_nice; guests are counted in user already.
-  const std::vector<std::string> words = absl::StrSplit(io::as_absl(stat_line), ' ', absl::SkipEmpty());
+  const std::vector<std::string> words = absl::StrSplit(as_absl(stat_line), ' ', absl::SkipEmpty());
   if (words.size() < 8 || words[0] != "cpu" || ticks_per_s <= 0) return 0;
   double ticks = 0;
   for (const std::size_t k : {1U, 2U, 3U, 6U, 7U}) ticks += std::strtod(words[k].c_str(), nullptr);
@@ -217,7 +216,7 @@ bool wants_memory(std::string_view why) { return why.find("(ENOMEM)") != std::st
 void add_line(std::deque<line>& lines, const std::vector<std::string>& paths, std::size_t memory_bytes,
               const reader_options& options, std::uint64_t until_ns) {
   for (;; std::this_thread::sleep_for(ring_try_again)) {
-    const bool last = options.backend == read_backend::preadv || async::now_ns() >= until_ns;
+    const bool last = options.backend == read_backend::preadv || now_ns() >= until_ns;
     try {
       const line& made = lines.emplace_back(paths, memory_bytes, options);
       if (last || has_ring(made) || !wants_memory(made.disk.report().backend.why)) return;
@@ -242,7 +241,7 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
   // Whole pieces, which huge pages fit into.
   constexpr std::size_t piece = io::arena::piece_bytes;
   const std::size_t memory_bytes = (std::size_t{asked.depth} * slot_bytes + piece - 1) / piece * piece;
-  const std::uint64_t until_ns = async::now_ns() + ring_patience_ns;
+  const std::uint64_t until_ns = now_ns() + ring_patience_ns;
   for (std::uint32_t k = 0; k < asked.threads; ++k) {
     add_line(lines, paths, memory_bytes, options, k < rings_before ? until_ns : 0);
   }
@@ -274,14 +273,14 @@ read_row run_lines(std::deque<line>& lines, const read_places& places, const rea
   run_state shared(places);
   const double machine_cpu = machine_cpu_s();  // reading /proc/stat takes some of ours
   const double cpu = cpu_seconds();
-  const std::uint64_t began = async::now_ns();
+  const std::uint64_t began = now_ns();
   shared.until_ns = began + static_cast<std::uint64_t>(asked.seconds * 1e9);
   std::vector<std::future<void>> ends;
   for (line& each : lines) {
     ends.push_back(asio::co_spawn(each.disk.get_executor(), drive(each, asked.depth, shared), asio::use_future));
   }
   for (const std::future<void>& each : ends) each.wait();
-  row.wall_s = static_cast<double>(async::now_ns() - began) * 1e-9;
+  row.wall_s = static_cast<double>(now_ns() - began) * 1e-9;
   row.cpu_s = cpu_seconds() - cpu;
   if (row.wall_s >= 1) row.system_cpu_s = machine_cpu_s() - machine_cpu;
   for (std::future<void>& each : ends) each.get();  // throws what a read threw
@@ -330,7 +329,7 @@ void mark_off_label(std::vector<read_row>& rows) {
     const std::string meant = row.asked.backend == read_backend::preadv ? "preadv"
                               : row.rung.empty()                        ? best
                                                                         : "io_uring";
-    row.off_label = backend.use == meant ? "" : io::str_cat(backend.use, ", not ", meant, ": ", backend.why);
+    row.off_label = backend.use == meant ? "" : str_cat(backend.use, ", not ", meant, ": ", backend.why);
   }
 }
 
@@ -350,7 +349,7 @@ read_row measure_reads(const epoch_reads& epoch, const read_settings& asked, std
   return row;
 }
 
-void check_memory(const read_settings& asked, const epoch_reads* epoch, const io::memory_available& available) {
+void check_memory(const read_settings& asked, const epoch_reads* epoch, const memory_available& available) {
   if (available.bytes == 0) return;
   const std::uint64_t half = available.bytes / 2;
   const std::uint64_t block = epoch != nullptr ? epoch->read_bytes_max : asked.block_bytes;
@@ -364,14 +363,14 @@ void check_memory(const read_settings& asked, const epoch_reads* epoch, const io
   }
   const std::uint64_t lanes = std::uint64_t{used.threads} * std::max(used.depth, 1U);
   if (lanes <= fits) return;
-  std::string text = io::str_cat(epoch != nullptr ? "reads of up to " : "a block of ", bytes_text(block), " x depth ",
-                                 std::max(used.depth, 1U), " x ", counted(used.threads, "thread", "threads"),
-                                 " takes more than half of the ", bytes_text(available.bytes), " of memory available (",
-                                 available.said_by, "); ");
+  std::string text = str_cat(epoch != nullptr ? "reads of up to " : "a block of ", bytes_text(block), " x depth ",
+                             std::max(used.depth, 1U), " x ", counted(used.threads, "thread", "threads"),
+                             " takes more than half of the ", bytes_text(available.bytes), " of memory available (",
+                             available.said_by, "); ");
   if (fits >= used.threads) {
-    io::str_append(text, "give --depth ", fits / used.threads, " or less");
+    str_append(text, "give --depth ", fits / used.threads, " or less");
   } else if (fits > 0) {
-    io::str_append(text, "give --depth 1 and --threads ", fits, " or fewer");
+    str_append(text, "give --depth 1 and --threads ", fits, " or fewer");
   } else {
     text += epoch != nullptr ? "it is too little for such samples" : "give a smaller --block";
   }
@@ -485,7 +484,7 @@ std::string as_table(const std::vector<read_row>& rows) {
       text += "\n";
     }
   }
-  for (const std::string& each : notes) io::str_append(text, "  not what it is called: ", one_line(each), "\n");
+  for (const std::string& each : notes) str_append(text, "  not what it is called: ", one_line(each), "\n");
   return text;
 }
 

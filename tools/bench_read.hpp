@@ -1,7 +1,7 @@
 // leat bench read: how fast a drive is through leat::reader, and at what cost.
 #pragma once
 
-#include "io/memory_available.hpp"
+#include "base/memory_available.hpp"
 
 #include <leat/reader.hpp>
 
@@ -126,7 +126,7 @@ void mark_off_label(std::vector<read_row>& rows);
 ///   epoch       whose reads are replayed, or null
 ///   available   of 0 bytes: not known, and nothing is refused
 ///   throws      error{errc::limit}: block x depth x threads, and the depth that fits
-void check_memory(const read_settings& asked, const epoch_reads* epoch, const io::memory_available& available);
+void check_memory(const read_settings& asked, const epoch_reads* epoch, const memory_available& available);
 
 /// Seconds that the CPUs of the machine have been busy, from the first line of /proc/stat; 0 where it is none.
 ///   ticks_per_s   sysconf(_SC_CLK_TCK)

@@ -1,6 +1,6 @@
 #include "tools/child.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -31,7 +31,7 @@ file holding(std::string_view text) {
   file made(std::tmpfile());
   if (made == nullptr || std::fwrite(text.data(), 1, text.size(), made.get()) != text.size() ||
       std::fflush(made.get()) != 0 || ::lseek(::fileno(made.get()), 0, SEEK_SET) != 0) {
-    throw error(errc::io, io::str_cat("a temporary file: ", std::strerror(errno)));
+    throw error(errc::io, str_cat("a temporary file: ", std::strerror(errno)));
   }
   return made;
 }
@@ -60,9 +60,9 @@ pid_t start(const std::vector<std::string>& arguments, int standard_input, int s
   const int failure = ::posix_spawnp(&process, words[0], &actions, &attributes, words.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failure == ENOENT) throw error(errc::not_found, io::str_cat(arguments.front(), " is not installed"));
+  if (failure == ENOENT) throw error(errc::not_found, str_cat(arguments.front(), " is not installed"));
   if (failure != 0) {
-    throw error(errc::io, io::str_cat(arguments.front(), " does not start: ", std::strerror(failure)));
+    throw error(errc::io, str_cat(arguments.front(), " does not start: ", std::strerror(failure)));
   }
   return process;
 }
@@ -90,7 +90,7 @@ std::string command_line(const std::vector<std::string>& arguments) {
 std::string run_program(const std::vector<std::string>& arguments, std::string_view input, std::atomic<int>& running) {
   const file in = holding(input);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw error(errc::limit, io::str_cat("a pipe: ", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw error(errc::limit, str_cat("a pipe: ", std::strerror(errno)));
   const file out(::fdopen(ends[0], "r"));
   pid_t process = 0;
   try {
@@ -111,9 +111,9 @@ std::string run_program(const std::vector<std::string>& arguments, std::string_v
   }
   running.store(0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
-  throw error(errc::io, io::str_cat(arguments.front(), WIFEXITED(status)
-                                                           ? io::str_cat(" ended with ", WEXITSTATUS(status))
-                                                           : io::str_cat(" was killed by signal ", WTERMSIG(status))));
+  throw error(errc::io,
+              str_cat(arguments.front(), WIFEXITED(status) ? str_cat(" ended with ", WEXITSTATUS(status))
+                                                           : str_cat(" was killed by signal ", WTERMSIG(status))));
 }
 
 }  // namespace leat::tools

@@ -1,5 +1,5 @@
 // leat doctor: what this machine offers, what leat will therefore do, and what would bring it a better rung.
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/doctor_advice.hpp"
 #include "tools/doctor_json.hpp"
@@ -33,26 +33,26 @@ std::string as_text(const terminal& screen, const std::vector<finding>& findings
   std::size_t failing = 0;
   for (const finding& each : findings) {
     const std::size_t taken = columns_of(each.concern);
-    io::str_append(text, "  ", screen.bold(each.concern));
+    str_append(text, "  ", screen.bold(each.concern));
     // A long path has its line to itself.
     text += taken > columns ? "\n" + indent : std::string(columns - taken + 2, ' ');
-    io::str_append(text, one_line(each.found), "\n");
+    str_append(text, one_line(each.found), "\n");
     if (each.how == finding::grade::failing) ++failing;
     if (each.advice.empty()) continue;
     ++advised;
-    io::str_append(text, indent, screen.warning(each.how == finding::grade::failing ? "! " : "> "),
-                   one_line(each.advice), "\n");
+    str_append(text, indent, screen.warning(each.how == finding::grade::failing ? "! " : "> "), one_line(each.advice),
+               "\n");
   }
-  io::str_append(text, "\n  ",
-                 advised > 0    ? counted(advised, "piece of advice", "pieces of advice")
-                 : failing == 0 ? "nothing to be had that leat does not have"
-                                : "nothing to be done about what fails but to use another place",
-                 "\n\n");
+  str_append(text, "\n  ",
+             advised > 0    ? counted(advised, "piece of advice", "pieces of advice")
+             : failing == 0 ? "nothing to be had that leat does not have"
+                            : "nothing to be done about what fails but to use another place",
+             "\n\n");
   return text;
 }
 
 int doctor(const doctor_arguments& arguments, interruption& stop) {
-  const auto leave = [&] { complain("doctor", io::str_cat("stopped by ", stop.name())); };
+  const auto leave = [&] { complain("doctor", str_cat("stopped by ", stop.name())); };
   const machine_facts facts = [&] {
     const std::stop_callback leaving(stop.token(), [&] {
       leave();

@@ -1,7 +1,7 @@
 #include "tools/doctor_advice.hpp"
 
+#include "base/text.hpp"
 #include "io/file_status.hpp"
-#include "io/text.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loader.hpp>
@@ -46,15 +46,15 @@ struct limit_names {
 // By the shell where the hard limit allows it, else by root.
 std::string raise(const limit_names& names, const resource_limit& limit, std::uint64_t enough) {
   if (limit.hard >= enough)
-    return io::str_cat("`ulimit -", names.shell, " ", names.enough, "` in the shell that starts it");
-  return io::str_cat("\"* hard ", names.item, " ", names.enough, "\" in /etc/security/limits.conf, ", names.unit,
-                     "=infinity in a unit, or docker's `--ulimit ", names.item, "=", names.numeric, "`");
+    return str_cat("`ulimit -", names.shell, " ", names.enough, "` in the shell that starts it");
+  return str_cat("\"* hard ", names.item, " ", names.enough, "\" in /etc/security/limits.conf, ", names.unit,
+                 "=infinity in a unit, or docker's `--ulimit ", names.item, "=", names.numeric, "`");
 }
 
 }  // namespace
 
 finding check_kernel(const machine_facts& facts) {
-  finding made{.concern = "kernel", .found = io::str_cat("Linux ", facts.kernel, ", ", facts.architecture)};
+  finding made{.concern = "kernel", .found = str_cat("Linux ", facts.kernel, ", ", facts.architecture)};
   const auto version = version_of(facts.kernel);
   if (version.first == 0 || version >= std::pair(6, 1)) return made;
   made.how = grade::lower;
@@ -69,18 +69,18 @@ finding check_io_uring(const machine_facts& facts) {
   finding made{.concern = "io_uring"};
   if (!facts.reader_failure.empty()) {
     made.how = grade::failing;
-    made.found = io::str_cat("reading failed: ", facts.reader_failure);
+    made.found = str_cat("reading failed: ", facts.reader_failure);
     made.advice = "what failed is named above; `leat epoch --reader preadv` reads without io_uring";
     return made;
   }
   const rung& backend = facts.reader.backend;
   if (backend.use != "io_uring") {
     made.how = grade::lower;
-    made.found = io::str_cat("not to be had: leat reads with preadv on threads (3 times the CPU per read)");
+    made.found = str_cat("not to be had: leat reads with preadv on threads (3 times the CPU per read)");
     made.advice = backend.why;
     return made;
   }
-  made.found = io::str_cat("allowed: ", backend.why, "; registered buffers ", facts.reader.registered_buffers.use);
+  made.found = str_cat("allowed: ", backend.why, "; registered buffers ", facts.reader.registered_buffers.use);
   if (facts.reader.registered_buffers.use != "on") {
     made.how = grade::lower;
     made.advice = facts.reader.registered_buffers.why;
@@ -91,15 +91,15 @@ finding check_io_uring(const machine_facts& facts) {
 finding check_locked_memory(const machine_facts& facts) {
   finding made{.concern = "memlock"};
   if (facts.may_lock_all) {
-    made.found = io::str_cat("CAP_IPC_LOCK: any amount may be registered (the limit is ",
-                             limit_text(facts.locked_bytes.soft, true), ")");
+    made.found = str_cat("CAP_IPC_LOCK: any amount may be registered (the limit is ",
+                         limit_text(facts.locked_bytes.soft, true), ")");
     return made;
   }
-  made.found = io::str_cat(limit_text(facts.locked_bytes.soft, true), " may be registered");
+  made.found = str_cat(limit_text(facts.locked_bytes.soft, true), " may be registered");
   if (facts.locked_bytes.soft >= budget_bytes) return made;
   made.how = grade::lower;
-  io::str_append(made.found, " of the ", bytes_text(budget_bytes),
-                 " that a loader has by default; the rest is plain memory");
+  str_append(made.found, " of the ", bytes_text(budget_bytes),
+             " that a loader has by default; the rest is plain memory");
   made.advice = raise({"l", "memlock", "LimitMEMLOCK", "unlimited", "-1"}, facts.locked_bytes, budget_bytes);
   return made;
 }
@@ -107,10 +107,10 @@ finding check_locked_memory(const machine_facts& facts) {
 finding check_files(const machine_facts& facts) {
   // A ring keeps 1,024 open; threads, pipes and what the trainer opens come besides.
   constexpr std::uint64_t enough = 2048;
-  finding made{.concern = "open files", .found = io::str_cat(limit_text(facts.files.soft, false), " at a time")};
+  finding made{.concern = "open files", .found = str_cat(limit_text(facts.files.soft, false), " at a time")};
   if (facts.files.soft >= enough) return made;
   made.how = grade::lower;
-  io::str_append(made.found, "; of a dataset with more of them each is opened again in every epoch");
+  str_append(made.found, "; of a dataset with more of them each is opened again in every epoch");
   made.advice = raise({"n", "nofile", "LimitNOFILE", "65536", "65536"}, facts.files, 65536);
   return made;
 }
@@ -123,7 +123,7 @@ finding check_huge_pages(const machine_facts& facts) {
     made.found = "this kernel has no transparent huge pages: a read of 112 KiB costs 3 times the CPU";
     return made;
   }
-  made.found = io::str_cat(pages.use, " (transparent_hugepage is ", facts.huge_pages_setting, ")");
+  made.found = str_cat(pages.use, " (transparent_hugepage is ", facts.huge_pages_setting, ")");
   if (pages.use == "on") return made;
   made.how = grade::lower;
   made.advice = pages.why;
@@ -131,26 +131,25 @@ finding check_huge_pages(const machine_facts& facts) {
 }
 
 finding check_memory(const machine_facts& facts) {
-  finding made{
-      .concern = "memory",
-      .found = io::str_cat(bytes_text(facts.memory_available_bytes), " available (", facts.memory_said_by, ") of ",
-                           bytes_text(facts.memory_bytes), "; a source that fits in half of it is read buffered")};
+  finding made{.concern = "memory",
+               .found = str_cat(bytes_text(facts.memory_available_bytes), " available (", facts.memory_said_by, ") of ",
+                                bytes_text(facts.memory_bytes), "; a source that fits in half of it is read buffered")};
   if (facts.memory_available_bytes >= 2 * budget_bytes) return made;
   made.how = facts.memory_available_bytes < budget_bytes ? grade::failing : grade::lower;
-  made.advice = io::str_cat("a loader takes up to ", bytes_text(budget_bytes), ": give it less (--host-bytes-max ",
-                            std::max<std::uint64_t>(facts.memory_available_bytes / 4 >> 20, 1), "MiB), or free some");
+  made.advice = str_cat("a loader takes up to ", bytes_text(budget_bytes), ": give it less (--host-bytes-max ",
+                        std::max<std::uint64_t>(facts.memory_available_bytes / 4 >> 20, 1), "MiB), or free some");
   return made;
 }
 
 finding check_cores(const machine_facts& facts) {
   finding made{.concern = "cores"};
-  made.found = io::str_cat(facts.cores_usable, " of ", facts.cores_online,
-                           " usable: as many decode threads, as far as the budget goes");
+  made.found = str_cat(facts.cores_usable, " of ", facts.cores_online,
+                       " usable: as many decode threads, as far as the budget goes");
   if (facts.cores_quota && *facts.cores_quota + 0.01 < facts.cores_usable) {
     made.how = grade::lower;
-    io::str_append(made.found, "; the control group has a quota of ", absl::StrFormat("%.3g", *facts.cores_quota));
-    made.advice = io::str_cat("`--threads ", std::max(1L, std::lround(std::floor(*facts.cores_quota))),
-                              "`: more are stopped in the middle of each period; or raise the quota (docker --cpus)");
+    str_append(made.found, "; the control group has a quota of ", absl::StrFormat("%.3g", *facts.cores_quota));
+    made.advice = str_cat("`--threads ", std::max(1L, std::lround(std::floor(*facts.cores_quota))),
+                          "`: more are stopped in the middle of each period; or raise the quota (docker --cpus)");
   } else if (facts.cores_usable < facts.cores_online) {
     made.how = grade::lower;
     made.advice =
@@ -168,8 +167,8 @@ finding check_numa(const machine_facts& facts) {
   }
   made.how = grade::lower;
   made.advice = nodes.size() == 1
-                    ? io::str_cat("the GPU is at node ", *nodes.begin(), ": `numactl --cpunodebind=", *nodes.begin(),
-                                  " --membind=", *nodes.begin(), "` keeps batches beside it")
+                    ? str_cat("the GPU is at node ", *nodes.begin(), ": `numactl --cpunodebind=", *nodes.begin(),
+                              " --membind=", *nodes.begin(), "` keeps batches beside it")
                     : std::string(
                           "leat places nothing by node: one process for each GPU, each under `numactl "
                           "--cpunodebind=N --membind=N` of its GPU's node");
@@ -177,7 +176,7 @@ finding check_numa(const machine_facts& facts) {
 }
 
 finding check_path(const path_facts& path) {
-  finding made{.concern = io::str_cat("path ", one_line(path.path))};
+  finding made{.concern = str_cat("path ", one_line(path.path))};
   if (!path.failure.empty()) {
     made.how = grade::failing;
     made.found = one_line(path.failure);
@@ -189,29 +188,29 @@ finding check_path(const path_facts& path) {
   }
   if (io::is_made_up(path.file_system)) {
     made.how = grade::failing;
-    made.found = io::str_cat(path.file_system, ", which the kernel makes up: no place for data");
+    made.found = str_cat(path.file_system, ", which the kernel makes up: no place for data");
     return made;
   }
   made.found = path.file_system.empty() ? "unknown file system" : path.file_system;
   if (path.alignment_told && path.direct_offset_alignment != 0) {
-    io::str_append(made.found, ", O_DIRECT aligned to ", path.direct_offset_alignment, " (memory ",
-                   path.direct_memory_alignment, ")");
+    str_append(made.found, ", O_DIRECT aligned to ", path.direct_offset_alignment, " (memory ",
+               path.direct_memory_alignment, ")");
   }
   if (path.tried_on.empty()) {
-    io::str_append(made.found, "; there is no file to try");
+    str_append(made.found, "; there is no file to try");
     return made;
   }
   if (path.direct.use == "on") {
-    io::str_append(made.found, ": O_DIRECT works, for what does not fit in memory");
+    str_append(made.found, ": O_DIRECT works, for what does not fit in memory");
     return made;
   }
   if (path.file_system == "tmpfs" || path.file_system == "ramfs") {
-    io::str_append(made.found, ": in memory already");
+    str_append(made.found, ": in memory already");
     return made;
   }
-  io::str_append(made.found, ": read through the page cache");
+  str_append(made.found, ": read through the page cache");
   made.how = grade::lower;
-  made.advice = io::str_cat(one_line(path.direct.why), "; a local ext4 or xfs reads cold data with a tenth of the CPU");
+  made.advice = str_cat(one_line(path.direct.why), "; a local ext4 or xfs reads cold data with a tenth of the CPU");
   return made;
 }
 
@@ -219,8 +218,8 @@ finding check_no_gpu(const machine_facts& facts) {
   finding made{.concern = "GPU", .found = "none on the PCI bus: batches stay on the host"};
   if (facts.gpus_on_the_bus == 0) return made;
   made.how = grade::lower;
-  made.found = io::str_cat(counted(facts.gpus_on_the_bus, "NVIDIA device", "NVIDIA devices"),
-                           " on the PCI bus, and batches stay on the host: ", one_line(facts.why_no_gpu));
+  made.found = str_cat(counted(facts.gpus_on_the_bus, "NVIDIA device", "NVIDIA devices"),
+                       " on the PCI bus, and batches stay on the host: ", one_line(facts.why_no_gpu));
   made.advice =
       facts.built_with_cuda
           ? "install NVIDIA's driver, or let the container have the GPU (docker's `--gpus all`); nvidia-smi tells"
@@ -235,26 +234,26 @@ double link_bytes_per_s(double gt_s, int lanes) noexcept {
 }
 
 finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
-  finding made{.concern = io::str_cat("cuda:", gpu.index), .found = gpu.name};
+  finding made{.concern = str_cat("cuda:", gpu.index), .found = gpu.name};
   if (gpu.memory_bytes != 0) {
-    io::str_append(made.found, ", ", bytes_text(gpu.memory_free_bytes), " of ", bytes_text(gpu.memory_bytes), " free");
+    str_append(made.found, ", ", bytes_text(gpu.memory_free_bytes), " of ", bytes_text(gpu.memory_bytes), " free");
   }
-  if (!gpu.driver.empty()) io::str_append(made.found, ", driver ", gpu.driver);
+  if (!gpu.driver.empty()) str_append(made.found, ", driver ", gpu.driver);
   if (gpu.link_lanes != 0) {
-    io::str_append(made.found, absl::StrFormat(", PCIe %.3g GT/s x%d", gpu.link_gt_s, gpu.link_lanes));
+    str_append(made.found, absl::StrFormat(", PCIe %.3g GT/s x%d", gpu.link_gt_s, gpu.link_lanes));
   }
-  if (gpu.numa_node >= 0 && facts.numa_nodes > 1) io::str_append(made.found, ", NUMA node ", gpu.numa_node);
+  if (gpu.numa_node >= 0 && facts.numa_nodes > 1) str_append(made.found, ", NUMA node ", gpu.numa_node);
   if (gpu.copy_bytes_per_s <= 0) {
     made.how = grade::failing;
-    io::str_append(made.found, "; copying to it failed: ", one_line(gpu.why));
+    str_append(made.found, "; copying to it failed: ", one_line(gpu.why));
     made.advice = "batches will not get there; `nvidia-smi` says in which state it is";
     return made;
   }
-  io::str_append(made.found, "; ", rate_text(gpu.copy_bytes_per_s),
-                 gpu.pinned ? " from pinned memory" : " from pageable memory");
+  str_append(made.found, "; ", rate_text(gpu.copy_bytes_per_s),
+             gpu.pinned ? " from pinned memory" : " from pageable memory");
   if (!gpu.pinned) {
     made.how = grade::lower;
-    made.advice = io::str_cat("memory cannot be pinned: ", one_line(gpu.why));
+    made.advice = str_cat("memory cannot be pinned: ", one_line(gpu.why));
   } else if (gpu.driver_cuda != 0 && gpu.driver_cuda < gpu.runtime_cuda / 1000 * 1000) {
     made.how = grade::failing;
     made.advice = absl::StrFormat("the driver knows CUDA %d.%d and this build is of %d.%d: install a newer driver",
@@ -267,26 +266,26 @@ finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
   } else if (const double most = link_bytes_per_s(std::max(gpu.link_gt_s, gpu.link_gt_s_max), gpu.link_lanes);
              gpu.copy_bytes_per_s < 0.7 * most) {
     made.how = grade::lower;
-    made.advice = io::str_cat("its link carries ", rate_text(most),
-                              facts.numa_nodes > 1 ? ": is this process on the GPU's NUMA node?"
-                                                   : ": is somebody else copying, or the link shared or throttled?");
+    made.advice = str_cat("its link carries ", rate_text(most),
+                          facts.numa_nodes > 1 ? ": is this process on the GPU's NUMA node?"
+                                               : ": is somebody else copying, or the link shared or throttled?");
   }
   return made;
 }
 
 finding check_unusable_gpu(const machine_facts& facts, const gpu_failure& gpu) {
-  finding made{.concern = io::str_cat("cuda:", gpu.index), .how = grade::lower};
-  made.found = io::str_cat("it cannot be used, and batches for it stay on the host: ", one_line(gpu.why));
+  finding made{.concern = str_cat("cuda:", gpu.index), .how = grade::lower};
+  made.found = str_cat("it cannot be used, and batches for it stay on the host: ", one_line(gpu.why));
   made.advice = "`nvidia-smi` says in which state it is and who has it";
   if (!facts.gpus.empty()) {
-    io::str_append(made.advice, "; until then `--device cuda:", facts.gpus.front().index, "` is there");
+    str_append(made.advice, "; until then `--device cuda:", facts.gpus.front().index, "` is there");
   }
   return made;
 }
 
 finding check_connections(const machine_facts& facts) {
   // 8 where it is not set; from 1 to 32, "CUDA Environment Variables" of the CUDA programming guide.
-  finding made{.concern = "GPU queues", .found = io::str_cat("CUDA_DEVICE_MAX_CONNECTIONS=", facts.cuda_connections)};
+  finding made{.concern = "GPU queues", .found = str_cat("CUDA_DEVICE_MAX_CONNECTIONS=", facts.cuda_connections)};
   if (facts.cuda_connections != "1") return made;
   made.how = grade::lower;
   made.advice =

@@ -1,6 +1,6 @@
 #include "tools/doctor_json.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/version.hpp>
 
@@ -35,7 +35,7 @@ json path_json(const path_facts& path) {
 }
 
 json gpu_json(const gpu_facts& gpu) {
-  return {{"device", io::str_cat("cuda:", gpu.index)},
+  return {{"device", str_cat("cuda:", gpu.index)},
           {"name", gpu.name},
           {"driver", gpu.driver},
           {"driver_cuda", gpu.driver_cuda},
@@ -63,14 +63,14 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
   for (const gpu_facts& each : facts.gpus) gpus.push_back(gpu_json(each));
   json unusable = json::array();
   for (const gpu_failure& each : facts.gpus_unusable) {
-    unusable.push_back({{"device", io::str_cat("cuda:", each.index)}, {"why", each.why}});
+    unusable.push_back({{"device", str_cat("cuda:", each.index)}, {"why", each.why}});
   }
   json told = json::array();
   for (const finding& each : findings) {
     told.push_back(
         {{"concern", each.concern}, {"grade", word(each.how)}, {"found", each.found}, {"advice", each.advice}});
   }
-  return {{"leat", io::str_cat(LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, ".", LEAT_VERSION_PATCH)},
+  return {{"leat", str_cat(LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, ".", LEAT_VERSION_PATCH)},
           {"kernel", facts.kernel},
           {"architecture", facts.architecture},
           {"reader",

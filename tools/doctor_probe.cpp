@@ -1,12 +1,12 @@
 #include "tools/doctor_probe.hpp"
 
+#include "base/memory_available.hpp"
+#include "base/text.hpp"
+#include "base/usable_cores.hpp"
 #include "io/arena.hpp"
 #include "io/file_status.hpp"
-#include "io/memory_available.hpp"
 #include "io/read_error.hpp"
-#include "io/text.hpp"
-#include "io/usable_cores.hpp"
-#include "stages/open_device.hpp"
+#include "stages/device/open_device.hpp"
 
 #include <leat/error.hpp>
 #include <leat/reader.hpp>
@@ -247,12 +247,12 @@ void measure_copies(stages::device_calls& device, gpu_facts& gpu, double seconds
   // The first that fails is told; what was made until then is undone.
   const auto good = [&](stages::device_status next, const char* call) {
     status = next;
-    if (status != stages::device_ok) gpu.why = io::str_cat(call, ": ", device.describe(status));
+    if (status != stages::device_ok) gpu.why = str_cat(call, ": ", device.describe(status));
     return status == stages::device_ok;
   };
   const stages::device_status pinning = device.pin(region.bytes);
   gpu.pinned = pinning == stages::device_ok;
-  if (!gpu.pinned) gpu.why = io::str_cat("cudaHostRegister: ", device.describe_pinning(pinning));
+  if (!gpu.pinned) gpu.why = str_cat("cudaHostRegister: ", device.describe_pinning(pinning));
   if (good(device.take_memory(bytes, block), "cudaMalloc") &&
       good(device.make_stream(side), "cudaStreamCreateWithPriority") &&
       good(device.make_event(passed), "cudaEventCreateWithFlags")) {
@@ -296,12 +296,12 @@ machine_facts look_at_machine(const std::vector<std::string>& paths) {
   facts.may_lock_all = may_lock_all();
   facts.files = limit_of(RLIMIT_NOFILE);
   facts.huge_pages_setting = chosen(first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
-  const io::memory_available memory = io::find_memory_available();
+  const memory_available memory = find_memory_available();
   facts.memory_available_bytes = memory.bytes;
   facts.memory_said_by = memory.said_by;
   facts.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  facts.cores_usable = io::usable_cores();
+  facts.cores_usable = usable_cores();
   facts.cores_online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.cores_quota = find_cores_quota();
   facts.numa_nodes = count_numa_nodes();

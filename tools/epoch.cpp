@@ -1,5 +1,5 @@
 // leat epoch: loads, and says how fast, from where and what.
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -151,22 +151,22 @@ class epoch_progress {
     // From the most to the least wanted: on a narrow terminal the last ones are left out.
     std::vector<std::string> parts;
     parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
-    parts.push_back(io::str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
-    parts.push_back(io::str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
+    parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
+    parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
     parts.push_back(rate_text(rate_.bytes_per_s()));
-    parts.push_back(io::str_cat("waits for ", name(now.slowest)));
+    parts.push_back(str_cat("waits for ", name(now.slowest)));
     std::string start = "  ";
     if (epochs_ > 1) {
-      io::str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
+      str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
     }
     std::string end;
     for (const std::string& part : parts) {
       if (start.size() + bar_columns_min + end.size() + 2 + part.size() > columns) break;
-      io::str_append(end, "  ", part);
+      str_append(end, "  ", part);
     }
     const std::size_t taken = start.size() + end.size();
     const std::size_t bar = columns > taken ? std::min(columns - taken, bar_columns_max) : 0;
-    return io::str_cat(start, bar_text(screen, bar, share), end);
+    return str_cat(start, bar_text(screen, bar, share), end);
   }
 
  private:
@@ -229,8 +229,8 @@ batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& 
     std::error_code failure;
     std::filesystem::create_directories(arguments.npy, failure);
     if (failure) {
-      throw error(errc::io, io::str_cat("cannot make the directory ", arguments.npy, ": ", failure.message(),
-                                        "; give --npy a directory that you may write"));
+      throw error(errc::io, str_cat("cannot make the directory ", arguments.npy, ": ", failure.message(),
+                                    "; give --npy a directory that you may write"));
     }
     outputs.npy_directory = arguments.npy;
   }
@@ -300,11 +300,11 @@ class late_notice {
       const std::vector<std::string> held = train.reads_under_way();
       if (held.empty()) return;  // It is the decoders that take their time.
       std::string names = held.front();
-      for (std::size_t i = 1; i < std::min(held.size(), names_max); ++i) io::str_append(names, ", ", held[i]);
-      if (held.size() > names_max) io::str_append(names, " and ", held.size() - names_max, " more");
-      complain("epoch", io::str_cat("waiting for ", counted(held.size(), "read", "reads"),
-                                    " that the kernel does not let go of (a dead mount?): ", names,
-                                    "; Ctrl-C once more ends it now"));
+      for (std::size_t i = 1; i < std::min(held.size(), names_max); ++i) str_append(names, ", ", held[i]);
+      if (held.size() > names_max) str_append(names, " and ", held.size() - names_max, " more");
+      complain("epoch", str_cat("waiting for ", counted(held.size(), "read", "reads"),
+                                " that the kernel does not let go of (a dead mount?): ", names,
+                                "; Ctrl-C once more ends it now"));
     });
   }
   late_notice(const late_notice&) = delete;
@@ -356,7 +356,7 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
     report.interrupted = true;
     report.measure_process();
     if (arguments.json) print(json_text(report.as_json()) + "\n");
-    complain("epoch", io::str_cat("stopped by ", stop.name(), " while opening the sources"));
+    complain("epoch", str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
   open_options opening = arguments.opening;
   opening.index.told = [&report](const index_report& each) { report.indexes.push_back(each); };
@@ -407,13 +407,13 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
   // Once it is sure that the state is this run's: what is beyond it is removed.
   batch_outputs outputs = outputs_of(arguments, *of.fields, of.resumed);
   report.host_bytes_max = train.plan().host_bytes_max;
-  for (const std::string& each : train.plan().warnings) complain("epoch", io::str_cat("warning: ", in_flags(each)));
+  for (const std::string& each : train.plan().warnings) complain("epoch", str_cat("warning: ", in_flags(each)));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
   if (train.batches() == 0 && train.samples() > 0) {
-    complain("epoch", io::str_cat("warning: ", arguments.choice.drop_last ? "--drop-last" : "--last drop",
-                                  " leaves out all ", counted(train.samples(), "sample", "samples"),
-                                  ", since a batch has ", count_text(train.state().global_batch_size),
-                                  ": nothing is loaded; give a --batch-size of at most ", train.samples()));
+    complain("epoch", str_cat("warning: ", arguments.choice.drop_last ? "--drop-last" : "--last drop",
+                              " leaves out all ", counted(train.samples(), "sample", "samples"), ", since a batch has ",
+                              count_text(train.state().global_batch_size),
+                              ": nothing is loaded; give a --batch-size of at most ", train.samples()));
   }
   if (arguments.plan) {
     report.plan = train.plan();
@@ -478,7 +478,7 @@ int epoch(const epoch_arguments& given, interruption& stop) {
   check(arguments);
   meeting met(arguments.here);
   if (!met.why_not().empty() && arguments.here.world.rank == 0) {
-    complain("epoch", io::str_cat("note: the ranks do not compare their runs: ", met.why_not()));
+    complain("epoch", str_cat("note: the ranks do not compare their runs: ", met.why_not()));
   }
   epoch_report report;
   report.here = arguments.here;
@@ -514,8 +514,8 @@ int epoch(const epoch_arguments& given, interruption& stop) {
     tell(arguments, shown);
   }
   if (report.interrupted) {
-    complain("epoch", io::str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",
-                                  counted(report.planned_in_all, "sample", "samples")));
+    complain("epoch", str_cat("stopped by ", stop.name(), " after ", count_text(report.stats.planned), " of ",
+                              counted(report.planned_in_all, "sample", "samples")));
     if (running) {
       const late_notice notice(running->train);
       running->train.stop();

@@ -1,6 +1,6 @@
 #include "tools/epoch_arguments.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/sources.hpp"
 
@@ -45,7 +45,7 @@ device device_of(const std::string& text) {
   const std::string_view number = std::string_view(text).substr(std::min<std::size_t>(text.size(), 5));
   const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), index);
   if (!text.starts_with("cuda:") || failure != std::errc{} || end != number.data() + number.size() || index < 0) {
-    throw error(errc::usage, io::str_cat("--device '", text, "': give auto, host or cuda:N, as cuda:0"));
+    throw error(errc::usage, str_cat("--device '", text, "': give auto, host or cuda:N, as cuda:0"));
   }
   return cuda(index);
 }

@@ -1,6 +1,6 @@
 #include "tools/epoch_report.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"
@@ -50,7 +50,7 @@ std::vector<named_rung> rungs_of(const reader_report& reader) {
 std::string reasons(const reader_report& reader) {
   std::string text;
   for (const auto& [name, taken] : rungs_of(reader)) {
-    if (!taken->why.empty()) io::str_append(text, text.empty() ? "" : "; ", name, " ", taken->use, ": ", taken->why);
+    if (!taken->why.empty()) str_append(text, text.empty() ? "" : "; ", name, " ", taken->use, ": ", taken->why);
   }
   return text;
 }
@@ -71,35 +71,35 @@ json plan_json(const loader_plan& plan) {
 
 // "  name       text"
 void row(std::string& text, const terminal& screen, std::string_view name, std::string_view value) {
-  io::str_append(text, "  ", screen.dim(absl::StrFormat("%-12s", io::as_absl(name))), value, "\n");
+  str_append(text, "  ", screen.dim(absl::StrFormat("%-12s", as_absl(name))), value, "\n");
 }
 
 std::string headline(const epoch_report& run) {
   const loader_stats& stats = run.stats;
   std::string text =
-      io::str_cat(counted(stats.samples, "sample", "samples"), " in ", counted(stats.batches, "batch", "batches"));
-  if (stats.epochs_finished > 1) io::str_append(text, ", ", count_text(stats.epochs_finished), " epochs");
-  return io::str_cat(text, ", ", seconds_text(run.seconds));
+      str_cat(counted(stats.samples, "sample", "samples"), " in ", counted(stats.batches, "batch", "batches"));
+  if (stats.epochs_finished > 1) str_append(text, ", ", count_text(stats.epochs_finished), " epochs");
+  return str_cat(text, ", ", seconds_text(run.seconds));
 }
 
 // "10 TIFF, 2 damaged".
 std::string kinds_text(const loader_stats& stats) {
   std::string text;
   for (const corrupt_count& each : stats.quarantined_as) {
-    io::str_append(text, text.empty() ? "" : ", ", count_text(each.samples), " ", each.kind);
+    str_append(text, text.empty() ? "" : ", ", count_text(each.samples), " ", each.kind);
   }
   return text;
 }
 
 std::string reader_text(const terminal& screen, const reader_report& reader) {
-  std::string text = io::str_cat(reader.backend.use, ", O_DIRECT ", reader.direct.use, ", registered buffers ",
-                                 reader.registered_buffers.use, ", huge pages ", reader.huge_pages.use);
+  std::string text = str_cat(reader.backend.use, ", O_DIRECT ", reader.direct.use, ", registered buffers ",
+                             reader.registered_buffers.use, ", huge pages ", reader.huge_pages.use);
   for (const auto& [name, taken] : rungs_of(reader)) {
     if (!taken->why.empty()) {
       std::string spaced = name;
       for (char& letter : spaced) letter = letter == '_' ? ' ' : letter;
-      io::str_append(text, "\n", std::string(14, ' '),
-                     screen.dim(io::str_cat(spaced, " ", taken->use, ": ", one_line(taken->why))));
+      str_append(text, "\n", std::string(14, ' '),
+                 screen.dim(str_cat(spaced, " ", taken->use, ": ", one_line(taken->why))));
     }
   }
   return text;
@@ -185,60 +185,58 @@ json epoch_report::as_json() const {
 
 std::string epoch_report::as_text(const terminal& screen) const {
   const auto samples = static_cast<double>(stats.samples);
-  std::string text = io::str_cat("\n  ", screen.bold(headline(*this)), "\n");
+  std::string text = str_cat("\n  ", screen.bold(headline(*this)), "\n");
   const double share_done = per_second(static_cast<double>(stats.planned), static_cast<double>(planned_in_all));
   if (interrupted) {
-    io::str_append(text, "  ", screen.warning(absl::StrFormat("stopped at %.0f %%", share_done * 100)), "\n");
+    str_append(text, "  ", screen.warning(absl::StrFormat("stopped at %.0f %%", share_done * 100)), "\n");
   }
   text += "\n";
   if (here.world.size > 1) {
-    row(text, screen, "rank", io::str_cat(here.world.rank, " of ", here.world.size, " (", here.launcher, ")"));
+    row(text, screen, "rank", str_cat(here.world.rank, " of ", here.world.size, " (", here.launcher, ")"));
     if (slowest_rank) {
       row(text, screen, "slowest rank",
-          io::str_cat(slowest_rank->rank, " waited ", seconds_text(slowest_rank->wait_s), " for batches, for ",
-                      slowest_rank->slowest, "; all ranks ", seconds_text(slowest_rank->wait_s_mean), " in the mean"));
+          str_cat(slowest_rank->rank, " waited ", seconds_text(slowest_rank->wait_s), " for batches, for ",
+                  slowest_rank->slowest, "; all ranks ", seconds_text(slowest_rank->wait_s_mean), " in the mean"));
     }
   }
   row(text, screen, "speed",
-      io::str_cat(screen.bold(io::str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),
-                                          " samples/s")),
-                  ", ", rate_text(per_second(static_cast<double>(stats.bytes_read), seconds)), " read"));
+      str_cat(screen.bold(
+                  str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)), " samples/s")),
+              ", ", rate_text(per_second(static_cast<double>(stats.bytes_read), seconds)), " read"));
   if (const double share = ratio(stats.bytes_from_files, stats.bytes_read); share > 1.05) {
     row(text, screen, "from files",
-        io::str_cat(bytes_text(stats.bytes_from_files), absl::StrFormat(", %.2f times the ", share),
-                    bytes_text(stats.bytes_read), " of the samples: O_DIRECT reads whole blocks"));
+        str_cat(bytes_text(stats.bytes_from_files), absl::StrFormat(", %.2f times the ", share),
+                bytes_text(stats.bytes_read), " of the samples: O_DIRECT reads whole blocks"));
   }
   row(text, screen, "bottleneck", screen.bold(name(stats.slowest)));
   if (first_batch_ms) {
     row(text, screen, "waiting",
-        io::str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ",
-                    seconds_text(stats.next_wait_p50_s), " each (median), 1 % over ",
-                    seconds_text(stats.next_wait_p99_s)));
+        str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ",
+                seconds_text(stats.next_wait_p50_s), " each (median), 1 % over ", seconds_text(stats.next_wait_p99_s)));
   }
   row(text, screen, "cpu",
-      io::str_cat(
-          seconds_text(cpu_s), ", ", seconds_text(per_second(cpu_s * 1000, samples)), " per 1,000 samples",
-          stats.digest_cpu_s > 0 ? io::str_cat(", ", seconds_text(stats.digest_cpu_s), " of it for digests") : ""));
+      str_cat(seconds_text(cpu_s), ", ", seconds_text(per_second(cpu_s * 1000, samples)), " per 1,000 samples",
+              stats.digest_cpu_s > 0 ? str_cat(", ", seconds_text(stats.digest_cpu_s), " of it for digests") : ""));
   row(text, screen, "memory",
-      io::str_cat(bytes_text(rss_bytes_max), " resident at most; the loader has ",
-                  bytes_text(stats.arena_bytes + stats.scratch_bytes_peak), " of ", bytes_text(host_bytes_max)));
+      str_cat(bytes_text(rss_bytes_max), " resident at most; the loader has ",
+              bytes_text(stats.arena_bytes + stats.scratch_bytes_peak), " of ", bytes_text(host_bytes_max)));
   row(text, screen, "reader", reader_text(screen, stats.reader));
   if (stats.device.use.why != "asked for") {
-    row(text, screen, "device", io::str_cat(stats.device.use.use, ": ", one_line(stats.device.use.why)));
+    row(text, screen, "device", str_cat(stats.device.use.use, ": ", one_line(stats.device.use.why)));
   }
   if (stats.quarantined > 0) {
     const std::string_view fate = !failure.empty()                         ? ""
                                   : stats.substituted == stats.quarantined ? ", substituted"
                                                                            : ", left out";
     row(text, screen, "corrupt",
-        screen.warning(io::str_cat(counted(stats.quarantined, "sample", "samples"), fate, ": ", kinds_text(stats))));
+        screen.warning(str_cat(counted(stats.quarantined, "sample", "samples"), fate, ": ", kinds_text(stats))));
   }
   if (run_digest) row(text, screen, "digest", run_digest->hex());
-  if (resumed) row(text, screen, "resumed", io::str_cat("with batch ", resumed->batch, " of epoch ", resumed->epoch));
+  if (resumed) row(text, screen, "resumed", str_cat("with batch ", resumed->batch, " of epoch ", resumed->epoch));
 
   text += "\n";
-  io::str_append(text, "  ", screen.dim(absl::StrFormat("%-12s%10s  %10s  %10s", "stage", "count", "busy", "waiting")),
-                 "\n");
+  str_append(text, "  ", screen.dim(absl::StrFormat("%-12s%10s  %10s  %10s", "stage", "count", "busy", "waiting")),
+             "\n");
   for (const auto& [stage_name, numbers] : stages_of(stats)) {
     absl::StrAppendFormat(&text, "  %-12s%10s  %10s  %10s\n", stage_name, count_text(numbers->count),
                           seconds_text(numbers->busy_s), seconds_text(numbers->wait_s));

@@ -1,7 +1,7 @@
 #include "tools/fields.hpp"
 
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 
@@ -182,7 +182,7 @@ dataset without(const dataset& samples, const std::vector<std::uint64_t>& strays
 constexpr std::size_t names_max = 3;
 
 std::string and_more(std::size_t all) {
-  return all > names_max ? io::str_cat(" and ", count_text(all - names_max), " more") : std::string();
+  return all > names_max ? str_cat(" and ", count_text(all - names_max), " more") : std::string();
 }
 
 std::vector<std::string> warnings_of(const dataset& samples, const field_survey& found) {
@@ -192,23 +192,23 @@ std::vector<std::string> warnings_of(const dataset& samples, const field_survey&
   std::size_t left_out = 0;
   for (const candidate& each : found.candidates()) {
     if (each.taken) {
-      io::str_append(taken, taken.empty() ? "" : ", ", each.name);
+      str_append(taken, taken.empty() ? "" : ", ", each.name);
     } else if (++left_out <= names_max) {
-      io::str_append(names, left_out > 1 ? ", " : "", each.name, " (", count_text(each.samples), ")");
+      str_append(names, left_out > 1 ? ", " : "", each.name, " (", count_text(each.samples), ")");
     }
   }
   if (left_out > 0) {
-    warnings.push_back(io::str_cat("warning: left out, since too few of ",
-                                   counted(samples.size(), "sample has it: ", "samples have it: "), names,
-                                   and_more(left_out)));
+    warnings.push_back(str_cat("warning: left out, since too few of ",
+                               counted(samples.size(), "sample has it: ", "samples have it: "), names,
+                               and_more(left_out)));
   }
   if (const std::vector<std::uint64_t>& strays = found.strays(); !strays.empty()) {
     std::string which;
     for (std::size_t i = 0; i < std::min(strays.size(), names_max); ++i) {
-      io::str_append(which, i > 0 ? ", " : "", samples.name(strays[i]));
+      str_append(which, i > 0 ? ", " : "", samples.name(strays[i]));
     }
-    warnings.push_back(io::str_cat("warning: left out, as no part of a sample (they have no ", taken, "): ", which,
-                                   and_more(strays.size())));
+    warnings.push_back(str_cat("warning: left out, as no part of a sample (they have no ", taken, "): ", which,
+                               and_more(strays.size())));
   }
   return warnings;
 }

@@ -1,7 +1,7 @@
 #include "tools/help.hpp"
 
-#include "io/near_miss.hpp"
-#include "io/text.hpp"
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
 #include "tools/terminal.hpp"
 
 #include <absl/strings/str_split.h>
@@ -24,7 +24,7 @@ std::string row(const terminal& screen, const std::string& name, const std::stri
   line += screen.bold(name);
   std::size_t used = indent_columns + name.size();
   if (!type.empty()) {
-    line += io::str_cat(" ", screen.dim(type));
+    line += str_cat(" ", screen.dim(type));
     used += 1 + type.size();
   }
   const std::size_t left = indent_columns + name_columns;
@@ -34,7 +34,7 @@ std::string row(const terminal& screen, const std::string& name, const std::stri
   }
   line.append(left - used, ' ');
   std::size_t column = left;
-  for (const absl::string_view word : absl::StrSplit(io::as_absl(text), ' ')) {
+  for (const absl::string_view word : absl::StrSplit(as_absl(text), ' ')) {
     if (column > left && column + 1 + word.size() > columns_max) {
       line += "\n" + std::string(left, ' ');
       column = left;
@@ -161,7 +161,7 @@ std::string usage(const CLI::App& app, const std::string& name) {
 
 std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const {
   const terminal screen = terminal::of(stdout);
-  std::string text = io::str_cat(app->get_description(), "\n\n  ", screen.bold(usage(*app, name)), "\n");
+  std::string text = str_cat(app->get_description(), "\n\n  ", screen.bold(usage(*app, name)), "\n");
 
   const std::vector<const CLI::App*> commands = app->get_subcommands({});
   if (!commands.empty()) text += "\n" + screen.dim("Commands") + "\n";
@@ -175,9 +175,9 @@ std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI
       const std::string shown = option->get_positional() ? positional_name(*option) : option->get_name(false, true);
       rows += row(screen, shown, option->get_type_name(), option->get_description());
     }
-    if (!rows.empty()) text += io::str_cat("\n", screen.dim(group), "\n", rows);
+    if (!rows.empty()) text += str_cat("\n", screen.dim(group), "\n", rows);
   }
-  if (!app->get_footer().empty()) text += io::str_cat("\n", screen.dim("Examples"), "\n", app->get_footer(), "\n");
+  if (!app->get_footer().empty()) text += str_cat("\n", screen.dim("Examples"), "\n", app->get_footer(), "\n");
   return text;
 }
 
@@ -186,7 +186,7 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
   for (const CLI::App* each = &app; each->get_parent() != nullptr; each = each->get_parent()) {
     named = " " + each->get_name() + named;
   }
-  const std::string help = io::str_cat("`leat", named, " --help`");
+  const std::string help = str_cat("`leat", named, " --help`");
   std::string what = problem.what();
   if (const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&problem)) {
     static_cast<void>(extras);
@@ -195,26 +195,25 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
     const std::vector<std::string> known = names_of(app);
     for (const other_name& each : done_anyway) {
       if (given.starts_with("-") && each.theirs == plain_name(given)) {
-        return io::str_cat("unknown option '", given, "'; ", each.ours);
+        return str_cat("unknown option '", given, "'; ", each.ours);
       }
     }
     const std::string_view elsewhere = given.starts_with("-") ? meaning_of(given, known) : std::string_view();
-    const std::string meant = elsewhere.empty() ? io::nearest_name(given, known) : std::string(elsewhere);
+    const std::string meant = elsewhere.empty() ? nearest_name(given, known) : std::string(elsewhere);
     const char* const kind = given.starts_with("-")            ? "option"
                              : app.get_subcommands({}).empty() ? "argument"
                                                                : "command";
-    return io::str_cat(
-        "unknown ", kind, " '", given, "'; ",
-        meant.empty() ? io::str_cat(help, " lists what there is") : io::str_cat("did you mean ", meant, "?"));
+    return str_cat("unknown ", kind, " '", given, "'; ",
+                   meant.empty() ? str_cat(help, " lists what there is") : str_cat("did you mean ", meant, "?"));
   }
   if (dynamic_cast<const CLI::RequiredError*>(&problem) != nullptr) {
-    return io::str_cat(what, "; ", help, " shows how");
+    return str_cat(what, "; ", help, " shows how");
   }
   if (dynamic_cast<const CLI::ValidationError*>(&problem) != nullptr) {
     if (const std::size_t colon = what.find(": "); colon != std::string::npos) what.replace(colon, 2, " ");
     return what;
   }
-  return io::str_cat(what, "; ", help, " shows how");
+  return str_cat(what, "; ", help, " shows how");
 }
 
 }  // namespace leat::tools

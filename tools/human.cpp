@@ -1,6 +1,6 @@
 #include "tools/human.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
@@ -19,15 +19,15 @@ std::string count_text(std::uint64_t count) {
 
 std::string rate_text(double bytes_per_s) {
   constexpr const char* units[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
-  return io::scaled(std::max(bytes_per_s, 0.0), 1000, units);
+  return scaled(std::max(bytes_per_s, 0.0), 1000, units);
 }
 
 std::string seconds_text(double seconds) {
   if (!(seconds >= 0)) return "-";
   if (seconds == 0) return "0 s";
-  if (seconds < 0.9995e-3) return io::three_digits(seconds * 1e6) + " us";
-  if (seconds < 0.9995) return io::three_digits(seconds * 1e3) + " ms";
-  if (seconds < 99.95) return io::three_digits(seconds) + " s";
+  if (seconds < 0.9995e-3) return three_digits(seconds * 1e6) + " us";
+  if (seconds < 0.9995) return three_digits(seconds * 1e3) + " ms";
+  if (seconds < 99.95) return three_digits(seconds) + " s";
   const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
   if (whole < 3600) return absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
   return absl::StrFormat("%d h %02d min", whole / 3600, whole / 60 % 60);
@@ -41,13 +41,13 @@ std::string clock_text(double seconds) {
 }
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-  return io::str_cat(count_text(count), " ", count == 1 ? one : many);
+  return str_cat(count_text(count), " ", count == 1 ? one : many);
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   double number = 0;
-  if (digits == 0 || !absl::SimpleAtod(io::as_absl(text.substr(0, digits)), &number)) return std::nullopt;
+  if (digits == 0 || !absl::SimpleAtod(as_absl(text.substr(0, digits)), &number)) return std::nullopt;
   std::string unit(text.substr(digits));
   absl::AsciiStrToLower(&unit);
   absl::StripAsciiWhitespace(&unit);
@@ -61,7 +61,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   // Whole numbers of bytes are taken exactly; a double holds them only up to 2^53.
   std::uint64_t whole = 0;
   if (factor == 1) {
-    return absl::SimpleAtoi(io::as_absl(text.substr(0, digits)), &whole) ? std::optional(whole) : std::nullopt;
+    return absl::SimpleAtoi(as_absl(text.substr(0, digits)), &whole) ? std::optional(whole) : std::nullopt;
   }
   const double bytes = number * factor;
   if (!(bytes < 0x1p63)) return std::nullopt;

@@ -1,7 +1,7 @@
 // Numbers as people read and write them.
 #pragma once
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,6 @@ namespace leat::tools {
 [[nodiscard]] std::string count_text(std::uint64_t count);
 
 /// Bytes in memory and of files, by powers of 1024 and three digits: "117 KiB", "1.21 GiB".
-using io::bytes_text;
 
 /// Bytes per second, by powers of 1000 as disks are sold: "3.12 GB/s".
 [[nodiscard]] std::string rate_text(double bytes_per_s);

@@ -1,6 +1,6 @@
 // leat inspect: what is in there.
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/large_pictures.hpp"
@@ -85,7 +85,7 @@ std::optional<std::string> empty_picture(const dataset_model& model, std::uint64
   for (const datasets::part& part : parts) {
     const field_info& field = model.fields()[part.field];
     if (field.kind == field_kind::picture && part.where.stored_bytes == 0)
-      return io::str_cat(field.name, ": empty: zero bytes");
+      return str_cat(field.name, ": empty: zero bytes");
   }
   return std::nullopt;
 }
@@ -186,12 +186,12 @@ const char* word(field_kind kind) {
 std::string type_text(const field_info& field) {
   std::string text(name(field.type));
   if (field.kind == field_kind::tokens) {
-    return io::str_cat(text, ", ", counted(field.bytes_total / size_bytes(field.type), "token", "tokens"));
+    return str_cat(text, ", ", counted(field.bytes_total / size_bytes(field.type), "token", "tokens"));
   }
   if (field.shape.empty()) return text;
   std::string shape;
-  for (const std::int64_t extent : field.shape) io::str_append(shape, shape.empty() ? "" : ", ", extent);
-  return io::str_cat(text, " [", shape, "]");
+  for (const std::int64_t extent : field.shape) str_append(shape, shape.empty() ? "" : ", ", extent);
+  return str_cat(text, " [", shape, "]");
 }
 
 bool has_type(const field_info& field) { return field.kind == field_kind::tensor || field.kind == field_kind::tokens; }
@@ -330,26 +330,24 @@ nlohmann::ordered_json as_json(const findings& found) {
           {"defects", defects}};
 }
 
-std::string heading(const terminal& screen, std::string_view text) {
-  return io::str_cat("\n", screen.bold(text), "\n");
-}
+std::string heading(const terminal& screen, std::string_view text) { return str_cat("\n", screen.bold(text), "\n"); }
 
 std::string fields_text(const terminal& screen, const findings& found) {
   std::size_t name_columns = 5;
   for (const field_info& each : found.fields) name_columns = std::max(name_columns, columns_of(each.name));
   const int width = static_cast<int>(name_columns);
-  std::string text = io::str_cat(
+  std::string text = str_cat(
       "\n", screen.bold(absl::StrFormat("%-*s", width + 2, "field")),
       screen.dim(absl::StrFormat("  %-8s %14s %12s %12s %12s", "kind", "samples", "in all", "mean", "largest")), "\n");
   for (const field_info& each : found.fields) {
     text += absl::StrFormat("  %-*s  %-8s %14s", width, one_line(each.name), word(each.kind), count_text(each.samples));
     if (each.column) {
-      io::str_append(text, " ", screen.dim("  kept with the dataset"), "\n");
+      str_append(text, " ", screen.dim("  kept with the dataset"), "\n");
     } else {
       text += absl::StrFormat(" %12s %12s %12s", bytes_text(each.bytes_total),
                               bytes_text(each.bytes_total / std::max<std::uint64_t>(each.samples, 1)),
                               bytes_text(each.bytes_max));
-      io::str_append(text, has_type(each) ? "  " + type_text(each) : std::string(), "\n");
+      str_append(text, has_type(each) ? "  " + type_text(each) : std::string(), "\n");
     }
   }
   return text;
@@ -368,10 +366,10 @@ std::string sizes_text(const terminal& screen, const findings& found) {
                             bar_text(screen, bar_columns, visible, bar_rest::blank),
                             each.samples > 0 ? count_text(each.samples) : "");
   }
-  io::str_append(text, "  ",
-                 screen.dim(io::str_cat("smallest ", bytes_text(found.sizes.least), ", median ",
-                                        bytes_text(found.sizes.median), ", largest ", bytes_text(found.sizes.most))),
-                 "\n");
+  str_append(text, "  ",
+             screen.dim(str_cat("smallest ", bytes_text(found.sizes.least), ", median ", bytes_text(found.sizes.median),
+                                ", largest ", bytes_text(found.sizes.most))),
+             "\n");
   return text;
 }
 
@@ -379,9 +377,9 @@ std::string classes_text(const terminal& screen, const findings& found) {
   const std::size_t count = found.classes.samples.size();
   std::string text = heading(screen, counted(count, "class", "classes"));
   if (found.classes.looked_at < found.samples.size()) {
-    io::str_append(
-        text, "  ",
-        screen.dim(io::str_cat("as seen in ", count_text(found.classes.looked_at), " samples, evenly spread")), "\n");
+    str_append(text, "  ",
+               screen.dim(str_cat("as seen in ", count_text(found.classes.looked_at), " samples, evenly spread")),
+               "\n");
   }
   std::size_t name_columns = 8;
   std::size_t shown = 0;
@@ -392,9 +390,9 @@ std::string classes_text(const terminal& screen, const findings& found) {
   shown = 0;
   for (const auto& [number, samples] : found.classes.samples) {
     if (++shown > classes_shown) {
-      io::str_append(
-          text, "  ",
-          screen.dim(io::str_cat("... and ", count_text(count - classes_shown), " more; --json has them all")), "\n");
+      str_append(text, "  ",
+                 screen.dim(str_cat("... and ", count_text(count - classes_shown), " more; --json has them all")),
+                 "\n");
       break;
     }
     const std::string name = one_line(class_name(found.samples, number));
@@ -411,8 +409,8 @@ std::string format_counts(const picture_survey& found, bool read) {
   for (std::size_t i = 0; i < found.count.size(); ++i) {
     const auto what = static_cast<pixels::format>(i);
     if (found.count[i] == 0 || pixels::is_read(what) != read) continue;
-    io::str_append(text, text.empty() ? "" : ", ", count_text(found.count[i]), " ",
-                   what == pixels::format::unknown ? "of no known format" : name(what));
+    str_append(text, text.empty() ? "" : ", ", count_text(found.count[i]), " ",
+               what == pixels::format::unknown ? "of no known format" : name(what));
   }
   return text;
 }
@@ -421,15 +419,14 @@ std::string pictures_text(const terminal& screen, const findings& found) {
   if (found.pictures.looked_at == 0) return {};
   std::string text = heading(screen, "pictures by content");
   if (found.pictures.samples < found.samples.size()) {
-    io::str_append(
-        text, "  ",
-        screen.dim(io::str_cat("as seen in ", count_text(found.pictures.samples), " samples, evenly spread")), "\n");
+    str_append(text, "  ",
+               screen.dim(str_cat("as seen in ", count_text(found.pictures.samples), " samples, evenly spread")), "\n");
   }
   const std::string read = format_counts(found.pictures, true);
-  if (!read.empty()) io::str_append(text, "  ", read, "\n");
+  if (!read.empty()) str_append(text, "  ", read, "\n");
   if (found.pictures.refused() == 0) return text;
-  io::str_append(text, "  ", screen.warning(io::str_cat("not read: ", format_counts(found.pictures, false))),
-                 ": corrupt samples when they are loaded\n");
+  str_append(text, "  ", screen.warning(str_cat("not read: ", format_counts(found.pictures, false))),
+             ": corrupt samples when they are loaded\n");
   return text;
 }
 
@@ -437,7 +434,7 @@ std::string pictures_text(const terminal& screen, const findings& found) {
 std::string jpegs_text(const terminal& screen, const jpeg_survey& found) {
   if (found.progressive == 0) return {};
   std::string text = heading(screen, "progressive JPEGs");
-  io::str_append(text, "  ", count_text(found.progressive), " of ", count_text(found.looked_at), " looked at");
+  str_append(text, "  ", count_text(found.progressive), " of ", count_text(found.looked_at), " looked at");
   if (found.measured > 0) {
     text += absl::StrFormat("; as baseline they decode %.1f times as fast (measured on %u)", found.speed_up,
                             static_cast<unsigned>(found.measured));
@@ -453,12 +450,12 @@ std::string large_text(const terminal& screen, const large_pictures& found) {
   if (found.over.empty()) return {};
   std::string text = heading(screen, screen.warning(counted(found.over.size(), "picture that will end a run",
                                                             "pictures that will end a run")));
-  io::str_append(text, "  to decode one takes more than a quarter of --host-bytes-max, ",
-                 bytes_text(found.host_bytes_max), "; ", bytes_text(found.host_bytes_enough), " would do\n");
+  str_append(text, "  to decode one takes more than a quarter of --host-bytes-max, ", bytes_text(found.host_bytes_max),
+             "; ", bytes_text(found.host_bytes_enough), " would do\n");
   for (std::size_t i = 0; i < std::min(found.over.size(), defects_shown); ++i) {
-    io::str_append(text, "  ", one_line(found.over[i].name), ": ", bytes_text(found.over[i].bytes), "\n");
+    str_append(text, "  ", one_line(found.over[i].name), ": ", bytes_text(found.over[i].bytes), "\n");
   }
-  if (found.over.size() > defects_shown) io::str_append(text, "  ", screen.dim("... --json has them all"), "\n");
+  if (found.over.size() > defects_shown) str_append(text, "  ", screen.dim("... --json has them all"), "\n");
   return text + "  `leat pack --transcode` writes progressive JPEGs anew, so that they take little\n";
 }
 
@@ -466,9 +463,9 @@ std::string as_text(const findings& found) {
   const terminal screen = terminal::of(stdout);
   const dataset_memory memory = found.samples.memory();
   std::string text =
-      io::str_cat("\n  ", screen.bold(counted(found.samples.size(), "sample", "samples")), " in ",
-                  counted(found.files, "file", "files"), ", ", bytes_text(found.bytes), "\n  ",
-                  screen.dim(io::str_cat("the table of them takes ", bytes_text(memory.total()), " of memory")), "\n");
+      str_cat("\n  ", screen.bold(counted(found.samples.size(), "sample", "samples")), " in ",
+              counted(found.files, "file", "files"), ", ", bytes_text(found.bytes), "\n  ",
+              screen.dim(str_cat("the table of them takes ", bytes_text(memory.total()), " of memory")), "\n");
   text += fields_text(screen, found);
   if (!found.sizes.buckets.empty()) text += sizes_text(screen, found);
   if (!found.classes.samples.empty()) text += classes_text(screen, found);
@@ -478,17 +475,17 @@ std::string as_text(const findings& found) {
   if (!found.defects.empty()) {
     text += heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
     for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
-      io::str_append(text, "  ", one_line(found.defects[i].name), ": ", one_line(found.defects[i].reason), "\n");
+      str_append(text, "  ", one_line(found.defects[i].name), ": ", one_line(found.defects[i].reason), "\n");
     }
-    if (found.defects.size() > defects_shown) io::str_append(text, "  ", screen.dim("... --json has them all"), "\n");
+    if (found.defects.size() > defects_shown) str_append(text, "  ", screen.dim("... --json has them all"), "\n");
   }
   const std::vector<std::string> notes = notes_of(found.samples);
   if (!notes.empty()) text += heading(screen, "notes");
-  for (const std::string& note : notes) io::str_append(text, "  ", one_line(note), "\n");
+  for (const std::string& note : notes) str_append(text, "  ", one_line(note), "\n");
   return text + "\n";
 }
 
-std::string advise_looking(dtype type) { return io::str_cat("--token-type ", name(type), " looks at it as tokens"); }
+std::string advise_looking(dtype type) { return str_cat("--token-type ", name(type), " looks at it as tokens"); }
 
 // The pictures are what takes long: a decode each.
 std::string progress(const terminal& screen, std::size_t columns, const measuring_progress& so_far) {
@@ -496,14 +493,14 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
   if (pictures == 0) return screen.dim("  looking through the samples");
   const std::uint64_t measured = so_far.measured;
   const std::string end =
-      io::str_cat("  measuring the largest pictures: ", count_text(measured), " of ", count_text(pictures));
+      str_cat("  measuring the largest pictures: ", count_text(measured), " of ", count_text(pictures));
   const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
   const double share = static_cast<double>(measured) / static_cast<double>(pictures);
-  return io::str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
+  return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
 }
 
 int inspect(const inspect_arguments& arguments, interruption& stop) {
-  const auto leave = [&] { complain("inspect", io::str_cat("stopped by ", stop.name())); };
+  const auto leave = [&] { complain("inspect", str_cat("stopped by ", stop.name())); };
   const dataset samples =
       open_sources(arguments.sources, stop, leave, advise_looking,
                    {.tokens = arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt,

@@ -1,6 +1,6 @@
 #include "tools/make_photos.hpp"
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "base/random.hpp"
 #include "tools/jpeg_encode.hpp"
 #include "tools/paint.hpp"
@@ -289,7 +289,7 @@ class press {
       keep_failure(std::current_exception());
     }
     threads.clear();
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     if (stopping()) throw error(errc::cancelled, "the photo set was not finished");
     return bytes_.load();
@@ -325,13 +325,13 @@ class press {
   }
 
   void started(int change) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     running_ += change;
     changed_.notify_all();
   }
 
   void keep_failure(std::exception_ptr failure) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!failure_) failure_ = std::move(failure);
     given_up_.store(true);
   }
@@ -341,7 +341,7 @@ class press {
     using namespace std::chrono_literals;
     for (bool running = true; running;) {
       {
-        const async::mutex_lock lock(mutex_);
+        const mutex_lock lock(mutex_);
         const auto deadline = std::chrono::steady_clock::now() + 100ms;
         while (running_ > 0 && changed_.wait_until(mutex_, deadline)) {
         }
@@ -359,8 +359,8 @@ class press {
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<bool> given_up_{false};
 
-  async::mutex mutex_;
-  async::condition_variable changed_;
+  mutex mutex_;
+  condition_variable changed_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,5 @@
 // leat make-photos: the default photo set, for who has none at hand.
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/make_photos.hpp"
@@ -25,9 +25,9 @@ struct photo_arguments {
 };
 
 std::string progress(const terminal& screen, std::size_t columns, std::uint32_t done, std::uint32_t count) {
-  const std::string end = io::str_cat("  ", count_text(done), " of ", count_text(count), " pictures");
+  const std::string end = str_cat("  ", count_text(done), " of ", count_text(count), " pictures");
   const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
-  return io::str_cat("  ", bar_text(screen, bar, static_cast<double>(done) / std::max(count, 1U)), end);
+  return str_cat("  ", bar_text(screen, bar, static_cast<double>(done) / std::max(count, 1U)), end);
 }
 
 int make(photo_arguments& arguments, interruption& stop) {
@@ -48,13 +48,13 @@ int make(photo_arguments& arguments, interruption& stop) {
       const std::string_view what = failure.what();
       throw error(failure.code(), std::string(what.substr(what.starts_with(speaker) ? speaker.size() : 0)));
     }
-    complain("make-photos", io::str_cat("stopped by ", stop.name(), "; ", failure.what()));
+    complain("make-photos", str_cat("stopped by ", stop.name(), "; ", failure.what()));
     return stop.exit_code();
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  print(io::str_cat(arguments.directory, ": ", counted(made.count, "picture", "pictures"), " in ",
-                    counted(arguments.how.classes, "class", "classes"), ", ", bytes_text(made.bytes),
-                    made.made ? io::str_cat(", made in ", seconds_text(took.count())) : ", there already", "\n"));
+  print(str_cat(arguments.directory, ": ", counted(made.count, "picture", "pictures"), " in ",
+                counted(arguments.how.classes, "class", "classes"), ", ", bytes_text(made.bytes),
+                made.made ? str_cat(", made in ", seconds_text(took.count())) : ", there already", "\n"));
   return exit_done;
 }
 

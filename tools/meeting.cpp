@@ -1,6 +1,6 @@
 #include "tools/meeting.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/mpi/mpi_module.hpp"
 
 #include <dlfcn.h>
@@ -26,13 +26,13 @@ meeting::meeting(const found_world& here) {
   // Its place is in the command's own list of directories. It stays loaded: MPI leaves threads and handlers behind.
   void* const module = ::dlopen(mpi_module::file_name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (module == nullptr) {
-    why_not_ = io::str_cat("leat was built without MPI, or it cannot be loaded (", ::dlerror(), ")");
+    why_not_ = str_cat("leat was built without MPI, or it cannot be loaded (", ::dlerror(), ")");
     return;
   }
   const auto begin = reinterpret_cast<mpi_module::begin_function*>(::dlsym(module, mpi_module::begin_name));
   const auto end = reinterpret_cast<mpi_module::end_function*>(::dlsym(module, mpi_module::end_name));
   if (begin == nullptr || end == nullptr) {
-    why_not_ = io::str_cat(mpi_module::file_name, " is of another leat");
+    why_not_ = str_cat(mpi_module::file_name, " is of another leat");
     return;
   }
   std::array<char, 512> words{};
@@ -41,8 +41,8 @@ meeting::meeting(const found_world& here) {
   if (!ranks_) {
     why_not_ = words.data();
   } else if (const world seen = ranks_->world(); seen.rank != here.world.rank || seen.size != here.world.size) {
-    why_not_ = io::str_cat("MPI says rank ", seen.rank, " of ", seen.size, ", and ", here.launcher, " rank ",
-                           here.world.rank, " of ", here.world.size, ": they are of different kinds");
+    why_not_ = str_cat("MPI says rank ", seen.rank, " of ", seen.size, ", and ", here.launcher, " rank ",
+                       here.world.rank, " of ", here.world.size, ": they are of different kinds");
     ranks_.reset();
   }
 }

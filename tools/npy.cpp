@@ -1,6 +1,6 @@
 #include "tools/npy.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/output.hpp"
 
 #include <bit>
@@ -46,10 +46,9 @@ const char* code_of(dtype type) {
 
 std::string npy_header(dtype type, const dimensions& shape, std::size_t multiple) {
   std::string extents;
-  for (const std::int64_t extent : shape) io::str_append(extents, extent, ",");
+  for (const std::int64_t extent : shape) str_append(extents, extent, ",");
   if (shape.size() > 1) extents.pop_back();  // A tuple of one keeps its comma.
-  std::string text =
-      io::str_cat("{'descr': '", code_of(type), "', 'fortran_order': False, 'shape': (", extents, "), }");
+  std::string text = str_cat("{'descr': '", code_of(type), "', 'fortran_order': False, 'shape': (", extents, "), }");
   constexpr std::size_t fixed_bytes = 10;  // magic, version, length
   const std::size_t padded = (fixed_bytes + text.size() + 1 + multiple - 1) / multiple * multiple;
   text.append(padded - fixed_bytes - text.size() - 1, ' ');

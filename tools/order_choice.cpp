@@ -1,7 +1,7 @@
 #include "tools/order_choice.hpp"
 
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "tools/arguments.hpp"
 
 #include <leat/error.hpp>
@@ -16,7 +16,7 @@ namespace leat::tools {
 namespace {
 
 [[noreturn]] void refuse_choice(std::string_view option, std::string_view given, std::string_view why) {
-  throw error(errc::usage, io::str_cat(option, " ", given, ": ", why));
+  throw error(errc::usage, str_cat(option, " ", given, ": ", why));
 }
 
 std::vector<std::string> pieces_of(std::string_view text, char between) {
@@ -35,7 +35,7 @@ Number number_of(const std::string& given, const std::string& text) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || end != text.data() + text.size() || !(value > 0)) {
     refuse_choice("--order", given,
-                  io::str_cat("'", text, "' is no number from 1 to ", std::numeric_limits<Number>::max()));
+                  str_cat("'", text, "' is no number from 1 to ", std::numeric_limits<Number>::max()));
   }
   return value;
 }
@@ -71,14 +71,14 @@ order mixture_order(const std::string& given, std::size_t sources) {
     const auto [end, failure] = std::from_chars(piece.data(), piece.data() + piece.size(), share);
     if (failure != std::errc{} || end != piece.data() + piece.size() || !(share > 0) ||
         share > std::numeric_limits<double>::max()) {
-      refuse_choice("--mixture", given, io::str_cat("'", piece, "' is no share; give numbers above 0, as 0.7,0.3"));
+      refuse_choice("--mixture", given, str_cat("'", piece, "' is no share; give numbers above 0, as 0.7,0.3"));
     }
     shares.push_back(share);
   }
   if (shares.size() != sources) {
     refuse_choice("--mixture", given,
-                  io::str_cat(shares.size(), shares.size() == 1 ? " share for " : " shares for ", sources,
-                              sources == 1 ? " source" : " sources", "; give one for each SOURCE"));
+                  str_cat(shares.size(), shares.size() == 1 ? " share for " : " shares for ", sources,
+                          sources == 1 ? " source" : " sources", "; give one for each SOURCE"));
   }
   return mixed_by(std::move(shares));
 }
@@ -121,8 +121,8 @@ void set_order(loader_options& options, const order_options& order, const pictur
 }
 
 std::string words_of(const order_options& order, const picture_options& pictures, const order_choice& choice) {
-  const std::string seed = io::str_cat(", seed ", order.seed);
-  if (!choice.mixture.empty()) return io::str_cat("mixed ", choice.mixture, seed);
+  const std::string seed = str_cat(", seed ", order.seed);
+  if (!choice.mixture.empty()) return str_cat("mixed ", choice.mixture, seed);
   if (choice.order == "sequential") return "in the source's order";
   if (!choice.order.empty()) return choice.order + seed;
   return order.shuffled(pictures) ? "shuffled" + seed : "in the source's order";
@@ -131,9 +131,9 @@ std::string words_of(const order_options& order, const picture_options& pictures
 dataset samples_for_order(const order_choice& choice, const dataset& opened, const dataset& samples) {
   if (!choice.mixture.empty() && samples.size() != opened.size()) {
     refuse_choice("--mixture", choice.mixture,
-                  io::str_cat(opened.size() - samples.size(),
-                              " samples of the sources lack the fields that are loaded; "
-                              "remove them, or `leat pack` the sources without them"));
+                  str_cat(opened.size() - samples.size(),
+                          " samples of the sources lack the fields that are loaded; "
+                          "remove them, or `leat pack` the sources without them"));
   }
   const std::string column = column_of(choice);
   const datasets::dataset_model& model = *samples.model();

@@ -1,7 +1,8 @@
 #include "tools/output.hpp"
 
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
 #include "base/unfinished_file.hpp"
-#include "io/text.hpp"
 #include "tools/human.hpp"
 #include "tools/terminal.hpp"
 
@@ -46,14 +47,14 @@ void print(std::string_view text) {
   const std::string_view remedy = failure == EPIPE   ? "; who was to read it has gone"
                                   : failure == EBADF ? "; it is closed"
                                                      : "; is its disk full?";
-  throw error(errc::io, io::str_cat("cannot write to standard output: ", words(failure), remedy));
+  throw error(errc::io, str_cat("cannot write to standard output: ", words(failure), remedy));
 }
 
 void complain(std::string_view command, std::string_view message) noexcept {
   try {
     // A progress line that is still there makes room.
-    const std::string line = io::str_cat(terminal::of(stderr).live ? "\r\x1b[K" : "", "leat",
-                                         command.empty() ? "" : " ", command, ": ", one_line(message), "\n");
+    const std::string line = str_cat(terminal::of(stderr).live ? "\r\x1b[K" : "", "leat", command.empty() ? "" : " ",
+                                     command, ": ", one_line(message), "\n");
     std::fwrite(line.data(), 1, line.size(), stderr);
   } catch (...) {
     std::fputs("leat: out of memory\n", stderr);
@@ -81,16 +82,15 @@ output_file output_file::continued(std::string path, std::uint64_t bytes) {
   if (file.fd_ >= 0 && ::fstat(file.fd_, &status) != 0) file.fail(errno);
   file.is_regular_ = S_ISREG(status.st_mode);
   if (!file.is_regular_ || static_cast<std::uint64_t>(status.st_size) < bytes) {
-    const std::string there =
-        file.fd_ < 0 ? std::string("is not there") : io::str_cat("has ", status.st_size, " bytes");
-    throw error(errc::usage, io::str_cat(file.path_, " ", there, ", and the state to resume from counts ", bytes,
-                                         " bytes of it; name the file that this run has written"));
+    const std::string there = file.fd_ < 0 ? std::string("is not there") : str_cat("has ", status.st_size, " bytes");
+    throw error(errc::usage, str_cat(file.path_, " ", there, ", and the state to resume from counts ", bytes,
+                                     " bytes of it; name the file that this run has written"));
   }
   char last = 0;
   if (::pread(file.fd_, &last, 1, static_cast<off_t>(bytes) - 1) != 1 || last != '\n') {
-    throw error(errc::usage, io::str_cat(file.path_, " has no end of a line behind its first ", bytes,
-                                         " bytes, which the state to resume from counts; name the file that this run "
-                                         "has written"));
+    throw error(errc::usage, str_cat(file.path_, " has no end of a line behind its first ", bytes,
+                                     " bytes, which the state to resume from counts; name the file that this run "
+                                     "has written"));
   }
   if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) file.fail(errno);
   file.bytes_ = bytes;
@@ -135,7 +135,7 @@ void output_file::write(std::span<const std::byte> bytes, const std::stop_token&
   constexpr std::size_t piece_bytes = std::size_t{1} << 20;
   constexpr int patience_ms = 20;
   while (!bytes.empty()) {
-    if (stop.stop_requested()) throw error(errc::cancelled, io::str_cat("stopped while writing ", path_));
+    if (stop.stop_requested()) throw error(errc::cancelled, str_cat("stopped while writing ", path_));
     pollfd ready{fd_, POLLOUT, 0};
     if (!is_regular_ && ::poll(&ready, 1, patience_ms) == 0) continue;  // Who reads it is busy.
     // What has room for anything has room for so much, and does not block.
@@ -167,36 +167,10 @@ void output_file::remove_unfinished() const noexcept {
 }
 
 void output_file::fail(int failure) const {
-  errc code = errc::io;
-  std::string_view remedy = "does the disk still answer?";
-  switch (failure) {
-    case ENOENT:
-    case ENOTDIR:
-      code = errc::not_found;
-      remedy = "make its directory first";
-      break;
-    case EISDIR:
-      code = errc::usage;
-      remedy = "name a file";
-      break;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      code = errc::permission;
-      remedy = "name a file where you may write";
-      break;
-    case ENOSPC:
-    case EDQUOT:
-      code = errc::limit;
-      remedy = "free some space, or name a file on another disk";
-      break;
-    case EPIPE:
-      remedy = "who was to read it has gone";
-      break;
-    default:
-      break;
-  }
-  throw error(code, io::str_cat("cannot write ", path_, ": ", words(failure), "; ", remedy));
+  throw explain_write(str_cat("cannot write ", path_), failure,
+                      {.no_room = "free some space, or name a file on another disk",
+                       .no_folder = "make its directory first",
+                       .other = failure == EPIPE ? "who was to read it has gone" : "does the disk still answer?"});
 }
 
 }  // namespace leat::tools

@@ -1,8 +1,8 @@
 // leat pack: any source as WebDataset shards, or rows as one file.
 #include "datasets/pack.hpp"
 
+#include "base/text.hpp"
 #include "datasets/patterns.hpp"
-#include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
@@ -44,25 +44,25 @@ double share(const datasets::pack_progress& now) {
 }
 
 std::string progress(const terminal& screen, std::size_t columns, const datasets::pack_progress& now, double seconds) {
-  std::string end = io::str_cat("  ", count_text(now.samples), " of ", count_text(now.samples_total), " samples");
+  std::string end = str_cat("  ", count_text(now.samples), " of ", count_text(now.samples_total), " samples");
   if (now.samples > 0) {
-    io::str_append(end, "  ", rate_text(static_cast<double>(now.bytes) / seconds), "  eta ",
-                   clock_text(seconds * (1 - share(now)) / share(now)));
+    str_append(end, "  ", rate_text(static_cast<double>(now.bytes) / seconds), "  eta ",
+               clock_text(seconds * (1 - share(now)) / share(now)));
   }
   const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
-  return io::str_cat("  ", bar_text(screen, bar, share(now)), end.substr(0, columns - 2 - bar));
+  return str_cat("  ", bar_text(screen, bar, share(now)), end.substr(0, columns - 2 - bar));
 }
 
 std::string text_of(const transcoding& done) {
   const transcoding::counts count = done.count();
-  std::string text = io::str_cat("  ", counted(count.rewritten, "JPEG", "JPEGs"), " written anew as baseline",
-                                 count.rewritten > 0 ? io::str_cat(", ", bytes_text(count.bytes_before), " before and ",
-                                                                   bytes_text(count.bytes_after), " after")
-                                                     : "",
-                                 "; ", count_text(count.as_they_were), " left as they were\n");
-  for (const std::string& each : done.left()) io::str_append(text, "  left as it is: ", one_line(each), "\n");
+  std::string text = str_cat("  ", counted(count.rewritten, "JPEG", "JPEGs"), " written anew as baseline",
+                             count.rewritten > 0 ? str_cat(", ", bytes_text(count.bytes_before), " before and ",
+                                                           bytes_text(count.bytes_after), " after")
+                                                 : "",
+                             "; ", count_text(count.as_they_were), " left as they were\n");
+  for (const std::string& each : done.left()) str_append(text, "  left as it is: ", one_line(each), "\n");
   if (count.left > done.left().size()) {
-    io::str_append(text, "  ... and ", counted(count.left - done.left().size(), "more", "more"), "\n");
+    str_append(text, "  ... and ", counted(count.left - done.left().size(), "more", "more"), "\n");
   }
   return text;
 }
@@ -70,21 +70,20 @@ std::string text_of(const transcoding& done) {
 std::string summary(const datasets::pack_result& made, const world& here, bool as_rows, double seconds) {
   std::uint64_t bytes = 0;
   for (const datasets::packed_shard& shard : made.shards) bytes += shard.bytes;
-  const std::string who = here.size > 1 ? io::str_cat("rank ", here.rank, " of ", here.size, ": ") : "";
-  std::string text = io::str_cat(who, counted(made.samples, "sample", "samples"), " in ",
-                                 as_rows ? "1 file" : counted(made.shards.size(), "shard", "shards"), ", ",
-                                 bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
-  if (made.shards.size() == 1) io::str_append(text, "  ", made.shards.front().path, "\n");
+  const std::string who = here.size > 1 ? str_cat("rank ", here.rank, " of ", here.size, ": ") : "";
+  std::string text = str_cat(who, counted(made.samples, "sample", "samples"), " in ",
+                             as_rows ? "1 file" : counted(made.shards.size(), "shard", "shards"), ", ",
+                             bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
+  if (made.shards.size() == 1) str_append(text, "  ", made.shards.front().path, "\n");
   if (made.shards.size() > 1) {
     const auto [least, most] = std::minmax_element(made.shards.begin(), made.shards.end(),
                                                    [](const auto& a, const auto& b) { return a.samples < b.samples; });
-    io::str_append(text, "  ", made.shards.front().path, " ... ", made.shards.back().path, ", ",
-                   count_text(least->samples),
-                   least->samples == most->samples ? "" : " to " + count_text(most->samples), " samples each\n");
+    str_append(text, "  ", made.shards.front().path, " ... ", made.shards.back().path, ", ", count_text(least->samples),
+               least->samples == most->samples ? "" : " to " + count_text(most->samples), " samples each\n");
   }
   if (made.skipped > 0)
-    io::str_append(text, "  left out: ", counted(made.skipped, "damaged sample", "damaged samples"), "\n");
-  for (const std::string& note : made.notes) io::str_append(text, "  note: ", one_line(note), "\n");
+    str_append(text, "  left out: ", counted(made.skipped, "damaged sample", "damaged samples"), "\n");
+  for (const std::string& note : made.notes) str_append(text, "  note: ", one_line(note), "\n");
   return text;
 }
 
@@ -113,23 +112,22 @@ nlohmann::ordered_json as_json(const transcoding& done) {
 // Names that stand for several.
 void check_one_file(const std::string& out) {
   if (!datasets::has_braces(out) && out.find('%') == std::string::npos) return;
-  throw error(errc::usage, io::str_cat("OUT '", out,
-                                       "' names several files, and --to npy and --to records write one; name it, as "
-                                       "rows.npy or rows.bin"));
+  throw error(errc::usage, str_cat("OUT '", out,
+                                   "' names several files, and --to npy and --to records write one; name it, as "
+                                   "rows.npy or rows.bin"));
 }
 
 // What ranks cannot do together, since none waits for another.
 void check_for_ranks(const pack_arguments& arguments, const world& here) {
   if (arguments.rows) {
-    throw error(errc::usage, io::str_cat("--to npy and --to records write one file, which ", here.size,
-                                         " ranks cannot write together; run it as one process"));
+    throw error(errc::usage, str_cat("--to npy and --to records write one file, which ", here.size,
+                                     " ranks cannot write together; run it as one process"));
   }
   if (arguments.how.bytes_per_shard != 0) {
     throw error(
         errc::usage,
-        io::str_cat(
-            "--bytes-per-shard: which samples a shard holds is known only when those before it are written, and ",
-            here.size, " ranks write theirs at once; give --samples-per-shard"));
+        str_cat("--bytes-per-shard: which samples a shard holds is known only when those before it are written, and ",
+                here.size, " ranks write theirs at once; give --samples-per-shard"));
   }
 }
 
@@ -137,9 +135,9 @@ void check_for_ranks(const pack_arguments& arguments, const world& here) {
 void check_members(const dataset& from) {
   for (const field_info& field : from.fields()) {
     if (field.kind != field_kind::tensor) continue;
-    throw error(errc::usage, io::str_cat("the field '", field.name, "' has rows of ", name(field.type),
-                                         ", and a member of a shard has no dtype and shape; --to records and --to npy "
-                                         "keep them"));
+    throw error(errc::usage, str_cat("the field '", field.name, "' has rows of ", name(field.type),
+                                     ", and a member of a shard has no dtype and shape; --to records and --to npy "
+                                     "keep them"));
   }
 }
 
@@ -166,7 +164,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
   arguments.how.world = here.world;
   if (here.world.size > 1) check_for_ranks(arguments, here.world);
   const auto leave = [&] {
-    complain("pack", io::str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
+    complain("pack", str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
   };
   const dataset from = open_sources(sources, stop, leave,
                                     [](dtype) { return std::string("files of tokens need no packing: copy them"); },
@@ -201,10 +199,10 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
                           : datasets::pack(from, out, arguments.how);
   } catch (const error& failure) {
     if (failure.code() != errc::cancelled || !stop.requested()) throw;
-    complain("pack", io::str_cat("stopped by ", stop.name(), " after ", count_text(now.samples), " of ",
-                                 counted(now.samples_total, "sample", "samples"),
-                                 arguments.rows ? "; the file begun was removed"
-                                                : "; finished shards stay, the one begun was removed"));
+    complain("pack", str_cat("stopped by ", stop.name(), " after ", count_text(now.samples), " of ",
+                             counted(now.samples_total, "sample", "samples"),
+                             arguments.rows ? "; the file begun was removed"
+                                            : "; finished shards stay, the one begun was removed"));
     return stop.exit_code();
   }
   if (arguments.json) {

@@ -1,11 +1,11 @@
 #include "tools/pack_rows.hpp"
 
+#include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/model.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/shuffle.hpp"
 #include "io/source.hpp"
-#include "io/text.hpp"
 #include "tools/npy.hpp"
 #include "tools/output.hpp"
 
@@ -31,9 +31,9 @@ struct row_layout {
 };
 
 [[noreturn]] void refuse(const field_info& field, const char* why) {
-  throw error(errc::usage, io::str_cat("the field '", field.name, "' ", why,
-                                       ", and --to npy and --to records write rows of one dtype and shape; leave "
-                                       "out --to for tar shards"));
+  throw error(errc::usage, str_cat("the field '", field.name, "' ", why,
+                                   ", and --to npy and --to records write rows of one dtype and shape; leave "
+                                   "out --to for tar shards"));
 }
 
 row_layout layout_of(const dataset& from) {
@@ -44,7 +44,7 @@ row_layout layout_of(const dataset& from) {
       field.bytes_max = sizeof(std::int64_t);
     } else if (field.kind == field_kind::tokens) {
       throw error(errc::usage,
-                  io::str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
+                  str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
     } else if (field.kind != field_kind::tensor) {
       refuse(field, "has samples of any size");
     }
@@ -59,17 +59,17 @@ row_layout layout_of(const dataset& from) {
 
 std::string shape_json(const dimensions& shape) {
   std::string text;
-  for (const std::int64_t extent : shape) io::str_append(text, text.empty() ? "" : ", ", extent);
+  for (const std::int64_t extent : shape) str_append(text, text.empty() ? "" : ", ", extent);
   return "[" + text + "]";
 }
 
 std::string records_json(const row_layout& layout, std::uint64_t records) {
   std::string fields;
   for (const field_info& field : layout.fields) {
-    io::str_append(fields, fields.empty() ? "" : ",\n            ", R"({"name": )", json_text(field.name),
-                   R"(, "dtype": ")", name(field.type), R"(", "shape": )", shape_json(field.shape), "}");
+    str_append(fields, fields.empty() ? "" : ",\n            ", R"({"name": )", json_text(field.name),
+               R"(, "dtype": ")", name(field.type), R"(", "shape": )", shape_json(field.shape), "}");
   }
-  return io::str_cat("{\"fields\": [", fields, "],\n \"records\": ", records, ",\n \"header_bytes\": 0}\n");
+  return str_cat("{\"fields\": [", fields, "],\n \"records\": ", records, ",\n \"header_bytes\": 0}\n");
 }
 
 /// Reads rows, each field into its place in the record.
@@ -117,14 +117,13 @@ class row_reader {
 
 void check_name(const std::string& path, bool overwrite) {
   if (overwrite || !datasets::file_exists(path)) return;
-  throw error(errc::usage, io::str_cat(path, " is there already; remove it, or give --overwrite"));
+  throw error(errc::usage, str_cat(path, " is there already; remove it, or give --overwrite"));
 }
 
 std::string header_of(const row_layout& layout, std::uint64_t samples) {
   if (layout.fields.size() > 1) {
-    throw error(errc::usage,
-                io::str_cat("a .npy holds one array, and the source has the fields '", layout.fields[0].name, "' and '",
-                            layout.fields[1].name, "'; --to records holds both"));
+    throw error(errc::usage, str_cat("a .npy holds one array, and the source has the fields '", layout.fields[0].name,
+                                     "' and '", layout.fields[1].name, "'; --to records holds both"));
   }
   dimensions shape;
   shape.push_back(static_cast<std::int64_t>(samples));
@@ -140,7 +139,7 @@ datasets::pack_result pack_rows(const dataset& from, const std::string& out, row
   const row_layout layout = layout_of(from);
   const std::string extension = to == row_format::npy ? ".npy" : ".bin";
   if (!out.ends_with(extension)) {
-    throw error(errc::usage, io::str_cat("OUT '", out, "' is one file whose name ends in ", extension, "; name it so"));
+    throw error(errc::usage, str_cat("OUT '", out, "' is one file whose name ends in ", extension, "; name it so"));
   }
   const std::string header = to == row_format::npy ? header_of(layout, from.size()) : std::string();
   const std::string description = datasets::with_extension(out, ".json");

@@ -1,6 +1,6 @@
 #include "tools/png_encode.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -20,8 +20,8 @@ std::vector<std::byte> encode_png(std::span<const std::uint8_t> rgb, std::uint32
   image.height = height;
   image.format = PNG_FORMAT_RGB;
   const auto fail = [&image] {
-    throw error(errc::limit, io::str_cat("cannot encode a PNG of ", image.width, " x ", image.height, " pixels: ",
-                                         std::string_view(image.message), "; choose a smaller --size or --batch-size"));
+    throw error(errc::limit, str_cat("cannot encode a PNG of ", image.width, " x ", image.height, " pixels: ",
+                                     std::string_view(image.message), "; choose a smaller --size or --batch-size"));
   };
   png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::vector<std::byte> file(bytes);

@@ -1,6 +1,6 @@
 #include "tools/ranks.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/order/launchers.hpp"
 #include "tools/arguments.hpp"
 
@@ -42,8 +42,8 @@ found_world world_of(const rank_options& ranks) {
   if (!ranks.rank && !ranks.world) return find_world();
   if (!ranks.rank || !ranks.world) {
     throw error(errc::usage,
-                io::str_cat(ranks.rank ? "--rank is given, and --world is not" : "--world is given, and --rank is not",
-                            "; give both, or leave both to the launcher"));
+                str_cat(ranks.rank ? "--rank is given, and --world is not" : "--world is given, and --rank is not",
+                        "; give both, or leave both to the launcher"));
   }
   found_world given{.world = {.rank = *ranks.rank, .size = *ranks.world}, .launcher = "--rank --world"};
   stages::check_world(given.world, "--rank and --world");
@@ -64,9 +64,9 @@ std::string name_for_rank(std::string_view option, const std::string& name, cons
   std::string made = name;
   std::size_t at = made.find(place);
   if (at == std::string::npos && here.size > 1) {
-    throw error(errc::usage, io::str_cat(option, " ", name, ": ", here.size,
-                                         " ranks would write it together; %r in the name is the rank, as ", option, " ",
-                                         name == "-" ? "batches" : name, ".%r"));
+    throw error(errc::usage, str_cat(option, " ", name, ": ", here.size,
+                                     " ranks would write it together; %r in the name is the rank, as ", option, " ",
+                                     name == "-" ? "batches" : name, ".%r"));
   }
   for (; at != std::string::npos; at = made.find(place, at + rank.size())) made.replace(at, place.size(), rank);
   return made;

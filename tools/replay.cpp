@@ -1,5 +1,5 @@
 // leat replay: what any batch of a run holds, and where each row comes from.
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/batch_state.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/loader_parts.hpp"
@@ -121,21 +121,21 @@ std::string text_of(const std::vector<replayed_row>& rows, const terminal& scree
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const replayed_row& row = rows[k];
     absl::StrAppendFormat(&text, "  %4d  sample %d  %s", k, row.what.sample, one_line(row.name));
-    if (row.what.draw != row.what.sample) io::str_append(text, "  draw ", row.what.draw);
-    if (!row.digest.empty()) io::str_append(text, "  ", screen.dim(row.digest));
+    if (row.what.draw != row.what.sample) str_append(text, "  draw ", row.what.draw);
+    if (!row.digest.empty()) str_append(text, "  ", screen.dim(row.digest));
     text += "\n";
     for (const row_part& part : row.parts) {
-      io::str_append(text, "        ",
-                     screen.dim(io::str_cat(part.field, ": ", one_line(part.file), " at offset ", part.offset, ", ",
-                                            counted(part.bytes, "byte", "bytes"))),
-                     "\n");
+      str_append(text, "        ",
+                 screen.dim(str_cat(part.field, ": ", one_line(part.file), " at offset ", part.offset, ", ",
+                                    counted(part.bytes, "byte", "bytes"))),
+                 "\n");
     }
   }
   return text;
 }
 
 int replay(const replay_arguments& arguments, interruption& stop) {
-  const auto leave = [&] { complain("replay", io::str_cat("stopped by ", stop.name())); };
+  const auto leave = [&] { complain("replay", str_cat("stopped by ", stop.name())); };
   const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.run.windows.files(),
                                        .arrays = arguments.run.arrays,
@@ -163,7 +163,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   stages::loader_parts parts;
   parts.only = {arguments.epoch, arguments.batch};
   loader alone = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
-  for (const std::string& each : alone.plan().warnings) complain("replay", io::str_cat("warning: ", in_flags(each)));
+  for (const std::string& each : alone.plan().warnings) complain("replay", str_cat("warning: ", in_flags(each)));
   const std::optional<batch> found = [&] {
     const leaving_at_once leaving(stop, leave);
     return alone.next_blocking();
@@ -180,10 +180,10 @@ int replay(const replay_arguments& arguments, interruption& stop) {
     return exit_done;
   }
   const terminal screen = terminal::of(stdout);
-  std::string text = io::str_cat(
-      "\n  ", screen.bold(io::str_cat("batch ", arguments.batch, " of epoch ", arguments.epoch)), ": ",
-      counted(shown.rows.size(), "row", "rows"), ", digest ", shown.digest, "\n\n", text_of(shown.rows, screen));
-  if (!shown.left_out.empty()) io::str_append(text, "\n  corrupt\n", text_of(shown.left_out, screen));
+  std::string text = str_cat("\n  ", screen.bold(str_cat("batch ", arguments.batch, " of epoch ", arguments.epoch)),
+                             ": ", counted(shown.rows.size(), "row", "rows"), ", digest ", shown.digest, "\n\n",
+                             text_of(shown.rows, screen));
+  if (!shown.left_out.empty()) str_append(text, "\n  corrupt\n", text_of(shown.left_out, screen));
   print(text + "\n");
   return exit_done;
 }

@@ -1,5 +1,5 @@
 // The command as a whole: from argv to an exit code.
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/flags.hpp"
 #include "tools/help.hpp"
 #include "tools/output.hpp"
@@ -22,7 +22,7 @@ namespace leat::tools {
 namespace {
 
 std::string version_text() {
-  return io::str_cat("leat ", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, ".", LEAT_VERSION_PATCH, "\n");
+  return str_cat("leat ", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, ".", LEAT_VERSION_PATCH, "\n");
 }
 
 // The subcommand that was named, or the whole.
@@ -43,11 +43,11 @@ std::string name_of(const CLI::App& app) {
 std::string missing_command(const CLI::App& app) {
   const std::vector<const CLI::App*> all = app.get_subcommands({});
   std::string names;
-  for (const CLI::App* each : all) io::str_append(names, names.empty() ? "" : ", ", each->get_name());
+  for (const CLI::App* each : all) str_append(names, names.empty() ? "" : ", ", each->get_name());
   const CLI::App& first = *all.front();
   const std::string whole = "leat " + name_of(first);
-  return io::str_cat(all.size() == 1 ? "its only command is " : "give one of its commands: ", names, ", as `",
-                     usage(first, whole), "`; `", whole, " --help` says more");
+  return str_cat(all.size() == 1 ? "its only command is " : "give one of its commands: ", names, ", as `",
+                 usage(first, whole), "`; `", whole, " --help` says more");
 }
 
 // Where the caller closed a standard stream, the next file opened would get its number, and our output. /dev/null takes the
@@ -112,7 +112,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
       const CLI::App& app = named(leat);
       print(app.help(app.get_parent() == nullptr
                          ? ""
-                         : io::str_cat("leat", app.get_parent() == &leat ? "" : " ", name_of(*app.get_parent()))));
+                         : str_cat("leat", app.get_parent() == &leat ? "" : " ", name_of(*app.get_parent()))));
       return exit_done;
     } catch (const error& failure) {
       complain("", failure.what());
@@ -139,7 +139,7 @@ int run(int argc, char** argv) {
   try {
     stop.emplace();
   } catch (const std::exception& failure) {
-    complain("", io::str_cat("cannot watch for Ctrl-C: ", failure.what(), "; raise `ulimit -n` or `ulimit -u`"));
+    complain("", str_cat("cannot watch for Ctrl-C: ", failure.what(), "; raise `ulimit -n` or `ulimit -u`"));
     return exit_failed;
   }
   return run_interruptibly(argc, argv, *stop);

@@ -1,6 +1,6 @@
 #include "tools/run_state.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/ranks.hpp"
 
 #include <leat/error.hpp>
@@ -24,8 +24,8 @@ void sync_file(const std::string& path) {
   const int failure = errno;
   if (fd >= 0) ::close(fd);
   if (synced || failure == EINVAL) return;  // A pipe or a device has nothing to sync.
-  throw error(errc::io, io::str_cat("cannot sync ", path, ": ", std::generic_category().message(failure),
-                                    "; does the disk still answer?"));
+  throw error(errc::io, str_cat("cannot sync ", path, ": ", std::generic_category().message(failure),
+                                "; does the disk still answer?"));
 }
 
 // What cannot be looked at may be there: a run that took it for missing would begin anew.
@@ -33,11 +33,11 @@ bool is_there(const std::string& path) {
   std::error_code failure;
   const bool found = std::filesystem::exists(path, failure);
   if (!failure) return found;
-  throw error(errc::io, io::str_cat("cannot look at ", path, ": ", failure.message(),
-                                    "; nothing is begun or resumed before that is mended"));
+  throw error(errc::io, str_cat("cannot look at ", path, ": ", failure.message(),
+                                "; nothing is begun or resumed before that is mended"));
 }
 
-std::string of_rank(const loader_state& state) { return io::str_cat("rank ", state.rank, " of ", state.world); }
+std::string of_rank(const loader_state& state) { return str_cat("rank ", state.rank, " of ", state.world); }
 
 // The other ranks' states as far as they are there. Where this run has begun in another world, a rank that is quicker may have
 // written its own already: it was read by who needed it, or is of this world.
@@ -47,10 +47,10 @@ void check_others(const run_state_options& options, const loader_state& own) {
     if (path == options.path || !is_there(path)) continue;
     const loader_state other = loader_state::load(path);
     if (other.world != own.world || (other.epoch == own.epoch && other.batch == own.batch)) continue;
-    throw error(errc::usage, io::str_cat(path, " is at batch ", other.batch, " of epoch ", other.epoch, ", and ",
-                                         options.path, " at batch ", own.batch, " of epoch ", own.epoch,
-                                         ", both in a world of ", own.world, "; to go on in one of ", options.here.size,
-                                         " all ranks need one place: copy one state to the names of all of them"));
+    throw error(errc::usage, str_cat(path, " is at batch ", other.batch, " of epoch ", other.epoch, ", and ",
+                                     options.path, " at batch ", own.batch, " of epoch ", own.epoch,
+                                     ", both in a world of ", own.world, "; to go on in one of ", options.here.size,
+                                     " all ranks need one place: copy one state to the names of all of them"));
   }
 }
 
@@ -61,9 +61,9 @@ void check_first(const run_state_options& options) {
   if (path == options.path || !is_there(path)) return;
   const loader_state first = loader_state::load(path);
   if (first.world == options.here.size) return;
-  throw error(errc::usage, io::str_cat(path, " is of ", of_rank(first), ", and there is no ", options.path,
-                                       " for rank ", options.here.rank, " of ", options.here.size,
-                                       ": copy the state to go on from to the names of all ranks"));
+  throw error(errc::usage, str_cat(path, " is of ", of_rank(first), ", and there is no ", options.path, " for rank ",
+                                   options.here.rank, " of ", options.here.size,
+                                   ": copy the state to go on from to the names of all ranks"));
 }
 
 }  // namespace
@@ -79,9 +79,9 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
   }
   const bool there = is_there(options.path);
   if (there && options.resume == resume_when::never) {
-    throw error(errc::usage, io::str_cat(options.path,
-                                         " is there already: --resume auto goes on with that run; to begin "
-                                         "a new one remove it or give --state another FILE"));
+    throw error(errc::usage, str_cat(options.path,
+                                     " is there already: --resume auto goes on with that run; to begin "
+                                     "a new one remove it or give --state another FILE"));
   }
   if (!there && options.resume != resume_when::always) {
     check_first(options);
@@ -91,9 +91,9 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
   if (state.world == options.here.size && state.rank == options.here.rank) return state;
   if (state.world != options.here.size) check_others(options, state);
   if (!options.lines.empty() && is_there(options.lines)) {
-    throw error(errc::usage, io::str_cat(options.lines, " is there already, and ", options.path, " is of ",
-                                         of_rank(state), ", not ", options.here.rank, " of ", options.here.size,
-                                         ": begin other lines with --batches, or move these away"));
+    throw error(errc::usage, str_cat(options.lines, " is there already, and ", options.path, " is of ", of_rank(state),
+                                     ", not ", options.here.rank, " of ", options.here.size,
+                                     ": begin other lines with --batches, or move these away"));
   }
   state.lines_bytes = 0;
   return state;

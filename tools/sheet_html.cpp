@@ -1,4 +1,4 @@
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "tools/jpeg_encode.hpp"
 #include "tools/png_encode.hpp"
 #include "tools/sheet.hpp"
@@ -61,13 +61,13 @@ footer { margin-top: 26px; color: var(--faint); font-size: 12px }
 
 std::string data_address(std::string_view media_type, std::span<const std::byte> bytes) {
   const absl::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return io::str_cat("data:", media_type, ";base64,", absl::Base64Escape(content));
+  return str_cat("data:", media_type, ";base64,", absl::Base64Escape(content));
 }
 
 std::string number(double value) { return absl::StrFormat("%.6g", value); }
 
 std::string rectangle_path(double x, double y, double width, double height) {
-  return io::str_cat("M", number(x), " ", number(y), "h", number(width), "v", number(height), "h", number(-width), "z");
+  return str_cat("M", number(x), " ", number(y), "h", number(width), "v", number(height), "h", number(-width), "z");
 }
 
 // Base64 in a page.
@@ -156,14 +156,14 @@ class page_pictures {
     if (form_.jpeg_quality == 0) {
       text += ", pixel by pixel.";
     } else {
-      io::str_append(text, ", as a JPEG of quality ", form_.jpeg_quality,
-                     form_.part > 1 ? io::str_cat(" at 1/", form_.part, " of its size") : "",
-                     " to keep the page small; a smaller --batch-size, or -o sheet.png, shows each pixel as it is.");
+      str_append(text, ", as a JPEG of quality ", form_.jpeg_quality,
+                 form_.part > 1 ? str_cat(" at 1/", form_.part, " of its size") : "",
+                 " to keep the page small; a smaller --batch-size, or -o sheet.png, shows each pixel as it is.");
     }
     text += " Right: the file, with the part that was used";
     const bool any_small = std::any_of(shown.cells.begin(), shown.cells.end(),
                                        [&](const sheet_cell& cell) { return is_small(cell.original); });
-    if (any_small) io::str_append(text, ", scaled to at most ", original_side_max, " pixels a side where it is large");
+    if (any_small) str_append(text, ", scaled to at most ", original_side_max, " pixels a side where it is large");
     return text + ".";
   }
 
@@ -202,15 +202,15 @@ std::string original_html(const sheet_cell& cell, const page_pictures& pictures)
   const int height = original.height;
   // Whether the place beside the picture or its height is the limit; the place is about 220 x 170.
   const bool wide = width * 170 >= height * 220;
-  std::string html = io::str_cat("<div class=\"original\"><div class=\"frame ", wide ? "wide" : "tall",
-                                 "\" style=\"--w:", width, ";--h:", height, "\"><img alt=\"the original\" src=\"",
-                                 data_address(pictures.original_type(original), pictures.original(original)), "\">");
+  std::string html = str_cat("<div class=\"original\"><div class=\"frame ", wide ? "wide" : "tall",
+                             "\" style=\"--w:", width, ";--h:", height, "\"><img alt=\"the original\" src=\"",
+                             data_address(pictures.original_type(original), pictures.original(original)), "\">");
   if (cell.box) {
     const crop_box& box = *cell.box;
     const std::string inner = rectangle_path(box.x, box.y, box.width, box.height);
-    io::str_append(html, "<svg viewBox=\"0 0 ", width, " ", height,
-                   "\" preserveAspectRatio=\"none\"><path class=\"shade\" d=\"", rectangle_path(0, 0, width, height),
-                   inner, "\"/><path class=\"box\" d=\"", inner, "\"/></svg>");
+    str_append(html, "<svg viewBox=\"0 0 ", width, " ", height,
+               "\" preserveAspectRatio=\"none\"><path class=\"shade\" d=\"", rectangle_path(0, 0, width, height), inner,
+               "\"/><path class=\"box\" d=\"", inner, "\"/></svg>");
   }
   return html + "</div></div>";
 }
@@ -219,36 +219,34 @@ std::string pair_html(const sheet_cell& cell, std::size_t number, const page_pic
   const bool has_original = !pictures.original(cell.original).empty();
   std::string html = "<div class=\"pair\">";
   if (cell.seen) {
-    io::str_append(html, "<img class=\"seen\" alt=\"as the trainer sees it\" width=\"", cell.seen->width,
-                   "\" height=\"", cell.seen->height, "\" src=\"",
-                   data_address(pictures.seen_type(), pictures.seen(number)), "\">");
+    str_append(html, "<img class=\"seen\" alt=\"as the trainer sees it\" width=\"", cell.seen->width, "\" height=\"",
+               cell.seen->height, "\" src=\"", data_address(pictures.seen_type(), pictures.seen(number)), "\">");
   } else {
-    io::str_append(html, "<div class=\"problem", has_original ? " half" : "", "\">", html_text(cell.problem), "</div>");
+    str_append(html, "<div class=\"problem", has_original ? " half" : "", "\">", html_text(cell.problem), "</div>");
   }
   if (has_original) html += original_html(cell, pictures);
   return html + "</div>";
 }
 
-std::string chip(std::string_view text) { return io::str_cat("<span>", html_text(text), "</span>"); }
+std::string chip(std::string_view text) { return str_cat("<span>", html_text(text), "</span>"); }
 
 std::string caption_html(const sheet_cell& cell) {
-  std::string html =
-      io::str_cat("<figcaption><div class=\"name\">", html_text(cell.name), "</div><div class=\"chips\">");
-  if (!cell.label.empty()) io::str_append(html, "<span class=\"label\">", html_text(cell.label), "</span>");
-  html += chip(io::str_cat("sample ", cell.sample));
-  const std::string size = io::str_cat(cell.original.width, " × ", cell.original.height);
+  std::string html = str_cat("<figcaption><div class=\"name\">", html_text(cell.name), "</div><div class=\"chips\">");
+  if (!cell.label.empty()) str_append(html, "<span class=\"label\">", html_text(cell.label), "</span>");
+  html += chip(str_cat("sample ", cell.sample));
+  const std::string size = str_cat(cell.original.width, " × ", cell.original.height);
   if (cell.box) {
     const auto whole = [](double value) { return static_cast<std::int64_t>(std::llround(value)); };
-    html += chip(io::str_cat("crop ", whole(cell.box->width), " × ", whole(cell.box->height), " at ",
-                             whole(cell.box->x), ", ", whole(cell.box->y), " of ", size));
+    html += chip(str_cat("crop ", whole(cell.box->width), " × ", whole(cell.box->height), " at ", whole(cell.box->x),
+                         ", ", whole(cell.box->y), " of ", size));
   } else if (cell.original.width > 0) {
     html += chip(size);
   }
   if (cell.box) html += chip(cell.flipped ? "flipped" : "not flipped");
-  if (cell.decimation > 1) html += chip(io::str_cat("decoded at 1/", cell.decimation));
+  if (cell.decimation > 1) html += chip(str_cat("decoded at 1/", cell.decimation));
   html += "</div>";
   for (const auto& [name, text] : cell.texts) {
-    io::str_append(html, "<div class=\"text\"><b>", html_text(name), "</b>", html_text(text), "</div>");
+    str_append(html, "<div class=\"text\"><b>", html_text(name), "</b>", html_text(text), "</div>");
   }
   return html + "</figcaption>";
 }
@@ -302,7 +300,7 @@ std::string html_text(std::string_view text) {
 }
 
 std::string sheet_html(const sheet& shown) {
-  std::string html = io::str_cat(
+  std::string html = str_cat(
       "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
       html_text(shown.title), "</title>\n<style>", style, "</style>\n<h1>", html_text(shown.title),
@@ -318,10 +316,10 @@ std::string sheet_html(const sheet& shown) {
     html += "<figure>";
     // A sample of texts alone has no place for pictures.
     if (has_picture || !cell.problem.empty()) html += pair_html(cell, number, pictures);
-    io::str_append(html, caption_html(cell), "</figure>\n");
+    str_append(html, caption_html(cell), "</figure>\n");
   }
-  return io::str_cat(html, "</div>\n<footer>", has_pictures ? pictures.words(shown) + " " : "",
-                     "Made by leat show.</footer>\n</html>\n");
+  return str_cat(html, "</div>\n<footer>", has_pictures ? pictures.words(shown) + " " : "",
+                 "Made by leat show.</footer>\n</html>\n");
 }
 
 }  // namespace leat::tools

@@ -1,7 +1,7 @@
 // leat show: a contact sheet of a batch, each picture as the trainer will see it beside its original.
+#include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
-#include "io/text.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/field_model.hpp"
 #include "stages/loader_parts.hpp"
@@ -78,7 +78,7 @@ class journal_in_memory {
   journal_in_memory& operator=(const journal_in_memory&) = delete;
   ~journal_in_memory() { ::close(fd_); }
 
-  [[nodiscard]] std::string path() const { return io::str_cat("/proc/self/fd/", fd_); }
+  [[nodiscard]] std::string path() const { return str_cat("/proc/self/fd/", fd_); }
 
   [[nodiscard]] std::map<std::uint64_t, std::string> reasons() const {
     std::map<std::uint64_t, std::string> found;
@@ -126,14 +126,14 @@ shown_batch load_shown(const dataset& samples, const show_arguments& arguments, 
   options.journal = journal.path();
   const stages::batch_place place{arguments.epoch, arguments.batch};
   shown_batch shown;
-  if (place.epoch != 0 || place.index != 0) shown.words = io::str_cat("batch ", place.index, " of epoch ", place.epoch);
+  if (place.epoch != 0 || place.index != 0) shown.words = str_cat("batch ", place.index, " of epoch ", place.epoch);
   const stages::bound_run run(samples, fields.all, options);
   if (run.batches(place.epoch) == 0) return shown;
 
   stages::loader_parts parts;
   parts.only = place;
   loader train = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
-  for (const std::string& each : train.plan().warnings) complain("show", io::str_cat("warning: ", in_flags(each)));
+  for (const std::string& each : train.plan().warnings) complain("show", str_cat("warning: ", in_flags(each)));
   run.pick_rows(place.epoch, place.index, shown.planned);
   const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
   shown.delivered = train.next_blocking();
@@ -237,8 +237,7 @@ std::string label_text(const dataset& samples, const nlohmann::ordered_json& lab
   if (!label.is_number_integer()) return label.dump();
   const auto number = label.get<std::int64_t>();
   const bool named = number >= 0 && static_cast<std::size_t>(number) < samples.classes().size();
-  return named ? io::str_cat(samples.classes()[static_cast<std::size_t>(number)], " (", number, ")")
-               : absl::StrCat(number);
+  return named ? str_cat(samples.classes()[static_cast<std::size_t>(number)], " (", number, ")") : absl::StrCat(number);
 }
 
 std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fields& fields, const shown_batch& shown) {
@@ -251,7 +250,7 @@ std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fiel
 
 std::string text_of(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), text_bytes_max));
-  return io::str_cat(text, bytes.size() > text_bytes_max ? " ..." : "");
+  return str_cat(text, bytes.size() > text_bytes_max ? " ..." : "");
 }
 
 // "f32 [3, 64, 64]: 0.25, 0.5, 1 ...": the row's first numbers.
@@ -259,7 +258,7 @@ std::string numbers_text(const tensor& rows, std::size_t row, std::int64_t most)
   std::string text(name(rows.type));
   dimensions shape;
   for (std::size_t axis = 1; axis < rows.shape.size(); ++axis) {
-    io::str_append(text, axis == 1 ? " [" : ", ", rows.shape[axis]);
+    str_append(text, axis == 1 ? " [" : ", ", rows.shape[axis]);
     shape.push_back(rows.shape[axis]);
   }
   if (!shape.empty()) text += "]";
@@ -270,7 +269,7 @@ std::string numbers_text(const tensor& rows, std::size_t row, std::int64_t most)
   first.data = static_cast<std::byte*>(rows.data) + row * static_cast<std::size_t>(there) * size_bytes(rows.type);
   std::string_view separator = ": ";
   for (const auto& number : labels_of(first)) {
-    io::str_append(text, separator, number.dump());
+    str_append(text, separator, number.dump());
     separator = ", ";
   }
   return there > most ? text + " ..." : text;
@@ -287,8 +286,8 @@ class namer {
     const datasets::window_number at = loaded_.model()->window_of(row.sample);
     const datasets::token_window window =
         at.of->window(at.number, {.seed = seed_, .draw = row.draw, .epoch = row.epoch});
-    return io::str_cat(at.of->sources()[window.source]->file_name(window.file), " at offset ", window.offset,
-                       ": tokens ", count_text(window.first), " to ", count_text(window.first + window.tokens - 1));
+    return str_cat(at.of->sources()[window.source]->file_name(window.file), " at offset ", window.offset, ": tokens ",
+                   count_text(window.first), " to ", count_text(window.first + window.tokens - 1));
   }
   [[nodiscard]] bool of_windows() const noexcept { return of_windows_; }
 
@@ -343,7 +342,7 @@ class sheet_maker {
 
   sheet_cell with_picture(std::size_t place, std::size_t k, sheet_cell cell) {
     const image::settings& settings = fields_.pictures[k].get();
-    if (fields_.pictures.size() > 1) io::str_append(cell.name, "  ", settings.name);
+    if (fields_.pictures.size() > 1) str_append(cell.name, "  ", settings.name);
     if (const std::optional<std::size_t> row = rows_[place]) {
       const dimensions all = (*shown_.delivered)[settings.name].shape;
       cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, shown_.delivered->bytes(settings.name, *row));
@@ -382,23 +381,23 @@ std::string_view window_words(window_order order) {
 void add_contents(const show_arguments& arguments, const chosen_fields& fields, std::vector<std::string>& facts) {
   const picture_options& pictures = arguments.pictures;
   if (!fields.pictures.empty()) {
-    facts.push_back(io::str_cat(pictures.train ? "train" : "eval", ", ", pictures.size, " × ", pictures.size, " ",
-                                name(pictures.type), " ", pictures.order == layout::nchw ? "nchw" : "nhwc"));
+    facts.push_back(str_cat(pictures.train ? "train" : "eval", ", ", pictures.size, " × ", pictures.size, " ",
+                            name(pictures.type), " ", pictures.order == layout::nchw ? "nchw" : "nhwc"));
   }
   if (!fields.arrays.empty()) {
-    facts.push_back(io::str_cat("of arrays the first ", numbers_max, " numbers of each row"));
+    facts.push_back(str_cat("of arrays the first ", numbers_max, " numbers of each row"));
   }
   if (!fields.windows.empty()) {
-    facts.push_back(io::str_cat("windows of ", counted(arguments.windows.length, "token", "tokens"), ", ",
-                                window_words(arguments.windows.order), ": of each the first ", tokens_max));
+    facts.push_back(str_cat("windows of ", counted(arguments.windows.length, "token", "tokens"), ", ",
+                            window_words(arguments.windows.order), ": of each the first ", tokens_max));
   }
 }
 
 std::vector<std::string> facts_of(const namer& names, const dataset& loaded, const show_arguments& arguments,
                                   const chosen_fields& fields, const shown_batch& shown) {
-  std::vector<std::string> facts = {io::str_cat(shown.words, ": ", count_text(shown.planned.size()), " of ",
-                                                names.of_windows() ? counted(loaded.size(), "window", "windows")
-                                                                   : counted(loaded.size(), "sample", "samples")),
+  std::vector<std::string> facts = {str_cat(shown.words, ": ", count_text(shown.planned.size()), " of ",
+                                            names.of_windows() ? counted(loaded.size(), "window", "windows")
+                                                               : counted(loaded.size(), "sample", "samples")),
                                     words_of(arguments.order, arguments.pictures, arguments.choice)};
   add_contents(arguments, fields, facts);
   if (!shown.reasons.empty()) facts.push_back(counted(shown.reasons.size(), "corrupt sample", "corrupt samples"));
@@ -413,9 +412,9 @@ int show(const show_arguments& arguments, interruption& stop) {
   const bool png = ends_with(arguments.out, ".png");
   if (!png && !ends_with(arguments.out, ".html") && !ends_with(arguments.out, ".htm")) {
     throw error(errc::usage,
-                io::str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
+                str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
   }
-  const auto leave = [&] { complain("show", io::str_cat("stopped by ", stop.name(), "; nothing was written")); };
+  const auto leave = [&] { complain("show", str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),
                                        .opening = arguments.opening,
@@ -434,7 +433,7 @@ int show(const show_arguments& arguments, interruption& stop) {
     const dataset loaded = set_up([&] { return stages::samples_for(samples, fields.all); });
     const shown_batch drawn = load_shown(samples, arguments, fields, stop);
     const namer names(loaded, arguments.order.seed);
-    shown.title = io::str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
+    shown.title = str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
     shown.facts = facts_of(names, loaded, arguments, fields, drawn);
     sheet_maker maker(loaded, names, arguments, fields, drawn);
     for (std::size_t place = 0; place < drawn.planned.size(); ++place) {
@@ -468,7 +467,7 @@ int show(const show_arguments& arguments, interruption& stop) {
     file.write(page);
   }
   file.close();
-  print(io::str_cat(arguments.out, ": ", shown.facts.front(), "\n"));
+  print(str_cat(arguments.out, ": ", shown.facts.front(), "\n"));
   return exit_done;
 }
 

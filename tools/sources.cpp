@@ -1,7 +1,7 @@
 #include "tools/sources.hpp"
 
+#include "base/text.hpp"
 #include "datasets/patterns.hpp"
-#include "io/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
@@ -25,8 +25,8 @@ void refuse_unknown(const std::vector<std::string>& sources, datasets::token_adv
     if (!source.ends_with(".bin")) continue;
     for (const std::string& path : datasets::expand_paths(source)) {
       if (datasets::kind_of_file(path) != datasets::file_kind::raw) continue;
-      throw error(errc::usage, io::str_cat(path, ": it has no header, and no file beside it says what it holds: ",
-                                           datasets::looks_like(path, advice)));
+      throw error(errc::usage, str_cat(path, ": it has no header, and no file beside it says what it holds: ",
+                                       datasets::looks_like(path, advice)));
     }
   }
 }
@@ -37,13 +37,12 @@ void refuse_other_kinds(const std::vector<std::string>& sources) {
     for (const std::string& path : datasets::expand_paths(source)) {
       const bool is_records = path.ends_with(".bin") && datasets::kind_of_file(path) == datasets::file_kind::records;
       if (!is_records && !path.ends_with(".tar") && !path.ends_with(".npz")) continue;
-      throw error(
-          errc::usage,
-          io::str_cat("--tokens: ", path,
-                      is_records ? io::str_cat(" holds records, as ", datasets::with_extension(path, ".json"),
+      throw error(errc::usage,
+                  str_cat("--tokens: ", path,
+                          is_records ? str_cat(" holds records, as ", datasets::with_extension(path, ".json"),
                                                " says; leave --tokens out, or give --token-type as well")
-                                 : std::string(" is no file of tokens; leave --tokens out, or give --token-type "
-                                               "as well")));
+                                     : std::string(" is no file of tokens; leave --tokens out, or give --token-type "
+                                                   "as well")));
     }
   }
 }
@@ -51,15 +50,15 @@ void refuse_other_kinds(const std::vector<std::string>& sources) {
 void check_type(const dataset& opened, const token_options& asked) {
   const std::vector<field_info> fields = opened.fields();
   if (!asked.type || fields.front().type == *asked.type) return;
-  throw error(errc::usage, io::str_cat("--token-type ", name(*asked.type), ": the files say themselves that they hold ",
-                                       name(fields.front().type), "; leave it out"));
+  throw error(errc::usage, str_cat("--token-type ", name(*asked.type), ": the files say themselves that they hold ",
+                                   name(fields.front().type), "; leave it out"));
 }
 
 }  // namespace
 
 std::string advise_loading(dtype type) {
-  return io::str_cat("tokens are loaded with --tokens LENGTH, as --tokens 1024",
-                     type == dtype::u32 ? " --token-type u32" : "");
+  return str_cat("tokens are loaded with --tokens LENGTH, as --tokens 1024",
+                 type == dtype::u32 ? " --token-type u32" : "");
 }
 
 void add_opening_options(CLI::App& app, open_options& opening) {
@@ -92,8 +91,8 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
       one_line(sources.size() == 1 ? sources.front() : counted(sources.size(), "source", "sources"));
   const status_line shown([&](const terminal& screen, std::size_t columns) {
     const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - began;
-    const std::string line = io::str_cat("  opening ", what);
-    const std::string clock = io::str_cat("  ", clock_text(so_far.count()));
+    const std::string line = str_cat("  opening ", what);
+    const std::string clock = str_cat("  ", clock_text(so_far.count()));
     const std::string shown_line = line.size() + clock.size() <= columns ? line : "  opening";
     return screen.dim(shown_line + clock);
   });
@@ -111,8 +110,8 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     }
     const dataset opened = parts.empty() ? open_some(sources) : concat(parts);
     if (opened.size() == 0) {
-      throw error(errc::not_found, io::str_cat(what, ": there is no sample in it",
-                                               opened.notes().empty() ? "" : "; " + opened.notes().front()));
+      throw error(errc::not_found, str_cat(what, ": there is no sample in it",
+                                           opened.notes().empty() ? "" : "; " + opened.notes().front()));
     }
     if (kind.tokens) check_type(opened, *kind.tokens);
     return opened;
@@ -123,11 +122,11 @@ void tell_notes(std::string_view command, const dataset& samples) {
   constexpr std::size_t notes_shown = 5;
   const std::vector<std::string>& all = samples.notes();
   for (std::size_t i = 0; i < std::min(all.size(), notes_shown); ++i) {
-    complain(command, io::str_cat("warning: ", in_flags(all[i])));
+    complain(command, str_cat("warning: ", in_flags(all[i])));
   }
   if (all.size() > notes_shown) {
-    complain(command, io::str_cat("warning: and ", count_text(all.size() - notes_shown),
-                                  " more of the kind; `leat inspect` lists them"));
+    complain(command, str_cat("warning: and ", count_text(all.size() - notes_shown),
+                              " more of the kind; `leat inspect` lists them"));
   }
 }
 

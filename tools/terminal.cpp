@@ -1,6 +1,6 @@
 #include "tools/terminal.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <sys/ioctl.h>
 
@@ -39,7 +39,7 @@ terminal terminal::of(std::FILE* stream) {
 }
 
 std::string terminal::paint(std::string_view code, std::string_view text) const {
-  return colour ? io::str_cat("\x1b[", code, "m", text, "\x1b[0m") : std::string(text);
+  return colour ? str_cat("\x1b[", code, "m", text, "\x1b[0m") : std::string(text);
 }
 
 std::size_t terminal_columns() {

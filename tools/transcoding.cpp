@@ -1,7 +1,7 @@
 #include "tools/transcoding.hpp"
 
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "stages/pixels/jpeg_transcoder.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 
@@ -56,7 +56,7 @@ std::optional<std::vector<std::byte>> transcoding::rewrite(std::string_view memb
   const std::lock_guard lock(mutex_);
   if (!result) {
     ++count_.left;
-    if (left_.size() < left_shown) left_.push_back(io::str_cat(member, ": ", result.reason()));
+    if (left_.size() < left_shown) left_.push_back(str_cat(member, ": ", result.reason()));
     return std::nullopt;
   }
   if (*result == pixels::transcode_result::as_it_is) {

@@ -1,6 +1,6 @@
 // array: rows of a fixed dtype and shape, as they are stored.
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 
@@ -32,7 +32,7 @@ class array_program final : public field_program {
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     const std::span<std::byte> row = rows.front().bytes;
     if (input.encoded.size() != row.size()) {
-      return corrupt(io::str_cat("holds ", input.encoded.size(), " bytes where a row has ", row.size()));
+      return corrupt(str_cat("holds ", input.encoded.size(), " bytes where a row has ", row.size()));
     }
     // Piece by piece: whoever stops the loader does not wait for the copy of 1 GB into new memory.
     for (std::size_t at = 0; at < row.size(); at += copy_bytes) {
@@ -61,16 +61,15 @@ class array_model final : public field_model {
     const std::optional<std::uint16_t> field = dataset.find_field(member_);
     if (!field) {
       if (!dataset.find_column(member_)) throw_no_field(dataset, member_, name_);
-      throw error(errc::usage,
-                  io::str_cat("'", member_, "' is a column of integers, no rows of an array; leat::label(\"", member_,
-                              "\") reads it"));
+      throw error(errc::usage, str_cat("'", member_, "' is a column of integers, no rows of an array; leat::label(\"",
+                                       member_, "\") reads it"));
     }
     const field_info& info = dataset.fields()[*field];
     if (info.kind != field_kind::tensor) {
-      throw error(errc::usage, io::str_cat("the field '", member_,
-                                           "' has no rows of a fixed dtype and shape, which an array "
-                                           "is; leat::bytes(\"",
-                                           member_, "\") takes it as it is"));
+      throw error(errc::usage, str_cat("the field '", member_,
+                                       "' has no rows of a fixed dtype and shape, which an array "
+                                       "is; leat::bytes(\"",
+                                       member_, "\") takes it as it is"));
     }
     return std::make_unique<array_program>(
         output_spec{.name = name_, .type = info.type, .row_shape = info.shape, .copied = true}, *field,

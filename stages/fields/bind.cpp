@@ -1,7 +1,7 @@
 #include "stages/fields/bind.hpp"
 
-#include "io/near_miss.hpp"
-#include "io/text.hpp"
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
 #include "stages/field_model.hpp"
 
 #include <leat/error.hpp>
@@ -41,24 +41,24 @@ std::vector<std::uint16_t> find_fields(const datasets::dataset_model& dataset,
 }
 
 void throw_no_field(const datasets::dataset_model& dataset, std::string_view member, std::string_view output) {
-  std::string text = io::str_cat("the dataset has no field '", member, "'; it has");
+  std::string text = str_cat("the dataset has no field '", member, "'; it has");
   std::string_view separator = " ";
   std::vector<std::string> names;
   for (const field_info& info : dataset.fields()) {
-    io::str_append(text, separator, info.name);
+    str_append(text, separator, info.name);
     names.push_back(info.name);
     separator = ", ";
   }
   for (const std::string& column : dataset.columns()) {
-    io::str_append(text, separator, column, " (a column)");
+    str_append(text, separator, column, " (a column)");
     names.push_back(column);
     separator = ", ";
   }
-  const std::string meant = io::did_you_mean(member, names);
+  const std::string meant = did_you_mean(member, names);
   if (!meant.empty()) {
     text += meant;
   } else if (output == member && !dataset.fields().empty()) {
-    io::str_append(text, "; .from(\"", dataset.fields().front().name, "\") reads one under a name of your own");
+    str_append(text, "; .from(\"", dataset.fields().front().name, "\") reads one under a name of your own");
   }
   throw error(errc::usage, text);
 }

@@ -1,6 +1,6 @@
 // bytes and text: a member's bytes as they are.
+#include "base/text.hpp"
 #include "base/utf8.hpp"
-#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 
@@ -33,11 +33,11 @@ class bytes_program final : public field_program {
     row_target& row = rows.front();
     if (input.encoded.size() > row.bytes.size()) {
       return corrupt(
-          io::str_cat("holds ", input.encoded.size(), " bytes where the dataset promised at most ", row.bytes.size()));
+          str_cat("holds ", input.encoded.size(), " bytes where the dataset promised at most ", row.bytes.size()));
     }
     if (must_be_text_) {
       if (const auto wrong = first_invalid_utf8(input.encoded)) {
-        return corrupt(io::str_cat("is not UTF-8 at byte ", *wrong));
+        return corrupt(str_cat("is not UTF-8 at byte ", *wrong));
       }
     }
     // Piece by piece: whoever stops the loader does not wait for the copy of 1 GB into new memory.

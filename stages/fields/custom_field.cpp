@@ -1,7 +1,7 @@
 // custom: the user's own decoding.
-#include "async/exception_text.hpp"
+#include "base/exception_text.hpp"
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 
@@ -46,14 +46,14 @@ class custom_program final : public field_program {
   [[noreturn]] void throw_from_user(const decode_input& input) const {
     std::string name;
     try {
-      name = io::str_cat(input.dataset->name(input.sample), " (number ", input.sample, ")");
+      name = str_cat(input.dataset->name(input.sample), " (number ", input.sample, ")");
     } catch (const std::exception&) {
-      name = io::str_cat("number ", input.sample);  // The file that holds its name cannot be read.
+      name = str_cat("number ", input.sample);  // The file that holds its name cannot be read.
     }
-    std::throw_with_nested(
-        error(errc::callback, io::str_cat("sample ", name, ", field '", outputs_.front().name, "': its function threw ",
-                                          async::current_exception_text(),
-                                          "; a sample that is only damaged is told by the reason that it returns")));
+    std::throw_with_nested(error(
+        errc::callback,
+        str_cat("sample ", name, ", field '", outputs_.front().name, "': its function threw ", current_exception_text(),
+                "; a sample that is only damaged is told by the reason that it returns")));
   }
 
   std::vector<output_spec> outputs_;
@@ -100,11 +100,11 @@ class custom_model final : public field_model {
 
 custom::custom(std::string name, dtype type, dimensions row_shape, function decode)
     : name_(std::move(name)), member_(name_), type_(type), row_shape_(row_shape), decode_(std::move(decode)) {
-  if (!decode_) throw error(errc::usage, io::str_cat("field '", name_, "': the function is empty"));
+  if (!decode_) throw error(errc::usage, str_cat("field '", name_, "': the function is empty"));
   for (const std::int64_t extent : row_shape_) {
     if (extent <= 0) {
-      throw error(errc::usage, io::str_cat("field '", name_, "': an axis of a row has ", extent,
-                                           " elements; give each at least one"));
+      throw error(errc::usage,
+                  str_cat("field '", name_, "': an axis of a row has ", extent, " elements; give each at least one"));
     }
   }
 }

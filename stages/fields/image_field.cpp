@@ -1,7 +1,7 @@
 // image: a picture, decoded straight into its row.
+#include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "io/budget_refusal.hpp"
-#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/pixels/geometry.hpp"
@@ -139,23 +139,22 @@ std::string_view text_of(filter how) {
   return names[static_cast<std::size_t>(how)];
 }
 std::string text_of(const transforms::random_resized_crop& step) {
-  return io::str_cat("random_resized_crop to ", step.height, " x ", step.width, ", scale ", text_of(step.scale[0]),
-                     " to ", text_of(step.scale[1]), ", ratio ", text_of(step.ratio[0]), " to ", text_of(step.ratio[1]),
-                     ", ", text_of(step.how));
+  return str_cat("random_resized_crop to ", step.height, " x ", step.width, ", scale ", text_of(step.scale[0]), " to ",
+                 text_of(step.scale[1]), ", ratio ", text_of(step.ratio[0]), " to ", text_of(step.ratio[1]), ", ",
+                 text_of(step.how));
 }
 std::string text_of(const transforms::resize& step) {
-  return step.shorter_side != 0
-             ? io::str_cat("resize of the shorter side to ", step.shorter_side, ", ", text_of(step.how))
-             : io::str_cat("resize to ", step.height, " x ", step.width, ", ", text_of(step.how));
+  return step.shorter_side != 0 ? str_cat("resize of the shorter side to ", step.shorter_side, ", ", text_of(step.how))
+                                : str_cat("resize to ", step.height, " x ", step.width, ", ", text_of(step.how));
 }
 std::string text_of(const transforms::center_crop& step) {
-  return io::str_cat("center_crop to ", step.height, " x ", step.width);
+  return str_cat("center_crop to ", step.height, " x ", step.width);
 }
 std::string text_of(const transforms::random_crop& step) {
-  return io::str_cat("random_crop to ", step.height, " x ", step.width, ", padding ", step.padding);
+  return str_cat("random_crop to ", step.height, " x ", step.width, ", padding ", step.padding);
 }
 std::string text_of(const transforms::random_flip& step) {
-  return io::str_cat("random_flip with probability ", text_of(step.probability));
+  return str_cat("random_flip with probability ", text_of(step.probability));
 }
 
 class image_model final : public field_model {

@@ -1,7 +1,7 @@
 // label: a number, or a few, from text, from JSON or from the dataset's own classes.
+#include "base/json_error.hpp"
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/json_error.hpp"
-#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 
@@ -53,7 +53,7 @@ number number_from(double real) {
 }
 
 bool parse(std::string_view text, number& out) {
-  const absl::string_view word = io::as_absl(text);
+  const absl::string_view word = as_absl(text);
   std::int64_t whole = 0;
   std::uint64_t large = 0;
   double real = 0;
@@ -72,14 +72,14 @@ bool parse(std::string_view text, number& out) {
 }
 
 std::string does_not_fit(const number& value, dtype type) {
-  return io::str_cat(value.integral ? io::str_cat(value.negative ? "-" : "", value.magnitude) : io::str_cat(value.real),
-                     " does not fit the label's type, ", leat::name(type));
+  return str_cat(value.integral ? str_cat(value.negative ? "-" : "", value.magnitude) : str_cat(value.real),
+                 " does not fit the label's type, ", leat::name(type));
 }
 
 template <class Integer>
 std::optional<std::string> store_integer(const number& value, dtype type, std::byte* to) {
   if (!value.integral && !value.too_large) {
-    return io::str_cat(value.real, " is no whole number; take the label as f32 or f64");
+    return str_cat(value.real, " is no whole number; take the label as f32 or f64");
   }
   using limits = std::numeric_limits<Integer>;
   const std::uint64_t most = value.negative
@@ -133,7 +133,7 @@ std::string quoted(std::string_view text) {
   std::string shown;
   for (const char letter : text.substr(0, 40))
     shown.push_back(absl::ascii_isprint(static_cast<unsigned char>(letter)) ? letter : '.');
-  return io::str_cat("'", shown, text.size() > 40 ? "..." : "", "'");
+  return str_cat("'", shown, text.size() > 40 ? "..." : "", "'");
 }
 
 class label_program final : public field_program {
@@ -174,9 +174,9 @@ class label_program final : public field_program {
     const std::int64_t wanted = settings_.length.value_or(1);
     std::int64_t found = 0;
     for (const absl::string_view word :
-         absl::StrSplit(io::as_absl(text), absl::ByAnyChar(" \t\r\n,;[]"), absl::SkipEmpty())) {
+         absl::StrSplit(as_absl(text), absl::ByAnyChar(" \t\r\n,;[]"), absl::SkipEmpty())) {
       number value;
-      if (!parse({word.data(), word.size()}, value)) return corrupt(io::str_cat(quoted(text), " is no number"));
+      if (!parse({word.data(), word.size()}, value)) return corrupt(str_cat(quoted(text), " is no number"));
       if (found < wanted) {
         if (auto problem =
                 store(value, settings_.type, row + static_cast<std::size_t>(found) * size_bytes(settings_.type))) {
@@ -186,7 +186,7 @@ class label_program final : public field_program {
       ++found;
     }
     if (found == wanted) return {};
-    return corrupt(io::str_cat(quoted(text), " holds ", found, " numbers where ", wanted, " are wanted"));
+    return corrupt(str_cat(quoted(text), " holds ", found, " numbers where ", wanted, " are wanted"));
   }
 
   outcome<void> decode_json(std::string_view text, std::byte* row) const {
@@ -194,19 +194,18 @@ class label_program final : public field_program {
     try {
       object = nlohmann::json::parse(text);
     } catch (const nlohmann::json::exception& wrong) {
-      return corrupt(io::str_cat(quoted(text), " is no JSON: ", io::describe(wrong, text)));
+      return corrupt(str_cat(quoted(text), " is no JSON: ", explain_json(wrong, text)));
     }
     if (!object.is_object() || !object.contains(settings_.json_key)) {
-      return corrupt(io::str_cat("the JSON has no member '", settings_.json_key, "'"));
+      return corrupt(str_cat("the JSON has no member '", settings_.json_key, "'"));
     }
     const nlohmann::json& member = object[settings_.json_key];
     const std::size_t wanted = static_cast<std::size_t>(settings_.length.value_or(1));
     const bool is_list = member.is_array();
     if (is_list != settings_.length.has_value() || (is_list && member.size() != wanted)) {
-      return corrupt(io::str_cat("member '", settings_.json_key, "' is ", member.type_name(),
-                                 is_list ? io::str_cat(" of ", member.size()) : "", " where ",
-                                 settings_.length ? io::str_cat("a list of ", wanted, " numbers is") : "one number is",
-                                 " wanted"));
+      return corrupt(str_cat(
+          "member '", settings_.json_key, "' is ", member.type_name(), is_list ? str_cat(" of ", member.size()) : "",
+          " where ", settings_.length ? str_cat("a list of ", wanted, " numbers is") : "one number is", " wanted"));
     }
     for (std::size_t i = 0; i < wanted; ++i) {
       const nlohmann::json& item = is_list ? member[i] : member;
@@ -220,7 +219,7 @@ class label_program final : public field_program {
       } else if (item.is_number_float()) {
         value = number_from(item.get<double>());
       } else {
-        return corrupt(io::str_cat("member '", settings_.json_key, "' is ", item.type_name(), ", not a number"));
+        return corrupt(str_cat("member '", settings_.json_key, "' is ", item.type_name(), ", not a number"));
       }
       if (auto problem = store(value, settings_.type, row + i * size_bytes(settings_.type))) {
         return corrupt(std::move(*problem));
@@ -239,12 +238,12 @@ class label_model final : public field_model {
  public:
   explicit label_model(label::settings settings) : settings_(std::move(settings)) {
     if (settings_.type == dtype::f16 || settings_.type == dtype::bf16 || settings_.type == dtype::boolean) {
-      throw error(errc::usage, io::str_cat("label '", settings_.name, "' as ", leat::name(settings_.type),
-                                           ": labels are integers, f32 or f64"));
+      throw error(errc::usage, str_cat("label '", settings_.name, "' as ", leat::name(settings_.type),
+                                       ": labels are integers, f32 or f64"));
     }
     if (settings_.length && *settings_.length <= 0) {
-      throw error(errc::usage, io::str_cat("label '", settings_.name, "': a vector of ", *settings_.length,
-                                           " numbers; give at least one"));
+      throw error(errc::usage, str_cat("label '", settings_.name, "': a vector of ", *settings_.length,
+                                       " numbers; give at least one"));
     }
   }
 

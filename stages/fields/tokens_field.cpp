@@ -1,7 +1,7 @@
 // tokens: windows of tokens, as inputs and targets.
+#include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
-#include "io/text.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/widen.hpp"
@@ -50,13 +50,13 @@ class tokens_program final : public field_program {
     const auto length = static_cast<std::size_t>(settings_.length);
     const std::size_t there = input.encoded.size() / width;
     if (there < 2 || there > length + 1 || (there <= length && settings_.documents != document_rule::within)) {
-      return corrupt(io::str_cat("holds ", input.encoded.size(), " bytes where a window has ", (length + 1) * width));
+      return corrupt(str_cat("holds ", input.encoded.size(), " bytes where a window has ", (length + 1) * width));
     }
     const std::size_t pairs = there - 1;
     // x and y overlap: what the second pass reads, the first has brought into the core's cache.
     if (!widen_(input.encoded.data(), rows[0].bytes.data(), pairs) ||
         !widen_(input.encoded.data() + width, rows[1].bytes.data(), pairs)) {
-      return corrupt(io::str_cat("a token does not fit ", leat::name(type_)));
+      return corrupt(str_cat("a token does not fit ", leat::name(type_)));
     }
     fill(rows[0].bytes.subspan(pairs * size_bytes(type_)), settings_.pad);
     fill(rows[1].bytes.subspan(pairs * size_bytes(type_)), settings_.ignored);
@@ -158,17 +158,17 @@ class tokens_model final : public field_model {
             .documents = settings_.documents};
   }
   void check(const field_info& field) const {
-    const auto refuse = [](const std::string& why) { throw error(errc::usage, io::str_cat("tokens: ", why)); };
+    const auto refuse = [](const std::string& why) { throw error(errc::usage, str_cat("tokens: ", why)); };
     if (field.kind != field_kind::tokens) {
-      refuse(io::str_cat("the field '", field.name, "' is no run of tokens; leat::open_tokens() opens those"));
+      refuse(str_cat("the field '", field.name, "' is no run of tokens; leat::open_tokens() opens those"));
     }
     if (settings_.length < 1 || settings_.length > (std::int64_t{1} << 30)) {
-      refuse(io::str_cat("a length of ", settings_.length, "; give 1 to 2^30"));
+      refuse(str_cat("a length of ", settings_.length, "; give 1 to 2^30"));
     }
     const dtype type = settings_.type.value_or(field.type);
     if (widening(field.type, type) == nullptr) {
-      refuse(io::str_cat("tokens of ", leat::name(field.type), " as ", leat::name(type),
-                         "; give i64, i32, or nothing for the file's own"));
+      refuse(str_cat("tokens of ", leat::name(field.type), " as ", leat::name(type),
+                     "; give i64, i32, or nothing for the file's own"));
     }
     if (settings_.documents != document_rule::within) return;
     if (settings_.windows == window_order::random) {
@@ -178,8 +178,8 @@ class tokens_model final : public field_model {
       return value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
     };
     if (type == dtype::i64 || (type == dtype::i32 && fits(settings_.pad) && fits(settings_.ignored))) return;
-    refuse(io::str_cat("rows of ", leat::name(type), " are filled up with ", settings_.pad, " and ", settings_.ignored,
-                       "; give a type of i32 or i64 that holds them (tokens::type)"));
+    refuse(str_cat("rows of ", leat::name(type), " are filled up with ", settings_.pad, " and ", settings_.ignored,
+                   "; give a type of i32 or i64 that holds them (tokens::type)"));
   }
 
   tokens settings_;

@@ -1,7 +1,7 @@
 // Equal shares for all values of a column: rounds in which each value has one row.
 #include "base/hasher.hpp"
 #include "base/random.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/order/columns.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"

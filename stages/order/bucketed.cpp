@@ -1,7 +1,7 @@
 // Like lengths together: buckets of neighbouring lengths, whose batches are drawn as the samples of an epoch are.
 #include "base/hasher.hpp"
 #include "base/random.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/columns.hpp"
 #include "stages/order/order_model.hpp"
@@ -165,9 +165,9 @@ class bucketed_order final : public order_model {
     const auto too_long =
         std::find_if(lengths.begin(), lengths.end(), [&](std::uint64_t length) { return length > how_.tokens_max; });
     if (too_long != lengths.end()) {
-      throw error(errc::usage, io::str_cat("order bucketed: the length of sample ", too_long - lengths.begin(), " is ",
-                                           *too_long, ", above tokens_max = ", how_.tokens_max,
-                                           "; give a larger one, or leave such samples out (subset())"));
+      throw error(errc::usage, str_cat("order bucketed: the length of sample ", too_long - lengths.begin(), " is ",
+                                       *too_long, ", above tokens_max = ", how_.tokens_max,
+                                       "; give a larger one, or leave such samples out (subset())"));
     }
     return std::make_shared<bucketed_sampler>(lengths, how_.tokens_max,
                                               how_.rows_max != 0 ? how_.rows_max : context.batch_size, context);

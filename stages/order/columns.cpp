@@ -1,8 +1,8 @@
 #include "stages/order/columns.hpp"
 
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/near_miss.hpp"
-#include "io/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -14,7 +14,7 @@ namespace {
 
 [[noreturn]] void throw_none(std::string_view order, std::uint64_t sample, std::string_view name) {
   throw error(errc::usage,
-              io::str_cat("order ", order, ": sample ", sample, " has no '", name, "'; leave it out (subset())"));
+              str_cat("order ", order, ": sample ", sample, " has no '", name, "'; leave it out (subset())"));
 }
 
 std::vector<std::int64_t> values_of(const datasets::dataset_model& model, std::size_t column, std::string_view name,
@@ -35,7 +35,7 @@ std::string names_of(const datasets::dataset_model& model, bool fields, std::str
   }
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return (text.empty() ? "none" : text) + io::did_you_mean(wanted, names);
+  return (text.empty() ? "none" : text) + did_you_mean(wanted, names);
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_v
     return values_of(model, *found, column, order);
   }
   const std::string remedy = model.find_field(column)
-                                 ? io::str_cat("; it is a field: samples.with_column(\"", column,
-                                               "\", read_column(samples, \"", column, "\")) reads it once")
+                                 ? str_cat("; it is a field: samples.with_column(\"", column,
+                                           "\", read_column(samples, \"", column, "\")) reads it once")
                                  : "";
-  throw error(errc::usage, io::str_cat("order ", order, ": the dataset has no column '", column, "'; it has ",
-                                       names_of(model, false, column), remedy));
+  throw error(errc::usage, str_cat("order ", order, ": the dataset has no column '", column, "'; it has ",
+                                   names_of(model, false, column), remedy));
 }
 
 std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length, std::string_view order) {
@@ -60,8 +60,8 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
     const std::vector<std::int64_t> values = values_of(model, *column, length, order);
     for (std::size_t sample = 0; sample < values.size(); ++sample) {
       if (values[sample] < 0) {
-        throw error(errc::usage, io::str_cat("order ", order, ": the length of sample ", sample, " is ", values[sample],
-                                             "; give lengths from 0 on"));
+        throw error(errc::usage, str_cat("order ", order, ": the length of sample ", sample, " is ", values[sample],
+                                         "; give lengths from 0 on"));
       }
       lengths[sample] = static_cast<std::uint64_t>(values[sample]);
     }
@@ -69,9 +69,9 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
   }
   const std::optional<std::uint16_t> field = model.find_field(length);
   if (!field || model.origin(*field) != datasets::field_origin::extents) {
-    throw error(errc::usage, io::str_cat("order ", order, ": the dataset has no column '", length,
-                                         "', and no field of this name whose bytes are stored; it has ",
-                                         names_of(model, true, length)));
+    throw error(errc::usage,
+                str_cat("order ", order, ": the dataset has no column '", length,
+                        "', and no field of this name whose bytes are stored; it has ", names_of(model, true, length)));
   }
   const datasets::need wanted[] = {{.field = *field}};
   datasets::part_list parts;

@@ -1,6 +1,6 @@
 #include "stages/order/launchers.hpp"
 
-#include "io/text.hpp"
+#include "base/text.hpp"
 
 #include <leat/error.hpp>
 
@@ -34,8 +34,8 @@ std::optional<variable> number(const environment& variables, const char* name) {
   variable found{.name = name};
   const auto [end, failure] = std::from_chars(given.data(), given.data() + given.size(), found.value);
   if (failure != std::errc{} || end != given.data() + given.size()) {
-    throw error(errc::usage, io::str_cat(name, " is '", given, "', which is no whole number from 0 to ",
-                                         std::numeric_limits<std::uint32_t>::max(), remedy));
+    throw error(errc::usage, str_cat(name, " is '", given, "', which is no whole number from 0 to ",
+                                     std::numeric_limits<std::uint32_t>::max(), remedy));
   }
   return found;
 }
@@ -79,8 +79,8 @@ struct finding {
   variable size;
 
   [[nodiscard]] std::string words() const {
-    return io::str_cat(found.launcher, " says rank ", found.world.rank, " of ", found.world.size, " (", rank.name, ", ",
-                       size.name, ")");
+    return str_cat(found.launcher, " says rank ", found.world.rank, " of ", found.world.size, " (", rank.name, ", ",
+                   size.name, ")");
   }
 };
 
@@ -112,8 +112,8 @@ std::optional<finding> look(const environment& variables, const launcher& at) {
   if (!rank && (!size || size->value == 1)) return std::nullopt;
   if (!rank || !size) {
     const variable& there = rank ? *rank : *size;
-    throw error(errc::usage, io::str_cat(there.name, " is ", there.value, ", and ", rank ? at.size[0] : at.rank[0],
-                                         " is not set: ", at.name, " sets both", remedy));
+    throw error(errc::usage, str_cat(there.name, " is ", there.value, ", and ", rank ? at.size[0] : at.rank[0],
+                                     " is not set: ", at.name, " sets both", remedy));
   }
   finding made{.found = {.world = {.rank = rank->value, .size = size->value}, .launcher = std::string(at.name)},
                .rank = *rank,
@@ -132,7 +132,7 @@ std::optional<finding> look(const environment& variables, const launcher& at) {
     here.local_rank = local_rank->value;
     here.local_size = *local_size;
   }
-  check_world(here, io::str_cat(at.name, " (", rank->name, ", ", size->name, ")"));
+  check_world(here, str_cat(at.name, " (", rank->name, ", ", size->name, ")"));
   return made;
 }
 
@@ -153,15 +153,15 @@ bool starts(const finding& outer, const finding& inner) {
 }  // namespace
 
 void check_world(const world& checked, const std::string& who) {
-  if (checked.size == 0) throw error(errc::usage, io::str_cat(who, ": a world of 0 ranks; give at least 1"));
+  if (checked.size == 0) throw error(errc::usage, str_cat(who, ": a world of 0 ranks; give at least 1"));
   if (checked.rank >= checked.size) {
-    throw error(errc::usage, io::str_cat(who, ": rank ", checked.rank, " of ", checked.size,
-                                         "; ranks are numbered from 0 to ", checked.size - 1));
+    throw error(errc::usage, str_cat(who, ": rank ", checked.rank, " of ", checked.size,
+                                     "; ranks are numbered from 0 to ", checked.size - 1));
   }
   if (checked.local_rank >= checked.local_size || checked.local_size > checked.size) {
-    throw error(errc::usage, io::str_cat(who, ": local rank ", checked.local_rank, " of ", checked.local_size,
-                                         " on this machine, in a world of ", checked.size,
-                                         "; local ranks are numbered from 0, and no more than all"));
+    throw error(errc::usage, str_cat(who, ": local rank ", checked.local_rank, " of ", checked.local_size,
+                                     " on this machine, in a world of ", checked.size,
+                                     "; local ranks are numbered from 0, and no more than all"));
   }
 }
 
@@ -179,8 +179,8 @@ found_world find_world_in(const environment& variables) {
     const world& a = chosen.found.world;
     const world& b = other.found.world;
     if ((a.rank == b.rank && a.size == b.size) || starts(other, chosen)) continue;
-    throw error(errc::usage, io::str_cat(chosen.words(), ", and ", other.words(),
-                                         ": unset those of the launcher that did not start this process", remedy));
+    throw error(errc::usage, str_cat(chosen.words(), ", and ", other.words(),
+                                     ": unset those of the launcher that did not start this process", remedy));
   }
   return chosen.found;
 }

@@ -1,7 +1,7 @@
 // The parts of a concatenation by shares.
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "io/text.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/places_sampler.hpp"
@@ -39,7 +39,7 @@ class mixture_sampler final : public places_sampler {
   void describe(description& out) const override {
     places_sampler::describe(out);
     for (std::size_t part = 0; part < sizes_.size(); ++part) {
-      out.add(io::str_cat("part ", part), io::str_cat(schedule_.share(part), " of 2^40, ", sizes_[part], " samples"));
+      out.add(str_cat("part ", part), str_cat(schedule_.share(part), " of 2^40, ", sizes_[part], " samples"));
     }
   }
   bool repeats() const override { return true; }
@@ -105,13 +105,12 @@ class mixture_order final : public order_model {
     for (const auto& part : samples.model()->joined()) sizes.push_back(part->size());
     if (sizes.empty()) sizes.push_back(samples.size());
     if (sizes.size() != shares_.size()) {
-      throw error(errc::usage, io::str_cat("order mixture: ", shares_.size(), " shares for a dataset of ", sizes.size(),
-                                           " parts; give one for each that concat() was given"));
+      throw error(errc::usage, str_cat("order mixture: ", shares_.size(), " shares for a dataset of ", sizes.size(),
+                                       " parts; give one for each that concat() was given"));
     }
     const auto empty = std::find(sizes.begin(), sizes.end(), std::uint64_t{0});
     if (empty != sizes.end()) {
-      throw error(errc::usage,
-                  io::str_cat("order mixture: part ", empty - sizes.begin(), " has no sample; leave it out"));
+      throw error(errc::usage, str_cat("order mixture: part ", empty - sizes.begin(), " has no sample; leave it out"));
     }
     return std::make_shared<mixture_sampler>(shares_, std::move(sizes),
                                              samples_per_epoch_ != 0 ? samples_per_epoch_ : samples.size(), context);
@@ -122,15 +121,15 @@ class mixture_order final : public order_model {
     double sum = 0;
     for (std::size_t part = 0; part < shares_.size(); ++part) {
       if (!(shares_[part] > 0) || std::isinf(shares_[part])) {
-        throw error(errc::usage, io::str_cat("order mixture: the share of part ", part, " is ", shares_[part],
-                                             "; give a number above 0, or leave the part out"));
+        throw error(errc::usage, str_cat("order mixture: the share of part ", part, " is ", shares_[part],
+                                         "; give a number above 0, or leave the part out"));
       }
       sum += shares_[part];
     }
     for (std::size_t part = 0; part < shares_.size(); ++part) {
       if (shares_[part] / sum >= share_least) continue;
-      throw error(errc::usage, io::str_cat("order mixture: the share of part ", part, " is ", shares_[part], " of ",
-                                           sum, "; give at least a millionth of the sum"));
+      throw error(errc::usage, str_cat("order mixture: the share of part ", part, " is ", shares_[part], " of ", sum,
+                                       "; give at least a millionth of the sum"));
     }
   }
 

@@ -1,6 +1,6 @@
 // Each sample some times in a row.
 #include "base/random.hpp"
-#include "io/text.hpp"
+#include "base/text.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/places_sampler.hpp"
@@ -51,8 +51,8 @@ class repeated_order final : public order_model {
   std::string_view name() const noexcept override { return "repeated"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
     if (samples.size() > draws_end / n_) {
-      throw error(errc::usage, io::str_cat("order repeated: ", n_, " draws of ", samples.size(),
-                                           " samples; an epoch may have up to ", draws_end, " rows (2^48)"));
+      throw error(errc::usage, str_cat("order repeated: ", n_, " draws of ", samples.size(),
+                                       " samples; an epoch may have up to ", draws_end, " rows (2^48)"));
     }
     return std::make_shared<repeated_sampler>(samples.size(), n_, context);
   }

@@ -33,33 +33,33 @@ scratch_budget::scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max
     : bytes_max_(bytes_max / scratch_arena::step_bytes * scratch_arena::step_bytes), host_bytes_max_(host_bytes_max) {}
 
 scratch_budget::~scratch_budget() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   assert(arenas_.empty());
 }
 
 void scratch_budget::stop() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
 }
 
 std::size_t scratch_budget::used() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return used_;
 }
 
 std::size_t scratch_budget::peak() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return peak_;
 }
 
 std::uint64_t scratch_budget::waits() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return waits_;
 }
 
 void scratch_budget::join(scratch_arena& arena) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if ((arenas_.size() + 1) * scratch_arena::base_bytes > bytes_max_) {
     throw error(errc::limit, "decode scratch: " + std::to_string(bytes_max_) + " bytes are not enough for " +
                                  std::to_string(arenas_.size() + 1) + " decoders of at least " +
@@ -78,7 +78,7 @@ void scratch_budget::join(scratch_arena& arena) {
 }
 
 void scratch_budget::leave(scratch_arena& arena) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   arenas_.erase(std::find(arenas_.begin(), arenas_.end(), &arena));
   used_ -= arena.held_;
   changed_.notify_all();
@@ -124,7 +124,7 @@ void scratch_budget::reclaim(scratch_arena& arena) {
 }
 
 stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t bytes) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   const std::uint64_t ticket = next_ticket_++;
   arena.phase_.store(scratch_arena::phase::waiting);
   // Before the first look at the other arenas: who ends a sample after our look sees that somebody waits.
@@ -191,7 +191,7 @@ void scratch_arena::begin() noexcept {
   if (!phase_.compare_exchange_strong(expected, phase::busy)) {
     assert(expected == phase::reclaimed);
     // Whoever takes from us does so under the mutex, from end to end.
-    const async::mutex_lock lock(budget_.mutex_);
+    const mutex_lock lock(budget_.mutex_);
     phase_.store(phase::busy);
   }
   assert(used_ == 0);
@@ -205,7 +205,7 @@ stages::outcome<void> scratch_arena::reserve(std::size_t bytes) {
 }
 
 std::size_t scratch_arena::most() const {
-  const async::mutex_lock lock(budget_.mutex_);
+  const mutex_lock lock(budget_.mutex_);
   return budget_.can_give() / step_bytes * step_bytes - used_;
 }
 
@@ -236,7 +236,7 @@ void scratch_arena::end() noexcept {
   used_ = 0;
   phase_.store(phase::idle);
   if (budget_.waiting_.load() > 0) {
-    const async::mutex_lock lock(budget_.mutex_);
+    const mutex_lock lock(budget_.mutex_);
     budget_.changed_.notify_all();
   }
 }

@@ -5,8 +5,8 @@
 // What it keeps is not lost to the others: a thread that needs more takes it from arenas between two samples.
 #pragma once
 
-#include "async/mutex.hpp"
-#include "async/sanitizers.hpp"
+#include "base/mutex.hpp"
+#include "base/sanitizers.hpp"
 #include "stages/outcome.hpp"
 
 #include <leat/error.hpp>
@@ -67,8 +67,8 @@ class scratch_budget {
 
   const std::size_t bytes_max_;
   const std::size_t host_bytes_max_;
-  mutable async::mutex mutex_;
-  async::condition_variable changed_;
+  mutable mutex mutex_;
+  condition_variable changed_;
   std::vector<scratch_arena*> arenas_ ABSL_GUARDED_BY(mutex_);
   std::size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t peak_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,6 @@
 #include "stages/pixels/store.hpp"
 
-#include "stages/pixels/half.hpp"
+#include "base/half.hpp"
 
 #include <leat/error.hpp>
 

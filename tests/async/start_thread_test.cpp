@@ -1,4 +1,4 @@
-#include "async/start_thread.hpp"
+#include "base/start_thread.hpp"
 
 #include "async/thread_pool.hpp"
 

@@ -1,7 +1,7 @@
 // The table that CUDA fills, on a simulated CUDA: whose contexts it makes, and what it leaves behind on a trainer's threads.
-#include "stages/device.hpp"
-#include "stages/finish_pictures.hpp"
-#include "stages/open_device.hpp"
+#include "stages/device/device.hpp"
+#include "stages/device/finish_pictures.hpp"
+#include "stages/device/open_device.hpp"
 #include "tests/device/simulated_cuda.hpp"
 
 #include <leat/error.hpp>

@@ -1,8 +1,8 @@
 // What the simulated device promises, on a real one. Needs a GPU; skips where there is none and says why.
-#include "stages/device_transfer.hpp"
-#include "stages/driver_cuda.hpp"
-#include "stages/finish_pictures.hpp"
-#include "stages/open_device.hpp"
+#include "stages/device/device_transfer.hpp"
+#include "stages/device/driver_cuda.hpp"
+#include "stages/device/finish_pictures.hpp"
+#include "stages/device/open_device.hpp"
 #include "stages/pixels/store.hpp"
 #include "tests/device/cuda_trap.hpp"
 #include "tests/device/watched_calls.hpp"

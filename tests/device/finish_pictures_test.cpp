@@ -1,6 +1,6 @@
 // The pixel rule on the device: the kernel's own source run by an emulation, its host twin, and the path of host batches,
 // bit by bit.
-#include "stages/finish_pictures.hpp"
+#include "stages/device/finish_pictures.hpp"
 
 #include "stages/pixels/store.hpp"
 #include "tests/support/seeded_random.hpp"
@@ -20,7 +20,7 @@
 #include <vector>
 
 // What the test is about: the kernel as nvcc gets it.
-#include "stages/finish_pictures_cuda.cu"  // NOLINT
+#include "stages/device/finish_pictures_cuda.cu"  // NOLINT
 
 namespace leat::stages {
 namespace {

@@ -1,6 +1,6 @@
 // The loader with a simulated device behind it: what a consumer's kernels see has the digests of what was decoded, however
 // late or early anything runs. And it bites: leave out one wait, whichever, and it does not.
-#include "stages/open_device.hpp"
+#include "stages/device/open_device.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"

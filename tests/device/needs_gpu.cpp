@@ -1,5 +1,5 @@
 // Linked by tests that were written for any device and run on CUDA's here: without one they all skip, and say why.
-#include "stages/open_device.hpp"
+#include "stages/device/open_device.hpp"
 
 #include <gtest/gtest.h>
 

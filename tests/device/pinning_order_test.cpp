@@ -1,7 +1,7 @@
 // Memory that batches leave from, and that rows are read straight into: faulted in, pinned for the device, registered with
 // io_uring; and undone the other way round. liburing's calls are written down as they are made (the linker's --wrap) and the
 // device's with them.
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "io/arena.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
@@ -50,7 +50,7 @@ constexpr std::size_t record_count = 192;
 class ledger {
  public:
   void begin() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     done_with_.clear();
     registered_.clear();
     wrong_.clear();
@@ -59,7 +59,7 @@ class ledger {
 
   /// The device has pinned it, or has refused to.
   void pinned(std::span<const std::byte> memory) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     unsigned char resident[1] = {};
     ::mincore(const_cast<std::byte*>(memory.data()), 1, resident);
     if ((resident[0] & 1) == 0) wrong_.emplace_back("pinned before it was faulted in");
@@ -67,7 +67,7 @@ class ledger {
     done_with_.push_back(memory);
   }
   void registering(const io_uring* ring, std::span<const std::byte> memory) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     ++registrations_;
     registered_[ring].push_back(memory);
     if (!on_device_) return;
@@ -76,34 +76,34 @@ class ledger {
     if (covered < memory.size()) wrong_.emplace_back("registered before all of it was pinned");
   }
   void unregistered(const io_uring* ring, bool by_itself) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     registered_.erase(ring);
     if (by_itself) ++unregistrations_;
   }
   void unpinning(std::span<const std::byte> memory) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     ++unpinned_;
     if (is_registered(memory)) wrong_.emplace_back("unpinned while it was registered");
   }
 
   void expect_on_device(bool on_device) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     on_device_ = on_device;
   }
   [[nodiscard]] std::vector<std::string> wrong() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return wrong_;
   }
   [[nodiscard]] std::size_t registrations() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return registrations_;
   }
   [[nodiscard]] std::size_t unregistrations() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return unregistrations_;
   }
   [[nodiscard]] std::size_t unpinned() const {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return unpinned_;
   }
 
@@ -122,7 +122,7 @@ class ledger {
     return false;
   }
 
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   bool on_device_ ABSL_GUARDED_BY(mutex_) = true;
   std::vector<std::span<const std::byte>> done_with_ ABSL_GUARDED_BY(mutex_);
   std::map<const io_uring*, std::vector<std::span<const std::byte>>> registered_ ABSL_GUARDED_BY(mutex_);

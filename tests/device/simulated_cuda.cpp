@@ -1,7 +1,7 @@
 #include "tests/device/simulated_cuda.hpp"
 
-#include "stages/driver_cuda.hpp"
-#include "stages/finish_pictures.hpp"
+#include "stages/device/driver_cuda.hpp"
+#include "stages/device/finish_pictures.hpp"
 
 #include <cuda.h>
 

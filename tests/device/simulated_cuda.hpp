@@ -1,4 +1,4 @@
-// CUDA's runtime and driver without either: what stages/device_cuda.cpp calls, answered by the rules of contexts, current
+// CUDA's runtime and driver without either: what stages/device/device_cuda.cpp calls, answered by the rules of contexts, current
 // devices, last errors and captures as CUDA 12 and 13 document them. Two GPUs, on which nothing is computed. A program that
 // links it links no libcudart.
 #pragma once

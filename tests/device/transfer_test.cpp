@@ -1,6 +1,6 @@
 #include "io/arena.hpp"
 #include "io/lease_pool.hpp"
-#include "stages/device_transfer.hpp"
+#include "stages/device/device_transfer.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/simulated_device.hpp"

@@ -1,8 +1,8 @@
 // Stands between leat and a device: writes down every call, and makes the one fail that a test names.
 #pragma once
 
-#include "async/mutex.hpp"
-#include "stages/device.hpp"
+#include "base/mutex.hpp"
+#include "stages/device/device.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,46 +28,46 @@ class watched_calls final : public stages::device_calls {
 
   /// Since the last time, each as its name with the numbers of its stream and event, in the order in which they were made.
   [[nodiscard]] std::vector<std::string> take_log() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return std::exchange(log_, {});
   }
   /// The `nth` call of this name from now on, from 1, answers `code` and is not made.
   void fail(std::string call, std::size_t nth, stages::device_status code) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     failing_ = std::move(call);
     failing_in_ = nth;
     code_ = code;
   }
   /// From now on every call of this name answers `code` and is not made.
   void refuse(std::string call, stages::device_status code) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     refused_ = std::move(call);
     refusal_ = code;
   }
   /// From now on a call of this name waits until let_go().
   void hold(std::string call) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     held_ = std::move(call);
   }
   void let_go() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     held_.clear();
     changed_.notify_all();
   }
   /// Returns once a call is being held.
   void wait_until_held() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     while (holding_ == 0) changed_.wait(mutex_);
   }
   /// How often each call was made in all.
   [[nodiscard]] std::map<std::string, std::size_t> counts() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return counts_;
   }
 
   /// The names of the threads that made it.
   [[nodiscard]] std::set<std::string> threads_of(const std::string& call) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     return threads_[call];
   }
 
@@ -149,7 +149,7 @@ class watched_calls final : public stages::device_calls {
   template <class Call>
   stages::device_status call(const std::string& name, const std::string& arguments, Call&& made) {
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       ++counts_[name];
       char thread[16] = {};
       ::pthread_getname_np(::pthread_self(), thread, sizeof thread);
@@ -171,7 +171,7 @@ class watched_calls final : public stages::device_calls {
   }
 
   const std::shared_ptr<stages::device_calls> behind_;
-  async::mutex mutex_;
+  mutex mutex_;
   std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::size_t> counts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::set<std::string>> threads_ ABSL_GUARDED_BY(mutex_);
@@ -181,7 +181,7 @@ class watched_calls final : public stages::device_calls {
   stages::device_status refusal_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
   std::string held_ ABSL_GUARDED_BY(mutex_);
   std::size_t holding_ ABSL_GUARDED_BY(mutex_) = 0;
-  async::condition_variable changed_;
+  condition_variable changed_;
   stages::device_status code_ ABSL_GUARDED_BY(mutex_) = stages::device_ok;
 };
 

@@ -1,6 +1,6 @@
 #include "io/direct_policy.hpp"
 
-#include "io/memory_available.hpp"
+#include "base/memory_available.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

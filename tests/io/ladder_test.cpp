@@ -1,6 +1,6 @@
 // What happens where something is missing: each rung is reached as a user reaches it, by a limit or a filter on the
 // process, and the same bytes come out.
-#include "async/sanitizers.hpp"
+#include "base/sanitizers.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"

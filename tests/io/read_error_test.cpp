@@ -1,5 +1,7 @@
 #include "io/read_error.hpp"
 
+#include "base/errno_words.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

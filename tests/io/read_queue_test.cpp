@@ -1,5 +1,5 @@
 // A queue of reads on the ring, on its preadv twin and on a disk that is as difficult as disks may be.
-#include "async/sanitizers.hpp"
+#include "base/sanitizers.hpp"
 #include "io/lease_pool.hpp"
 #include "io/read_queue_state.hpp"
 #include "tests/support/allocation_counter.hpp"

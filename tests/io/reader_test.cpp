@@ -1,4 +1,4 @@
-#include "async/sanitizers.hpp"
+#include "base/sanitizers.hpp"
 #include "tests/support/held_file.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"

@@ -1,7 +1,7 @@
 // The source contract on a source that is no files: it talks to a server over a local socket, by Asio, on the loop that it was connected
 // to. What an object store's source needs of a connector is its executor.
-#include "async/clock.hpp"
-#include "async/mutex.hpp"
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_loop.hpp"
@@ -74,17 +74,17 @@ class file_server {
   }
 
   std::uint32_t add(std::vector<std::byte> contents) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     files_.push_back({std::move(contents), 1, true});
     return static_cast<std::uint32_t>(files_.size() - 1);
   }
   std::uint32_t add_missing() {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     files_.push_back({{}, 0, false});
     return static_cast<std::uint32_t>(files_.size() - 1);
   }
   void replace(std::uint32_t file, std::vector<std::byte> contents) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     files_[file].contents = std::move(contents);
     ++files_[file].version;
   }
@@ -121,7 +121,7 @@ class file_server {
     wire_reply reply{.tag = asked.tag};
     std::vector<std::byte> content;
     {
-      const async::mutex_lock lock(mutex_);
+      const mutex_lock lock(mutex_);
       const served_file& file = files_[asked.file];
       reply.size = file.contents.size();
       reply.version = file.version;
@@ -148,7 +148,7 @@ class file_server {
     return true;
   }
 
-  async::mutex mutex_;
+  mutex mutex_;
   std::vector<served_file> files_ ABSL_GUARDED_BY(mutex_);
   seeded_random random_{1};  // its thread's
   int own_ = -1;
@@ -166,7 +166,7 @@ class conversation : public std::enable_shared_from_this<conversation> {
   void close() { socket_.close(); }
 
   void ask(io::read_operation& operation) {
-    operation.started_ns = async::now_ns();
+    operation.started_ns = now_ns();
     operation.failure = 0;
     operation.data = {};
     reads_[++last_tag_] = &operation;

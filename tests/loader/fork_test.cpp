@@ -1,6 +1,6 @@
 // Loaders and readers on both sides of fork(): nothing of the library lives in a pool of the process, whose threads would have
 // stayed in the parent.
-#include "async/sanitizers.hpp"
+#include "base/sanitizers.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/temporary_directory.hpp"

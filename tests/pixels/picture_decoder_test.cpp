@@ -1,6 +1,6 @@
 #include "stages/pixels/picture_decoder.hpp"
 
-#include "stages/pixels/half.hpp"
+#include "base/half.hpp"
 #include "tests/pixels/decode_one.hpp"
 #include "tests/support/reference_resample.hpp"
 #include "tests/support/seeds.hpp"
@@ -93,8 +93,8 @@ TEST(picture_decoder, agrees_with_itself_in_every_dtype_and_layout) {
               std::memcpy(&half, got, type == dtype::f16 || type == dtype::bf16 ? 2 : 0);
               std::memcpy(&single, got, type == dtype::f32 ? 4 : 0);
               if (type == dtype::u8) ASSERT_EQ(std::to_integer<std::uint8_t>(*got), value);
-              if (type == dtype::f16) ASSERT_EQ(half, pixels::f16_bits(full));
-              if (type == dtype::bf16) ASSERT_EQ(half, pixels::bf16_bits(full));
+              if (type == dtype::f16) ASSERT_EQ(half, f16_bits(full));
+              if (type == dtype::bf16) ASSERT_EQ(half, bf16_bits(full));
               if (type == dtype::f32) ASSERT_EQ(single, full);
             }
           }

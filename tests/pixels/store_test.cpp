@@ -1,6 +1,6 @@
 #include "stages/pixels/store.hpp"
 
-#include "stages/pixels/half.hpp"
+#include "base/half.hpp"
 
 #include <leat/error.hpp>
 
@@ -35,31 +35,31 @@ TEST(store, rounds_to_f16_as_ieee_754_does) {
     const double above = bits + 1 == 0x7C00 ? 65536.0 : f16_value(high);  // infinity stands where 2^16 would
     const auto middle = static_cast<float>((f16_value(low) + above) / 2);
     const auto exact = static_cast<float>(f16_value(low));
-    ASSERT_EQ(pixels::f16_bits(exact), low);
-    ASSERT_EQ(pixels::f16_bits(-exact), low | 0x8000);
-    ASSERT_EQ(pixels::f16_bits(middle), bits % 2 == 0 ? low : high) << bits;
-    ASSERT_EQ(pixels::f16_bits(std::nextafterf(middle, 0)), low) << bits;
-    ASSERT_EQ(pixels::f16_bits(std::nextafterf(middle, 1e9F)), high) << bits;
-    ASSERT_EQ(pixels::f16_bits(-middle), (bits % 2 == 0 ? low : high) | 0x8000) << bits;
+    ASSERT_EQ(f16_bits(exact), low);
+    ASSERT_EQ(f16_bits(-exact), low | 0x8000);
+    ASSERT_EQ(f16_bits(middle), bits % 2 == 0 ? low : high) << bits;
+    ASSERT_EQ(f16_bits(std::nextafterf(middle, 0)), low) << bits;
+    ASSERT_EQ(f16_bits(std::nextafterf(middle, 1e9F)), high) << bits;
+    ASSERT_EQ(f16_bits(-middle), (bits % 2 == 0 ? low : high) | 0x8000) << bits;
   }
-  EXPECT_EQ(pixels::f16_bits(std::numeric_limits<float>::infinity()), 0x7C00);
-  EXPECT_EQ(pixels::f16_bits(-1e30F), 0xFC00);
-  EXPECT_EQ(pixels::f16_bits(std::numeric_limits<float>::denorm_min()), 0);
-  EXPECT_TRUE(std::isnan(f16_value(pixels::f16_bits(std::numeric_limits<float>::quiet_NaN()))));
+  EXPECT_EQ(f16_bits(std::numeric_limits<float>::infinity()), 0x7C00);
+  EXPECT_EQ(f16_bits(-1e30F), 0xFC00);
+  EXPECT_EQ(f16_bits(std::numeric_limits<float>::denorm_min()), 0);
+  EXPECT_TRUE(std::isnan(f16_value(f16_bits(std::numeric_limits<float>::quiet_NaN()))));
 }
 
 TEST(store, knows_what_every_f16_is_worth) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
-    const float got = pixels::f16_value(half);
+    const float got = leat::f16_value(half);
     if (std::isnan(f16_value(half))) {
       ASSERT_TRUE(std::isnan(got)) << bits;
-      ASSERT_EQ(pixels::f16_bits(got), half | 0x0200);
+      ASSERT_EQ(f16_bits(got), half | 0x0200);
       continue;
     }
     ASSERT_EQ(static_cast<double>(got), f16_value(half)) << bits;
     ASSERT_EQ(std::signbit(got), half >= 0x8000) << bits;
-    ASSERT_EQ(pixels::f16_bits(got), half);
+    ASSERT_EQ(f16_bits(got), half);
   }
 }
 
@@ -69,7 +69,7 @@ TEST(store, rounds_to_bf16_as_ieee_754_does) {
     const auto bits = static_cast<std::uint32_t>(random());
     const auto value = std::bit_cast<float>(i % 4 == 0 ? (bits & 0xFFFF0000U) | 0x8000U : bits);
     if (!std::isfinite(value)) continue;
-    const std::uint16_t got = pixels::bf16_bits(value);
+    const std::uint16_t got = bf16_bits(value);
     const auto down = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
     const auto as_double = [](std::uint32_t b) {
       // One above the largest finite bf16 stands for 2^128.
@@ -81,8 +81,8 @@ TEST(store, rounds_to_bf16_as_ieee_754_does) {
     const bool up = above < below || (above == below && down % 2 == 1);
     ASSERT_EQ(got, up ? down + 1 : down) << value;
   }
-  EXPECT_EQ(pixels::bf16_bits(std::numeric_limits<float>::infinity()), 0x7F80);
-  EXPECT_NE(pixels::bf16_bits(std::bit_cast<float>(0x7F800001U)) & 0x7F, 0);  // a NaN stays one
+  EXPECT_EQ(bf16_bits(std::numeric_limits<float>::infinity()), 0x7F80);
+  EXPECT_NE(bf16_bits(std::bit_cast<float>(0x7F800001U)) & 0x7F, 0);  // a NaN stays one
 }
 
 TEST(store, computes_scale_and_bias_in_double_and_rounds_twice) {
@@ -147,7 +147,7 @@ TEST(store, puts_every_element_where_its_layout_says) {
               ASSERT_EQ(*reinterpret_cast<const float*>(got), full);
             } else {
               ASSERT_EQ(*reinterpret_cast<const std::uint16_t*>(got),
-                        type == dtype::f16 ? pixels::f16_bits(full) : pixels::bf16_bits(full));
+                        type == dtype::f16 ? f16_bits(full) : bf16_bits(full));
             }
           }
         }

@@ -1,6 +1,6 @@
-#include "stages/mix.hpp"
+#include "stages/device/mix.hpp"
 
-#include "stages/pixels/half.hpp"
+#include "base/half.hpp"
 #include "stages/pixels/store.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/seeded_random.hpp"
@@ -127,7 +127,7 @@ TEST(mix, a_picture_is_mixed_by_two_products_and_a_sum_each_rounded_once) {
         } else {
           std::uint16_t got = 0;
           std::memcpy(&got, own.data() + 2 * i, 2);
-          ASSERT_EQ(got, type == dtype::f16 ? pixels::f16_bits(sum) : pixels::bf16_bits(sum));
+          ASSERT_EQ(got, type == dtype::f16 ? f16_bits(sum) : bf16_bits(sum));
         }
       }
     }

@@ -1,6 +1,6 @@
 #include "tests/support/allocation_counter.hpp"
 
-#include "async/sanitizers.hpp"
+#include "base/sanitizers.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -10,7 +10,7 @@ delayed_transfer::~delayed_transfer() { release_all(); }
 
 void delayed_transfer::send(stages::transfer_operation& operation) noexcept {
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!open_) {
       sends_.push_back(&operation);
       return;
@@ -22,37 +22,37 @@ void delayed_transfer::send(stages::transfer_operation& operation) noexcept {
 
 void delayed_transfer::fire(stages::transfer_operation& operation) noexcept {
   operation.handed_over(operation);
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   --firing_;
   fired_.notify_all();
 }
 
 void delayed_transfer::give_back(io::lease memory) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (!open_) returns_.push_back(std::move(memory));
 }
 
 // Also those that another thread is firing: what they tell goes away next.
 void delayed_transfer::drain() noexcept {
   release_all();
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   while (firing_ != 0) fired_.wait(mutex_);
 }
 
 std::size_t delayed_transfer::sends_pending() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return sends_.size();
 }
 
 std::size_t delayed_transfer::returns_pending() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return returns_.size();
 }
 
 bool delayed_transfer::fire_send(std::size_t index) {
   stages::transfer_operation* fired = nullptr;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (index >= sends_.size()) return false;
     fired = sends_[index];
     sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -65,7 +65,7 @@ bool delayed_transfer::fire_send(std::size_t index) {
 bool delayed_transfer::fire_return(std::size_t index) {
   io::lease fired;  // Goes home outside the lock: somebody may be waiting for it.
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (index >= returns_.size()) return false;
     fired = std::move(returns_[index]);
     returns_.erase(returns_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -77,7 +77,7 @@ void delayed_transfer::release_all() {
   std::vector<stages::transfer_operation*> sends;
   std::vector<io::lease> returns;
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     open_ = true;
     sends.swap(sends_);
     returns.swap(returns_);

@@ -1,7 +1,7 @@
 // A transfer for tests of everything that waits for one.
 #pragma once
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "io/lease_pool.hpp"
 #include "stages/transfer.hpp"
 
@@ -31,8 +31,8 @@ class delayed_transfer final : public stages::transfer {
  private:
   void fire(stages::transfer_operation& operation) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
-  mutable async::mutex mutex_;
-  async::condition_variable fired_;
+  mutable mutex mutex_;
+  condition_variable fired_;
   std::size_t firing_ ABSL_GUARDED_BY(mutex_) = 0;  // events that are telling the loader right now
   std::vector<stages::transfer_operation*> sends_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::lease> returns_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,6 @@
 #include "tests/support/fake_disk.hpp"
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 #include "io/read_error.hpp"
 #include "tests/support/seeded_random.hpp"
 
@@ -42,7 +42,7 @@ class fake_disk::state {
                                    " bytes; give a power of two up to 4096, or 0");
     }
     if (!options.watch) options.watch = std::make_shared<memory_watch>();
-    const async::mutex_lock lock(mutex);
+    const mutex_lock lock(mutex);
     read_faults = options.faults.reads;
     open_faults = options.faults.opens;
   }
@@ -56,7 +56,7 @@ class fake_disk::state {
   };
 
   file look_at(std::uint32_t number) const {
-    const async::mutex_lock lock(mutex);
+    const mutex_lock lock(mutex);
     if (number >= all_files.size()) {
       fail_hard("fake disk: file " + std::to_string(number) + " was asked for; there are " +
                 std::to_string(all_files.size()));
@@ -74,7 +74,7 @@ class fake_disk::state {
 
   // What the list of faults says to one attempt, and uses up: 0, an errno or never.
   int hit_by_list(std::uint32_t number, std::uint64_t offset, std::uint64_t bytes) {
-    const async::mutex_lock lock(mutex);
+    const mutex_lock lock(mutex);
     for (read_fault& fault : read_faults) {
       const bool touched = fault.file == number && fault.offset < offset + bytes && offset < fault.offset + fault.bytes;
       if (!touched || fault.times == 0) continue;
@@ -84,7 +84,7 @@ class fake_disk::state {
     return 0;
   }
   int hit_by_list(std::uint32_t number) {
-    const async::mutex_lock lock(mutex);
+    const mutex_lock lock(mutex);
     for (open_fault& fault : open_faults) {
       if (fault.file != number || fault.times == 0) continue;
       if (fault.times != read_fault::always) --fault.times;
@@ -106,7 +106,7 @@ class fake_disk::state {
   }
 
   fake_disk_options options;
-  mutable async::mutex mutex;
+  mutable mutex mutex;
   std::vector<file> all_files ABSL_GUARDED_BY(mutex);
   std::vector<read_fault> read_faults ABSL_GUARDED_BY(mutex);
   std::vector<open_fault> open_faults ABSL_GUARDED_BY(mutex);
@@ -234,7 +234,7 @@ void fake_source::take(io::read_operation& operation) {
   operation.started_ns = now_ns();
   pending_.push_back(std::move(taken));
 
-  const async::mutex_lock lock(disk_->mutex);
+  const mutex_lock lock(disk_->mutex);
   fake_disk_counters& counters = disk_->counters;
   ++counters.reads;
   counters.read_bytes += operation.bytes;
@@ -272,7 +272,7 @@ void fake_source::start(io::open_operation& operation) {
   operation.state = this;
   pending_.push_back(std::move(taken));
   {
-    const async::mutex_lock lock(disk_->mutex);
+    const mutex_lock lock(disk_->mutex);
     ++disk_->counters.opens;
   }
   post_turn();
@@ -296,7 +296,7 @@ void fake_source::cancel(io::read_operation& operation) {
   if (found->ended || found->cancelled) return;
   found->cancelled = true;
   {
-    const async::mutex_lock lock(disk_->mutex);
+    const mutex_lock lock(disk_->mutex);
     ++disk_->counters.cancels;
   }
   post_turn();
@@ -416,7 +416,7 @@ void fake_source::attempt(flight& one) {
     one.ended = !is_tried_again(one.failure) || one.tries >= fake_disk::tries_max;
   }
   if (!one.ended && is_tried_again(one.failure)) {
-    const async::mutex_lock lock(disk_->mutex);
+    const mutex_lock lock(disk_->mutex);
     ++disk_->counters.retries;
   }
 }
@@ -453,7 +453,7 @@ void fake_source::attempt_read(flight& one) {
   if (one.written_bytes + 1 < room && random_.chance(plan.short_read)) {
     one.ended = false;
     write_until(one, one.written_bytes + 1 + random_.below(room - one.written_bytes - 1));
-    const async::mutex_lock lock(disk_->mutex);
+    const mutex_lock lock(disk_->mutex);
     ++disk_->counters.short_reads;
   }
 }
@@ -503,7 +503,7 @@ void fake_source::check_untouched(const flight& one) const {
 
 void fake_source::deliver(std::unique_ptr<flight> one) {
   if (one->failure != 0) {
-    const async::mutex_lock lock(disk_->mutex);
+    const mutex_lock lock(disk_->mutex);
     ++(one->failure == ECANCELED ? disk_->counters.cancelled : disk_->counters.failed);
   }
   if (one->read != nullptr) {
@@ -537,7 +537,7 @@ void fake_source::deliver_read(flight& one) {
   }
   disk_->options.watch->release(one.question.into.bytes);
   {
-    const async::mutex_lock lock(disk_->mutex);
+    const mutex_lock lock(disk_->mutex);
     --disk_->counters.reads_in_flight;
     disk_->counters.bytes_in_flight -= one.question.into.bytes.size();
   }
@@ -567,13 +567,13 @@ fake_disk::~fake_disk() = default;
 std::uint32_t fake_disk::add_file(std::string name, std::vector<std::byte> contents) {
   const std::uint64_t size = contents.size();
   auto shared = std::make_shared<const std::vector<std::byte>>(std::move(contents));
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   state_->all_files.push_back({std::move(name), size, 1, std::move(shared)});
   return static_cast<std::uint32_t>(state_->all_files.size() - 1);
 }
 
 std::uint32_t fake_disk::add_seeded_file(std::string name, std::uint64_t size_bytes) {
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   state_->all_files.push_back({std::move(name), size_bytes, 1, nullptr});
   return static_cast<std::uint32_t>(state_->all_files.size() - 1);
 }
@@ -589,18 +589,18 @@ std::uint32_t fake_disk::add_missing_file(std::string name) {
 void fake_disk::replace_file(std::uint32_t file, std::vector<std::byte> contents) {
   const std::uint64_t size = contents.size();
   auto shared = std::make_shared<const std::vector<std::byte>>(std::move(contents));
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   state::file& replaced = state_->all_files.at(file);
   replaced = {std::move(replaced.name), size, replaced.version + 1, std::move(shared)};
 }
 
 void fake_disk::add_fault(const read_fault& fault) {
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   state_->read_faults.push_back(fault);
 }
 
 void fake_disk::add_fault(const open_fault& fault) {
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   state_->open_faults.push_back(fault);
 }
 
@@ -621,21 +621,21 @@ int fake_disk::drawn_failure(std::uint32_t file, std::uint64_t offset) const {
 }
 
 fake_disk_counters fake_disk::count() const {
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   return state_->counters;
 }
 
 std::unique_ptr<io::source> fake_disk::connect(io::connector& loop) const {
   std::uint64_t number = 0;
   {
-    const async::mutex_lock lock(state_->mutex);
+    const mutex_lock lock(state_->mutex);
     number = state_->counters.sources++;
   }
   return std::make_unique<fake_source>(state_, loop, number);
 }
 
 std::uint32_t fake_disk::files() const {
-  const async::mutex_lock lock(state_->mutex);
+  const mutex_lock lock(state_->mutex);
   return static_cast<std::uint32_t>(state_->all_files.size());
 }
 

@@ -17,7 +17,7 @@ void memory_watch::claim(std::span<const std::byte> memory, std::string by) {
   if (memory.empty()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t end = begin + memory.size();
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   auto after = claims_.lower_bound(begin);
   // Claims do not overlap each other, so only the neighbours can be in the way.
   auto other = claims_.end();
@@ -33,7 +33,7 @@ void memory_watch::claim(std::span<const std::byte> memory, std::string by) {
 void memory_watch::release(std::span<const std::byte> memory) {
   if (memory.empty()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   const auto found = claims_.find(begin);
   if (found == claims_.end() || found->second.end != begin + memory.size()) {
     fail_hard("memory released that nobody holds");

@@ -2,7 +2,7 @@
 // that was lent twice ends the program with the names of both borrowers.
 #pragma once
 
-#include "async/mutex.hpp"
+#include "base/mutex.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ class memory_watch {
     std::uintptr_t end;
     std::string by;
   };
-  async::mutex mutex_;
+  mutex mutex_;
   std::map<std::uintptr_t, claimed> claims_ ABSL_GUARDED_BY(mutex_);
 };
 

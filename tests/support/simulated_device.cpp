@@ -49,7 +49,7 @@ void copy_unchecked(std::byte* to, const std::byte* from, std::size_t bytes) noe
 
 /// All that are there.
 struct simulated_device::registry {
-  async::mutex mutex;
+  mutex mutex;
   std::set<simulated_device*> all ABSL_GUARDED_BY(mutex);
 };
 
@@ -60,22 +60,22 @@ simulated_device::registry& simulated_device::there() {
 
 simulated_device::simulated_device(const simulated_device_options& options) : options_(options), random_(options.seed) {
   {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     add_queue(nullptr, options_.consumer);
   }
-  const async::mutex_lock lock(there().mutex);
+  const mutex_lock lock(there().mutex);
   there().all.insert(this);
 }
 
 simulated_device::~simulated_device() {
-  const async::mutex_lock lock(there().mutex);
+  const mutex_lock lock(there().mutex);
   there().all.erase(this);
 }
 
 simulated_device* simulated_device::holding(const void* memory) {
-  const async::mutex_lock lock(there().mutex);
+  const mutex_lock lock(there().mutex);
   for (simulated_device* const each : there().all) {
-    const async::mutex_lock its(each->mutex_);
+    const mutex_lock its(each->mutex_);
     if (each->is_mine(memory, 0)) return each;
   }
   return nullptr;
@@ -85,7 +85,7 @@ simulated_device* simulated_device::holding(const void* memory) {
 
 simulated_device::queue& simulated_device::queue_of(stream in) {
   if (in == per_thread()) {
-    queue*& own = of_threads_[async::thread_number()];
+    queue*& own = of_threads_[thread_number()];
     if (own == nullptr) {
       own = &add_queue(reinterpret_cast<CUstream_st*>(next_handle()), options_.consumer);
       own->blocking = true;
@@ -213,18 +213,18 @@ void simulated_device::force_all(queue& in) {
 // --- a trainer --------------------------------------------------------------------------------------------------------------
 
 stream simulated_device::make_consumer() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return add_stream(options_.consumer);
 }
 
 stream simulated_device::consumer_beside() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (!beside_) beside_ = add_stream(options_.consumer);
   return *beside_;
 }
 
 void simulated_device::launch(stream in, std::function<void()> kernel) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return;
   operation added;
   added.function = std::move(kernel);
@@ -232,31 +232,31 @@ void simulated_device::launch(stream in, std::function<void()> kernel) {
 }
 
 void simulated_device::begin_capture(stream in) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   queue_of(in).capturing = true;
 }
 
 std::size_t simulated_device::end_capture(stream in) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   queue& ended = queue_of(in);
   ended.capturing = false;
   return std::exchange(ended.captured_kernels, 0);
 }
 
 std::set<std::string> simulated_device::waiting_threads() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return waiting_threads_;
 }
 
 void simulated_device::lose(device_status code) {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   lost_ = code;
   for (const auto& [handle, each] : streams_) each->operations.clear();
   for (const auto& [handle, each] : events_) each->fired = each->recorded;
 }
 
 simulated_device::counts simulated_device::count() const {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   counts now = counts_;
   now.memory = memory_.size();
   now.pinned = pinned_.size();
@@ -285,7 +285,7 @@ std::string simulated_device::describe_pinning(device_status code) const {
 bool simulated_device::is_full(device_status code) const noexcept { return code == out_of_memory; }
 
 device_status simulated_device::take_memory(std::size_t bytes, std::byte*& memory) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   auto storage = std::make_unique<std::byte[]>(bytes + alignment_bytes);
   const auto address = reinterpret_cast<std::uintptr_t>(storage.get());
@@ -298,7 +298,7 @@ device_status simulated_device::take_memory(std::size_t bytes, std::byte*& memor
 }
 
 device_status simulated_device::free_memory(std::byte* memory) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   end_what_nobody_waited_for();
   require(memory_.erase(memory) == 1, "memory that was never taken is freed");
   memory_bytes_.erase(memory);
@@ -306,7 +306,7 @@ device_status simulated_device::free_memory(std::byte* memory) noexcept {
 }
 
 device_status simulated_device::pin(std::span<std::byte> memory) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   if (!options_.can_pin) return out_of_memory;
   const auto after = pinned_.lower_bound(memory.data());
@@ -319,13 +319,13 @@ device_status simulated_device::pin(std::span<std::byte> memory) noexcept {
 }
 
 device_status simulated_device::unpin(std::span<std::byte> memory) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   require(pinned_.erase(memory.data()) == 1, "memory that was never pinned is unpinned");
   return device_ok;
 }
 
 device_status simulated_device::make_stream(stream& made) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   made = add_stream(options_.loader);
   queue_of(made).of_loader = true;
@@ -334,7 +334,7 @@ device_status simulated_device::make_stream(stream& made) noexcept {
 
 // As cudaStreamDestroy: what it holds is still executed, by and by. Nobody of ours may rely on that.
 device_status simulated_device::free_stream(stream made) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   queue& ended = queue_of(made);
   require(ended.operations.empty(), "a stream is freed that still has work");
   drifting_.erase(std::find(drifting_.begin(), drifting_.end(), &ended));
@@ -343,7 +343,7 @@ device_status simulated_device::free_stream(stream made) noexcept {
 }
 
 void simulated_device::finish_everything() {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   force_everything();
 }
 
@@ -357,12 +357,12 @@ void simulated_device::end_what_nobody_waited_for() {
 }
 
 bool simulated_device::is_lost(device_status code) const noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   return lost_ != device_ok && code == lost_;
 }
 
 device_status simulated_device::make_event(device_event& made) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   made = static_cast<device_event>(next_handle());
   events_.emplace(made, std::make_shared<event_state>());
@@ -370,7 +370,7 @@ device_status simulated_device::make_event(device_event& made) noexcept {
 }
 
 device_status simulated_device::free_event(device_event made) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   end_what_nobody_waited_for();
   const event_state& ended = *state_of(made);
   require(ended.fired == ended.recorded, "an event is freed that has not fired");
@@ -379,7 +379,7 @@ device_status simulated_device::free_event(device_event made) noexcept {
 }
 
 device_status simulated_device::finish(stream in) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   note_wait();
   force_all(queue_of(in));
@@ -387,7 +387,7 @@ device_status simulated_device::finish(stream in) noexcept {
 }
 
 device_status simulated_device::copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   ++counts_.copies;
   require_mine(to, bytes, "a copy to what is not the device's memory");
@@ -432,7 +432,7 @@ void simulated_device::require_mine(const void* memory, std::size_t bytes, const
 }
 
 device_status simulated_device::finish_pictures(const stages::picture_batch& pictures, stream in) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   ++counts_.kernels;
   const std::size_t elements = std::size_t{pictures.rows} * pictures.height * pictures.width * 3;
@@ -453,7 +453,7 @@ device_status simulated_device::finish_pictures(const stages::picture_batch& pic
 }
 
 device_status simulated_device::wait(stream in, device_event fired) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   const std::shared_ptr<event_state>& event = state_of(fired);
   if (owner_of(in) != options_.index) return device_ok;  // Its device is another's business.
@@ -469,7 +469,7 @@ device_status simulated_device::wait(stream in, device_event fired) noexcept {
 }
 
 device_status simulated_device::record(device_event fires, stream in) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   const std::shared_ptr<event_state>& event = state_of(fires);
   if (owner_of(in) != options_.index) return invalid_handle;
@@ -485,7 +485,7 @@ device_status simulated_device::record(device_event fires, stream in) noexcept {
 }
 
 device_status simulated_device::look_at(stream which, stages::stream_facts& told) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   told = {.device = owner_of(which)};
   if (told.device != options_.index) return device_ok;
@@ -498,7 +498,7 @@ device_status simulated_device::look_at(stream which, stages::stream_facts& told
 }
 
 device_status simulated_device::query(device_event fired) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   drift();
   const event_state& event = *state_of(fired);
@@ -508,7 +508,7 @@ device_status simulated_device::query(device_event fired) noexcept {
 }
 
 device_status simulated_device::synchronize(device_event fired) noexcept {
-  const async::mutex_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
   note_wait();
   drift();

@@ -2,9 +2,9 @@
 // allow, as early, or at random. What relies on luck instead of an event shows as a wrong digest.
 #pragma once
 
-#include "async/mutex.hpp"
-#include "async/thread_number.hpp"
-#include "stages/device.hpp"
+#include "base/mutex.hpp"
+#include "base/thread_number.hpp"
+#include "stages/device/device.hpp"
 #include "tests/support/seeded_random.hpp"
 
 #include <leat/stream.hpp>
@@ -126,7 +126,7 @@ class simulated_device final : public stages::device_calls {
   stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override;
   /// `which` is a stream of another context of this device from here on.
   void make_foreign(stream which) {
-    const async::mutex_lock lock(mutex_);
+    const mutex_lock lock(mutex_);
     foreign_.insert(which.handle());
   }
   [[nodiscard]] bool is_of_thread(stream which) const noexcept override { return which == per_thread(); }
@@ -185,7 +185,7 @@ class simulated_device final : public stages::device_calls {
   void force_front(queue& in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const simulated_device_options options_;
-  mutable async::mutex mutex_;
+  mutable mutex mutex_;
   seeded_random random_ ABSL_GUARDED_BY(mutex_);
   std::map<std::byte*, std::unique_ptr<std::byte[]>> memory_ ABSL_GUARDED_BY(mutex_);
   std::map<std::byte*, std::size_t> memory_bytes_ ABSL_GUARDED_BY(mutex_);
@@ -194,7 +194,7 @@ class simulated_device final : public stages::device_calls {
   std::vector<queue*> drifting_ ABSL_GUARDED_BY(mutex_);
   std::map<stages::device_event, std::shared_ptr<event_state>> events_ ABSL_GUARDED_BY(mutex_);
   std::optional<stream> beside_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::uint64_t, queue*> of_threads_ ABSL_GUARDED_BY(mutex_);  // by async::thread_number()
+  std::map<std::uint64_t, queue*> of_threads_ ABSL_GUARDED_BY(mutex_);  // by thread_number()
   std::set<CUstream_st*> foreign_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> waiting_threads_ ABSL_GUARDED_BY(mutex_);
   std::uintptr_t handles_ ABSL_GUARDED_BY(mutex_) = 0;

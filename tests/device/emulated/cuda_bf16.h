@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stages/pixels/half.hpp"
+#include "base/half.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -9,4 +9,4 @@ struct __nv_bfloat16 {
   std::uint16_t bits;
 };
 inline float __bfloat162float(__nv_bfloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16); }
-inline __nv_bfloat16 __float2bfloat16_rn(float value) { return {leat::pixels::bf16_bits(value)}; }
+inline __nv_bfloat16 __float2bfloat16_rn(float value) { return {leat::bf16_bits(value)}; }

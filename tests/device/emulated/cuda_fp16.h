@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stages/pixels/half.hpp"
+#include "base/half.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -16,4 +16,4 @@ inline float __half2float(__half value) {
                                         : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return std::copysign(magnitude, static_cast<float>(sign));
 }
-inline __half __float2half_rn(float value) { return {leat::pixels::f16_bits(value)}; }
+inline __half __float2half_rn(float value) { return {leat::f16_bits(value)}; }

@@ -1,0 +1,115 @@
+// All that leat asks of a device, as one table of functions: CUDA fills it in one file, a simulation in the tests, and
+// whoever wants to see the calls or make one fail stands between. Every one of them is the like of one CUDA call.
+#pragma once
+
+#include "stages/device/finish_pictures.hpp"
+
+#include <leat/stream.hpp>
+#include <leat/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace leat::stages {
+
+/// An event of a device: a handle, owned by who made it.
+enum class device_event : std::uintptr_t { none = 0 };
+
+/// What a call answers: 0 is success, else the device's own code, which describe() puts into words.
+using device_status = int;
+inline constexpr device_status device_ok = 0;
+/// Of query() alone: what the event was recorded behind has not passed yet.
+inline constexpr device_status device_not_ready = -1;
+
+/// What people ask about a device; 0 and empty where it does not say.
+struct device_facts {
+  int driver_cuda = 0;   ///< the newest CUDA that the driver knows, as 13000
+  int runtime_cuda = 0;  ///< that of this build
+  int capability = 0;    ///< as 90
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_free_bytes = 0;
+  std::string pci_address;  ///< "0000:17:00.0"
+};
+
+/// What a stream that a consumer names is at that moment.
+struct stream_facts {
+  int device = 0;  ///< whose it is, as device::index
+  bool foreign_context =
+      false;  ///< not of that device's primary context, which is ours: no event of ours can be recorded on it
+  bool capturing = false;  ///< what is put into it becomes a graph's, or would end a capture of somebody's
+};
+
+/// Thread: any, several at a time; the thread's own device, its default stream's included, stays what it is, and so does
+/// what it finds as its last error, unless one of these calls fails. No call throws. But for the construction of pools and the end of life, none waits for the
+/// device except synchronize(), and copy() from memory that is not pinned.
+class device_calls {
+ public:
+  device_calls() = default;
+  device_calls(const device_calls&) = delete;
+  device_calls& operator=(const device_calls&) = delete;
+  virtual ~device_calls() = default;
+
+  [[nodiscard]] virtual device where() const noexcept = 0;
+  /// As people call it: "NVIDIA H200".
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual device_facts facts() const { return {}; }
+  /// A code in words, with what to do where that is known.
+  [[nodiscard]] virtual std::string describe(device_status code) const = 0;
+  /// The same of what pin() answered, which is about the host's memory.
+  [[nodiscard]] virtual std::string describe_pinning(device_status code) const { return describe(code); }
+  /// Whether after this code nothing of this process runs on the device any more. Any other code says that a call was
+  /// refused, and nothing about what was asked for before.
+  [[nodiscard]] virtual bool is_lost(device_status code) const noexcept = 0;
+  /// Whether take_memory() answers this where the device has not that much.
+  [[nodiscard]] virtual bool is_full(device_status /*code*/) const noexcept { return false; }
+
+  // --- before the loop and after it: these may take milliseconds and wait for the device --------------------------
+
+  /// cudaMalloc: aligned to tensor_alignment_bytes.
+  virtual device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept = 0;
+  virtual device_status free_memory(std::byte* memory) noexcept = 0;
+  /// cudaHostRegister: what is copied from pinned memory goes by DMA, beside the CPU. Milliseconds, and other calls may wait
+  /// for it.
+  virtual device_status pin(std::span<std::byte> memory) noexcept = 0;
+  virtual device_status unpin(std::span<std::byte> memory) noexcept = 0;
+  /// cudaStreamCreateWithPriority(cudaStreamNonBlocking, the greatest there is): ordered by nothing but waits. Its short kernels go
+  /// before those of the trainer's step, which holds the whole device for milliseconds.
+  virtual device_status make_stream(stream& made) noexcept = 0;
+  virtual device_status free_stream(stream made) noexcept = 0;
+  /// cudaEventCreateWithFlags(cudaEventDisableTiming | cudaEventBlockingSync).
+  virtual device_status make_event(device_event& made) noexcept = 0;
+  virtual device_status free_event(device_event made) noexcept = 0;
+  /// cudaStreamSynchronize: at the end of life only.
+  virtual device_status finish(stream in) noexcept = 0;
+
+  // --- the loop: each puts an operation into a stream's queue and returns --------------------------------------------
+
+  /// cudaMemcpyAsync, host to device. `from` is read when its turn comes: it has to stay until an event says that it did.
+  /// What is not pinned goes by way of memory of CUDA's, for which the call may wait for all that `in` holds: never on an
+  /// I/O thread.
+  virtual device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
+  /// The kernel of finish_pictures.hpp, in one launch.
+  virtual device_status finish_pictures(const picture_batch& pictures, stream in) noexcept = 0;
+  /// cudaStreamWaitEvent: what is put into `in` from here on waits for the latest record() of `fired`; an event that was
+  /// never recorded holds nobody up.
+  virtual device_status wait(stream in, device_event fired) noexcept = 0;
+  /// cudaEventRecord: `fires` fires when what `in` holds so far has passed.
+  virtual device_status record(device_event fires, stream in) noexcept = 0;
+
+  // --- of a consumer's stream -----------------------------------------------------------------------------------------
+
+  virtual device_status look_at(stream which, stream_facts& told) noexcept = 0;
+  /// Whether it is another stream on each thread: cudaStreamPerThread.
+  [[nodiscard]] virtual bool is_of_thread(stream which) const noexcept = 0;
+
+  // --- asked from the CPU --------------------------------------------------------------------------------------------
+
+  /// cudaEventQuery of the latest record(): device_ok once it has fired, device_not_ready before.
+  virtual device_status query(device_event fired) noexcept = 0;
+  /// cudaEventSynchronize of the latest record(). Sleeps; never on an I/O thread.
+  virtual device_status synchronize(device_event fired) noexcept = 0;
+};
+
+}  // namespace leat::stages
