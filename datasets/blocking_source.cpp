@@ -139,7 +139,7 @@ blocking_source::~blocking_source() {
   // A source is let go on its loop's thread, after whatever that thread is still doing with it.
   struct farewell {
     std::unique_ptr<io::source> source;
-    mutex mutex;
+    leat::mutex mutex;
     condition_variable condition;
     bool done = false;
   } last{std::move(source_), {}, {}, false};

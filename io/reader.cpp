@@ -147,7 +147,7 @@ class reader::machine {
     bool ended = false;  // nothing more is begun
     bool quiet_posted = false;
     // Any thread.
-    mutex mutex;
+    leat::mutex mutex;
     std::deque<batch> batches ABSL_GUARDED_BY(mutex);  // they never move
     std::vector<batch*> spare_batches ABSL_GUARDED_BY(mutex);
     std::deque<opening> openings ABSL_GUARDED_BY(mutex);

@@ -17,7 +17,7 @@ namespace {
 // A thread waits here for one completion, which the completing thread stores directly. No executor is involved, whose threads a
 // child of fork() would not have.
 struct waiter {
-  mutex mutex;
+  leat::mutex mutex;
   condition_variable changed;
   bool done ABSL_GUARDED_BY(mutex) = false;
   std::exception_ptr failure ABSL_GUARDED_BY(mutex);

@@ -91,7 +91,7 @@ struct reads_listing {
   std::vector<row> rows;
   std::atomic<std::size_t> left;
   std::promise<void> answered;
-  mutex mutex;
+  leat::mutex mutex;
   std::vector<held> found ABSL_GUARDED_BY(mutex);
 };
 

@@ -36,7 +36,7 @@ bool is_in(std::span<const std::span<std::byte>> all, std::span<std::byte> memor
 
 // Copies may be under way for all we know: what they read is never used again, and stays as long as the process.
 void keep_for_good(io::lease memory) {
-  static mutex mutex;
+  static leat::mutex mutex;
   static auto* const kept = new std::vector<io::lease>;  // never destroyed
   const mutex_lock lock(mutex);
   kept->push_back(std::move(memory));

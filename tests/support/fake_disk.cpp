@@ -106,7 +106,7 @@ class fake_disk::state {
   }
 
   fake_disk_options options;
-  mutable mutex mutex;
+  mutable leat::mutex mutex;
   std::vector<file> all_files ABSL_GUARDED_BY(mutex);
   std::vector<read_fault> read_faults ABSL_GUARDED_BY(mutex);
   std::vector<open_fault> open_faults ABSL_GUARDED_BY(mutex);

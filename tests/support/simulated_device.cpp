@@ -49,7 +49,7 @@ void copy_unchecked(std::byte* to, const std::byte* from, std::size_t bytes) noe
 
 /// All that are there.
 struct simulated_device::registry {
-  mutex mutex;
+  leat::mutex mutex;
   std::set<simulated_device*> all ABSL_GUARDED_BY(mutex);
 };
 
