@@ -1,12 +1,14 @@
 #include "stages/journal.hpp"
 
+#include "base/continued_file.hpp"
+#include "base/errno_words.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
 
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,23 +29,14 @@ std::string sample_text(const journal_entry& entry) {
 }
 
 journal::journal(const std::filesystem::path& path, std::uint64_t bytes) : path_(path.string()), bytes_(bytes) {
-  file_.reset(std::fopen(path_.c_str(), bytes == 0 ? "we" : "r+e"));
-  if (file_ == nullptr) {
-    throw error(errc::io, str_cat("cannot write the journal ", path_, ": ", std::strerror(errno),
-                                  "; does its directory exist, and may you write there?"));
-  }
-  if (bytes == 0) return;
-  struct stat there{};
-  const int fd = ::fileno(file_.get());
-  if (::fstat(fd, &there) == 0 && static_cast<std::uint64_t>(there.st_size) < bytes) {
-    throw error(errc::usage,
-                str_cat("the journal ", path_, " has ", there.st_size, " bytes, and the state to resume from counts ",
-                        bytes, " of it; give the journal of that run, or a new name and no resume"));
-  }
-  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0) {
-    throw error(errc::io, str_cat("cannot cut the journal ", path_,
-                                  " off where the run is resumed: ", std::strerror(errno), "; may you write there?"));
-  }
+  const std::string what = str_cat("the journal ", path_);
+  const int fd = bytes > 0 ? continue_lines(path_, bytes, what)
+                           : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd >= 0) file_.reset(::fdopen(fd, "a"));
+  if (file_ != nullptr) return;
+  const int failure = errno;
+  if (fd >= 0) ::close(fd);
+  throw explain_write(str_cat("cannot write ", what), failure);
 }
 
 void journal::append(const journal_entry& entry) {

@@ -15,14 +15,21 @@ namespace leat::stages {
 /// numbers or the new ones. A file that is replaced for each batch takes ten times as long on ext4, which begins to write it
 /// to the disk at each rename, and may be empty after a loss of power elsewhere.
 ///
+/// The file is locked from claim() or the first write() on (where the file system has locks): two processes do not write one state.
+/// A link is followed: what it names is written, and it stays a link.
+///
 /// Thread: one at a time.
 class state_file {
  public:
-  explicit state_file(const std::filesystem::path& path) : path_(path.string()) {}
+  ///   path   empty: never written to
+  explicit state_file(const std::filesystem::path& path);
   state_file(state_file&& other) noexcept;
   state_file& operator=(state_file&&) = delete;
   ~state_file();
 
+  /// Locks the file, if there is one, and sees whether one can be made beside it: before anything that belongs to the run is touched.
+  ///   throws   as loader_state::save()
+  void claim();
   /// In the kernel's hands when it returns: it survives this process. Where the file is another one than was written last (removed,
   /// replaced), it is written whole again.
   ///   throws   as loader_state::save()
@@ -32,6 +39,7 @@ class state_file {
 
  private:
   [[nodiscard]] bool is_still_there() const noexcept;
+  void lock_it();
   void close() noexcept;
 
   std::string path_;

@@ -214,13 +214,12 @@ run_state_options run_state_of(const epoch_arguments& arguments) {
           .lines = arguments.batches};
 }
 
+//   state     of the run, locked
 //   resumed   the run that is gone on with, if there is one
-batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& fields,
+batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& fields, state_writer state,
                          const std::optional<loader_state>& resumed) {
-  batch_outputs outputs{.lines = {},
-                        .is_file = arguments.batches != "-",
-                        .npy_directory = {},
-                        .state = state_writer(run_state_of(arguments), resumed)};
+  batch_outputs outputs{
+      .lines = {}, .is_file = arguments.batches != "-", .npy_directory = {}, .state = std::move(state)};
   if (!arguments.batches.empty()) {
     outputs.lines.emplace(arguments.batches, arguments.rows, fields.labels.empty() ? "" : fields.labels.front(),
                           resumed ? resumed->lines_bytes : 0);
@@ -344,6 +343,7 @@ std::uint64_t planned_of(const loader& train, const epoch_arguments& arguments,
 /// What a loader was made of, and when.
 struct made_of {
   std::optional<chosen_fields> fields;
+  std::optional<state_writer> state;
   std::optional<loader_state> resumed;
   clock::time_point opened;
 };
@@ -375,7 +375,8 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   for (const std::string& each : of.fields->warnings) complain("epoch", each);
   loader_options options = loader_options_of(arguments);
   const dataset samples = set_up([&] { return samples_for_order(arguments.choice, opened, of.fields->samples); });
-  of.resumed = options.resume = state_to_resume(run_state_of(arguments));
+  of.state.emplace(run_state_of(arguments));
+  of.resumed = options.resume = of.state->resumed();
   of.opened = clock::now();
   return set_up([&] { return loader(samples, std::move(options), of.fields->all); });
 }
@@ -405,7 +406,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
   if (of.resumed) report.resumed = {of.resumed->epoch, of.resumed->batch};
   report.open_seconds = std::chrono::duration<double>(of.opened - opening).count();
   // Once it is sure that the state is this run's: what is beyond it is removed.
-  batch_outputs outputs = outputs_of(arguments, *of.fields, of.resumed);
+  batch_outputs outputs = outputs_of(arguments, *of.fields, std::move(*of.state), of.resumed);
   report.host_bytes_max = train.plan().host_bytes_max;
   for (const std::string& each : train.plan().warnings) complain("epoch", str_cat("warning: ", in_flags(each)));
   report.planned_in_all = planned_of(train, arguments, report.resumed);

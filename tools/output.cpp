@@ -1,5 +1,6 @@
 #include "tools/output.hpp"
 
+#include "base/continued_file.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
@@ -76,23 +77,8 @@ output_file output_file::continued(std::string path, std::uint64_t bytes) {
   output_file file;
   file.path_ = std::move(path);
   file.keep();
-  file.fd_ = ::open(file.path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
-  if (file.fd_ < 0 && errno != ENOENT) file.fail(errno);
-  struct stat status{};
-  if (file.fd_ >= 0 && ::fstat(file.fd_, &status) != 0) file.fail(errno);
-  file.is_regular_ = S_ISREG(status.st_mode);
-  if (!file.is_regular_ || static_cast<std::uint64_t>(status.st_size) < bytes) {
-    const std::string there = file.fd_ < 0 ? std::string("is not there") : str_cat("has ", status.st_size, " bytes");
-    throw error(errc::usage, str_cat(file.path_, " ", there, ", and the state to resume from counts ", bytes,
-                                     " bytes of it; name the file that this run has written"));
-  }
-  char last = 0;
-  if (::pread(file.fd_, &last, 1, static_cast<off_t>(bytes) - 1) != 1 || last != '\n') {
-    throw error(errc::usage, str_cat(file.path_, " has no end of a line behind its first ", bytes,
-                                     " bytes, which the state to resume from counts; name the file that this run "
-                                     "has written"));
-  }
-  if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) file.fail(errno);
+  file.fd_ = continue_lines(file.path_, bytes, file.path_);
+  file.is_regular_ = true;
   file.bytes_ = bytes;
   return file;
 }

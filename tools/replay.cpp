@@ -9,6 +9,7 @@
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/ranks.hpp"
 #include "tools/run_state.hpp"
 #include "tools/sources.hpp"
 #include "tools/subcommand.hpp"
@@ -156,7 +157,9 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   options.digests = options.names = true;
   options.corrupt_max = {};
   options.unreadable_max = std::numeric_limits<std::uint64_t>::max();
-  if (!arguments.run.state.empty()) options.resume = loader_state::load(arguments.run.state);
+  if (!arguments.run.state.empty()) {
+    options.resume = loader_state::load(name_for_rank("--state", arguments.run.state, options.world));
+  }
 
   options = stages::checked(std::move(options));
   options.prefetch_batches = 1;

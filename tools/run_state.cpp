@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace leat::tools {
@@ -37,7 +38,32 @@ bool is_there(const std::string& path) {
                                 "; nothing is begun or resumed before that is mended"));
 }
 
+bool is_before(const loader_state& one, const loader_state& other) {
+  return std::tie(one.epoch, one.batch) < std::tie(other.epoch, other.batch);
+}
+
 std::string of_rank(const loader_state& state) { return str_cat("rank ", state.rank, " of ", state.world); }
+
+// A run that goes on in another world writes states that are further than those of the world before.
+[[noreturn]] void refuse_left_behind(const loader_state& old, const std::string& old_path, const loader_state& further,
+                                     const std::string& further_path) {
+  throw error(errc::usage, str_cat(old_path, " is at batch ", old.batch, " of epoch ", old.epoch, " in a world of ",
+                                   old.world, ", and ", further_path, " is further, at batch ", further.batch,
+                                   " of epoch ", further.epoch, " in a world of ", further.world,
+                                   ": the run has gone on without the first; to go on with all ranks copy one state to "
+                                   "the names of all of them"));
+}
+
+// A state that a larger world may have left behind: then rank 0, which every world has, is further. (It may have begun in this world
+// already: then it is further than the one that all go on from.)
+void check_not_left_behind(const run_state_options& options, const loader_state& own) {
+  const std::string path = name_for_rank("--state", options.name, {.rank = 0, .size = own.world});
+  if (path == options.path || !is_there(path)) return;
+  const loader_state first = loader_state::load(path);
+  const bool goes_on_here = own.world != options.here.size && first.world == options.here.size;
+  if (first.world == own.world || goes_on_here || !is_before(own, first)) return;
+  refuse_left_behind(own, options.path, first, path);
+}
 
 // The other ranks' states as far as they are there. Where this run has begun in another world, a rank that is quicker may have
 // written its own already: it was read by who needed it, or is of this world.
@@ -46,6 +72,9 @@ void check_others(const run_state_options& options, const loader_state& own) {
     const std::string path = name_for_rank("--state", options.name, {.rank = rank, .size = own.world});
     if (path == options.path || !is_there(path)) continue;
     const loader_state other = loader_state::load(path);
+    if (other.world == options.here.size && is_before(other, own)) {
+      refuse_left_behind(other, path, own, options.path);
+    }
     if (other.world != own.world || (other.epoch == own.epoch && other.batch == own.batch)) continue;
     throw error(errc::usage, str_cat(path, " is at batch ", other.batch, " of epoch ", other.epoch, ", and ",
                                      options.path, " at batch ", own.batch, " of epoch ", own.epoch,
@@ -88,6 +117,7 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
     return std::nullopt;
   }
   loader_state state = loader_state::load(options.path);
+  check_not_left_behind(options, state);
   if (state.world == options.here.size && state.rank == options.here.rank) return state;
   if (state.world != options.here.size) check_others(options, state);
   if (!options.lines.empty() && is_there(options.lines)) {
@@ -97,6 +127,18 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
   }
   state.lines_bytes = 0;
   return state;
+}
+
+state_writer::state_writer(run_state_options options) : options_(std::move(options)), file_(options_.path) {
+  if (!on()) return;
+  static_cast<void>(is_there(options_.path));  // says so where it cannot be looked at
+  file_.claim();
+}
+
+std::optional<loader_state> state_writer::resumed() {
+  std::optional<loader_state> found = state_to_resume(options_);
+  if (found) before_ = {.journal_bytes = found->journal_bytes, .lines_bytes = found->lines_bytes};
+  return found;
 }
 
 void state_writer::write(loader_state state, std::uint64_t lines_bytes) {

@@ -40,11 +40,12 @@ struct run_state_options {
 /// counts.
 class state_writer {
  public:
-  ///   resumed   the state that is gone on from, if there is one: what it counts of a file that this process does not write stays
-  explicit state_writer(run_state_options options, const std::optional<loader_state>& resumed = std::nullopt)
-      : options_(std::move(options)), file_(options_.path) {
-    if (resumed) before_ = {.journal_bytes = resumed->journal_bytes, .lines_bytes = resumed->lines_bytes};
-  }
+  /// Locks the state that is there: of another process, or where none can be written, it is refused before anything of the run is touched.
+  ///   throws   as loader_state::save()
+  explicit state_writer(run_state_options options);
+
+  /// As state_to_resume(). What that state counts of a file that this process does not write stays.
+  [[nodiscard]] std::optional<loader_state> resumed();
 
   [[nodiscard]] bool on() const noexcept { return !options_.path.empty(); }
   ///   lines_bytes   of --batches, with the line of the last batch that the state counts

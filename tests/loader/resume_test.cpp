@@ -204,7 +204,7 @@ TEST(resume, of_a_journal_that_is_not_the_runs_is_refused) {
   options.journal = root.path() / "b";
   EXPECT_THAT(
       testing::message_of(errc::usage, [&] { testing::loader(set, resumed(options, state), testing::label_only()); }),
-      AllOf(HasSubstr("b has 3 bytes"), HasSubstr("the journal of that run")));
+      AllOf(HasSubstr("b has 3 bytes"), HasSubstr("name the file that this run has written")));
   EXPECT_EQ(testing::whole_file(root.path() / "b"), "{}\n") << "nothing was lost";
 }
 

@@ -184,6 +184,21 @@ TEST(ranks, of_another_world_go_on_from_one_place) {
   EXPECT_EQ(all, use.rows({"alone"}));
 }
 
+TEST(ranks, do_not_go_on_from_a_state_that_a_larger_world_left_behind) {
+  const ranks use;
+  step(use, "4");
+  // Three go on, twice; the fourth's state stays where it was.
+  step(use, "3", "1");
+  step(use, "3", "1");
+  for (const char* const world : {"4", "5"}) {
+    EXPECT_THAT(
+        refusal_of(use.run({"--batch-size", "1", "--epochs", "2", "--state", use.file("state-%r"), "--resume", "auto",
+                            "--rank", "3", "--world", world})),
+        AllOf(HasSubstr("state-3 is at batch 2 of epoch 0 in a world of 4"), HasSubstr("state-0 is further, at batch")))
+        << world;
+  }
+}
+
 TEST(ranks, leave_the_lines_of_others_alone) {
   const ranks use;
   step(use, "2");

@@ -8,8 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -225,6 +228,79 @@ TEST(run_state, that_cannot_be_looked_at_is_not_taken_for_missing) {
   EXPECT_EQ(process.exit_code, 1);
   EXPECT_THAT(process.err, AllOf(HasSubstr("cannot look at"), HasSubstr("round")));
   EXPECT_FALSE(std::filesystem::exists(run_of.file("some.lines")));
+}
+
+TEST(run_state, that_another_process_writes_is_refused_before_anything_is_touched) {
+  const run_with_state run_of;
+  ASSERT_EQ(run(run_of.resumed("a", {"--stop-after", "4"})).exit_code, 0);
+  const std::string lines = text_of(run_of.file("a.lines")) + "{}\n";
+  std::ofstream(run_of.file("a.lines"), std::ios::app) << "{}\n";  // as the other process would, a batch later
+  const int other = ::open(run_of.file("a.state").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  const ended process = run(run_of.resumed("a"));
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err, AllOf(HasSubstr("a.state"), HasSubstr("another process is writing it")));
+  EXPECT_EQ(text_of(run_of.file("a.lines")), lines);
+  ::close(other);
+  EXPECT_EQ(run(run_of.resumed("a")).exit_code, 0);
+}
+
+TEST(run_state, is_locked_while_it_is_written) {
+  const run_with_state run_of;
+  command process(run_of.resumed("a", {"--epochs", "100000"}));
+  while (!std::filesystem::exists(run_of.file("a.state"))) std::this_thread::yield();
+  // What was written has its lock once the next batch is there.
+  while (lines_of(text_of(run_of.file("a.lines"))).size() < 20) std::this_thread::yield();
+  const ended second = run(run_of.resumed("a", {"--epochs", "100000"}));
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_THAT(second.err, HasSubstr("another process is writing it"));
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, 128 + SIGINT);
+}
+
+TEST(run_state, that_is_a_link_stays_one) {
+  const run_with_state run_of;
+  std::filesystem::create_directory(run_of.file("elsewhere"));
+  std::filesystem::create_symlink("elsewhere/run.state", run_of.file("a.state"));
+  ASSERT_EQ(run(run_of.resumed("a", {"--stop-after", "2"})).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(run_of.file("a.state")));
+  EXPECT_TRUE(std::filesystem::is_regular_file(run_of.file("elsewhere/run.state")));
+  EXPECT_EQ(json_of(run(run_of.resumed("a", {"--stop-after", "2"})))["resumed"], (json{{"epoch", 0}, {"batch", 2}}));
+  EXPECT_TRUE(std::filesystem::is_symlink(run_of.file("a.state")));
+}
+
+TEST(run_state, that_cannot_be_written_is_refused_before_anything_is) {
+  const run_with_state run_of;
+  const ended process = run(run_of.arguments("a", {"--state", run_of.file("none/a.state")}));
+  EXPECT_EQ(process.exit_code, 1);
+  EXPECT_THAT(process.err, AllOf(HasSubstr("none/a.state"), HasSubstr("make its folder first")));
+  EXPECT_FALSE(std::filesystem::exists(run_of.file("a.lines")));
+  EXPECT_FALSE(std::filesystem::exists(run_of.file("a.journal")));
+}
+
+TEST(run_state, of_a_run_that_a_corrupt_sample_has_ended_goes_on_without_it) {
+  const run_with_state run_of;
+  const json whole = json_of(run(run_of.arguments("whole")));
+  const ended raised = run(run_of.resumed("a", {"--on-corrupt", "raise"}));
+  EXPECT_EQ(raised.exit_code, 1);
+  std::filesystem::remove(run_of.file("a.journal"));  // which says what was raised, and the state does not count it
+  EXPECT_EQ(json_of(run(run_of.resumed("a")))["digest"], whole["digest"]);
+  run_of.expect_same_files("a", "whole");
+  // The other way round nobody knows whether it would have been ended.
+  ASSERT_EQ(run(run_of.resumed("b", {"--stop-after", "2"})).exit_code, 0);
+  const ended refused = run(run_of.resumed("b", {"--on-corrupt", "raise"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("on-corrupt is raise, and was skip"));
+}
+
+TEST(run_state, whose_journal_is_gone_is_refused_as_one_whose_lines_are) {
+  const run_with_state run_of;
+  ASSERT_EQ(run(run_of.resumed("a", {"--stop-after", "4"})).exit_code, 0);
+  std::filesystem::remove(run_of.file("a.journal"));
+  const ended process = run(run_of.resumed("a"));
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err,
+              AllOf(HasSubstr("a.journal is not there"), HasSubstr("name the file that this run has written")));
 }
 
 TEST(run_state, can_be_kept_while_lines_go_to_standard_output) {
