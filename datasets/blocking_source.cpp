@@ -30,17 +30,18 @@ struct opening_loop::machine {
   io::io_threads threads;
 };
 
-opening_loop::opening_loop(traffic expected) {
+opening_loop::opening_loop(traffic expected, std::uint32_t loops) {
   reader_options options;
+  options.io_threads = loops;
   options.registered_buffers = choice::off;  // What is read into is not the arena's.
   if (expected == traffic::few) {
     options.backend = read_backend::preadv;
     options.preadv_threads = 1;
   }
   machine_ = std::make_unique<machine>(options);
+  for (std::uint32_t k = 0; k < loops; ++k) connectors_.push_back(&machine_->threads.loop(k));
 }
 opening_loop::~opening_loop() = default;
-io::connector& opening_loop::connector() noexcept { return machine_->threads.loop(0); }
 
 // What one call waits for: all of its operations, counted down on the loop's thread.
 class blocking_source::operations {

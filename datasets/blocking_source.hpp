@@ -13,7 +13,7 @@
 
 namespace leat::datasets {
 
-/// A loop with a thread of its own, for as long as something is opened or looked at.
+/// A loop with a thread of its own, or several such, for as long as something is opened or looked at.
 class opening_loop {
  public:
   enum class traffic : std::uint8_t {
@@ -21,17 +21,20 @@ class opening_loop {
     many  ///< what the reader has best: for the headers of many shards
   };
   ///   throws   as io::io_threads
-  explicit opening_loop(traffic expected);
+  explicit opening_loop(traffic expected, std::uint32_t loops = 1);
   opening_loop(const opening_loop&) = delete;
   opening_loop& operator=(const opening_loop&) = delete;
-  /// Every source connected to it is gone before this. Joins the thread.
+  /// Every source connected to it is gone before this. Joins the threads.
   ~opening_loop();
 
-  [[nodiscard]] io::connector& connector() noexcept;
+  [[nodiscard]] io::connector& connector() noexcept { return *connectors().front(); }
+  /// One for each loop.
+  [[nodiscard]] std::span<io::connector* const> connectors() const noexcept { return connectors_; }
 
  private:
   struct machine;
   std::unique_ptr<machine> machine_;
+  std::vector<io::connector*> connectors_;
 };
 
 /// A source whose reads are waited for. Thread: one at a time.

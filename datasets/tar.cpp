@@ -1,5 +1,6 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
 #include "base/text.hpp"
+#include "base/usable_cores.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
@@ -30,6 +31,9 @@
 namespace leat {
 namespace datasets {
 namespace {
+
+// More of them would wait for who puts their shards together.
+constexpr std::uint32_t indexing_loops_max = 8;
 
 class tar_model final : public dataset_model {
  public:
@@ -327,8 +331,10 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   if (index.is_trusted()) stamps = look_at_shards(paths);
   for (const file_stamp& each : stamps) index.saw(each.modified_ns);
   const std::shared_ptr<const io::file_table> files = table_of(paths, stamps);
-  opening_loop loop(opening_loop::traffic::many);
-  std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loop.connector(), index_options);
+  // Walking is the CPU's work where the headers are in memory.
+  const opening_loop loops(opening_loop::traffic::many,
+                           std::clamp<std::uint32_t>(files->files(), 1, std::min(usable_cores(), indexing_loops_max)));
+  std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loops.connectors(), index_options);
   auto model = std::make_shared<const tar_model>(files, std::move(indexes), at_marker);
   section_writer content;
   if (index.is_written(model->size())) {

@@ -5,12 +5,14 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 namespace leat::datasets {
 namespace {
@@ -48,12 +50,77 @@ class window_memory {
   std::uint64_t bytes_ = 0;
 };
 
-class indexing;
+/// The shards, as the loops take them from one another. Thread: any.
+class indexing {
+ public:
+  indexing(const io::source_description& shards, const tar_index_options& options, std::size_t loops)
+      : shards_(shards),
+        at_marker_(options.at_marker),
+        indexes_(shards.files()),
+        failed_file_(shards.files()),
+        running_(loops) {}
+
+  [[nodiscard]] const io::source_description& shards() const noexcept { return shards_; }
+  [[nodiscard]] at_end_marker at_marker() const noexcept { return at_marker_; }
+
+  /// The next shard to walk. After a failure only those before it matter: one of them may fail too, and then it is the
+  /// one to report.
+  [[nodiscard]] std::optional<std::uint32_t> take() noexcept {
+    const std::uint32_t file = next_file_.fetch_add(1, std::memory_order_relaxed);
+    return matters(file) ? std::optional(file) : std::nullopt;
+  }
+  [[nodiscard]] bool matters(std::uint32_t file) const noexcept {
+    return file < failed_file_.load(std::memory_order_relaxed);
+  }
+
+  /// Each by the loop that has taken the file.
+  void store(std::uint32_t file, shard_index index) noexcept { indexes_[file] = std::move(index); }
+
+  void fail(std::uint32_t file, std::exception_ptr what) noexcept {
+    const mutex_lock lock(mutex_);
+    if (!matters(file)) return;
+    failed_file_.store(file, std::memory_order_relaxed);
+    failure_ = std::move(what);
+  }
+
+  /// One of the loops is done, and touches none of this any more.
+  void loop_ended(const tar_index_report& report) noexcept {
+    const mutex_lock lock(mutex_);
+    report_.reads += report.reads;
+    report_.bytes += report.bytes;
+    report_.members += report.members;
+    // Under the lock: the waiter destroys all this as soon as it may go on.
+    if (--running_ == 0) finished_.notify_all();
+  }
+
+  /// Waits until all loops are done.
+  [[nodiscard]] std::vector<shard_index> finish(tar_index_report* report) {
+    const mutex_lock lock(mutex_);
+    while (running_ != 0) finished_.wait(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    if (report != nullptr) *report = report_;
+    return std::move(indexes_);
+  }
+
+ private:
+  const io::source_description& shards_;
+  const at_end_marker at_marker_;
+  std::vector<shard_index> indexes_;
+  std::atomic<std::uint32_t> next_file_{0};
+  std::atomic<std::uint32_t> failed_file_;  // written under the mutex
+  mutex mutex_;
+  condition_variable finished_;
+  std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
+  tar_index_report report_ ABSL_GUARDED_BY(mutex_);
+  std::size_t running_ ABSL_GUARDED_BY(mutex_);
+};
+
+class indexing_loop;
 
 // One shard on its way, then the next. Everything happens on the loop's thread.
 class shard_scan {
  public:
-  explicit shard_scan(indexing& all) noexcept : all_(all) {
+  explicit shard_scan(indexing_loop& here) noexcept : here_(here) {
     open_.owner = this;
     open_.done = [](io::open_operation& operation) noexcept { static_cast<open_header&>(operation).owner->opened(); };
     read_.owner = this;
@@ -87,7 +154,7 @@ class shard_scan {
   template <class Function>
   void guarded(const Function& function) noexcept;
 
-  indexing& all_;
+  indexing_loop& here_;
   std::uint32_t file_ = 0;
   open_header open_;
   read_header read_;
@@ -97,59 +164,28 @@ class shard_scan {
   std::uint64_t members_ = 0;
 };
 
-// All shards. Created and awaited by the caller's thread, run on the loop's.
-class indexing {
+// What one loop does of it. Made and destroyed by the caller's thread, run on the loop's.
+class indexing_loop {
  public:
-  indexing(const io::source_description& shards, io::connector& loop, const tar_index_options& options)
-      : shards_(shards),
-        loop_(loop),
-        at_marker_(options.at_marker),
-        indexes_(shards.files()),
-        failed_file_(shards.files()) {
-    const std::uint32_t scans = std::clamp<std::uint32_t>(options.shards_in_flight, 1, std::max(1U, shards.files()));
+  indexing_loop(indexing& all, io::connector& loop, std::uint32_t scans)
+      : all_(all), loop_(loop), source_(all.shards().connect(loop)) {
     for (std::uint32_t i = 0; i < scans; ++i) scans_.push_back(std::make_unique<shard_scan>(*this));
   }
 
-  std::vector<shard_index> run() {
-    source_ = shards_.connect(loop_);
-    loop_.post([](void* self) noexcept { static_cast<indexing*>(self)->start(); }, this);
-    {
-      mutex_lock lock(mutex_);
-      while (!finished_) finished_condition_.wait(mutex_);
-    }
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(indexes_);
+  void begin() {
+    loop_.post([](void* self) noexcept { static_cast<indexing_loop*>(self)->start(); }, this);
   }
-
-  [[nodiscard]] const tar_index_report& report() const noexcept { return report_; }
 
   // Below: the loop's thread.
 
+  [[nodiscard]] indexing& all() noexcept { return all_; }
   [[nodiscard]] io::source& source() noexcept { return *source_; }
-  [[nodiscard]] const io::source_description& shards() const noexcept { return shards_; }
-  [[nodiscard]] at_end_marker at_marker() const noexcept { return at_marker_; }
   [[nodiscard]] tar_index_report& counts() noexcept { return report_; }
-
-  /// The next shard to walk. After a failure only those before it matter: one of them may fail too, and then it is the
-  /// one to report.
-  [[nodiscard]] std::optional<std::uint32_t> take() noexcept {
-    if (next_file_ >= failed_file_) return std::nullopt;
-    return next_file_++;
-  }
-  [[nodiscard]] bool matters(std::uint32_t file) const noexcept { return file < failed_file_; }
-
-  void store(std::uint32_t file, shard_index index) noexcept { indexes_[file] = std::move(index); }
-
-  void fail(std::uint32_t file, std::exception_ptr what) noexcept {
-    if (file >= failed_file_) return;
-    failed_file_ = file;
-    failure_ = std::move(what);
-  }
 
   void ended() noexcept {
     if (--running_ > 0) return;
     // Not from within a completion: the source is still in the middle of handing it out.
-    loop_.post([](void* self) noexcept { static_cast<indexing*>(self)->finish(); }, this);
+    loop_.post([](void* self) noexcept { static_cast<indexing_loop*>(self)->finish(); }, this);
   }
 
  private:
@@ -161,26 +197,15 @@ class indexing {
 
   void finish() noexcept {
     source_.reset();
-    mutex_lock lock(mutex_);
-    finished_ = true;
-    // Under the lock: the waiter destroys all this as soon as it may go on.
-    finished_condition_.notify_all();
+    all_.loop_ended(report_);
   }
 
-  const io::source_description& shards_;
+  indexing& all_;
   io::connector& loop_;
-  const at_end_marker at_marker_;
   std::unique_ptr<io::source> source_;
   std::vector<std::unique_ptr<shard_scan>> scans_;
-  std::vector<shard_index> indexes_;
   tar_index_report report_;
-  std::uint32_t next_file_ = 0;
-  std::uint32_t failed_file_;
-  std::exception_ptr failure_;
   std::size_t running_ = 0;
-  mutex mutex_;
-  condition_variable finished_condition_;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 template <class Function>
@@ -193,25 +218,25 @@ void shard_scan::guarded(const Function& function) noexcept {
 }
 
 void shard_scan::begin() noexcept {
-  const std::optional<std::uint32_t> file = all_.take();
+  const std::optional<std::uint32_t> file = here_.all().take();
   if (!file) {
-    all_.ended();
+    here_.ended();
     return;
   }
   file_ = *file;
   open_.file = file_;
   open_.failure = 0;
-  guarded([&] { all_.source().start(open_); });
+  guarded([&] { here_.source().start(open_); });
 }
 
 void shard_scan::opened() noexcept {
   guarded([&] {
-    if (open_.failure != 0) throw all_.source().explain(open_);
-    std::string path = all_.shards().file_name(file_);
+    if (open_.failure != 0) throw here_.source().explain(open_);
+    std::string path = here_.all().shards().file_name(file_);
     if (open_.size_bytes == 0) {
       throw error(errc::format, path + ": offset 0: the shard is empty, not even an archive's end; write it again");
     }
-    walk_.emplace(path, open_.size_bytes, 0, all_.at_marker());
+    walk_.emplace(path, open_.size_bytes, 0, here_.all().at_marker());
     grouper_.emplace(std::move(path), file_);
     members_ = 0;
     walk_on();
@@ -219,7 +244,7 @@ void shard_scan::opened() noexcept {
 }
 
 void shard_scan::walk_on() {
-  while (all_.matters(file_)) {
+  while (here_.all().matters(file_)) {
     switch (walk_->next()) {
       case tar_walk::result::member:
         grouper_->add(walk_->member());
@@ -229,7 +254,7 @@ void shard_scan::walk_on() {
         read(walk_->wants());
         return;
       case tar_walk::result::end:
-        all_.store(file_, grouper_->finish(*walk_));
+        here_.all().store(file_, grouper_->finish(*walk_));
         end_shard();
         return;
     }
@@ -257,39 +282,45 @@ void shard_scan::read(const tar_walk::wanted& wanted) {
   read_.data = {};
   read_.failure = 0;
   io::read_operation* const operations[] = {&read_};
-  all_.source().start(operations);
-  ++all_.counts().reads;
-  all_.counts().bytes += read_.bytes;
+  here_.source().start(operations);
+  ++here_.counts().reads;
+  here_.counts().bytes += read_.bytes;
 }
 
 void shard_scan::have_read() noexcept {
   guarded([&] {
-    if (read_.failure != 0) throw all_.source().explain(read_);
+    if (read_.failure != 0) throw here_.source().explain(read_);
     walk_->feed(read_.offset, read_.data);
     walk_on();
   });
 }
 
 void shard_scan::end_shard() noexcept {
-  all_.counts().members += members_;
+  here_.counts().members += members_;
   walk_.reset();
   grouper_.reset();
   begin();
 }
 
 void shard_scan::fail(std::exception_ptr what) noexcept {
-  all_.fail(file_, std::move(what));
+  here_.all().fail(file_, std::move(what));
   end_shard();
 }
 
 }  // namespace
 
-std::vector<shard_index> index_tar_shards(const io::source_description& shards, io::connector& loop,
+std::vector<shard_index> index_tar_shards(const io::source_description& shards, std::span<io::connector* const> loops,
                                           const tar_index_options& options, tar_index_report* report) {
-  indexing all(shards, loop, options);
-  std::vector<shard_index> indexes = all.run();
-  if (report != nullptr) *report = all.report();
-  return indexes;
+  const auto count = static_cast<std::uint32_t>(loops.size());
+  const std::uint32_t scans =
+      std::clamp<std::uint32_t>(options.shards_in_flight, count, std::max(count, shards.files()));
+  indexing all(shards, options, loops.size());
+  std::vector<std::unique_ptr<indexing_loop>> parts;
+  for (std::uint32_t k = 0; k < count; ++k) {
+    parts.push_back(std::make_unique<indexing_loop>(all, *loops[k], scans / count + (k < scans % count ? 1 : 0)));
+  }
+  for (const std::unique_ptr<indexing_loop>& each : parts) each->begin();
+  return all.finish(report);
 }
 
 }  // namespace leat::datasets

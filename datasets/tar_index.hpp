@@ -1,17 +1,18 @@
 // The headers of many shards, read through a source: each shard is a walk that waits for one read at a time, and as many
-// shards as the drive needs are walked at once on the loop's thread.
+// shards as the drive needs are walked at once on each loop's thread. The loops take shards from one counter.
 #pragma once
 
 #include "datasets/webdataset.hpp"
 #include "io/source.hpp"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace leat::datasets {
 
 struct tar_index_options {
-  std::uint32_t shards_in_flight = 64;
+  std::uint32_t shards_in_flight = 64;  ///< of all loops together; at least one each
   at_end_marker at_marker = at_end_marker::stop;
 };
 
@@ -22,10 +23,12 @@ struct tar_index_report {
   std::uint64_t members = 0;
 };
 
-/// Indexes every file of `shards` as a tar archive. Blocks the calling thread, which must not be the loop's.
+/// Indexes every file of `shards` as a tar archive. Blocks the calling thread, which must be none of the loops'.
+///   loops     at least one
 ///   returns   one index per file, in order
 ///   throws    what the first shard that failed threw, first in the list and not in time
-[[nodiscard]] std::vector<shard_index> index_tar_shards(const io::source_description& shards, io::connector& loop,
+[[nodiscard]] std::vector<shard_index> index_tar_shards(const io::source_description& shards,
+                                                        std::span<io::connector* const> loops,
                                                         const tar_index_options& options,
                                                         tar_index_report* report = nullptr);
 
