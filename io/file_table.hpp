@@ -54,6 +54,9 @@ class file_table {
   ///   throws   error{errc::format}: blocks that do not belong together
   file_table(std::shared_ptr<const void> owner, const blocks& kept, std::vector<std::string> directories);
 
+  /// Whether it is of such blocks: sizes that an earlier run has seen.
+  [[nodiscard]] bool is_kept() const noexcept { return owner_ != nullptr; }
+
   [[nodiscard]] blocks parts() const noexcept { return owner_ ? kept_ : blocks{entries_, names_, runs_, large_sizes_}; }
 
   /// Returns the file's number: 0, 1, 2 ... Throws error{errc::limit} past 2^32 - 2 files or 4 GiB of names.

@@ -268,9 +268,8 @@ void preadv_loop::do_read(job& given) {
 int preadv_loop::read_range(const open_files::use& file, job& given) {
   const read_operation& asked = *given.read;
   const std::uint64_t unit = file.mode.alignment;
-  const std::uint64_t begin = asked.offset / unit * unit;
+  const auto [begin, end, is_whole] = range_of(*given.set, asked, unit);
   const std::uint64_t wanted_end = asked.offset + asked.bytes;
-  const std::uint64_t end = (wanted_end + unit - 1) / unit * unit;
   std::byte* const memory = asked.into.bytes.data();
   std::uint64_t at = begin;
   std::uint64_t reached = begin;
@@ -302,6 +301,7 @@ int preadv_loop::read_range(const open_files::use& file, job& given) {
     reached = now;
     at = now / unit * unit;
   }
+  if (failure == 0 && is_whole && reached > wanted_end) failure = EFBIG;
   if (failure == 0 || failure == ENODATA) {
     const std::uint64_t last = std::min(wanted_end, reached);
     given.data = {memory + (asked.offset - begin), last > asked.offset ? last - asked.offset : 0};

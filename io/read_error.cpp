@@ -22,6 +22,10 @@ error explain_read(const failed_read& read) {
             str_cat(read.path, ": the file ends at ", read.offset + read.data_bytes, ", and bytes up to ",
                     read.offset + read.bytes, " were expected (ENODATA); was it cut or replaced since it was opened?")};
   }
+  if (read.failure == EFBIG) {
+    return {errc::io, str_cat(read.path, ": the file goes on after ", read.offset + read.bytes,
+                              " bytes, where it was expected to end (EFBIG); was it replaced since it was opened?")};
+  }
   const std::string where = str_cat(read.path, " at offset ", read.offset, ", ", read.bytes, " bytes");
   if (read.failure == ETIMEDOUT) {
     return {errc::io, str_cat(where, ": no answer in ", read.timeout_s,

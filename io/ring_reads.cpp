@@ -57,13 +57,12 @@ void ring_loop::start(file_set& set, std::span<read_operation* const> operations
 }
 
 void ring_loop::make_ready(job& ready) {
-  const read_operation& asked = *ready.operation;
   const std::uint64_t unit = ready.slot->mode.alignment;
   assert(std::has_single_bit(unit));  // masks, since a division takes as long as the rest of this function
-  ready.begin = asked.offset & ~(unit - 1);
-  // Never a unit more than the bytes asked for take up: past the end of a file the kernel would clear our memory.
-  ready.end = (ready.wanted_end() + unit - 1) & ~(unit - 1);
-  ready.issued = ready.begin;
+  const file_range range = range_of(*ready.set, *ready.operation, unit);
+  ready.begin = ready.issued = range.begin;
+  ready.end = range.end;
+  ready.is_whole = range.is_whole;
   ready.ranged = true;
   enqueue(ready_, ready);
 }
@@ -207,6 +206,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
     count_.bytes_read.add(static_cast<std::uint64_t>(result));
     part.got += static_cast<std::uint64_t>(result);
     const std::uint64_t reached = part.offset + part.got;
+    if (owner.is_whole && reached > owner.wanted_end() && owner.failure == 0) owner.failure = EFBIG;
     if (part.got == part.bytes || reached >= owner.wanted_end()) return end_chunk(part);
     if (given_up || failing_) {
       if (owner.failure == 0) owner.failure = owner.cancelled ? ECANCELED : failing_ ? loop_failed : 0;

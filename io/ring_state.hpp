@@ -32,7 +32,8 @@ struct job : list_hook {
   unsigned chunks = 0;                                                 // the kernel has
   unsigned tries = 0;
   int failure = 0;
-  bool ranged = false;     // begin and end are set
+  bool ranged = false;     // begin, end and is_whole are set
+  bool is_whole = false;   // the file is expected to end where the read does
   bool cancelled = false;  // somebody asked
   bool refused = false;    // O_DIRECT was: to be read again, buffered
   bool finished = false;

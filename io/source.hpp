@@ -47,7 +47,10 @@ struct space {
   std::uint32_t piece = no_piece;
 };
 
-/// One read. The first block is the question and stays unchanged; the second is the answer, valid in and after done().
+/// One read. A file that ends early fails it with ENODATA. Where it asks for the whole of a file, as large as an earlier run has seen
+/// it, and `into` has room behind these bytes, a file that goes on fails it with EFBIG: it costs no call to notice.
+///
+/// The first block is the question and stays unchanged; the second is the answer, valid in and after done().
 struct read_operation {
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
@@ -58,7 +61,7 @@ struct read_operation {
   void (*done)(read_operation&) noexcept = nullptr;
 
   std::span<const std::byte> data;  ///< the bytes asked for, inside `into`; `bytes` long unless failed
-  int failure = 0;                  ///< 0 or an errno: EIO, ENOENT, ENODATA (file ends early), ETIMEDOUT, ECANCELED ...
+  int failure = 0;                  ///< 0 or an errno: EIO, ENOENT, ENODATA, EFBIG, ETIMEDOUT, ECANCELED ...
   std::uint64_t started_ns = 0;     ///< steady clock, when the source took it
 
   // The source's own, from start() to done().

@@ -7,6 +7,7 @@ namespace leat::stages {
 blame blame_of(int failure) noexcept {
   switch (failure) {
     case ENODATA:  // the file ends before the sample does
+    case EFBIG:    // the file is the sample, and does not end where it does
     case EBADMSG:  // a checksum of the file system
     case EUCLEAN:
     case EILSEQ:

@@ -6,7 +6,7 @@
 namespace leat::stages {
 
 enum class blame : std::uint8_t {
-  sample,      ///< the file is shorter than it was, or damaged: the sample is corrupt
+  sample,      ///< the file is shorter or longer than it was, or damaged: the sample is corrupt
   unreadable,  ///< a missing file or a bad sector: the sample is corrupt, up to loader_options::unreadable_max of them
   environment  ///< the machine, the mount, permissions: ends the run, since retrying or skipping would hide it
 };

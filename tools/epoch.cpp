@@ -449,12 +449,14 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   return arguments;
 }
 
-// What else may be the reason that a file ends early.
+// What else may be the reason that a file has another size.
 std::string stale_hint(const epoch_report& report, std::string_view failure) {
   const bool uses_index = std::any_of(report.indexes.begin(), report.indexes.end(), [](const index_report& each) {
     return each.what == index_report::outcome::used;
   });
-  if (!uses_index || failure.find("(ENODATA)") == std::string_view::npos) return {};
+  const bool other_size =
+      failure.find("(ENODATA)") != std::string_view::npos || failure.find("(EFBIG)") != std::string_view::npos;
+  if (!uses_index || !other_size) return {};
   return " If it was replaced before this run began, the index is stale: --index-use rebuild";
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat::testing {
@@ -97,7 +98,14 @@ class loop_subject final : public source_subject {
   void replace_file(std::uint32_t file, const std::vector<std::byte>& contents) override {
     write(files_.path(file), contents);
   }
-  void connect() override { source_ = running_.loop().connect_files(files_); }
+  // The table is as if it lay in an index, so that its sizes are an earlier run's.
+  void connect() override {
+    const auto whole = std::make_shared<const io::file_table>(files_);
+    std::vector<std::string> directories;
+    for (std::uint32_t i = 0; i < whole->directories(); ++i) directories.push_back(whole->directory_path(i));
+    connected_ = io::file_table(whole, whole->parts(), std::move(directories));
+    source_ = running_.loop().connect_files(connected_);
+  }
 
   [[nodiscard]] io::source& source() override { return *source_; }
   void call(const std::function<void()>& function) override { running_.call(function); }
@@ -118,6 +126,7 @@ class loop_subject final : public source_subject {
 
   temporary_directory directory_;
   io::file_table files_;
+  io::file_table connected_;
   running_loop running_;
   std::unique_ptr<io::source> source_;
 };

@@ -64,11 +64,19 @@ TEST(read_error, names_where_a_file_ends_and_what_was_expected) {
   EXPECT_THAT(said.what(), AllOf(HasSubstr("ends at 1020"), HasSubstr("1500")));
 }
 
+TEST(read_error, names_where_a_file_was_expected_to_end) {
+  const error said = explain_read({.failure = EFBIG, .path = "/x", .bytes = 4711});
+  EXPECT_EQ(said.code(), errc::io);
+  EXPECT_STREQ(said.what(),
+               "/x: the file goes on after 4711 bytes, where it was expected to end (EFBIG); was it replaced since it "
+               "was opened?");
+}
+
 // A file may be read by who has no dataset.
 TEST(read_error, says_of_a_file_that_is_gone_what_is_true_for_any_reader) {
   EXPECT_STREQ(explain_open(ENOENT, "/x").what(),
                "/x: no such file (ENOENT); check the path, or whether it was moved or deleted");
-  for (const int failure : {ENOENT, ENODATA, EIO, ESTALE}) {
+  for (const int failure : {ENOENT, ENODATA, EFBIG, EIO, ESTALE}) {
     EXPECT_THAT(explain_read({.failure = failure, .path = "/x"}).what(),
                 AllOf(Not(HasSubstr("dataset")), Not(HasSubstr("indexed"))));
   }

@@ -75,12 +75,13 @@ class file_server {
 
   std::uint32_t add(std::vector<std::byte> contents) {
     const mutex_lock lock(mutex_);
-    files_.push_back({std::move(contents), 1, true});
+    const std::uint64_t size = contents.size();
+    files_.push_back({std::move(contents), 1, true, size});
     return static_cast<std::uint32_t>(files_.size() - 1);
   }
   std::uint32_t add_missing() {
     const mutex_lock lock(mutex_);
-    files_.push_back({{}, 0, false});
+    files_.push_back({{}, 0, false, 0});
     return static_cast<std::uint32_t>(files_.size() - 1);
   }
   void replace(std::uint32_t file, std::vector<std::byte> contents) {
@@ -96,6 +97,7 @@ class file_server {
     std::vector<std::byte> contents;
     std::uint64_t version = 0;
     bool there = false;
+    std::uint64_t known_bytes = 0;  // when it was added
   };
 
   void serve() {
@@ -131,6 +133,10 @@ class file_server {
         const std::uint64_t begin = std::min<std::uint64_t>(asked.offset, reply.size);
         reply.bytes = std::min(asked.bytes, reply.size - begin);
         if (reply.bytes < asked.bytes) reply.failure = ENODATA;
+        if (asked.offset == 0 && asked.bytes == file.known_bytes && reply.size > asked.bytes) {
+          reply.failure = EFBIG;
+          reply.bytes = 0;
+        }
         const auto first = file.contents.begin() + static_cast<std::ptrdiff_t>(begin);
         content.assign(first, first + static_cast<std::ptrdiff_t>(reply.bytes));
       }

@@ -190,6 +190,46 @@ TEST_P(source_contract, tells_size_and_version_of_a_file) {
   EXPECT_NE(after.version, before.version);
 }
 
+TEST_P(source_contract, fails_a_read_of_a_whole_file_that_has_grown_since) {
+  constexpr std::size_t sizes[] = {1, 511, 512, 1'000, 4'095, 4'097, 100'000, 1'048'577, 9'000'001};
+  std::vector<std::uint32_t> files;
+  for (const std::size_t size : sizes) files.push_back(add_file(size, size));
+  subject_->connect();
+  const auto read_wholes = [&] {
+    std::vector<counted_read*> batch;
+    for (std::size_t i = 0; i < files.size(); ++i) batch.push_back(&make_read(files[i], 0, sizes[i]));
+    start(batch);
+    finish();
+    return batch;
+  };
+  for (const counted_read* read : read_wholes()) expect_right(*read);
+  // Files that are open are noticed too.
+  for (const std::size_t more : {std::size_t{1}, std::size_t{50'000}}) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      std::vector<std::byte> grown(contents(files[i]));
+      grown.resize(sizes[i] + more, std::byte{1});
+      subject_->replace_file(files[i], grown);
+    }
+    for (const counted_read* read : read_wholes()) {
+      EXPECT_EQ(read->times_done, 1);
+      EXPECT_EQ(read->failure, EFBIG) << read->bytes << " bytes and " << more;
+      EXPECT_TRUE(read->data.empty());
+      subject_->call([&] {
+        const error why = subject_->source().explain(*read);
+        EXPECT_TRUE(contains(why.what(), std::to_string(read->bytes))) << why.what();
+      });
+    }
+  }
+  // Of a part nobody knows what follows it.
+  counted_read& part = make_read(files[3], 0, 999);
+  counted_read& rest = make_read(files[3], 1, 999);
+  counted_read* const parts[] = {&part, &rest};
+  start(parts);
+  finish();
+  expect_right(part);
+  expect_right(rest);
+}
+
 TEST_P(source_contract, takes_further_reads_from_within_done) {
   const std::uint32_t file = add_file(6, 300'000);
   subject_->connect();

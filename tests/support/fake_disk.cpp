@@ -53,6 +53,7 @@ class fake_disk::state {
     std::uint64_t size_bytes = 0;
     std::uint64_t version = 1;
     std::shared_ptr<const std::vector<std::byte>> contents;
+    std::uint64_t known_bytes = 0;  // when it was added
   };
 
   file look_at(std::uint32_t number) const {
@@ -443,7 +444,10 @@ void fake_source::attempt_read(flight& one) {
   one.ended = true;
   if (one.failure == 0) one.failure = disk_->drawn_failure(asked.file, asked.offset);
   if (one.failure == 0) {
-    const std::uint64_t size = disk_->look_at(asked.file).size_bytes;
+    const fake_disk::state::file file = disk_->look_at(asked.file);
+    const std::uint64_t size = file.size_bytes;
+    const bool is_whole = asked.offset == 0 && asked.bytes == file.known_bytes;
+    if (is_whole && size > asked.bytes && asked.into.bytes.size() > asked.bytes) one.failure = EFBIG;
     one.data_bytes = std::min(asked.bytes, size - std::min(size, asked.offset));
     if (one.data_bytes < asked.bytes) one.failure = ENODATA;
   }
@@ -568,13 +572,13 @@ std::uint32_t fake_disk::add_file(std::string name, std::vector<std::byte> conte
   const std::uint64_t size = contents.size();
   auto shared = std::make_shared<const std::vector<std::byte>>(std::move(contents));
   const mutex_lock lock(state_->mutex);
-  state_->all_files.push_back({std::move(name), size, 1, std::move(shared)});
+  state_->all_files.push_back({std::move(name), size, 1, std::move(shared), size});
   return static_cast<std::uint32_t>(state_->all_files.size() - 1);
 }
 
 std::uint32_t fake_disk::add_seeded_file(std::string name, std::uint64_t size_bytes) {
   const mutex_lock lock(state_->mutex);
-  state_->all_files.push_back({std::move(name), size_bytes, 1, nullptr});
+  state_->all_files.push_back({std::move(name), size_bytes, 1, nullptr, size_bytes});
   return static_cast<std::uint32_t>(state_->all_files.size() - 1);
 }
 
@@ -591,7 +595,7 @@ void fake_disk::replace_file(std::uint32_t file, std::vector<std::byte> contents
   auto shared = std::make_shared<const std::vector<std::byte>>(std::move(contents));
   const mutex_lock lock(state_->mutex);
   state::file& replaced = state_->all_files.at(file);
-  replaced = {std::move(replaced.name), size, replaced.version + 1, std::move(shared)};
+  replaced = {std::move(replaced.name), size, replaced.version + 1, std::move(shared), replaced.known_bytes};
 }
 
 void fake_disk::add_fault(const read_fault& fault) {

@@ -780,11 +780,24 @@ TEST(epoch, says_that_an_index_is_stale) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(photos.path())) {
     if (entry.is_regular_file()) changed = entry.path();
   }
-  std::filesystem::resize_file(changed, std::filesystem::file_size(changed) - 10);
-  const ended process = run(words);
-  EXPECT_EQ(process.exit_code, 1);
-  EXPECT_THAT(process.err, ::testing::AllOf(::testing::HasSubstr(changed.string()),
-                                            ::testing::HasSubstr("the index is stale: --index-use rebuild")));
+  const std::uintmax_t size = std::filesystem::file_size(changed);
+  ASSERT_NE(size % 4096, 0U) << "one more byte would not be noticed";
+  for (const std::uintmax_t other : {size - 10, size + 1, size + 100'000}) {
+    SCOPED_TRACE(std::to_string(size) + " bytes became " + std::to_string(other));
+    std::filesystem::resize_file(changed, other);
+    const ended process = run(words);
+    EXPECT_EQ(process.exit_code, 1);
+    EXPECT_THAT(process.err, ::testing::AllOf(::testing::HasSubstr(changed.string()),
+                                              ::testing::HasSubstr("the index is stale: --index-use rebuild")));
+    // It is that sample's fault.
+    std::vector<std::string> skipping = words;
+    skipping.insert(skipping.end(), {"--on-corrupt", "skip"});
+    EXPECT_EQ(run(skipping).json().at("quarantined"), 1);
+  }
+  std::vector<std::string> again = words;
+  again.insert(again.end(), {"--index-use", "rebuild"});
+  const ended rebuilt = run(again);
+  EXPECT_EQ(rebuilt.exit_code, 0) << rebuilt.err;
 }
 
 }  // namespace
