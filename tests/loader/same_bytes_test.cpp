@@ -7,6 +7,7 @@
 #include "tests/support/photos.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
+#include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -14,7 +15,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +41,9 @@ using testing::seen_run;
 
 constexpr std::size_t sample_count = 45;  // five batches of eight and one of five
 
+/// Whether an index is kept of what is run over, and is there.
+enum class index_state : std::uint8_t { none, cold, warm };
+
 /// One way of running the same thing.
 struct setup {
   loader_options options = testing::small_options();
@@ -40,6 +51,7 @@ struct setup {
   bool large_picture = false;  // one that takes more than a thread's usual scratch, and waits for the others'
   bool real_files = false;
   std::string directory_of_files;  // empty: the usual temporary one
+  std::optional<index_state> tar;  // in tar shards, opened with such an index
 };
 
 struct column {
@@ -122,6 +134,14 @@ std::vector<column> columns() {
       }
     }
   }
+  add("tar", [](setup& s) { s.tar = index_state::none; });
+  add("tar_index_cold", [](setup& s) { s.tar = index_state::cold; });
+  add("tar_index_warm", [](setup& s) { s.tar = index_state::warm; });
+  add("tar_index_warm_one_shard_preadv", [](setup& s) {
+    s.tar = index_state::warm;
+    s.where.shards = 1;
+    s.options.reader.backend = read_backend::preadv;
+  });
   add("files_preadv_1_thread", [](setup& s) {
     s.real_files = true;
     s.options.reader.backend = read_backend::preadv;
@@ -154,6 +174,53 @@ const std::vector<testing::fake_sample>& samples_of(const setup& use) {
   return large;
 }
 
+/// `path` is a folder or a pattern of shards, and nothing of it has changed just now: of what has, no index is kept.
+dataset open_with_index(const std::string& path, index_state state, const std::filesystem::path& kept) {
+  using outcome = index_report::outcome;
+  if (state == index_state::none) return leat::open(path);
+  std::optional<dataset> opened;
+  for (const outcome expected : {outcome::written, outcome::used}) {
+    std::vector<index_report> reports;
+    opened = leat::open(
+        path, {.index = {.use = index_use::check, .directory = kept.string(), .told = [&](const index_report& each) {
+                           reports.push_back(each);
+                         }}});
+    EXPECT_EQ(reports.size(), 1U);
+    if (!reports.empty()) EXPECT_EQ(reports.front().what, expected) << reports.front().why;
+    if (state == index_state::cold) break;
+  }
+  return *opened;
+}
+
+/// As if all below it, and itself, had been written an hour ago.
+void let_age(const std::filesystem::path& root) {
+  const auto then = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& each : std::filesystem::recursive_directory_iterator(root)) {
+    if (!each.is_symlink()) std::filesystem::last_write_time(each.path(), then);
+  }
+  std::filesystem::last_write_time(root, then);
+}
+
+// A sample's members lie beside each other, and the samples in their order.
+dataset write_shards(const std::vector<testing::fake_sample>& samples, const setup& use,
+                     const std::filesystem::path& directory) {
+  const std::size_t per_shard = (samples.size() + use.where.shards - 1) / use.where.shards;
+  for (std::size_t shard = 0; shard < use.where.shards; ++shard) {
+    testing::tar_writer made;
+    for (std::size_t i = shard * per_shard; i < std::min(samples.size(), (shard + 1) * per_shard); ++i) {
+      for (const auto& member : samples[i].members) {
+        made.add_file(std::to_string(i) + "." + member.field, member.bytes);
+      }
+    }
+    const std::vector<std::byte> bytes = made.finish();
+    std::ofstream out(directory / ("s-" + std::to_string(shard) + ".tar"), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (!out.flush()) throw std::runtime_error("cannot write a shard");
+  }
+  let_age(directory);
+  return open_with_index((directory / "s-*.tar").string(), *use.tar, directory / "kept");
+}
+
 seen_run run(const setup& given) {
   setup use = given;
   const std::vector<testing::fake_sample>& samples = samples_of(use);
@@ -170,15 +237,16 @@ seen_run run(const setup& given) {
       }
     }
   }
-  if (!use.real_files) {
+  if (!use.real_files && !use.tar) {
     const fake_dataset fake(samples, use.where);
     return testing::run_all(fake, use.options, testing::all_fields());
   }
   const testing::temporary_directory directory = use.directory_of_files.empty()
                                                      ? testing::temporary_directory()
                                                      : testing::temporary_directory(use.directory_of_files);
-  return testing::run_all(testing::write_samples(samples, use.where, directory.path()), use.options,
-                          testing::all_fields());
+  const dataset written = use.tar ? write_shards(samples, use, directory.path())
+                                  : testing::write_samples(samples, use.where, directory.path());
+  return testing::run_all(written, use.options, testing::all_fields());
 }
 
 const seen_run& base() {
@@ -301,6 +369,33 @@ TEST(same_bytes, from_a_folder_and_from_its_pack) {
         if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
         EXPECT_FALSE(got.failed) << got.message;
         EXPECT_EQ(got.batches, expected.batches) << shards;
+      }
+    }
+  }
+}
+
+TEST(same_bytes, from_a_folder_whose_index_is_cold_or_warm) {
+  const testing::watchdog dog("a folder with an index");
+  const testing::photo_folder photos;
+  let_age(photos.path());
+  const auto run_with = [&](index_state state, const reader_options& reader) {
+    const testing::temporary_directory kept;
+    loader_options options = testing::small_options();
+    options.batch_size = 5;
+    options.reader = reader;
+    return testing::run_all(open_with_index(photos.path().string(), state, kept.path()), options,
+                            {image("jpg").random_resized_crop(32).random_flip().normalize(imagenet), label("cls")});
+  };
+  const seen_run expected = run_with(index_state::none, {});
+  ASSERT_FALSE(expected.failed) << expected.message;
+  ASSERT_EQ(expected.batches.size(), 6U);
+  for (const index_state state : {index_state::cold, index_state::warm}) {
+    for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
+      for (const choice direct : {choice::on, choice::off}) {
+        const seen_run got = run_with(state, {.backend = backend, .direct = direct});
+        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
+        EXPECT_FALSE(got.failed) << got.message;
+        EXPECT_EQ(got.batches, expected.batches);
       }
     }
   }
