@@ -47,8 +47,9 @@ int main(int argc, char** argv) try {
   const bool own = argc < 2;
   const std::string source = own ? make_tokens() : argv[1];
   const std::int64_t length = argc > 2 ? std::stoll(argv[2]) : 256;
-  leat::loader train{
-      leat::open_tokens(source), {.batch_size = 12, .seed = 7, .epochs = 2}, leat::tokens{.length = length}};
+  const leat::tokens how{.length = length};
+  const leat::dataset windows = leat::cut_windows(leat::open_tokens(source), how);
+  leat::loader train{windows, {.batch_size = 12, .seed = 7, .epochs = 2}, how};
 
   std::map<std::int64_t, std::uint64_t> alone;
   std::map<std::int64_t, std::map<std::int64_t, std::uint64_t>> after;

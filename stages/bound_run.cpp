@@ -85,7 +85,7 @@ std::uint32_t global_batch_size(const loader_options& options) noexcept {
 
 bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
                      finished_by finished)
-    : samples_(samples_for(samples, fields, options.order && options.order->model().by_parts())),
+    : samples_(samples),
       world_(options.world),
       batches_max_(options.batches_max),
       order_(order_of(options, samples_)),

@@ -163,14 +163,6 @@ class field_model {
   virtual ~field_model() = default;
 
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-  /// The view of the dataset that this field is for (windows), where the dataset is not one already: for loaders that were given
-  /// the dataset itself. bind() is then given the view. Null: the samples stay as they are.
-  ///   throws   as bind()
-  [[nodiscard]] virtual std::shared_ptr<const datasets::dataset_model> samples_of(
-      const std::shared_ptr<const datasets::dataset_model>& dataset) const {
-    static_cast<void>(dataset);
-    return nullptr;
-  }
   /// Throws error{errc::usage} naming the dataset's fields where it has none that fits.
   ///   finished   a device may be left to finish what it can; the bytes are the same
   [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,
@@ -179,10 +171,5 @@ class field_model {
   ///   default   nothing has a name: a run with it can neither be saved nor resumed
   virtual void describe(description& out) const { out.add_unnamed(name(), "override field_model::describe()"); }
 };
-
-/// The samples that a loader of these fields takes: the dataset's, or those that a field makes of them.
-///   throws   as field_model::samples_of()
-///   by_parts   of a concat(), such samples are made of each part for itself, and joined again
-[[nodiscard]] dataset samples_for(const dataset& samples, std::span<const field> fields, bool by_parts = false);
 
 }  // namespace leat::stages

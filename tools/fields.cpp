@@ -179,6 +179,12 @@ dataset without(const dataset& samples, const std::vector<std::uint64_t>& strays
   return samples.subset(rest);
 }
 
+dataset cut_each(const dataset& samples, const tokens& how) {
+  std::vector<dataset> parts;
+  for (const auto& part : samples.model()->joined()) parts.push_back(cut_windows(dataset(part), how));
+  return parts.empty() ? cut_windows(samples, how) : concat(parts);
+}
+
 constexpr std::size_t names_max = 3;
 
 std::string and_more(std::size_t all) {
@@ -287,7 +293,9 @@ void add_token_output_option(CLI::App& app, window_options& windows, CLI::Option
 
 chosen_fields fields_of(const dataset& samples, const picture_options& pictures, const window_options& windows) {
   const field_survey found(samples);
-  chosen_fields chosen{.samples = without(samples, found.strays()), .warnings = warnings_of(samples, found)};
+  chosen_fields chosen{.samples = without(samples, found.strays()),
+                       .strays = found.strays().size(),
+                       .warnings = warnings_of(samples, found)};
   for (const candidate& each : found.candidates()) {
     if (!each.taken) continue;
     switch (each.kind) {
@@ -310,7 +318,7 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
         chosen.arrays.push_back(each.name);
         chosen.all.emplace_back(array(each.name));
         break;
-      case field_kind::tokens:
+      case field_kind::tokens: {
         if (windows.length == 0) {
           throw error(errc::usage,
                       "the source holds tokens, and no samples yet; give --tokens LENGTH, as --tokens 1024");
@@ -319,12 +327,15 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
         if (windows.documents == document_rule::mark) {
           chosen.windows.insert(chosen.windows.end(), {"document", "position"});
         }
-        chosen.all.emplace_back(tokens{.length = static_cast<std::int64_t>(windows.length),
-                                       .type = windows.type,
-                                       .windows = windows.order,
-                                       .documents = windows.documents,
-                                       .field = each.name});
+        const tokens how{.length = static_cast<std::int64_t>(windows.length),
+                         .type = windows.type,
+                         .windows = windows.order,
+                         .documents = windows.documents,
+                         .field = each.name};
+        chosen.samples = cut_each(chosen.samples, how);
+        chosen.all.emplace_back(how);
         break;
+      }
     }
   }
   const auto cls = std::find(chosen.labels.begin(), chosen.labels.end(), "cls");

@@ -64,13 +64,16 @@ void add_token_output_option(CLI::App& app, window_options& windows, CLI::Option
 /// field (a picture, where there are several such). A sample that lacks one of them is corrupt; one that has none of them is
 /// no sample but a stray member (`info.txt`, `README.md`), unless there are many: more than ten, and than one in ten.
 /// All of it follows from the table of extents alone.
-///   samples    the source, without the stray ones: ids count what is left
+///   samples    the source, without the stray ones: ids count what is left; of tokens the windows, of each part of a concat() for
+///              itself
+///   strays     how many were left out
 ///   warnings   what was left out, a line for a person each
 ///   pictures   one for all where hardly a sample has two of jpg, jpeg and png (a folder, a shard of mixed formats); else
 ///              one for each name
 ///   labels     outputs that hold numbers; "cls" first where there is one
 struct chosen_fields {
   dataset samples;
+  std::size_t strays = 0;
   std::vector<std::string> warnings = {};
   std::vector<field> all = {};
   std::vector<image> pictures = {};
@@ -81,7 +84,8 @@ struct chosen_fields {
 };
 
 /// What a label's text holds (a class number, a float, a vector) is seen from the first sample's.
-///   throws   error{errc::unsupported} for a source without any field; error{errc::usage} for tokens without a length of windows
+///   throws   error{errc::unsupported} for a source without any field; error{errc::usage} for tokens without a length of windows;
+///            of windows as cut_windows()
 [[nodiscard]] chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
                                       const window_options& windows = {});
 

@@ -128,10 +128,11 @@ std::string words_of(const order_options& order, const picture_options& pictures
   return order.shuffled(pictures) ? "shuffled" + seed : "in the source's order";
 }
 
-dataset samples_for_order(const order_choice& choice, const dataset& opened, const dataset& samples) {
-  if (!choice.mixture.empty() && samples.size() != opened.size()) {
+dataset samples_for_order(const order_choice& choice, const chosen_fields& fields) {
+  const dataset& samples = fields.samples;
+  if (!choice.mixture.empty() && fields.strays != 0) {
     refuse_choice("--mixture", choice.mixture,
-                  str_cat(opened.size() - samples.size(),
+                  str_cat(fields.strays,
                           " samples of the sources lack the fields that are loaded; "
                           "remove them, or `leat pack` the sources without them"));
   }

@@ -38,9 +38,7 @@ void set_order(loader_options& options, const order_options& order, const pictur
                                    const order_choice& choice);
 
 /// The samples as the order needs them: --order balanced:cls reads the field cls where it is no column.
-///   opened    what the sources are
-///   samples   those of them that are loaded
 ///   throws    error{errc::usage}; as read_column()
-[[nodiscard]] dataset samples_for_order(const order_choice& choice, const dataset& opened, const dataset& samples);
+[[nodiscard]] dataset samples_for_order(const order_choice& choice, const chosen_fields& fields);
 
 }  // namespace leat::tools

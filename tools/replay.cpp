@@ -150,7 +150,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   for (const std::string& each : fields.warnings) complain("replay", each);
 
   loader_options options = loader_options_of(arguments.run);
-  const dataset samples = set_up([&] { return samples_for_order(arguments.run.choice, opened, fields.samples); });
+  const dataset samples = set_up([&] { return samples_for_order(arguments.run.choice, fields); });
   options.world = world_of(arguments.run.ranks).world;
   options.epochs = 0;  // Any of them.
   options.device = host;

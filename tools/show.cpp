@@ -278,12 +278,14 @@ std::string numbers_text(const tensor& rows, std::size_t row, std::int64_t most)
 /// What the samples are called on the page: "train.bin at offset 2048: tokens 1,024 to 1,088", or their own names.
 class namer {
  public:
-  namer(const dataset& loaded, std::uint64_t seed)
-      : loaded_(loaded), of_windows_(loaded.size() != 0 && loaded.model()->window_of(0).of != nullptr), seed_(seed) {}
+  namer(const dataset& samples, std::uint64_t seed)
+      : samples_(samples),
+        of_windows_(samples.size() != 0 && samples.model()->window_of(0).of != nullptr),
+        seed_(seed) {}
 
   [[nodiscard]] std::string operator()(const pick& row) const {
-    if (!of_windows_) return loaded_.name(row.sample);
-    const datasets::window_number at = loaded_.model()->window_of(row.sample);
+    if (!of_windows_) return samples_.name(row.sample);
+    const datasets::window_number at = samples_.model()->window_of(row.sample);
     const datasets::token_window window =
         at.of->window(at.number, {.seed = seed_, .draw = row.draw, .epoch = row.epoch});
     return str_cat(at.of->sources()[window.source]->file_name(window.file), " at offset ", window.offset, ": tokens ",
@@ -292,7 +294,7 @@ class namer {
   [[nodiscard]] bool of_windows() const noexcept { return of_windows_; }
 
  private:
-  const dataset& loaded_;
+  const dataset& samples_;
   bool of_windows_;
   const std::uint64_t seed_;
 };
@@ -356,7 +358,7 @@ class sheet_maker {
     return cell;
   }
 
-  const dataset& samples_;  // loaded: the source's, or windows
+  const dataset& samples_;
   const namer& names_;
   const chosen_fields& fields_;
   const shown_batch& shown_;
@@ -393,11 +395,11 @@ void add_contents(const show_arguments& arguments, const chosen_fields& fields, 
   }
 }
 
-std::vector<std::string> facts_of(const namer& names, const dataset& loaded, const show_arguments& arguments,
+std::vector<std::string> facts_of(const namer& names, const dataset& samples, const show_arguments& arguments,
                                   const chosen_fields& fields, const shown_batch& shown) {
   std::vector<std::string> facts = {str_cat(shown.words, ": ", count_text(shown.planned.size()), " of ",
-                                            names.of_windows() ? counted(loaded.size(), "window", "windows")
-                                                               : counted(loaded.size(), "sample", "samples")),
+                                            names.of_windows() ? counted(samples.size(), "window", "windows")
+                                                               : counted(samples.size(), "sample", "samples")),
                                     words_of(arguments.order, arguments.pictures, arguments.choice)};
   add_contents(arguments, fields, facts);
   if (!shown.reasons.empty()) facts.push_back(counted(shown.reasons.size(), "corrupt sample", "corrupt samples"));
@@ -425,17 +427,16 @@ int show(const show_arguments& arguments, interruption& stop) {
     return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("show", each);
-  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, opened, fields.samples); });
+  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, fields); });
 
   sheet shown;
   try {
     const status_line drawing([](const terminal& screen, std::size_t) { return screen.dim("  drawing the batch"); });
-    const dataset loaded = set_up([&] { return stages::samples_for(samples, fields.all); });
     const shown_batch drawn = load_shown(samples, arguments, fields, stop);
-    const namer names(loaded, arguments.order.seed);
+    const namer names(samples, arguments.order.seed);
     shown.title = str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
-    shown.facts = facts_of(names, loaded, arguments, fields, drawn);
-    sheet_maker maker(loaded, names, arguments, fields, drawn);
+    shown.facts = facts_of(names, samples, arguments, fields, drawn);
+    sheet_maker maker(samples, names, arguments, fields, drawn);
     for (std::size_t place = 0; place < drawn.planned.size(); ++place) {
       if (stop.requested()) throw error(errc::cancelled, "stopped");
       maker.add_cells(place, shown.cells);

@@ -276,8 +276,8 @@ struct token_options {
   std::optional<dtype> type = std::nullopt;
 };
 
-/// Tokens: the field "tokens" of field_kind::tokens. A sample is a document where an index names documents, else a file; a
-/// loader cuts windows out of them with the field leat::tokens. By content:
+/// Tokens: the field "tokens" of field_kind::tokens. A sample is a document where an index names documents, else a file; cut_windows()
+/// makes windows of them, which the field leat::tokens loads. By content:
 ///
 ///     nanoGPT    train.bin without a header: tokens of `token_options::type`
 ///     llm.c      a header of 256 int32: 20240520, 1: u16; 20240801, 7: u32

@@ -191,10 +191,10 @@ enum class document_rule : std::uint8_t {
           ///< but documents of one token, and nothing is shifted
 };
 
-/// Windows of tokens. The dataset is one of windows (cut_windows()); a loader cuts those of this field out of any other, and its
-/// samples are then the windows, and the dataset's (files, documents) are where they lie.
+/// Windows of tokens. The dataset is one of windows, which cut_windows() makes of the same settings:
 ///
-///     loader train{open_tokens("train-{000..099}.bin"), {.batch_size = 12}, tokens{.length = 1024}};
+///     const tokens how{.length = 1024};
+///     loader train{cut_windows(open_tokens("train-{000..099}.bin"), how), {.batch_size = 12}, how};
 ///
 ///   length     tokens of a row
 ///   type       of x and y: i32, i64, or std::nullopt for the file's own
@@ -202,8 +202,8 @@ enum class document_rule : std::uint8_t {
 ///   output     `x`: [rows, length], `y`: [rows, length], the same shifted by one: y[t] = x[t + 1]
 ///   output     with document_rule::mark `document`: [rows, length] of i32, the number of x's document in its row, from 0,
 ///              and `position`: [rows, length] of i32, x's place in it, from 0 where it begins or the row does
-///   throws     (when the loader is built) error{errc::usage}: a length below 1, no field of tokens, no run as long as a
-///              window, a type that the tokens need not fit into, another field beside it
+///   throws     (when the loader is built) error{errc::usage}: a length below 1, no field of tokens, a dataset that
+///              is not cut or is cut by another rule, a type that the tokens need not fit into, another field beside it
 ///   source     karpathy/nanoGPT train.py, get_batch; NVIDIA/Megatron-LM, reset_position_ids
 struct tokens {
   std::int64_t length = 1024;
@@ -217,15 +217,15 @@ struct tokens {
   operator leat::field() const;  // NOLINT: they are a field.
 };
 
-/// The windows of a dataset of tokens, as a dataset: one sample is one window. For who needs them before there is a loader: to count,
-/// split or join them (subset(), split(), concat()), or to give a loader an order over them (leat::sampler). A loader takes it with a
-/// field of the same length, windows and documents.
+/// The windows of a dataset of tokens, as a dataset: one sample is one window, and the samples of `samples` (files, documents) are
+/// where they lie. Windows can be counted, split and joined (subset(), split(), concat()), and an order can be given over them
+/// (leat::sampler). A loader takes them with a field of the same length, windows and documents.
 ///
-///     const tokens how{.length = 1024};
 ///     const dataset windows = cut_windows(open_tokens("train-{000..099}.bin"), how);
 ///     loader train{windows.slice(0, windows.size() / 2), {.batch_size = 12}, how};
 ///
-///   throws   error{errc::usage} as a loader with this field does
+///   returns   `samples` itself where it is cut by the same rule already
+///   throws    error{errc::usage} as a loader with this field does; no run as long as a window; windows of another rule
 [[nodiscard]] dataset cut_windows(const dataset& samples, const tokens& how);
 
 /// What a custom field's function is told about its sample.

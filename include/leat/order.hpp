@@ -96,9 +96,10 @@ struct bucket_options {
 
 /// Datasets with their shares, as a dataset and as the order over it:
 ///
-///     const leat::mixture mixed({{web, 0.7}, {books, 0.3}});
+///     const tokens how{.length = 1024};
+///     const mixture mixed({{cut_windows(web, how), 0.7}, {cut_windows(books, how), 0.3}});
 ///     options.order = mixed;
-///     loader train{mixed, options, tokens{.length = 1024}};
+///     loader train{mixed, options, how};
 class mixture {
  public:
   struct part {

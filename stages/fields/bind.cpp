@@ -14,23 +14,6 @@ const std::string& field::name() const noexcept { return model_->name(); }
 
 namespace stages {
 
-dataset samples_for(const dataset& samples, std::span<const field> fields, bool by_parts) {
-  if (const auto joined = samples.model()->joined(); by_parts && !joined.empty()) {
-    std::vector<dataset> parts;
-    bool made = false;
-    for (const auto& part : joined) {
-      parts.push_back(samples_for(dataset(part), fields));
-      made = made || parts.back().model() != part;
-    }
-    return made ? concat(parts) : samples;
-  }
-  for (const field& each : fields) {
-    std::shared_ptr<const datasets::dataset_model> others = each.model().samples_of(samples.model());
-    if (others != nullptr) return dataset(std::move(others));
-  }
-  return samples;
-}
-
 std::vector<std::uint16_t> find_fields(const datasets::dataset_model& dataset,
                                        std::span<const std::string_view> names) {
   std::vector<std::uint16_t> found;

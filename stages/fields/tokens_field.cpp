@@ -113,13 +113,6 @@ class tokens_model final : public field_model {
 
   const std::string& name() const noexcept override { return settings_.field; }
 
-  std::shared_ptr<const datasets::dataset_model> samples_of(
-      const std::shared_ptr<const datasets::dataset_model>& dataset) const override {
-    const std::uint16_t field = find(*dataset);
-    if (dataset->size() != 0 && dataset->window_of(0).of != nullptr) return nullptr;
-    return std::make_shared<datasets::token_windows>(dataset, field, rule());
-  }
-
   void describe(description& out) const override {
     constexpr std::string_view orders[] = {"shifted", "tiled", "random"};
     constexpr std::string_view rules[] = {"ignore", "mark", "within"};
@@ -134,14 +127,34 @@ class tokens_model final : public field_model {
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::uint16_t field = find(dataset);
-    const datasets::token_windows* const windows = dataset.size() == 0 ? nullptr : dataset.window_of(0).of;
-    if (dataset.size() != 0 && (windows == nullptr || windows->rule() != rule())) {
+    if (dataset.size() != 0 && !are_cut(dataset)) {
+      throw error(errc::usage,
+                  str_cat("tokens: the dataset holds files or documents, which are not cut into windows; write "
+                          "`leat::tokens how{.length = ",
+                          settings_.length, "}; leat::loader train{leat::cut_windows(dataset, how), options, how};`"));
+    }
+    return std::make_unique<tokens_program>(settings_, dataset.fields()[field].type, field);
+  }
+
+  [[nodiscard]] std::shared_ptr<const datasets::dataset_model> cut(
+      std::shared_ptr<const datasets::dataset_model> dataset) const {
+    const std::uint16_t field = find(*dataset);
+    if (dataset->size() != 0 && are_cut(*dataset)) return dataset;
+    return std::make_shared<datasets::token_windows>(std::move(dataset), field, rule());
+  }
+
+ private:
+  /// Whether the samples are windows.
+  ///   throws   error{errc::usage} where they are those of another rule
+  [[nodiscard]] bool are_cut(const datasets::dataset_model& dataset) const {
+    const datasets::token_windows* const windows = dataset.window_of(0).of;
+    if (windows != nullptr && windows->rule() != rule()) {
       throw error(errc::usage,
                   "tokens: the dataset's windows were cut by another rule; give cut_windows() and the field the same "
                   "length, windows and documents; a loader takes one such field, since two would both have an output "
                   "called 'x'");
     }
-    return std::make_unique<tokens_program>(settings_, dataset.fields()[field].type, field);
+    return windows != nullptr;
   }
 
   [[nodiscard]] std::uint16_t find(const datasets::dataset_model& dataset) const {
@@ -151,7 +164,6 @@ class tokens_model final : public field_model {
     return *field;
   }
 
- private:
   [[nodiscard]] datasets::window_rule rule() const {
     return {.length = static_cast<std::uint64_t>(settings_.length),
             .order = settings_.windows,
@@ -189,8 +201,7 @@ class tokens_model final : public field_model {
 }  // namespace stages
 
 dataset cut_windows(const dataset& samples, const tokens& how) {
-  std::shared_ptr<const datasets::dataset_model> cut = stages::tokens_model(how).samples_of(samples.model());
-  return cut != nullptr ? dataset(std::move(cut)) : samples;
+  return dataset(stages::tokens_model(how).cut(samples.model()));
 }
 
 tokens::operator leat::field() const { return leat::field(std::make_shared<stages::tokens_model>(*this)); }

@@ -98,7 +98,6 @@ class mixture_order final : public order_model {
       : shares_(std::move(shares)), samples_per_epoch_(samples_per_epoch) {}
 
   std::string_view name() const noexcept override { return "mixture"; }
-  bool by_parts() const noexcept override { return true; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
     check_shares();
     std::vector<std::uint64_t> sizes;

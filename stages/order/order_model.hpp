@@ -30,8 +30,6 @@ class order_model {
   virtual ~order_model() = default;
 
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// Whether it is about the parts of a concat(): a field that makes a view of the dataset (windows of tokens) then makes one of each.
-  [[nodiscard]] virtual bool by_parts() const noexcept { return false; }
   /// May walk all samples. Throws error{errc::usage} naming the order, and the sample or value that is wrong.
   [[nodiscard]] virtual std::shared_ptr<const sampler> bind(const dataset& samples,
                                                             const order_context& context) const = 0;

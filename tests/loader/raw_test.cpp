@@ -151,7 +151,8 @@ TEST(raw_tokens, y_is_x_one_token_later) {
     for (const bool digests : {true, false}) {  // Made by decode threads, and by the one that has read them.
       loader_options options = small_options();
       options.digests = digests;
-      loader train(shards, options, tokens{.length = 16, .windows = order});
+      const tokens how{.length = 16, .windows = order};
+      loader train(cut_windows(shards, how), options, how);
       EXPECT_EQ(train.samples(), order == window_order::shifted ? 61U : 62U);
       for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
         std::set<std::int64_t> inputs;
@@ -177,7 +178,8 @@ TEST(raw_tokens, have_the_type_that_is_asked_for) {
   const testing::watchdog dog("raw token types");
   const temporary_directory root;
   const auto check = [&](const dataset& shards, std::optional<dtype> type, dtype expected) {
-    loader train(shards, small_options(), tokens{.length = 8, .type = type});
+    const tokens how{.length = 8, .type = type};
+    loader train(cut_windows(shards, how), small_options(), how);
     const std::optional<batch> got = train.next_blocking();
     testing::look_at(*got);
     ASSERT_EQ((*got)["x"].type, expected);
@@ -209,11 +211,12 @@ TEST(raw_tokens, that_do_not_fit_are_corrupt_and_not_cut) {
   loader_options options = small_options();
   options.epochs = 1;
   options.on_corrupt = corrupt_policy::skip;
-  const testing::seen_run run =
-      testing::run_all(shards, options, {tokens{.length = 9, .type = dtype::i32, .windows = window_order::tiled}});
+  const tokens narrow{.length = 9, .type = dtype::i32, .windows = window_order::tiled};
+  const testing::seen_run run = testing::run_all(cut_windows(shards, narrow), options, {narrow});
   EXPECT_FALSE(run.failed) << run.message;
   EXPECT_EQ(run.stats.quarantined, 1U);
-  EXPECT_FALSE(testing::run_all(shards, small_options(), {tokens{.length = 9}}).failed);
+  const tokens wide{.length = 9};
+  EXPECT_FALSE(testing::run_all(cut_windows(shards, wide), small_options(), {wide}).failed);
 }
 
 TEST(raw_tokens, marks_say_which_document_and_where_in_it) {
@@ -228,8 +231,8 @@ TEST(raw_tokens, marks_say_which_document_and_where_in_it) {
   }
   write_file(root.path() / "m.bin", bytes_of(values));
   write_file(root.path() / "m.idx", megatron_index(8, 2, lengths, {0, 1, 2, 3, 4, 5, 6, 7}));
-  loader train(open_tokens((root.path() / "m.bin").string()), small_options(),
-               tokens{.length = 10, .documents = document_rule::mark});
+  const tokens how{.length = 10, .documents = document_rule::mark};
+  loader train(cut_windows(open_tokens((root.path() / "m.bin").string()), how), small_options(), how);
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
     for (const batch& got : train.blocking()) {
       testing::look_at(got);
@@ -261,7 +264,9 @@ TEST(raw_tokens, within_documents_rows_are_filled_up) {
   const dataset documents = open_tokens((root.path() / "m.bin").string());
   loader_options options = small_options();
   options.shuffle = false;
-  loader train(documents, options, tokens{.length = 4, .documents = document_rule::within, .pad = 99});
+  const tokens how{.length = 4, .documents = document_rule::within, .pad = 99};
+  const dataset windows = cut_windows(documents, how);
+  loader train(windows, options, how);
   const std::optional<batch> got = train.next_blocking();
   testing::look_at(*got);
   EXPECT_EQ(values_of<std::int64_t>(*got, "x"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 99, 99, 99, 7, 8, 9, 10}));
@@ -270,13 +275,13 @@ TEST(raw_tokens, within_documents_rows_are_filled_up) {
   EXPECT_THAT(testing::message_of(errc::usage,
                                   [&] {
                                     loader(
-                                        documents, options,
+                                        windows, options,
                                         tokens{.length = 4, .type = std::nullopt, .documents = document_rule::within});
                                   }),
               HasSubstr("-100"));
   testing::message_of(errc::usage, [&] {
-    loader(documents, options,
-           tokens{.length = 4, .windows = window_order::random, .documents = document_rule::within});
+    static_cast<void>(
+        cut_windows(documents, {.length = 4, .windows = window_order::random, .documents = document_rule::within}));
   });
 }
 
@@ -286,15 +291,34 @@ TEST(raw_tokens, refuse_what_cannot_be) {
   const auto refusal = [&](const dataset& from, std::vector<field> fields) {
     return testing::message_of(errc::usage, [&] { loader(from, small_options(), std::move(fields)); });
   };
-  EXPECT_THAT(refusal(shards, {tokens{.length = 0}}), HasSubstr("a length of 0"));
-  EXPECT_THAT(refusal(shards, {tokens{.length = 100}}), HasSubstr("has 100"));
-  EXPECT_THAT(refusal(shards, {tokens{.length = 10, .type = dtype::f32}}), HasSubstr("u16 as f32"));
-  EXPECT_THAT(refusal(shards, {tokens{.length = 10}, label("cls")}), HasSubstr("cls"));
-  EXPECT_THAT(refusal(shards, {tokens{.length = 10}, tokens{.length = 5}}), HasSubstr("called 'x'"));
+  const auto not_cut = [&](const tokens& how) {
+    return testing::message_of(errc::usage, [&] { static_cast<void>(cut_windows(shards, how)); });
+  };
+  EXPECT_THAT(not_cut({.length = 0}), HasSubstr("a length of 0"));
+  EXPECT_THAT(not_cut({.length = 100}), HasSubstr("has 100"));
+  EXPECT_THAT(not_cut({.length = 10, .type = dtype::f32}), HasSubstr("u16 as f32"));
+  const dataset windows = cut_windows(shards, {.length = 10});
+  EXPECT_EQ(cut_windows(windows, {.length = 10}).model(), windows.model());
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { static_cast<void>(cut_windows(windows, {.length = 5})); }),
+              HasSubstr("another rule"));
+  EXPECT_THAT(refusal(windows, {tokens{.length = 10, .type = dtype::f32}}), HasSubstr("u16 as f32"));
+  EXPECT_THAT(refusal(windows, {tokens{.length = 10}, label("cls")}), HasSubstr("cls"));
+  EXPECT_THAT(refusal(windows, {tokens{.length = 10}, tokens{.length = 5}}), HasSubstr("called 'x'"));
   const dataset rows =
       open_npy(write_file(root.path() / "x.npy", npy_text(npy_dict("<i4", "1, 2"), std::string(8, 0))));
   EXPECT_THAT(refusal(rows, {tokens{.length = 1, .field = "npy"}}), HasSubstr("open_tokens"));
   EXPECT_THAT(refusal(rows, {tokens{.length = 1}}), HasSubstr("npy"));
+}
+
+TEST(raw_tokens, that_are_not_cut_are_refused_with_the_call_that_cuts_them) {
+  const temporary_directory root;
+  const dataset shards = open_tokens(counted_file(root, 100));
+  for (const dataset& uncut : {shards, shards.slice(0, 1), concat({shards, shards})}) {
+    EXPECT_THAT(
+        testing::message_of(errc::usage, [&] { loader(uncut, small_options(), tokens{.length = 10}); }),
+        AllOf(HasSubstr("not cut into windows"), HasSubstr("`leat::tokens how{.length = 10}; leat::loader "
+                                                           "train{leat::cut_windows(dataset, how), options, how};`")));
+  }
 }
 
 TEST(raw_tokens, are_the_same_whatever_threads_and_reader_and_of_subsets_too) {
@@ -309,13 +333,15 @@ TEST(raw_tokens, are_the_same_whatever_threads_and_reader_and_of_subsets_too) {
   const std::uint64_t both[] = {0, 2};
   for (const dataset& from : {shards, shards.subset(both), concat({shards.slice(1, 1), shards.slice(0, 1)})}) {
     for (const window_order order : {window_order::shifted, window_order::random}) {
+      const tokens how{.length = 12, .windows = order};
+      const dataset windows = cut_windows(from, how);
       std::optional<std::vector<testing::seen_batch>> first;
       for (const std::uint32_t threads : {1U, 4U}) {
         for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
           loader_options options = small_options();
           options.decode_threads = threads;
           options.reader.backend = backend;
-          const testing::seen_run run = testing::run_all(from, options, {tokens{.length = 12, .windows = order}});
+          const testing::seen_run run = testing::run_all(windows, options, {how});
           EXPECT_FALSE(run.failed) << run.message;
           if (!first) first = run.batches;
           EXPECT_EQ(run.batches, *first);
@@ -330,13 +356,13 @@ TEST(raw_tokens, of_a_file_that_was_cut_after_it_was_opened_are_corrupt) {
   const testing::watchdog dog("a token file that was cut");
   const temporary_directory root;
   const std::string path = counted_file(root, 1000);
-  const dataset shards = open_tokens(path);
+  const tokens how{.length = 9, .windows = window_order::tiled};
+  const dataset windows = cut_windows(open_tokens(path), how);
   std::filesystem::resize_file(path, 1000);
   loader_options options = small_options();
   options.epochs = 1;
   options.on_corrupt = corrupt_policy::skip;
-  const testing::seen_run run =
-      testing::run_all(shards, options, {tokens{.length = 9, .windows = window_order::tiled}});
+  const testing::seen_run run = testing::run_all(windows, options, {how});
   EXPECT_FALSE(run.failed) << run.message;
   EXPECT_EQ(run.stats.samples + run.stats.quarantined, run.stats.planned);
   EXPECT_EQ(run.stats.samples, 55U);  // 500 tokens: 55 windows of 9 and the token after.
@@ -346,13 +372,13 @@ TEST(raw_tokens, that_are_corrupt_are_journalled_with_the_place_of_their_epoch) 
   const testing::watchdog dog("a journal of windows");
   const temporary_directory root;
   const std::string path = counted_file(root, 1000);
-  const dataset shards = open_tokens(path);
+  const tokens how{.length = 9, .windows = window_order::random};
+  const dataset windows = cut_windows(open_tokens(path), how);
   std::filesystem::resize_file(path, 1000);
   loader_options options = small_options();
   options.on_corrupt = corrupt_policy::skip;
   options.journal = root.path() / "journal";
-  const testing::seen_run run =
-      testing::run_all(shards, options, {tokens{.length = 9, .windows = window_order::random}});
+  const testing::seen_run run = testing::run_all(windows, options, {how});
   EXPECT_FALSE(run.failed) << run.message;
   EXPECT_GT(run.stats.quarantined, 50U);
   std::ifstream lines(options.journal);

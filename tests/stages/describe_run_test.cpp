@@ -251,7 +251,9 @@ TEST(each_option_of_tokens, changed_alone_is_refused_by_name) {
   const leat::testing::temporary_directory root;
   const dataset of = open_tokens(leat::testing::write_file(
       root.path() / "t.bin", leat::testing::bytes_of(leat::testing::counting<std::uint16_t>(400))));
-  const auto with = [&](const tokens& now, const tokens& before) { return refused(of, before, now); };
+  const auto with = [&](const tokens& now, const tokens& before) {
+    return refusal(described({}, {before}, cut_windows(of, before)), described({}, {now}, cut_windows(of, now)));
+  };
   EXPECT_EQ(with({.length = 8}, {.length = 8}), "");
   EXPECT_THAT(with({.length = 9}, {.length = 8}), HasSubstr("windows.length is 9, and was 8"));
   EXPECT_THAT(with({.length = 8, .type = dtype::i32}, {.length = 8}), HasSubstr("tokens.type is i32, and was i64"));

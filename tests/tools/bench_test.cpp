@@ -123,7 +123,7 @@ TEST(bench_extents, windows_of_tokens_are_those_of_the_loader) {
   for (const window_order order : {window_order::shifted, window_order::random}) {
     const tools::chosen_fields fields = tools::fields_of(runs, {}, {.length = 100, .order = order});
     const tools::epoch_reads epoch = tools::plan_epoch(fields.samples, fields.all, {.batch_size = 8});
-    loader train(runs, {.batch_size = 8, .shuffle = true, .epochs = 1}, fields.all);
+    loader train(fields.samples, {.batch_size = 8, .shuffle = true, .epochs = 1}, fields.all);
     while (train.next_blocking()) {
     }
     EXPECT_EQ(epoch.samples, train.samples());
