@@ -56,6 +56,8 @@ enum class bottleneck : std::uint8_t { read, decode, transfer, consumer };
 struct corrupt_count {
   std::string kind;
   std::uint64_t samples = 0;
+
+  friend bool operator==(const corrupt_count&, const corrupt_count&) = default;
 };
 
 /// Counted since construction; a snapshot, each number exact, the set not from one instant.
