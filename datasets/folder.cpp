@@ -7,6 +7,7 @@
 #include "datasets/kept_index.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
+#include "datasets/sample_counts.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
 #include "io/read_error.hpp"
@@ -38,6 +39,7 @@ class folder_model final : public dataset_model {
     field_info picture = picture_info();
     class_ends_.assign(classes_.size(), 0);
     const auto files = std::make_shared<io::file_table>();
+    const std::vector<std::uint32_t> present = classes_.empty() ? std::vector{0U} : std::vector{0U, 1U};
     for (const picture_directory& directory : directories) {
       const std::string path = below(root, directory.path);
       for (const picture_directory::picture& each : directory.pictures) {
@@ -45,6 +47,8 @@ class folder_model final : public dataset_model {
         if (each.failure != 0) failures_.emplace(file, each.failure);
         picture.bytes_max = std::max(picture.bytes_max, each.size_bytes);
         picture.bytes_total += each.size_bytes;
+        counts_.add_bytes(picture_field, each.size_bytes);
+        counts_.add(present);
       }
       if (!class_ends_.empty()) class_ends_[directory.class_index] = files->files();
     }
@@ -76,6 +80,7 @@ class folder_model final : public dataset_model {
     kept.names = from.all<char>();
     kept.runs = from.all<io::file_table::run>();
     kept.large_sizes = from.all<io::file_table::large_size>();
+    counts_ = sample_counts(from, kept.entries.size(), classes_.empty() ? 1 : 2);
     const bool is_ours = from.at_end() && class_ends_.size() == classes_.size() &&
                          std::is_sorted(class_ends_.begin(), class_ends_.end()) &&
                          (class_ends_.empty() || class_ends_.back() == kept.entries.size()) &&
@@ -107,6 +112,7 @@ class folder_model final : public dataset_model {
     into.add_all(parts.names);
     into.add_all(parts.runs);
     into.add_all(parts.large_sizes);
+    counts_.save(into);
   }
 
   std::uint64_t size() const noexcept override { return files_->files(); }
@@ -115,6 +121,7 @@ class folder_model final : public dataset_model {
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  const sample_counts* counts() const noexcept override { return &counts_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     for (const need& wanted : needs) {
@@ -206,6 +213,7 @@ class folder_model final : public dataset_model {
   std::vector<field_info> fields_;
   std::vector<std::string> columns_;
   std::map<std::uint32_t, int> failures_;
+  sample_counts counts_;
   std::shared_ptr<const io::file_table> files_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
 };

@@ -24,6 +24,7 @@
 namespace leat::datasets {
 
 class blocking_sources;
+class sample_counts;
 class token_windows;
 
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
@@ -130,6 +131,9 @@ class dataset_model {
 
   /// The window of tokens that the sample is (datasets/token_windows.hpp).
   [[nodiscard]] virtual window_number window_of(std::uint64_t sample) const;
+
+  /// What was counted while it was opened; null where nobody did, and who wants to know asks for each sample.
+  [[nodiscard]] virtual const sample_counts* counts() const noexcept { return nullptr; }
 
   /// The parts of a concatenation, in its order. Empty for what is none.
   [[nodiscard]] virtual std::vector<std::shared_ptr<const dataset_model>> joined() const;

@@ -9,6 +9,7 @@
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/sample_counts.hpp"
 #include "datasets/tar_index.hpp"
 #include "datasets/tar_walk.hpp"
 #include "datasets/webdataset.hpp"
@@ -74,6 +75,7 @@ class tar_model final : public dataset_model {
     }
     const auto records = from.all<extent_table::record>();
     table_ = extent_table(index, records, from.all<std::uint32_t>());
+    counts_ = sample_counts(from, table_.size(), fields_.size());
     bool is_ours = from.at_end() && (defects_.empty() || defects_.rbegin()->first < table_.size());
     for (const extent_table::record& each : records) {
       is_ours = is_ours && each.file() < files_->files() && each.field() < fields_.size();
@@ -101,12 +103,14 @@ class tar_model final : public dataset_model {
     }
     into.add_all(table_.records());
     into.add_all(table_.firsts());
+    counts_.save(into);
   }
 
   std::uint64_t size() const noexcept override { return table_.size(); }
   std::span<const field_info> fields() const noexcept override { return fields_; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
+  const sample_counts* counts() const noexcept override { return &counts_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     append_parts(table_.of(sample), needs, out);
@@ -174,15 +178,20 @@ class tar_model final : public dataset_model {
     }
     notes_.insert(notes_.end(), shard.notes.begin(), shard.notes.end());
     std::size_t next = 0;
+    std::vector<std::uint32_t> present;
     for (const std::uint32_t end : shard.ends) {
+      present.clear();
       for (; next < end; ++next) {
         const extent_table::record& from = shard.records[next];
         field_info& field = fields_[numbers[from.field()]];
         ++field.samples;
         field.bytes_max = std::max(field.bytes_max, from.bytes());
         field.bytes_total += from.bytes();
+        counts_.add_bytes(numbers[from.field()], from.bytes());
+        present.push_back(numbers[from.field()]);
         table_.add({from.offset(), from.bytes(), from.file(), numbers[from.field()]});
       }
+      counts_.add(present);
       table_.end_sample();
     }
   }
@@ -242,6 +251,7 @@ class tar_model final : public dataset_model {
   const at_end_marker at_marker_;
   extent_table table_;
   std::vector<field_info> fields_;
+  sample_counts counts_;
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;
   std::map<std::uint64_t, defect> defects_;
   std::vector<std::string> notes_;

@@ -1,6 +1,7 @@
 #include "stages/plan.hpp"
 
 #include "base/text.hpp"
+#include "datasets/sample_counts.hpp"
 #include "io/source.hpp"
 #include "stages/range.hpp"
 
@@ -108,6 +109,15 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
   const bool little = std::all_of(sums.begin(), sums.end(), [](std::size_t sum) { return sum <= ragged_bytes_little; });
   if (little || how_.substitutes || how_.repeats) return sums;
 
+  if (const datasets::sample_counts* const counted = dataset_.counts()) {
+    std::size_t r = 0;
+    for (const auto& program : programs_) {
+      for (const output_spec& output : program->outputs()) {
+        if (output.ragged) sums[r++] = counted->largest_bytes(program->reads(), rows);
+      }
+    }
+    return sums;
+  }
   std::vector<std::vector<std::size_t>> largest(sums.size());  // heaps, the least of the largest in front
   std::vector<std::size_t> bytes(sums.size());
   for (std::uint64_t sample = 0; sample < dataset_.size(); ++sample) {

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "datasets/sample_counts.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 
@@ -45,14 +46,15 @@ struct candidate {
   bool taken = true;
 };
 
-/// Looks through the table for what the samples really have. One stray member must not make its extension a field that
-/// every sample is expected to have.
+/// Finds what the samples really have. One stray member must not make its extension a field that every sample is expected to have.
 class field_survey {
  public:
   explicit field_survey(const dataset& samples) : samples_(samples), fields_(samples.fields()) {
     const bool all_alike = std::all_of(fields_.begin(), fields_.end(),
                                        [&](const field_info& each) { return each.samples == samples.size(); });
-    name_candidates(all_alike ? goes_as_jpg_count() <= 1 : has_one_picture());
+    const auto pictures = std::count_if(fields_.begin(), fields_.end(), is_any_picture);
+    if (pictures > 1 || !all_alike) count();
+    name_candidates(pictures <= 1 || has_one_picture());
     if (!all_alike) choose();
   }
 
@@ -60,49 +62,52 @@ class field_survey {
   [[nodiscard]] const std::vector<std::uint64_t>& strays() const noexcept { return strays_; }
 
  private:
-  [[nodiscard]] std::ptrdiff_t goes_as_jpg_count() const {
-    return std::count_if(fields_.begin(), fields_.end(),
-                         [](const field_info& each) { return !each.column && goes_as_jpg(each.name); });
+  using field_set = datasets::sample_counts::field_set;
+
+  static bool is_any_picture(const field_info& field) { return !field.column && goes_as_jpg(field.name); }
+
+  void count() {
+    counts_ = samples_.model()->counts();
+    if (counts_ != nullptr) return;
+    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) counted_.add(present_in(sample));
+    counts_ = &counted_;
   }
 
-  // Calls visit(index into fields_) for each that a sample has.
-  template <class Visit>
-  void visit_fields(std::uint64_t sample, const Visit& visit) {
+  // What a sample has, as places in fields_.
+  [[nodiscard]] const std::vector<std::uint32_t>& present_in(std::uint64_t sample) {
     const datasets::dataset_model& model = *samples_.model();
+    present_.clear();
     parts_.clear();
     model.parts(sample, parts_);
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (i == 0 || parts_[i].field != parts_[i - 1].field) visit(parts_[i].field);
-    }
+    for (const datasets::part& each : parts_) present_.push_back(each.field);
     const std::size_t stored = model.fields().size();
     for (std::uint16_t field = 0; field < stored; ++field) {
-      if (model.origin(field) != datasets::field_origin::extents && model.makes(sample, field)) visit(field);
+      if (model.origin(field) != datasets::field_origin::extents && model.makes(sample, field)) {
+        present_.push_back(field);
+      }
     }
     for (std::size_t column = 0; column < model.columns().size(); ++column) {
-      if (model.column(sample, column)) visit(stored + column);
+      if (model.column(sample, column)) present_.push_back(static_cast<std::uint32_t>(stored + column));
     }
+    return present_;
   }
 
   // Whether jpg, jpeg, png and the others are names for the same thing: hardly a sample has two of them.
-  [[nodiscard]] bool has_one_picture() {
-    if (goes_as_jpg_count() <= 1) return true;
+  [[nodiscard]] bool has_one_picture() const {
     std::uint64_t with_one = 0;
     std::uint64_t with_two = 0;
-    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
-      std::uint64_t pictures = 0;
-      visit_fields(sample, [&](std::size_t field) {
-        if (!fields_[field].column && goes_as_jpg(fields_[field].name)) ++pictures;
-      });
-      with_one += pictures > 0;
-      with_two += pictures > 1;
+    for (const field_set& set : counts_->sets()) {
+      const auto pictures = std::count_if(set.fields.begin(), set.fields.end(),
+                                          [&](std::uint32_t field) { return is_any_picture(fields_[field]); });
+      with_one += pictures > 0 ? set.samples : 0;
+      with_two += pictures > 1 ? set.samples : 0;
     }
     return is_few(with_two, with_one) && with_two < with_one;
   }
 
   void name_candidates(bool one_picture) {
     for (const field_info& each : fields_) {
-      const bool shared = one_picture && !each.column && goes_as_jpg(each.name);
-      const std::string name = shared ? "jpg" : each.name;
+      const std::string name = one_picture && is_any_picture(each) ? "jpg" : each.name;
       // A field and a column of one name are the halves of a concatenation, and one label.
       const auto known = std::find_if(candidates_.begin(), candidates_.end(),
                                       [&](const candidate& before) { return before.name == name; });
@@ -115,17 +120,18 @@ class field_survey {
     }
   }
 
-  // The candidates that a sample has, as flags.
-  [[nodiscard]] const std::vector<bool>& of(std::uint64_t sample) {
-    present_.assign(candidates_.size(), false);
-    visit_fields(sample, [&](std::size_t field) { present_[candidate_of_[field]] = true; });
-    return present_;
+  // Places in candidates_, each once.
+  [[nodiscard]] std::vector<std::size_t> candidates_of(const field_set& set) const {
+    std::vector<std::size_t> found;
+    for (const std::uint32_t field : set.fields) found.push_back(candidate_of_[field]);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
   }
 
   void choose() {
-    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
-      const std::vector<bool>& present = of(sample);
-      for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].samples += present[i];
+    for (const field_set& set : counts_->sets()) {
+      for (const std::size_t each : candidates_of(set)) candidates_[each].samples += set.samples;
     }
     const auto before = [](const candidate& a, const candidate& b) {
       if (a.samples != b.samples) return a.samples < b.samples;
@@ -134,24 +140,40 @@ class field_survey {
     const auto first = std::max_element(candidates_.begin(), candidates_.end(), before);
     if (first == candidates_.end() || first->samples == 0) return;
     const auto first_index = static_cast<std::size_t>(first - candidates_.begin());
-    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
-      const std::vector<bool>& present = of(sample);
-      if (!present[first_index]) continue;
-      for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].samples_of_first += present[i];
+    for (const field_set& set : counts_->sets()) {
+      const std::vector<std::size_t> found = candidates_of(set);
+      if (!std::binary_search(found.begin(), found.end(), first_index)) continue;
+      for (const std::size_t each : found) candidates_[each].samples_of_first += set.samples;
     }
     for (candidate& each : candidates_) {
       const std::uint64_t without = first->samples - each.samples_of_first;
       each.taken = each.samples_of_first > 0 && (without <= 1 || without < each.samples_of_first);
     }
-    if (first->samples == samples_.size()) return;
-    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
-      const std::vector<bool>& present = of(sample);
-      bool has_any = false;
-      for (std::size_t i = 0; i < candidates_.size(); ++i) has_any = has_any || (present[i] && candidates_[i].taken);
-      if (!has_any) strays_.push_back(sample);
+    find_strays(std::max<std::uint64_t>(strays_max, first->samples / 10));
+  }
+
+  // Samples that have nothing of what is taken.
+  void find_strays(std::uint64_t most) {
+    const auto is_stray = [&](const std::vector<std::uint32_t>& fields) {
+      return std::none_of(fields.begin(), fields.end(),
+                          [&](std::uint32_t field) { return candidates_[candidate_of_[field]].taken; });
+    };
+    std::uint64_t strays = 0;
+    bool all_known = true;
+    for (const field_set& set : counts_->sets()) {
+      if (!is_stray(set.fields)) continue;
+      strays += set.samples;
+      all_known = all_known && set.first.size() == set.samples;
+      strays_.insert(strays_.end(), set.first.begin(), set.first.end());
     }
+    std::sort(strays_.begin(), strays_.end());
     // So many are no accident but samples that lack something: members of a sample that do not lie together, say.
-    if (strays_.size() > std::max<std::uint64_t>(strays_max, first->samples / 10)) strays_.clear();
+    if (strays > most) strays_.clear();
+    if (strays > most || all_known) return;
+    strays_.clear();
+    for (std::uint64_t sample = 0; sample < samples_.size(); ++sample) {
+      if (is_stray(present_in(sample))) strays_.push_back(sample);
+    }
   }
 
   static constexpr std::uint64_t strays_max = 10;
@@ -164,8 +186,10 @@ class field_survey {
   std::vector<candidate> candidates_;
   std::vector<std::size_t> candidate_of_;  // By place in fields_.
   std::vector<std::uint64_t> strays_;
+  const datasets::sample_counts* counts_ = nullptr;
+  datasets::sample_counts counted_;
   datasets::part_list parts_;
-  std::vector<bool> present_;
+  std::vector<std::uint32_t> present_;
 };
 
 dataset without(const dataset& samples, const std::vector<std::uint64_t>& strays) {

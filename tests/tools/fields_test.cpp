@@ -158,6 +158,27 @@ TEST(fields, members_of_a_sample_that_lie_apart_are_an_error_and_not_strays) {
   EXPECT_THAT(raised.err, HasSubstr("corrupt sample"));
 }
 
+TEST(fields, strays_are_found_where_they_are_more_than_an_index_names) {
+  members all;
+  const auto add_stray = [&](int i) { all.emplace_back("note" + std::to_string(i) + ".md", "about"); };
+  for (int i = 0; i < 720; ++i) {
+    if (i % 10 == 3) add_stray(i);
+    all.emplace_back(std::to_string(i) + ".txt", "text");
+    all.emplace_back(std::to_string(i) + ".cls", "1");
+  }
+  const shard source(all);
+  const chosen_fields fields = fields_of(open(source.path()), {});
+  EXPECT_THAT(names_of(fields), ElementsAre("txt", "cls"));
+  EXPECT_EQ(fields.strays, 72U);
+  ASSERT_EQ(fields.samples.size(), 720U);
+  for (const std::uint64_t i : {0U, 2U, 3U, 4U, 12U, 13U, 14U, 718U, 719U}) {
+    EXPECT_THAT(fields.samples.name(i), ::testing::EndsWith("/" + std::to_string(i)));
+  }
+  // One more than a tenth, and they are samples that lack something.
+  add_stray(720);
+  EXPECT_EQ(fields_of(open(shard(all).path()), {}).samples.size(), 793U);
+}
+
 TEST(fields, a_field_that_one_sample_or_one_in_ten_lacks_is_expected_of_it) {
   members all = photographs(30, {});
   all.erase(all.begin() + 1);   // 0.cls

@@ -1,0 +1,57 @@
+// What a format counts while it opens, so that nobody asks sample after sample when a run starts: which fields go together, and how
+// large the largest bytes of each are. It is kept with an index.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace leat::datasets {
+
+class section_reader;
+class section_writer;
+
+class sample_counts {
+ public:
+  /// Samples that have these fields and no others.
+  struct field_set {
+    static constexpr std::size_t first_max = 64;
+
+    std::vector<std::uint32_t> fields;  ///< ascending
+    std::uint64_t samples = 0;
+    std::vector<std::uint64_t> first;  ///< the first of them, ascending: all where there are no more than first_max
+  };
+  static constexpr std::size_t largest_max = 1024;
+
+  sample_counts() = default;
+  /// As save() wrote it.
+  ///   throws   error{errc::format}: it is not of so many samples and fields
+  sample_counts(section_reader& from, std::uint64_t samples, std::size_t fields);
+  void save(section_writer& into) const;
+
+  /// Counts the next sample.
+  ///   fields   in any order, each perhaps several times
+  void add(std::span<const std::uint32_t> fields);
+  /// Counts the bytes that some sample has of a field.
+  void add_bytes(std::size_t field, std::uint64_t bytes);
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
+  /// In the order of their first samples.
+  [[nodiscard]] std::span<const field_set> sets() const noexcept { return sets_; }
+  /// At least what `samples` different samples have together, where each has one of these fields; exact for one field and up to
+  /// largest_max samples.
+  [[nodiscard]] std::uint64_t largest_bytes(std::span<const std::uint16_t> fields, std::uint64_t samples) const;
+
+ private:
+  std::uint64_t samples_ = 0;
+  std::vector<field_set> sets_;
+  absl::flat_hash_map<std::vector<std::uint32_t>, std::size_t> places_;  // in sets_; while it is counted
+  std::vector<std::vector<std::uint64_t>> largest_;                      // by field: a heap, the least in front
+  std::vector<std::uint32_t> sorted_;                                    // of the sample that is added
+  std::size_t place_ = 0;                                                // of the sample before
+};
+
+}  // namespace leat::datasets
