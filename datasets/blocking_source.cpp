@@ -1,6 +1,5 @@
 #include "datasets/blocking_source.hpp"
 
-#include "base/mutex.hpp"
 #include "io/arena.hpp"
 #include "io/io_threads.hpp"
 
@@ -11,6 +10,7 @@
 #include <cassert>
 #include <cstdlib>
 #include <new>
+#include <optional>
 
 namespace leat::datasets {
 namespace {
@@ -43,122 +43,41 @@ opening_loop::opening_loop(traffic expected, std::uint32_t loops) {
 }
 opening_loop::~opening_loop() = default;
 
-// What one call waits for: all of its operations, counted down on the loop's thread.
-class blocking_source::operations {
- public:
-  operations(io::connector& loop, io::source& source) : loop_(loop), source_(source) {}
-
-  void read(std::span<const request> requests, const std::stop_token& stop) {
-    reads_.resize(requests.size());
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      reading& each = reads_[i];
-      const std::uint64_t room = io::aligned_bytes(requests[i].offset, requests[i].into.size());
-      each.owner = this;
-      each.file = requests[i].file;
-      each.offset = requests[i].offset;
-      each.bytes = requests[i].into.size();
-      if (each.bytes == 0) continue;
-      each.memory.reset(static_cast<std::byte*>(std::aligned_alloc(io::alignment_max_bytes, room)));
-      if (!each.memory) throw std::bad_alloc();
-      each.into = {{each.memory.get(), room}, io::space::no_piece};
-      each.done = [](io::read_operation& done) noexcept {
-        auto& self = static_cast<reading&>(done);
-        self.finished = true;
-        self.owner->count_down();
-      };
-      started_.push_back(&each);
-    }
-    if (started_.empty()) return;
-    run(stop);
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (reads_[i].failure != 0) throw source_.explain(reads_[i]);
-      std::copy(reads_[i].data.begin(), reads_[i].data.end(), requests[i].into.begin());
-    }
-  }
-
- private:
-  struct reading : io::read_operation {
-    operations* owner = nullptr;
-    std::unique_ptr<std::byte, free_memory> memory;
-    bool finished = false;  // Loop thread.
-  };
-
-  void run(const std::stop_token& stop) {
-    {
-      mutex_lock lock(mutex_);
-      pending_ = started_.size();
-    }
-    loop_.post(
-        [](void* self) noexcept {
-          auto& all = *static_cast<operations*>(self);
-          all.source_.start(all.started_);
-        },
-        this);
-    // Posted after the start, so that it runs after it.
-    const std::stop_callback cancelling(stop, [this] { ask_to_end(); });
-    mutex_lock lock(mutex_);
-    while (pending_ > 0) done_condition_.wait(mutex_);
-  }
-
-  // Whoever stops us; the loop does it, and counts as one more to wait for.
-  void ask_to_end() {
-    {
-      mutex_lock lock(mutex_);
-      if (pending_ == 0) return;
-      ++pending_;
-    }
-    loop_.post(
-        [](void* self) noexcept {
-          auto& all = *static_cast<operations*>(self);
-          for (reading& each : all.reads_) {
-            if (each.bytes > 0 && !each.finished) all.source_.cancel(each);
-          }
-          all.count_down();
-        },
-        this);
-  }
-
-  void count_down() noexcept {
-    mutex_lock lock(mutex_);
-    // Under the lock: the waiter destroys all this as soon as it may go on.
-    if (--pending_ == 0) done_condition_.notify_one();
-  }
-
-  io::connector& loop_;
-  io::source& source_;
-  std::vector<reading> reads_;
-  std::vector<io::read_operation*> started_;
-  mutex mutex_;
-  condition_variable done_condition_;
-  std::size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-blocking_source::blocking_source(const io::source_description& description, opening_loop& loop)
-    : loop_(loop), source_(description.connect(loop_.connector())) {}
-
-blocking_source::~blocking_source() {
-  // A source is let go on its loop's thread, after whatever that thread is still doing with it.
-  struct farewell {
-    std::unique_ptr<io::source> source;
-    leat::mutex mutex;
-    condition_variable condition;
-    bool done = false;
-  } last{std::move(source_), {}, {}, false};
-  loop_.connector().post(
-      [](void* argument) noexcept {
-        auto& self = *static_cast<farewell*>(argument);
-        self.source.reset();
-        mutex_lock lock(self.mutex);
-        self.done = true;
-        self.condition.notify_one();
-      },
-      &last);
-  mutex_lock lock(last.mutex);
-  while (!last.done) last.condition.wait(last.mutex);
-}
-
 void blocking_source::read(std::span<const request> requests, const std::stop_token& stop) {
-  operations(loop_.connector(), *source_).read(requests, stop);
+  struct reading : io::set_read {
+    const io::source_set* all = nullptr;
+    std::unique_ptr<std::byte, free_memory> memory;
+    std::optional<error> why;
+  };
+  std::deque<reading> reads;
+  std::vector<io::read_operation*> started;
+  for (const request& asked : requests) {
+    reading& each = reads.emplace_back();
+    if (asked.into.empty()) continue;
+    const std::uint64_t room = io::aligned_bytes(asked.offset, asked.into.size());
+    each.memory.reset(static_cast<std::byte*>(std::aligned_alloc(io::alignment_max_bytes, room)));
+    if (!each.memory) throw std::bad_alloc();
+    each.source = number_;
+    each.all = &all_;
+    each.file = asked.file;
+    each.offset = asked.offset;
+    each.bytes = asked.into.size();
+    each.into = {{each.memory.get(), room}, io::space::no_piece};
+    each.ended = [](io::set_read& operation) noexcept {
+      auto& read = static_cast<reading&>(operation);
+      if (read.failure != 0) read.why.emplace(read.all->explain(read));
+    };
+    started.push_back(&each);
+  }
+  all_.start(0, started);
+  {
+    const std::stop_callback cancelling(stop, [this] { all_.cancel_reads(); });
+    all_.drain();
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (reads[i].why) throw *reads[i].why;
+    std::copy(reads[i].data.begin(), reads[i].data.end(), requests[i].into.begin());
+  }
 }
 
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
@@ -184,11 +103,10 @@ std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64
 }
 
 blocking_source& blocking_sources::of(const io::source_description& description) {
-  for (const auto& [known, source] : connected_) {
-    if (known == &description) return *source;
-  }
-  connected_.emplace_back(&description, std::make_unique<blocking_source>(description, loop_));
-  return *connected_.back().second;
+  const auto known = std::find(known_.begin(), known_.end(), &description);
+  if (known != known_.end()) return sources_[static_cast<std::size_t>(known - known_.begin())];
+  known_.push_back(&description);
+  return sources_.emplace_back(all_, all_.add(description));
 }
 
 }  // namespace leat::datasets

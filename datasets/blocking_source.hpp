@@ -1,10 +1,12 @@
 // A source for those who wait for what they asked: opening shards, looking at single samples, packing.
 #pragma once
 
-#include "io/source.hpp"
+#include "io/source_set.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -40,11 +42,10 @@ class opening_loop {
 /// A source whose reads are waited for. Thread: one at a time.
 class blocking_source {
  public:
-  /// `loop` outlives it.
-  blocking_source(const io::source_description& description, opening_loop& loop);
+  ///   number   of a source of `all`, which outlives this and is on one loop
+  blocking_source(io::source_set& all, std::uint32_t number) noexcept : all_(all), number_(number) {}
   blocking_source(const blocking_source&) = delete;
   blocking_source& operator=(const blocking_source&) = delete;
-  ~blocking_source();
 
   struct request {
     std::uint32_t file = 0;
@@ -62,9 +63,8 @@ class blocking_source {
                                                 std::uint64_t file_bytes);
 
  private:
-  class operations;
-  opening_loop& loop_;
-  std::unique_ptr<io::source> source_;
+  io::source_set& all_;
+  const std::uint32_t number_;
   std::uint32_t window_file_ = 0;
   std::uint64_t window_offset_ = 0;
   std::vector<std::byte> window_;
@@ -74,14 +74,17 @@ class blocking_source {
 /// at samples. Thread: one at a time.
 class blocking_sources {
  public:
-  explicit blocking_sources(opening_loop::traffic expected = opening_loop::traffic::few) : loop_(expected) {}
+  explicit blocking_sources(opening_loop::traffic expected = opening_loop::traffic::few)
+      : loop_(expected), all_(std::array{&loop_.connector()}) {}
 
   /// `description` outlives this.
   [[nodiscard]] blocking_source& of(const io::source_description& description);
 
  private:
   opening_loop loop_;
-  std::vector<std::pair<const io::source_description*, std::unique_ptr<blocking_source>>> connected_;
+  io::source_set all_;
+  std::vector<const io::source_description*> known_;  // by number
+  std::deque<blocking_source> sources_;               // likewise; they never move
 };
 
 }  // namespace leat::datasets

@@ -1,6 +1,7 @@
 #include "datasets/tar_index.hpp"
 
 #include "base/mutex.hpp"
+#include "io/source_set.hpp"
 
 #include <leat/error.hpp>
 
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <new>
@@ -50,15 +52,11 @@ class window_memory {
   std::uint64_t bytes_ = 0;
 };
 
-/// The shards, as the loops take them from one another. Thread: any.
+/// The shards, as the scans take them from one another. Thread: any.
 class indexing {
  public:
-  indexing(const io::source_description& shards, const tar_index_options& options, std::size_t loops)
-      : shards_(shards),
-        at_marker_(options.at_marker),
-        indexes_(shards.files()),
-        failed_file_(shards.files()),
-        running_(loops) {}
+  indexing(const io::source_description& shards, at_end_marker at_marker)
+      : shards_(shards), at_marker_(at_marker), indexes_(shards.files()), failed_file_(shards.files()) {}
 
   [[nodiscard]] const io::source_description& shards() const noexcept { return shards_; }
   [[nodiscard]] at_end_marker at_marker() const noexcept { return at_marker_; }
@@ -73,7 +71,7 @@ class indexing {
     return file < failed_file_.load(std::memory_order_relaxed);
   }
 
-  /// Each by the loop that has taken the file.
+  /// Each by the scan that has taken the file.
   void store(std::uint32_t file, shard_index index) noexcept { indexes_[file] = std::move(index); }
 
   void fail(std::uint32_t file, std::exception_ptr what) noexcept {
@@ -83,22 +81,10 @@ class indexing {
     failure_ = std::move(what);
   }
 
-  /// One of the loops is done, and touches none of this any more.
-  void loop_ended(const tar_index_report& report) noexcept {
+  /// Once all scans have ended.
+  [[nodiscard]] std::vector<shard_index> finish() {
     const mutex_lock lock(mutex_);
-    report_.reads += report.reads;
-    report_.bytes += report.bytes;
-    report_.members += report.members;
-    // Under the lock: the waiter destroys all this as soon as it may go on.
-    if (--running_ == 0) finished_.notify_all();
-  }
-
-  /// Waits until all loops are done.
-  [[nodiscard]] std::vector<shard_index> finish(tar_index_report* report) {
-    const mutex_lock lock(mutex_);
-    while (running_ != 0) finished_.wait(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    if (report != nullptr) *report = report_;
     return std::move(indexes_);
   }
 
@@ -109,36 +95,33 @@ class indexing {
   std::atomic<std::uint32_t> next_file_{0};
   std::atomic<std::uint32_t> failed_file_;  // written under the mutex
   mutex mutex_;
-  condition_variable finished_;
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
-  tar_index_report report_ ABSL_GUARDED_BY(mutex_);
-  std::size_t running_ ABSL_GUARDED_BY(mutex_);
 };
 
-class indexing_loop;
-
-// One shard on its way, then the next. Everything happens on the loop's thread.
+// One shard on its way, then the next. Each operation is started where the one before it has ended, on its loop's thread: draining the
+// sources waits for all shards.
 class shard_scan {
  public:
-  explicit shard_scan(indexing_loop& here) noexcept : here_(here) {
+  shard_scan(indexing& all, io::source_set& sources, std::size_t loop) noexcept
+      : all_(all), sources_(sources), loop_(loop) {
     open_.owner = this;
-    open_.done = [](io::open_operation& operation) noexcept { static_cast<open_header&>(operation).owner->opened(); };
+    open_.ended = [](io::set_open& operation) noexcept { static_cast<open_header&>(operation).owner->opened(); };
     read_.owner = this;
-    read_.done = [](io::read_operation& operation) noexcept {
-      static_cast<read_header&>(operation).owner->have_read();
-    };
+    read_.ended = [](io::set_read& operation) noexcept { static_cast<read_header&>(operation).owner->have_read(); };
   }
   shard_scan(const shard_scan&) = delete;
   shard_scan& operator=(const shard_scan&) = delete;
 
-  /// Takes the next shard, if there is one left that matters.
+  /// Takes the next shard, if there is one left that matters. Thread: any the first time, then the loop's.
   void begin() noexcept;
+  /// Once it has ended.
+  [[nodiscard]] const tar_index_report& report() const noexcept { return report_; }
 
  private:
-  struct open_header : io::open_operation {
+  struct open_header : io::set_open {
     shard_scan* owner = nullptr;
   };
-  struct read_header : io::read_operation {
+  struct read_header : io::set_read {
     shard_scan* owner = nullptr;
   };
 
@@ -154,7 +137,10 @@ class shard_scan {
   template <class Function>
   void guarded(const Function& function) noexcept;
 
-  indexing_loop& here_;
+  indexing& all_;
+  io::source_set& sources_;
+  const std::size_t loop_;
+  tar_index_report report_;
   std::uint32_t file_ = 0;
   open_header open_;
   read_header read_;
@@ -162,50 +148,6 @@ class shard_scan {
   std::optional<tar_walk> walk_;
   std::optional<shard_grouper> grouper_;
   std::uint64_t members_ = 0;
-};
-
-// What one loop does of it. Made and destroyed by the caller's thread, run on the loop's.
-class indexing_loop {
- public:
-  indexing_loop(indexing& all, io::connector& loop, std::uint32_t scans)
-      : all_(all), loop_(loop), source_(all.shards().connect(loop)) {
-    for (std::uint32_t i = 0; i < scans; ++i) scans_.push_back(std::make_unique<shard_scan>(*this));
-  }
-
-  void begin() {
-    loop_.post([](void* self) noexcept { static_cast<indexing_loop*>(self)->start(); }, this);
-  }
-
-  // Below: the loop's thread.
-
-  [[nodiscard]] indexing& all() noexcept { return all_; }
-  [[nodiscard]] io::source& source() noexcept { return *source_; }
-  [[nodiscard]] tar_index_report& counts() noexcept { return report_; }
-
-  void ended() noexcept {
-    if (--running_ > 0) return;
-    // Not from within a completion: the source is still in the middle of handing it out.
-    loop_.post([](void* self) noexcept { static_cast<indexing_loop*>(self)->finish(); }, this);
-  }
-
- private:
-  void start() noexcept {
-    running_ = scans_.size() + 1;  // This call counts as one, so that none of them can be the last before all began.
-    for (const std::unique_ptr<shard_scan>& scan : scans_) scan->begin();
-    ended();
-  }
-
-  void finish() noexcept {
-    source_.reset();
-    all_.loop_ended(report_);
-  }
-
-  indexing& all_;
-  io::connector& loop_;
-  std::unique_ptr<io::source> source_;
-  std::vector<std::unique_ptr<shard_scan>> scans_;
-  tar_index_report report_;
-  std::size_t running_ = 0;
 };
 
 template <class Function>
@@ -218,25 +160,22 @@ void shard_scan::guarded(const Function& function) noexcept {
 }
 
 void shard_scan::begin() noexcept {
-  const std::optional<std::uint32_t> file = here_.all().take();
-  if (!file) {
-    here_.ended();
-    return;
-  }
+  const std::optional<std::uint32_t> file = all_.take();
+  if (!file) return;
   file_ = *file;
   open_.file = file_;
   open_.failure = 0;
-  guarded([&] { here_.source().start(open_); });
+  guarded([&] { sources_.start(loop_, open_); });
 }
 
 void shard_scan::opened() noexcept {
   guarded([&] {
-    if (open_.failure != 0) throw here_.source().explain(open_);
-    std::string path = here_.all().shards().file_name(file_);
+    if (open_.failure != 0) throw sources_.explain(open_);
+    std::string path = all_.shards().file_name(file_);
     if (open_.size_bytes == 0) {
       throw error(errc::format, path + ": offset 0: the shard is empty, not even an archive's end; write it again");
     }
-    walk_.emplace(path, open_.size_bytes, 0, here_.all().at_marker());
+    walk_.emplace(path, open_.size_bytes, 0, all_.at_marker());
     grouper_.emplace(std::move(path), file_);
     members_ = 0;
     walk_on();
@@ -244,7 +183,7 @@ void shard_scan::opened() noexcept {
 }
 
 void shard_scan::walk_on() {
-  while (here_.all().matters(file_)) {
+  while (all_.matters(file_)) {
     switch (walk_->next()) {
       case tar_walk::result::member:
         grouper_->add(walk_->member());
@@ -254,7 +193,7 @@ void shard_scan::walk_on() {
         read(walk_->wants());
         return;
       case tar_walk::result::end:
-        here_.all().store(file_, grouper_->finish(*walk_));
+        all_.store(file_, grouper_->finish(*walk_));
         end_shard();
         return;
     }
@@ -282,28 +221,28 @@ void shard_scan::read(const tar_walk::wanted& wanted) {
   read_.data = {};
   read_.failure = 0;
   io::read_operation* const operations[] = {&read_};
-  here_.source().start(operations);
-  ++here_.counts().reads;
-  here_.counts().bytes += read_.bytes;
+  sources_.start(loop_, operations);
+  ++report_.reads;
+  report_.bytes += read_.bytes;
 }
 
 void shard_scan::have_read() noexcept {
   guarded([&] {
-    if (read_.failure != 0) throw here_.source().explain(read_);
+    if (read_.failure != 0) throw sources_.explain(read_);
     walk_->feed(read_.offset, read_.data);
     walk_on();
   });
 }
 
 void shard_scan::end_shard() noexcept {
-  here_.counts().members += members_;
+  report_.members += members_;
   walk_.reset();
   grouper_.reset();
   begin();
 }
 
 void shard_scan::fail(std::exception_ptr what) noexcept {
-  here_.all().fail(file_, std::move(what));
+  all_.fail(file_, std::move(what));
   end_shard();
 }
 
@@ -314,13 +253,21 @@ std::vector<shard_index> index_tar_shards(const io::source_description& shards, 
   const auto count = static_cast<std::uint32_t>(loops.size());
   const std::uint32_t scans =
       std::clamp<std::uint32_t>(options.shards_in_flight, count, std::max(count, shards.files()));
-  indexing all(shards, options, loops.size());
-  std::vector<std::unique_ptr<indexing_loop>> parts;
-  for (std::uint32_t k = 0; k < count; ++k) {
-    parts.push_back(std::make_unique<indexing_loop>(all, *loops[k], scans / count + (k < scans % count ? 1 : 0)));
+  indexing all(shards, options.at_marker);
+  io::source_set sources(loops);
+  sources.add(shards);
+  std::deque<shard_scan> running;
+  for (std::uint32_t i = 0; i < scans; ++i) running.emplace_back(all, sources, i % count);
+  for (shard_scan& each : running) each.begin();
+  sources.drain();
+  if (report != nullptr) {
+    for (const shard_scan& each : running) {
+      report->reads += each.report().reads;
+      report->bytes += each.report().bytes;
+      report->members += each.report().members;
+    }
   }
-  for (const std::unique_ptr<indexing_loop>& each : parts) each->begin();
-  return all.finish(report);
+  return all.finish();
 }
 
 }  // namespace leat::datasets

@@ -4,7 +4,7 @@
 
 #include "async/thread_pool.hpp"
 #include "io/lease_pool.hpp"
-#include "io/source.hpp"
+#include "io/source_set.hpp"
 #include "stages/batch_plan.hpp"
 #include "stages/batch_state.hpp"
 #include "stages/delivery.hpp"
@@ -56,7 +56,7 @@ struct read_part {
 };
 
 /// One read in flight. All reads of a sample share one lease.
-struct read_slot final : io::read_operation {
+struct read_slot final : io::set_read {
   /// Becomes a read that was planned for `batch`.
   ///   holder   the slot of the read that holds the lease
   void begin(batch_in_flight& batch, const batch_plan::read& planned, std::uint32_t holder);
@@ -65,7 +65,6 @@ struct read_slot final : io::read_operation {
 
   reader_stage* stage = nullptr;
   batch_in_flight* owner = nullptr;
-  std::uint32_t source = 0;
   std::uint32_t holder = 0;                ///< the slot, perhaps this one, that holds the lease
   std::optional<std::size_t> straight_to;  ///< as planned
   std::uint64_t lease_bytes = 0;           ///< as planned
@@ -73,8 +72,6 @@ struct read_slot final : io::read_operation {
   std::uint32_t rows = 0;
   absl::InlinedVector<read_part, 2> parts;  ///< by row
   // Used by the thread of the loop that reads.
-  static constexpr std::uint32_t not_in_flight = 0xFFFFFFFFU;
-  std::uint32_t place_in_flight = not_in_flight;  ///< among the reads that its loop has
   // After a read for several samples failed, it is repeated for each row: `left` is the memory for the rows to come. No two repeated
   // reads share a page, since a failed one may overwrite all of its pages. (The lease is large enough for that.)
   bool row_by_row = false;

@@ -3,7 +3,6 @@
 #include "async/turn.hpp"
 #include "base/clock.hpp"
 #include "base/exception_text.hpp"
-#include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "stages/blame.hpp"
 
@@ -13,99 +12,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <future>
+#include <deque>
 #include <utility>
 
 namespace leat::stages {
-namespace {
-
-// A call that another thread has a loop's thread make on its sources.
-struct posted_reads {
-  reader_stage::loop_state* loop = nullptr;
-  std::vector<io::read_operation*> operations;
-
-  void start() {
-    for (io::read_operation* operation : operations) {
-      auto* const read = static_cast<read_slot*>(operation);
-      read->place_in_flight = static_cast<std::uint32_t>(loop->in_flight.size());
-      loop->in_flight.push_back(read);
-    }
-    // Runs of one source are handed over together.
-    std::size_t begin = 0;
-    while (begin < operations.size()) {
-      const std::uint32_t source = static_cast<read_slot*>(operations[begin])->source;
-      std::size_t end = begin;
-      while (end < operations.size() && static_cast<read_slot*>(operations[end])->source == source) ++end;
-      loop->sources[source]->start(std::span(operations).subspan(begin, end - begin));
-      begin = end;
-    }
-    // cancel() ran while these were posted to this thread and did not see them, so they are cancelled here.
-    if (loop->cancelled) cancel(operations, *loop);
-  }
-
-  static void cancel(std::span<io::read_operation* const> operations, const reader_stage::loop_state& on) {
-    for (io::read_operation* const operation : operations) {
-      auto& read = static_cast<read_slot&>(*operation);
-      if (read.place_in_flight != read_slot::not_in_flight) on.sources[read.source]->cancel(read);
-    }
-  }
-};
-
-void remove_from(std::vector<read_slot*>& in_flight, read_slot& ended) noexcept {
-  in_flight.back()->place_in_flight = ended.place_in_flight;
-  in_flight[ended.place_in_flight] = in_flight.back();
-  in_flight.pop_back();
-  ended.place_in_flight = read_slot::not_in_flight;
-}
-
-// Opens the first file of each source, on the first loop.
-struct first_look : io::open_operation {
-  io::source* at = nullptr;
-  std::atomic<std::size_t>* left = nullptr;
-  std::promise<void>* all_done = nullptr;
-  std::optional<error> refusal;
-};
-
-// Lists the reads in flight. Each loop lists its own on its thread, where no read can end meanwhile.
-struct reads_listing {
-  struct held {
-    std::uint64_t since_ns;
-    std::string what;
-  };
-  struct row {
-    reads_listing* all = nullptr;
-    const reader_stage::loop_state* loop = nullptr;
-
-    void answer() {
-      for (const read_slot* const read : loop->in_flight) {
-        const io::source_description& from = *all->dataset.sources()[read->source];
-        std::string what = str_cat(from.file_name(read->file), " at offset ", read->offset);
-        const mutex_lock lock(all->mutex);
-        all->found.push_back({read->started_ns, std::move(what)});
-      }
-      if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->answered.set_value();
-    }
-  };
-
-  const datasets::dataset_model& dataset;
-  std::vector<row> rows;
-  std::atomic<std::size_t> left;
-  std::promise<void> answered;
-  leat::mutex mutex;
-  std::vector<held> found ABSL_GUARDED_BY(mutex);
-};
-
-}  // namespace
 
 reader_stage::reader_stage(const datasets::dataset_model& dataset,
-                           std::span<const std::unique_ptr<field_program>> programs, std::vector<io::connector*> loops,
-                           io::lease_pool& pool, line_events& events)
-    : dataset_(dataset), programs_(programs), pool_(pool), events_(events) {
-  for (io::connector* loop : loops) {
-    loop_state state{.loop = loop, .sources = {}, .in_flight = {}, .cancelled = false};
-    for (const auto& description : dataset_.sources()) state.sources.push_back(description->connect(*loop));
-    loops_.push_back(std::move(state));
-  }
+                           std::span<const std::unique_ptr<field_program>> programs,
+                           std::span<io::connector* const> loops, io::lease_pool& pool, line_events& events)
+    : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), events_(events) {
+  for (const auto& description : dataset_.sources()) sources_.add(*description);
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
       awaits_ = awaits_ || dataset_.origin(field) == datasets::field_origin::awaited;
@@ -113,51 +29,27 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
   }
 }
 
-reader_stage::~reader_stage() {
-  for (loop_state& loop : loops_) {
-    struct teardown {
-      std::vector<std::unique_ptr<io::source>> sources;
-      std::atomic<bool> done{false};
-    } last{.sources = std::move(loop.sources)};
-    loop.loop->post(
-        [](void* argument) noexcept {
-          auto& ending = *static_cast<teardown*>(argument);
-          ending.sources.clear();
-          ending.done.store(true, std::memory_order_release);
-          ending.done.notify_one();
-        },
-        &last);
-    last.done.wait(false, std::memory_order_acquire);
-  }
-}
-
 void reader_stage::check_first_files() {
-  std::deque<first_look> looks;
-  std::atomic<std::size_t> left{1};
-  std::promise<void> all_done;
+  struct first_file : io::set_open {
+    io::source_set* all = nullptr;
+    std::optional<error> refusal;
+  };
+  std::deque<first_file> files;
   const auto& descriptions = dataset_.sources();
-  for (std::size_t i = 0; i < descriptions.size(); ++i) {
-    if (descriptions[i]->files() == 0) continue;
-    first_look& look = looks.emplace_back();
-    look.at = loops_.front().sources[i].get();
-    look.left = &left;
-    look.all_done = &all_done;
-    look.done = [](io::open_operation& operation) noexcept {
-      auto& opened = static_cast<first_look&>(operation);
-      if (opened.failure == EOPNOTSUPP) opened.refusal.emplace(opened.at->explain(opened));
-      if (opened.left->fetch_sub(1, std::memory_order_acq_rel) == 1) opened.all_done->set_value();
+  for (std::uint32_t source = 0; source < descriptions.size(); ++source) {
+    if (descriptions[source]->files() == 0) continue;
+    first_file& first = files.emplace_back();
+    first.source = source;
+    first.all = &sources_;
+    first.ended = [](io::set_open& operation) noexcept {
+      auto& opened = static_cast<first_file&>(operation);
+      if (opened.failure == EOPNOTSUPP) opened.refusal.emplace(opened.all->explain(opened));
     };
+    sources_.start(0, first);
   }
-  if (looks.empty()) return;
-  left.store(looks.size(), std::memory_order_relaxed);
-  loops_.front().loop->post(
-      [](void* argument) noexcept {
-        for (first_look& look : *static_cast<std::deque<first_look>*>(argument)) look.at->start(look);
-      },
-      &looks);
-  all_done.get_future().wait();
-  for (const first_look& look : looks) {
-    if (look.refusal) throw *look.refusal;
+  sources_.drain();
+  for (const first_file& first : files) {
+    if (first.refusal) throw *first.refusal;
   }
 }
 
@@ -236,9 +128,9 @@ void reader_stage::place_reads(batch_in_flight& batch, sample_slot& slot, io::le
       holder = &batch.reads[read.holder].memory;
     }
     read.stage = this;
-    read.done = [](io::read_operation& operation) noexcept {
-      auto& done = static_cast<read_slot&>(operation);
-      done.stage->finished(done);
+    read.ended = [](io::set_read& operation) noexcept {
+      auto& ended = static_cast<read_slot&>(operation);
+      ended.stage->finished(ended);
     };
     operations.push_back(&read);
   }
@@ -248,29 +140,17 @@ void reader_stage::place_reads(batch_in_flight& batch, sample_slot& slot, io::le
 void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*>& operations) {
   if (operations.empty()) return;
   reads_.fetch_add(operations.size(), std::memory_order_relaxed);
-  in_flight_.fetch_add(operations.size(), std::memory_order_relaxed);
   const std::uint64_t now = now_ns();
   for (io::read_operation* operation : operations) operation->started_ns = now;
-  const std::size_t loop = loop_of(batch);
-  posted_reads task{.loop = &loops_[loop], .operations = operations};
+  sources_.start(loop_of(batch), operations);
   operations.clear();
-  if (loop == 0) return task.start();
-  loops_[loop].loop->post(
-      [](void* argument) noexcept {
-        const std::unique_ptr<posted_reads> posted(static_cast<posted_reads*>(argument));
-        posted->start();
-      },
-      new posted_reads(std::move(task)));
 }
 
 void reader_stage::finished(read_slot& read) noexcept {
   flight_ns_.fetch_add(now_ns() - read.started_ns, std::memory_order_relaxed);
   if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
   if (read.rows > 1 && read_row_by_row(read)) return;
-  remove_from(loops_[loop_of(*read.owner)].in_flight, read);
   settle(read, read.rows - read.rows_settled);
-  // The last access: a thread that waits for zero may destroy this object.
-  if (in_flight_.fetch_sub(1, std::memory_order_acq_rel) == 1) in_flight_.notify_all();
 }
 
 // A read that failed for several samples is tried again for each: one of them may be at fault, and the others not. False
@@ -298,7 +178,7 @@ bool reader_stage::read_row_by_row(read_slot& read) noexcept {
   const std::span<std::byte> left = read.left.bytes.subspan(bytes);
   read.left = {left, io::arena::piece_at(left.data(), read.into.bytes.data(), read.into.piece)};
   io::read_operation* const again = &read;
-  loops_[loop_of(*read.owner)].sources[read.source]->start({&again, 1});
+  sources_.start(loop_of(*read.owner), {&again, 1});
   return true;
 }
 
@@ -308,7 +188,7 @@ void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
   batch_in_flight& batch = *read.owner;
   std::string reason;
   if (read.failure != 0 && read.failure != ECANCELED) {  // ECANCELED: the run is over, and nobody reads the reason.
-    const error why = loops_[loop_of(batch)].sources[read.source]->explain(read);
+    const error why = sources_.explain(read);
     if (blame_of(read.failure) != blame::environment) {
       reason = why.what();
     } else {
@@ -377,55 +257,10 @@ void reader_stage::release(sample_slot& slot) noexcept {
   slot.fetched.reset();
 }
 
-void reader_stage::cancel() {
-  for (loop_state& each : loops_) {
-    const auto end_all = [](void* argument) noexcept {
-      auto& loop = *static_cast<loop_state*>(argument);
-      loop.cancelled = true;
-      const std::vector<io::read_operation*> all(loop.in_flight.begin(), loop.in_flight.end());
-      posted_reads::cancel(all, loop);
-    };
-    if (&each == &loops_.front()) {
-      end_all(&each);
-    } else {
-      each.loop->post(end_all, &each);
-    }
-  }
-}
-
-void reader_stage::drain() noexcept {
-  for (std::uint64_t left = in_flight_.load(std::memory_order_acquire); left != 0;
-       left = in_flight_.load(std::memory_order_acquire)) {
-    in_flight_.wait(left, std::memory_order_acquire);
-  }
-}
-
-std::vector<std::string> reader_stage::under_way() {
-  reads_listing call{.dataset = dataset_,
-                     .rows = std::vector<reads_listing::row>(loops_.size()),
-                     .left = loops_.size(),
-                     .answered = {},
-                     .mutex = {},
-                     .found = {}};
-  for (std::size_t k = 0; k < loops_.size(); ++k) {
-    call.rows[k].all = &call;
-    call.rows[k].loop = &loops_[k];
-    loops_[k].loop->post([](void* row) noexcept { static_cast<reads_listing::row*>(row)->answer(); }, &call.rows[k]);
-  }
-  call.answered.get_future().wait();
-
-  const mutex_lock lock(call.mutex);
-  std::sort(call.found.begin(), call.found.end(),
-            [](const reads_listing::held& a, const reads_listing::held& b) { return a.since_ns < b.since_ns; });
-  std::vector<std::string> names;
-  for (reads_listing::held& held : call.found) names.push_back(std::move(held.what));
-  return names;
-}
-
 reader_stage::counters reader_stage::count() const noexcept {
   return {.reads = reads_.load(std::memory_order_relaxed),
           .bytes = bytes_.load(std::memory_order_relaxed),
-          .in_flight = in_flight_.load(std::memory_order_relaxed),
+          .in_flight = sources_.in_flight(),
           .flight_ns = flight_ns_.load(std::memory_order_relaxed)};
 }
 

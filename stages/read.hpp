@@ -5,7 +5,7 @@
 #include "async/scope.hpp"
 #include "datasets/model.hpp"
 #include "io/lease_pool.hpp"
-#include "io/source.hpp"
+#include "io/source_set.hpp"
 #include "stages/batch_in_flight.hpp"
 #include "stages/field_model.hpp"
 
@@ -37,9 +37,7 @@ class reader_stage {
   /// Connects the dataset's sources to each of the loops.
   ///   pool   whose leases come without their memory (in_pieces)
   reader_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-               std::vector<io::connector*> loops, io::lease_pool& pool, line_events& events);
-  /// Each loop's sources end on that loop's thread; nothing is in flight.
-  ~reader_stage();
+               std::span<io::connector* const> loops, io::lease_pool& pool, line_events& events);
 
   /// Opens the first file of every source, and waits. Throws error{errc::unsupported} where O_DIRECT was insisted on and a file has
   /// none; other errors of a file are reported when it is read. Thread: any but a loop's.
@@ -54,32 +52,22 @@ class reader_stage {
   static void release(sample_slot& slot) noexcept;
 
   /// Cancels all reads in flight and all that are started later; each read still completes.
-  void cancel();
+  void cancel() { sources_.cancel(); }
 
   /// Waits until no read is in flight. Thread: any but a loop's.
-  void drain() noexcept;
+  void drain() noexcept { sources_.drain(); }
 
   [[nodiscard]] counters count() const noexcept;
 
   /// The reads that a source has at this moment, the oldest first, each as "file at offset n". Asks each loop. Thread:
   /// any but a loop's.
-  [[nodiscard]] std::vector<std::string> under_way();
-
-  /// What one loop has. Thread: the loop's, once it reads.
-  struct alignas(64) loop_state {
-    io::connector* loop = nullptr;
-    std::vector<std::unique_ptr<io::source>> sources;
-    /// Unordered. The loop keeps its own list, because the batches' lists belong to the first loop, which may reuse a batch at any
-    /// time.
-    std::vector<read_slot*> in_flight;
-    bool cancelled = false;  ///< reads started from now on are cancelled at once
-  };
+  [[nodiscard]] std::vector<std::string> under_way() { return sources_.under_way(); }
 
  private:
   /// Each batch belongs to one loop. Where coroutines fetch parts of a sample, all batches belong to the first loop, since the
   /// count of a sample's missing parts is changed on one thread only.
   [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept {
-    return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % loops_.size());
+    return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % sources_.loops());
   }
   asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
   void place_reads(batch_in_flight& batch, sample_slot& slot, io::lease memory,
@@ -92,11 +80,11 @@ class reader_stage {
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
-  std::vector<loop_state> loops_;
+  /// Its lists of reads are the loops' own: those of the batches belong to the first loop, which may reuse a batch at any time.
+  io::source_set sources_;
   io::lease_pool& pool_;
   line_events& events_;
   bool awaits_ = false;  // some program's bytes may come from a coroutine
-  std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> flight_ns_{0};

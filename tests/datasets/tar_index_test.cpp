@@ -3,21 +3,17 @@
 
 #include "tests/datasets/archive.hpp"
 #include "tests/support/fake_disk.hpp"
+#include "tests/support/running_test_loops.hpp"
 #include "tests/support/seeds.hpp"
-#include "tests/support/test_loop.hpp"
 
 #include <leat/error.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <deque>
 #include <random>
-#include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,28 +23,12 @@ namespace {
 using testing::archive;
 using testing::fake_disk;
 using ::testing::HasSubstr;
-using testing::test_loop;
+using testing::running_test_loops;
 
 std::vector<std::byte> to_bytes(const std::string& text) {
   const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
   return {begin, begin + text.size()};
 }
-
-// A loop with a thread, since indexing blocks its caller.
-class running_loop {
- public:
-  running_loop() : guard_(boost::asio::make_work_guard(loop_.loop())), thread_([this] { loop_.run(); }) {}
-  ~running_loop() {
-    guard_.reset();
-    thread_.join();
-  }
-  [[nodiscard]] test_loop& get() noexcept { return loop_; }
-
- private:
-  test_loop loop_;
-  boost::asio::executor_work_guard<async::simple_loop::executor_type> guard_;
-  std::thread thread_;
-};
 
 archive random_shard(std::mt19937_64& random) {
   archive shard;
@@ -62,19 +42,6 @@ archive random_shard(std::mt19937_64& random) {
   }
   return random() % 4 == 0 ? shard : shard.end();
 }
-
-/// Several loops, each with a thread of its own.
-class running_loops {
- public:
-  explicit running_loops(std::size_t count) : loops_(count) {
-    for (running_loop& each : loops_) connectors_.push_back(&each.get());
-  }
-  [[nodiscard]] std::span<io::connector* const> get() const noexcept { return connectors_; }
-
- private:
-  std::deque<running_loop> loops_;
-  std::vector<io::connector*> connectors_;
-};
 
 std::string describe(const std::vector<shard_index>& indexes) {
   std::string text;
@@ -106,12 +73,12 @@ TEST(tar_index, is_the_same_whatever_order_reads_arrive_in) {
       calm.add_file(name, to_bytes(archive(shard).bytes()));
       wild.add_file(name, to_bytes(archive(shard).bytes()));
     }
-    const running_loops one(1);
+    const running_test_loops one(1);
     const std::string one_by_one = describe(index_tar_shards(calm, one.get(), {.shards_in_flight = 1}));
     std::uint64_t reads = 0;
     for (const std::size_t loops : {1U, 2U, 5U}) {
       tar_index_report report;
-      const running_loops several(loops);
+      const running_test_loops several(loops);
       EXPECT_EQ(describe(index_tar_shards(wild, several.get(), {.shards_in_flight = 64}, &report)), one_by_one);
       EXPECT_EQ(report.reads, wild.count().reads - std::exchange(reads, wild.count().reads));
       EXPECT_LE(wild.count().reads_in_flight_max, 12U);
@@ -132,7 +99,7 @@ TEST(tar_index, the_first_shard_that_fails_is_the_one_reported) {
     disk.add_fault(testing::open_fault{.file = 5, .failure = ENOENT});
     disk.add_fault(testing::read_fault{.file = 8, .offset = 0, .bytes = 512, .failure = EIO});
     for (const std::size_t count : {1U, 3U}) {
-      const running_loops loops(count);
+      const running_test_loops loops(count);
       try {
         static_cast<void>(index_tar_shards(disk, loops.get(), {}));
         FAIL() << "nothing was thrown";
@@ -144,7 +111,7 @@ TEST(tar_index, the_first_shard_that_fails_is_the_one_reported) {
 }
 
 TEST(tar_index, skips_large_members_and_reads_small_ones_over) {
-  const running_loops loops(1);
+  const running_test_loops loops(1);
   const auto report_of = [&](std::size_t member_bytes, int members) {
     fake_disk disk({.order = testing::delivery::in_order});
     archive shard;
