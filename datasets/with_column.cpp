@@ -162,7 +162,9 @@ class column_reader {
       model_.parts(sample, wanted, parts_);
       if (parts_.empty()) throw_bad(model_, sample, name, "lacks it");
       for (const part& each : parts_) {
-        if (each.where.stored_bytes > integer_bytes_max) throw_bad(model_, sample, name, "is too large for an integer");
+        if (each.where.stored_bytes > integer_bytes_max) {
+          throw_bad(model_, sample, name, str_cat("has ", each.where.stored_bytes, " bytes and is no integer"));
+        }
         pieces.push_back(each);
         bytes += each.where.stored_bytes;
       }

@@ -119,14 +119,20 @@ std::uint64_t bound_run::epoch_bytes() const {
   return bytes;
 }
 
-void bound_run::check(const pick& row) const {
-  if (row.sample >= dataset().size()) {
-    throw error(errc::usage, str_cat("the sampler gives sample ", row.sample, "; the dataset has ", dataset().size(),
-                                     ", numbered from 0"));
+void bound_run::check(const pick& chosen, std::uint32_t epoch, std::uint64_t index, std::uint64_t row,
+                      std::string_view what) const {
+  if (chosen.sample < dataset().size() && chosen.draw < draws_end) return;
+  description named;
+  order_->describe(named);
+  const auto name = std::find_if(named.entries().begin(), named.entries().end(),
+                                 [](const description::entry& each) { return each.key == "order"; });
+  const std::string given = str_cat(name == named.entries().end() ? "the sampler" : str_cat("order ", name->value),
+                                    " gives, as ", what, " ", row, " of batch ", index, " of epoch ", epoch, ", ");
+  if (chosen.sample >= dataset().size()) {
+    throw error(errc::usage,
+                str_cat(given, "sample ", chosen.sample, "; the dataset has ", dataset().size(), ", numbered from 0"));
   }
-  if (row.draw >= draws_end) {
-    throw error(errc::usage, str_cat("the sampler gives the draw ", row.draw, "; draws are less than 2^48"));
-  }
+  throw error(errc::usage, str_cat(given, "the draw ", chosen.draw, "; draws are less than 2^48"));
 }
 
 std::uint32_t bound_run::rows_of_all(std::uint32_t epoch, std::uint64_t index) const {
@@ -145,7 +151,7 @@ void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<
   const std::uint32_t end = world_.row_end(of_all);
   rows.resize(end - begin);
   if (begin != end) order_->picks(epoch, index, begin, end, rows);
-  for (const pick& row : rows) check(row);
+  for (std::uint32_t row = begin; row < end; ++row) check(rows[row - begin], epoch, index, row, "row");
 }
 
 std::uint32_t bound_run::padded(std::uint32_t epoch, std::uint64_t index) const {
@@ -157,7 +163,7 @@ std::uint32_t bound_run::padded(std::uint32_t epoch, std::uint64_t index) const 
 
 pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint64_t n) const {
   const pick drawn = order_->substitute(epoch, index, n);
-  check(drawn);
+  check(drawn, epoch, index, n, "substitute");
   return drawn;
 }
 

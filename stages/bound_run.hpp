@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace leat::stages {
@@ -67,7 +68,9 @@ class bound_run {
   [[nodiscard]] batch_plan plan(std::uint32_t epoch, std::uint64_t index) const;
 
  private:
-  void check(const pick& row) const;
+  //   row   of the global batch
+  void check(const pick& chosen, std::uint32_t epoch, std::uint64_t index, std::uint64_t row,
+             std::string_view what) const;
 
   [[nodiscard]] std::uint32_t rows_of_all(std::uint32_t epoch, std::uint64_t index) const;
 

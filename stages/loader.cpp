@@ -188,6 +188,8 @@ class loader::machine final : public line_events {
 
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
   [[nodiscard]] std::uint64_t samples() const noexcept { return run_.dataset().size(); }
+  [[nodiscard]] std::uint64_t rows() const { return run_.epoch_samples(); }
+  [[nodiscard]] const loader_options& options() const noexcept { return options_; }
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
@@ -440,6 +442,8 @@ next_result loader::try_next() { return check_process().try_next(); }
 void loader::skip_epoch() { check_process().skip_epoch(); }
 std::uint64_t loader::samples() const noexcept { return machine_->samples(); }
 std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
+std::uint64_t loader::rows() const { return machine_->rows(); }
+const loader_options& loader::options() const noexcept { return machine_->options(); }
 const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
 loader_state loader::state() const { return check_process().state(); }
 loader_state loader::state_after(const batch& delivered) const { return check_process().state_after(delivered); }

@@ -18,6 +18,24 @@ namespace leat::stages {
 
 namespace asio = boost::asio;
 
+namespace {
+
+error uneven(std::uint32_t epoch, std::uint64_t batches, std::uint64_t batches_of_first) {
+  return {errc::usage, str_cat("the sampler gives ", batches, " batches for epoch ", epoch, ", and ", batches_of_first,
+                               " for the first one; an order has batches in every epoch, or in none")};
+}
+
+// A run without an end cannot be asked about each.
+void check_empty(const bound_run& run, std::uint32_t epochs) {
+  constexpr std::uint32_t asked_max = 1000;
+  const std::uint32_t asked = epochs == 0 ? asked_max : std::min(epochs, asked_max);
+  for (std::uint32_t epoch = 1; epoch < asked; ++epoch) {
+    if (const std::uint64_t count = run.batches(epoch); count != 0) throw uneven(epoch, count, 0);
+  }
+}
+
+}  // namespace
+
 asio::awaitable<void> prefetch::run() {
   return async::with_scope([this](async::scope& children) { return run_in(children); });
 }
@@ -25,26 +43,19 @@ asio::awaitable<void> prefetch::run() {
 asio::awaitable<void> prefetch::run_in(async::scope& children) {
   const auto& [run, options, span, memory, flags, batch_pool, transfer, delivery, reads, rows, ending, batches] = line_;
   ending.begin(reads, rows, batches, children);
-  // Every epoch is as empty as the first: there is nothing to run ahead with, only ends to be counted as they are seen.
   constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
   if (run.batches(0) == 0) {
+    // Every epoch is as empty as the first: there is nothing to run ahead with, only ends to be counted as they are seen.
+    check_empty(run, options.epochs);
     const std::uint32_t gone = std::min(span.from.epoch, options.epochs);
     delivery.end(sequence_, options.epochs != 0 ? options.epochs - gone : endless);
     co_return;
   }
   for (std::uint32_t epoch = span.from.epoch; options.epochs == 0 || epoch < options.epochs; ++epoch) {
     const std::uint64_t count = run.batches(epoch);
-    if (count == 0) {
-      throw error(errc::usage, str_cat("the sampler gives no batch for epoch ", epoch, ", and ", run.batches(0),
-                                       " for the first one; an order has batches in every epoch, or in none"));
-    }
+    if (count == 0) throw uneven(epoch, 0, run.batches(0));
     const std::uint64_t first = epoch == span.from.epoch ? span.from.batch : 0;
     for (std::uint64_t index = first; index < count && !flags.is_skipped(epoch); ++index) {
-      if (span.batches != 0 && turn_ == span.batches) {
-        delivery.end(sequence_);
-        co_await batches.all_retired();
-        co_return;
-      }
       batch_in_flight* free = batches.try_take();
       if (free == nullptr) free = co_await batches.take();
       batch_in_flight& batch = *free;
@@ -56,7 +67,9 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
       batch.plan.epoch = epoch;
       batch.plan.index = index;
       batch.sending.turn = turn_++;
-      if (!co_await start(batch, children)) {
+      const bool started = co_await start(batch, children);
+      if (started && turn_ == span.batches) delivery.end(sequence_);
+      if (!started || turn_ == span.batches) {
         co_await batches.all_retired();
         co_return;
       }

@@ -56,6 +56,8 @@ struct summary {
   std::uint32_t failed = 0;  // an errc and 1, where there is no loader, or what it is has no name
   std::uint64_t batch = 0;
   std::uint64_t global_batch_size = 0;
+  std::uint32_t epochs = 0;
+  std::uint32_t resumed = 0;  // 1: from a state
   std::array<digest, state_descriptions::part_count> parts = {};
 };
 
@@ -83,6 +85,8 @@ candidate try_make(const std::function<loader()>& make) {
     own.told.epoch = own.state->epoch;
     own.told.batch = own.state->batch;
     own.told.global_batch_size = own.state->global_batch_size;
+    own.told.epochs = own.made->options().epochs;
+    own.told.resumed = own.made->options().resume.has_value() ? 1 : 0;
     for (std::size_t i = 0; i < own.told.parts.size(); ++i) {
       own.told.parts[i] = own.state->descriptions->digest_of(static_cast<state_descriptions::part>(i));
     }
@@ -97,10 +101,9 @@ candidate try_make(const std::function<loader()>& make) {
 }
 
 bool is_same_run(const summary& a, const summary& b, ranks_go_on from) {
-  const auto begins = [](const summary& rank) { return rank.epoch == 0 && rank.batch == 0; };
-  const bool is_right_place =
-      from == ranks_go_on::in_step ? a.epoch == b.epoch && a.batch == b.batch : begins(a) == begins(b);
-  return is_right_place && a.global_batch_size == b.global_batch_size && a.parts == b.parts;
+  const bool is_one_place = a.epoch == b.epoch && a.batch == b.batch;
+  const bool is_right_place = is_one_place || (from == ranks_go_on::apart && a.resumed == b.resumed);
+  return is_right_place && a.global_batch_size == b.global_batch_size && a.epochs == b.epochs && a.parts == b.parts;
 }
 
 // The first rank that cannot go on with the others.
@@ -136,6 +139,9 @@ std::string explain(const std::vector<summary>& all, std::uint32_t odd, const ca
   const loader_state state = loader_state::from_bytes(sent, str_cat("the state of rank ", odd));
   const auto found = differences(*state.descriptions, *own.state->descriptions);
   if (!found.empty()) return words_of(found.front(), odd);
+  if (it.epochs != all[0].epochs) {
+    return str_cat("epochs of rank ", odd, " is ", it.epochs, ", and that of rank 0 is ", all[0].epochs);
+  }
   return str_cat("rank ", odd, " is at batch ", it.batch, " of epoch ", it.epoch, ", and rank 0 at batch ",
                  all[0].batch, " of epoch ", all[0].epoch,
                  from == ranks_go_on::in_step

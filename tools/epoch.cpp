@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdio>
@@ -192,7 +193,7 @@ struct batch_outputs {
     if (!npy_directory.empty()) write_npy_files(npy_directory, delivered, stop);
     if (state.on()) state.write(train.state_after(delivered), lines_bytes());
   }
-  void end_epoch(const loader& train) {
+  void save(const loader& train) {
     if (state.on()) state.write(train.state(), lines_bytes());
   }
   void close() {
@@ -248,7 +249,7 @@ asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_o
       delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.
       if (++taken == batches_max) co_return;
     }
-    outputs.end_epoch(train);
+    outputs.save(train);
   }
 }
 
@@ -326,18 +327,25 @@ class late_notice {
   std::thread thread_;
 };
 
-// Samples that this process would deliver, had it come to its end.
+// Rows that this process would deliver, had it come to its end.
 std::uint64_t planned_of(const loader& train, const epoch_arguments& arguments,
                          const std::optional<epoch_report::place>& resumed) {
-  const double share = 1.0 / arguments.here.world.size;
-  const std::uint64_t global = train.state().global_batch_size;
-  const auto batch_size = static_cast<std::uint64_t>(static_cast<double>(global) * share + 0.5);
-  const auto of_epoch = static_cast<std::uint64_t>(
-      static_cast<double>(std::min<std::uint64_t>(train.batches() * global, train.samples())) * share + 0.5);
-  const std::uint64_t gone = resumed ? resumed->epoch * of_epoch + resumed->batch * batch_size : 0;
-  const std::uint64_t all = of_epoch * arguments.epochs;
-  const std::uint64_t left = all - std::min(all, gone);
-  return arguments.stop_after != 0 ? std::min(left, arguments.stop_after * batch_size) : left;
+  const std::uint64_t batches = train.batches();
+  if (batches == 0) return 0;
+  const std::uint64_t gone = resumed ? resumed->epoch * batches + resumed->batch : 0;
+  const std::uint64_t all = arguments.epochs * batches;
+  std::uint64_t left = all - std::min(all, gone);
+  if (arguments.stop_after != 0) left = std::min(left, arguments.stop_after);
+  // Batches of the mean size.
+  return static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(train.rows()) * static_cast<double>(left) / static_cast<double>(batches)));
+}
+
+std::string smaller_batches(const epoch_arguments& arguments, std::uint64_t samples) {
+  if (arguments.global_batch_size != 0) return str_cat("give a --global-batch-size of at most ", samples);
+  const std::uint64_t of_rank = samples / arguments.here.world.size;
+  return of_rank != 0 ? str_cat("give a --batch-size of at most ", of_rank)
+                      : std::string("there are more ranks than samples");
 }
 
 /// What a loader was made of, and when.
@@ -407,14 +415,19 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
   report.open_seconds = std::chrono::duration<double>(of.opened - opening).count();
   // Once it is sure that the state is this run's: what is beyond it is removed.
   batch_outputs outputs = outputs_of(arguments, *of.fields, std::move(*of.state), of.resumed);
+  if (met.ranks() != nullptr) {
+    // All have a state before one goes on: who is killed before its first batch has begun as the others have.
+    if (!of.resumed && arguments.resume != resume_when::never) outputs.save(train);
+    static_cast<void>(met.ranks()->broadcast({}));
+  }
   report.host_bytes_max = train.plan().host_bytes_max;
   for (const std::string& each : train.plan().warnings) complain("epoch", str_cat("warning: ", in_flags(each)));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
   if (train.batches() == 0 && train.samples() > 0) {
     complain("epoch", str_cat("warning: ", arguments.choice.drop_last ? "--drop-last" : "--last drop",
                               " leaves out all ", counted(train.samples(), "sample", "samples"), ", since a batch has ",
-                              count_text(train.state().global_batch_size),
-                              ": nothing is loaded; give a --batch-size of at most ", train.samples()));
+                              count_text(train.state().global_batch_size), ": nothing is loaded; ",
+                              smaller_batches(arguments, train.samples())));
   }
   if (arguments.plan) {
     report.plan = train.plan();

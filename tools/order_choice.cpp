@@ -138,7 +138,13 @@ dataset samples_for_order(const order_choice& choice, const chosen_fields& field
   }
   const std::string column = column_of(choice);
   const datasets::dataset_model& model = *samples.model();
-  if (column.empty() || model.find_column(column) || !model.find_field(column)) return samples;
+  if (column.empty() || model.find_column(column)) return samples;
+  const std::optional<std::uint16_t> field = model.find_field(column);
+  if (!field) return samples;  // The loader says which columns there are.
+  if (model.fields()[*field].kind == field_kind::picture) {
+    refuse_choice("--order", choice.order,
+                  str_cat("'", column, "' is a picture; give a column, or a field of integers"));
+  }
   return samples.with_column(column, read_column(samples, column));
 }
 

@@ -11,6 +11,8 @@
 namespace leat::tools {
 namespace {
 
+constexpr std::string_view rank_place = "%r";
+
 // The option decides, whatever the environment holds; it may be why it was given.
 void take_local_ranks(world& into) {
   try {
@@ -57,19 +59,21 @@ void add_ranks(nlohmann::ordered_json& report, const found_world& here) {
   report["launcher"] = here.launcher.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(here.launcher);
 }
 
-std::string name_for_rank(std::string_view option, const std::string& name, const world& here) {
-  constexpr std::string_view place = "%r";
-  if (name.empty()) return name;
+std::string with_rank(std::string name, const world& here) {
   const std::string rank = std::to_string(here.rank);
-  std::string made = name;
-  std::size_t at = made.find(place);
-  if (at == std::string::npos && here.size > 1) {
+  for (std::size_t at = name.find(rank_place); at != std::string::npos; at = name.find(rank_place, at + rank.size())) {
+    name.replace(at, rank_place.size(), rank);
+  }
+  return name;
+}
+
+std::string name_for_rank(std::string_view option, const std::string& name, const world& here) {
+  if (!name.empty() && here.size > 1 && name.find(rank_place) == std::string::npos) {
     throw error(errc::usage, str_cat(option, " ", name, ": ", here.size,
                                      " ranks would write it together; %r in the name is the rank, as ", option, " ",
                                      name == "-" ? "batches" : name, ".%r"));
   }
-  for (; at != std::string::npos; at = made.find(place, at + rank.size())) made.replace(at, place.size(), rank);
-  return made;
+  return with_rank(name, here);
 }
 
 }  // namespace leat::tools

@@ -28,7 +28,10 @@ void add_rank_options(CLI::App& app, rank_options& ranks);
 /// Adds "rank", "world" and "launcher" to a report.
 void add_ranks(nlohmann::ordered_json& report, const found_world& here);
 
-/// The file of this rank: %r in the name is its number.
+/// The name with the rank's number for each %r.
+[[nodiscard]] std::string with_rank(std::string name, const world& here);
+
+/// The same, for a file that this rank writes.
 ///   option   that gave the name, which may be empty
 ///   throws   error{errc::usage}: all ranks of a world would write the same file
 [[nodiscard]] std::string name_for_rank(std::string_view option, const std::string& name, const world& here);

@@ -36,6 +36,7 @@ using json = nlohmann::ordered_json;
 
 struct replay_arguments {
   epoch_arguments run;
+  bool has_epochs = false;  // given
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
 };
@@ -117,12 +118,14 @@ json json_of(const std::vector<replayed_row>& rows) {
   return list;
 }
 
-std::string text_of(const std::vector<replayed_row>& rows, const terminal& screen) {
+//   epoch   of the batch
+std::string text_of(const std::vector<replayed_row>& rows, std::uint32_t epoch, const terminal& screen) {
   std::string text;
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const replayed_row& row = rows[k];
     absl::StrAppendFormat(&text, "  %4d  sample %d  %s", k, row.what.sample, one_line(row.name));
     if (row.what.draw != row.what.sample) str_append(text, "  draw ", row.what.draw);
+    if (row.what.epoch != epoch) str_append(text, "  drawn as in epoch ", row.what.epoch);
     if (!row.digest.empty()) str_append(text, "  ", screen.dim(row.digest));
     text += "\n";
     for (const row_part& part : row.parts) {
@@ -152,13 +155,13 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   loader_options options = loader_options_of(arguments.run);
   const dataset samples = set_up([&] { return samples_for_order(arguments.run.choice, fields); });
   options.world = world_of(arguments.run.ranks).world;
-  options.epochs = 0;  // Any of them.
+  if (!arguments.has_epochs) options.epochs = 0;  // Any of them.
   options.device = host;
   options.digests = options.names = true;
   options.corrupt_max = {};
   options.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   if (!arguments.run.state.empty()) {
-    options.resume = loader_state::load(name_for_rank("--state", arguments.run.state, options.world));
+    options.resume = loader_state::load(with_rank(arguments.run.state, options.world));
   }
 
   options = stages::checked(std::move(options));
@@ -185,8 +188,8 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   const terminal screen = terminal::of(stdout);
   std::string text = str_cat("\n  ", screen.bold(str_cat("batch ", arguments.batch, " of epoch ", arguments.epoch)),
                              ": ", counted(shown.rows.size(), "row", "rows"), ", digest ", shown.digest, "\n\n",
-                             text_of(shown.rows, screen));
-  if (!shown.left_out.empty()) str_append(text, "\n  corrupt\n", text_of(shown.left_out, screen));
+                             text_of(shown.rows, arguments.epoch, screen));
+  if (!shown.left_out.empty()) str_append(text, "\n  corrupt\n", text_of(shown.left_out, arguments.epoch, screen));
   print(text + "\n");
   return exit_done;
 }
@@ -207,7 +210,11 @@ void add_replay(CLI::App& leat, chosen_command& chosen) {
       "The sources and options are those that the run was given.\n\n"
       "  leat replay photos --seed 7 --epoch 3 --batch 417\n"
       "  leat replay photos --seed 7 --state run.state --batch 12 --json | jq '.rows[].name'");
-  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return replay(*arguments, stop); }; });
+  const CLI::Option* const epochs = app.get_option("--epochs");
+  app.callback([arguments, epochs, &chosen] {
+    arguments->has_epochs = epochs->count() > 0;
+    chosen = [arguments](interruption& stop) { return replay(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

@@ -223,6 +223,11 @@ class loader {
   [[nodiscard]] std::uint64_t samples() const noexcept;
   /// Batches of each epoch, the same number for every rank; of the first one, where a sampler of one's own gives epochs of different lengths.
   [[nodiscard]] std::uint64_t batches() const noexcept;
+  /// Rows of each epoch that this rank gets, padded ones among them; of the first one, as batches(). Of a rank of many they are summed
+  /// batch by batch.
+  [[nodiscard]] std::uint64_t rows() const;
+  /// As they were given.
+  [[nodiscard]] const loader_options& options() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;
   [[nodiscard]] loader_stats stats() const;
   /// The reads under way at this moment, the oldest first, each as "file at offset n": what stop() is still waiting for

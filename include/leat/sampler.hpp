@@ -49,7 +49,7 @@ class sampler {
   ///   default   nothing has a name: the run can be run, and neither saved nor resumed
   virtual void describe(description& out) const;
 
-  /// Global batches of this epoch.
+  /// Global batches of this epoch. An order has batches in every epoch, or in none.
   [[nodiscard]] virtual std::uint64_t batches(std::uint32_t epoch) const = 0;
 
   /// Rows of one global batch: at least 1. `batch` < batches(epoch).

@@ -22,6 +22,7 @@ namespace stages {
 namespace {
 
 constexpr double share_least = 1e-6;
+constexpr double share_most = 1e100;
 
 /// Rows go on from epoch to epoch, so that shares hold over the whole run.
 class mixture_sampler final : public places_sampler {
@@ -119,9 +120,9 @@ class mixture_order final : public order_model {
   void check_shares() const {
     double sum = 0;
     for (std::size_t part = 0; part < shares_.size(); ++part) {
-      if (!(shares_[part] > 0) || std::isinf(shares_[part])) {
+      if (!(shares_[part] > 0) || shares_[part] > share_most) {
         throw error(errc::usage, str_cat("order mixture: the share of part ", part, " is ", shares_[part],
-                                         "; give a number above 0, or leave the part out"));
+                                         "; give a number above 0 and up to 1e100, or leave the part out"));
       }
       sum += shares_[part];
     }

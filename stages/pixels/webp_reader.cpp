@@ -6,6 +6,7 @@
 #include <webp/decode.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <optional>
 #include <string>
@@ -92,7 +93,13 @@ void webp_reader::plan(const rectangle& region) noexcept {
     band_rows_ = static_cast<int>(std::min<std::size_t>(rows_max, static_cast<std::size_t>(region.height)));
   }
   band_bytes_ = static_cast<std::size_t>(band_rows_ + 2 * margin + 1) * stride_ + line_slack_bytes;
+  const int last_top = top_of((region.height - 1) / band_rows_ * band_rows_);
+  const std::size_t rest_bytes = static_cast<std::size_t>(layout_.height - last_top) * stride_ + line_slack_bytes;
+  takes_rest_ = rest_bytes <= std::max(band_bytes_, band_bytes_max);
+  if (takes_rest_) band_bytes_ = std::max(band_bytes_, rest_bytes);
 }
+
+int webp_reader::top_of(int row) const noexcept { return std::max(region_.y + row - margin, 0) & ~1; }
 
 std::size_t webp_reader::library_bytes() const noexcept {
   const auto width = static_cast<std::size_t>(layout_.width);
@@ -123,31 +130,47 @@ stages::outcome<lines> webp_reader::read() {
   if (is_stopped(stop_)) return stages::cancelled();
   const int first = region_.y + next_row_;
   const int count = std::min(band_rows_, region_.height - next_row_);
-  const int top = std::max(first - margin, 0) & ~1;
-  const int bottom = std::min(first + count + margin, layout_.height);
+  const int top = top_of(next_row_);
+  // libwebp tells of damage where it comes to it, after rows that are wrong already: the last band goes on to the picture's end.
+  const bool is_last = next_row_ + count == region_.height;
+  const int bottom = is_last && takes_rest_ ? layout_.height : std::min(first + count + margin, layout_.height);
   assert(static_cast<std::size_t>(bottom - top) * stride_ + line_slack_bytes <= band_bytes_);
-
-  WebPDecoderConfig config;
-  if (WebPInitDecoderConfig(&config) == 0) return stages::unsupported("WebP: libwebp has another version");
-  config.options.use_cropping = 1;
-  config.options.crop_left = left_;
-  config.options.crop_top = top;
-  config.options.crop_width = right_ - left_;
-  config.options.crop_height = bottom - top;
-  config.output.colorspace = MODE_RGB;
-  config.output.is_external_memory = 1;
-  config.output.u.RGBA.rgba = band_;
-  config.output.u.RGBA.stride = static_cast<int>(stride_);
-  config.output.u.RGBA.size = static_cast<std::size_t>(bottom - top) * stride_;
-  const auto* const picture = reinterpret_cast<const std::uint8_t*>(layout_.picture.data());
-  const VP8StatusCode status = WebPDecode(picture, layout_.picture.size(), &config);
-  WebPFreeDecBuffer(&config.output);
-  if (status != VP8_STATUS_OK) return failure_of(status);
+  if (const auto decoded = decode({left_, top, right_ - left_, bottom - top}, band_, stride_); !decoded) {
+    return decoded.error();
+  }
+  if (is_last && bottom < layout_.height) {
+    std::array<std::uint8_t, 2 * 2 * 3> corner;
+    const int width = std::min(layout_.width, 2);
+    const int row = (layout_.height - 1) & ~1;
+    if (const auto whole = decode({0, row, width, layout_.height - row}, corner.data(), 2 * 3); !whole) {
+      return whole.error();
+    }
+  }
 
   next_row_ += count;
   const std::uint8_t* const line =
       band_ + static_cast<std::size_t>(first - top) * stride_ + static_cast<std::size_t>(region_.x - left_) * 3;
   return lines{line, stride_, count};
+}
+
+stages::outcome<void> webp_reader::decode(const rectangle& crop, std::uint8_t* into, std::size_t stride) const {
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0) return stages::unsupported("WebP: libwebp has another version");
+  config.options.use_cropping = 1;
+  config.options.crop_left = crop.x;
+  config.options.crop_top = crop.y;
+  config.options.crop_width = crop.width;
+  config.options.crop_height = crop.height;
+  config.output.colorspace = MODE_RGB;
+  config.output.is_external_memory = 1;
+  config.output.u.RGBA.rgba = into;
+  config.output.u.RGBA.stride = static_cast<int>(stride);
+  config.output.u.RGBA.size = static_cast<std::size_t>(crop.height) * stride;
+  const auto* const picture = reinterpret_cast<const std::uint8_t*>(layout_.picture.data());
+  const VP8StatusCode status = WebPDecode(picture, layout_.picture.size(), &config);
+  WebPFreeDecBuffer(&config.output);
+  if (status != VP8_STATUS_OK) return failure_of(status);
+  return {};
 }
 
 }  // namespace leat::pixels

@@ -26,6 +26,9 @@ class webp_reader final : public picture_reader {
   [[nodiscard]] stages::outcome<void> count_codes();
   void plan(const rectangle& region) noexcept;
   [[nodiscard]] std::size_t library_bytes() const noexcept;
+  /// The first row that is decoded for a band which begins at `row` of the region.
+  [[nodiscard]] int top_of(int row) const noexcept;
+  [[nodiscard]] stages::outcome<void> decode(const rectangle& crop, std::uint8_t* into, std::size_t stride) const;
 
   scratch_arena& arena_;
   webp_layout layout_;
@@ -34,7 +37,8 @@ class webp_reader final : public picture_reader {
   rectangle region_;
   int left_ = 0;  // first decoded column; the region's columns, and those that its upsampling looks at, are decoded
   int right_ = 0;
-  int band_rows_ = 0;  // rows of the region that are decoded at a time
+  int band_rows_ = 0;        // rows of the region that are decoded at a time
+  bool takes_rest_ = false;  // the last band has room for all rows to the picture's end
   std::size_t stride_ = 0;
   std::size_t band_bytes_ = 0;
   std::uint8_t* band_ = nullptr;

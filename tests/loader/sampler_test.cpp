@@ -221,11 +221,15 @@ TEST(own_order, that_gives_what_cannot_be_ends_the_run_and_says_what) {
   const auto rows_of = [](batch_rows rows) {
     return std::make_shared<listed_sampler>(std::vector<epoch_batches>{{std::move(rows)}});
   };
-  EXPECT_THAT(refused(rows_of({{.sample = 10}})), AllOf(HasSubstr("sample 10"), HasSubstr("has 10, numbered from 0")));
+  EXPECT_THAT(
+      refused(rows_of({{.sample = 1}, {.sample = 10}})),
+      AllOf(HasSubstr("row 1 of batch 0 of epoch 0"), HasSubstr("sample 10"), HasSubstr("has 10, numbered from 0")));
   EXPECT_THAT(refused(rows_of({{.sample = 1, .draw = std::uint64_t{1} << 48}})), HasSubstr("less than 2^48"));
   EXPECT_THAT(refused(rows_of({})), HasSubstr("0 rows"));
   EXPECT_THAT(refused(std::make_shared<listed_sampler>(std::vector<epoch_batches>{{{{.sample = 1}}}, {}}), 2),
-              HasSubstr("no batch for epoch 1"));
+              HasSubstr("gives 0 batches for epoch 1, and 1 for the first one"));
+  const auto late = std::make_shared<listed_sampler>(std::vector<epoch_batches>{{}, {}, {{{.sample = 1}}}});
+  EXPECT_THAT(refused(late, 3), HasSubstr("gives 1 batches for epoch 2, and 0 for the first one"));
 
   struct narrow final : listed_sampler {
     using listed_sampler::listed_sampler;
@@ -239,6 +243,17 @@ TEST(own_order, that_gives_what_cannot_be_ends_the_run_and_says_what) {
     }
   };
   EXPECT_EQ(refused(std::make_shared<broken>(std::vector<epoch_batches>{{draws_of(1, 3)}})), "thrown by the user");
+}
+
+TEST(own_order, can_be_asked_for_a_batch_before_an_epoch_that_cannot_be) {
+  const watchdog dog("batch_at before an empty epoch");
+  const fake_dataset set(testing::make_samples(1, 10));
+  const auto order = std::make_shared<listed_sampler>(
+      std::vector<epoch_batches>{{{{.sample = 1}}, {{.sample = 2}}}, {{{.sample = 3}}}, {}});
+  const loader train(set, with(order, 3), testing::label_only());
+  EXPECT_EQ(train.batch_at(1, 0).ids()[0], 3U);
+  EXPECT_EQ(train.rows(), 2U);
+  EXPECT_EQ(train.options().epochs, 3U);
 }
 
 // --- what the loader is told ------------------------------------------------------------------------------------------

@@ -162,6 +162,52 @@ TEST(webp_reader, counts_the_groups_of_codes) {
   if (testing::seed_count(4) >= 4) EXPECT_GT(most, 1U) << "none of them had several groups: the test shows nothing";
 }
 
+// libwebp tells of damage only where it comes to it: rows above are wrong by then, and a crop may end before.
+TEST(webp_reader, refuses_each_crop_of_what_is_damaged_anywhere) {
+  one_decoder one;
+  std::size_t refused = 0;
+  testing::for_each_seed(12, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (const webp_options& options : every_kind()) {
+      rgb_picture seen;
+      auto encoded = make_webp(testing::make_texture(random(), 80, 90), options, seen);
+      // In the second half of the file, which most crops of rows do not need.
+      encoded[encoded.size() / 2 + random() % (encoded.size() / 2)] ^= std::byte{1} << static_cast<int>(random() % 8);
+      const rgb_picture whole = one.decode(encoded, plain_box(0, 0, 80, 90));
+      const outcome_kind of_whole = one.kind;
+      refused += of_whole != outcome_kind::ok;
+      for (const int height : {1, 20, 60}) {
+        const rgb_picture top = one.decode(encoded, plain_box(10, 2, 50, height));
+        ASSERT_EQ(one.kind, of_whole) << height << " rows: " << one.reason;
+        if (one.kind == outcome_kind::ok) ASSERT_EQ(top, testing::crop(whole, 10, 2, 50, height));
+      }
+    }
+  });
+  if (testing::seed_count(12) >= 12) EXPECT_GT(refused, 5U) << "hardly any was damaged: the test shows nothing";
+}
+
+TEST(webp_reader, refuses_a_crop_of_a_damaged_picture_that_is_too_large_to_be_decoded_at_once) {
+  one_decoder one;
+  rgb_picture seen;
+  rgb_picture tiles{4200, 4100, {}};
+  tiles.pixels.resize(std::size_t{4200} * 4100 * 3);
+  for (std::size_t i = 0; i < tiles.pixels.size(); ++i)
+    tiles.pixels[i] = static_cast<std::uint8_t>((i / 192 * 37) & 0xF0);
+  const auto encoded = make_webp(tiles, {.quality = 20, .method = 0}, seen);
+  EXPECT_EQ(one.decode(encoded, plain_box(0, 100, 4200, 3)), testing::crop(seen, 0, 100, 4200, 3));
+  std::mt19937_64 random(1);
+  for (int tries = 0; tries < 60; ++tries) {
+    auto damaged = encoded;
+    damaged[100 + random() % (damaged.size() / 8)] ^= std::byte{0x40};
+    one.decode(damaged, plain_box(0, 4000, 4200, 100));
+    if (one.kind == outcome_kind::ok) continue;
+    one.decode(damaged, plain_box(0, 0, 4200, 3));
+    EXPECT_EQ(one.kind, outcome_kind::corrupt);
+    return;
+  }
+  FAIL() << "libwebp refuses none of these";
+}
+
 TEST(webp_reader, survives_mutants) {
   testing::decode_mutants(30, [](std::mt19937_64& random) {
     const auto kinds = every_kind();

@@ -310,6 +310,28 @@ TEST(ranks, of_a_real_mpirun_go_on_each_from_where_it_was_killed) {
   EXPECT_EQ(use.rows({"rows-0", "rows-1", "rows-2"}), use.rows({"alone"}));
 }
 
+// Nothing was delivered yet: that the run has begun is known all the same, and it goes on where another rank was quicker.
+TEST(ranks, of_a_real_mpirun_have_states_before_their_first_batch) {
+  const real_mpirun mpirun;
+  if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;
+  if (!mpirun.compares) GTEST_SKIP() << "the command was built without MPI";
+  const ranks use;
+  ASSERT_EQ(use.run({"--batch-size", "2", "--rows", "--batches", use.file("alone")}).exit_code, 0);
+  std::vector<std::string> words = use.epoch({"--batch-size", "1", "--rows", "--batches", use.file("rows-%r"),
+                                              "--state", use.file("state-%r"), "--resume", "auto"});
+  const auto and_more = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  // Lines that nobody can write end it before the first batch.
+  ASSERT_NE(mpirun.run(2, and_more({"--npy", "/dev/null/npy"}), use), 0);
+  EXPECT_FALSE(std::filesystem::exists(use.file("state-0")));
+  ASSERT_EQ(mpirun.run(2, and_more({"--stop-after", "1"}), use), 0) << text_of(use.file("err"));
+  ASSERT_EQ(mpirun.run(2, words, use), 0) << text_of(use.file("err"));
+  EXPECT_EQ(use.rows({"rows-0", "rows-1"}), use.rows({"alone"}));
+}
+
 TEST(ranks, of_a_real_mpirun_pack_the_same_bytes_as_one_process) {
   const real_mpirun mpirun;
   if (!mpirun.why_not.empty()) GTEST_SKIP() << mpirun.why_not;
@@ -359,6 +381,12 @@ TEST(ranks, replay_shows_the_rows_of_one_of_them) {
   ASSERT_EQ(half.at("rows").size(), 2U);
   EXPECT_EQ(half.at("rows")[0], whole.at("rows")[2]);
   EXPECT_EQ(half.at("rows")[1], whole.at("rows")[3]);
+  // By a state of whatever name: it is only read.
+  ASSERT_EQ(
+      use.run({"--global-batch-size", "4", "--rank", "1", "--world", "2", "--state", use.file("state-%r")}).exit_code,
+      0);
+  arguments.insert(arguments.end(), {"--state", use.file("state-1")});
+  EXPECT_EQ(run(arguments).json(), half);
 }
 
 }  // namespace

@@ -82,6 +82,42 @@ TEST(replay, refuses_another_run_and_a_batch_that_is_not_there) {
   EXPECT_THAT(shown.out, AllOf(HasSubstr("batch 0 of epoch 70: 5 rows"), HasSubstr(".jpg at offset 0, ")));
 }
 
+TEST(replay, takes_the_epochs_of_the_run_where_they_are_given) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  EXPECT_EQ(run({"replay", folder, "--size", "32", "--epochs", "2", "--epoch", "1"}).exit_code, 0);
+  const ended none = run({"replay", folder, "--size", "32", "--epochs", "2", "--epoch", "2"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no epoch 2: the run has 2"));
+}
+
+TEST(replay, tells_of_rows_that_are_drawn_as_in_another_epoch) {
+  const photo_folder many;
+  const photo_folder few;
+  const std::vector<std::string> batch{"replay",
+                                       many.path().string(),
+                                       few.path().string(),
+                                       "--mixture",
+                                       "0.9,0.1",
+                                       "--batch-size",
+                                       "12",
+                                       "--size",
+                                       "32",
+                                       "--epoch",
+                                       "2",
+                                       "--batch",
+                                       "1"};
+  const ended text = run(batch);
+  bool any = false;
+  const json shown = run(joined(batch, {"--json"})).json();
+  for (const json& row : shown["rows"]) {
+    if (row["epoch"] == 2) continue;
+    any = true;
+    EXPECT_THAT(text.out, HasSubstr("drawn as in epoch " + row["epoch"].dump()));
+  }
+  EXPECT_TRUE(any) << text.out;
+}
+
 TEST(replay, show_draws_the_same_batch) {
   const photo_folder photos;
   const temporary_directory directory;
