@@ -34,6 +34,8 @@ namespace {
 // Read and written together; larger members go through in portions of this.
 constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20;
 constexpr std::size_t window_samples_max = 1024;
+// A sample that is rewritten is read whole, alone if it is larger than a window.
+constexpr std::uint64_t rewritten_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t bytes_per_shard_default = std::uint64_t{1} << 30;
 
 // ---- Which shard is next ----
@@ -509,7 +511,7 @@ class packing {
   }
 
   void add(sample_members sample) {
-    const bool large = sample.content_bytes > window_bytes;
+    const bool large = sample.content_bytes > (options_.rewrite ? rewritten_bytes_max : window_bytes);
     if (large || pending_bytes_ + sample.content_bytes > window_bytes || pending_.size() >= window_samples_max) flush();
     if (large) {
       write_large(sample);

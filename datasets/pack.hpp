@@ -33,8 +33,8 @@ struct pack_options {
   /// Rank r of W writes shards floor(r * n / W) to floor((r + 1) * n / W) of n: the ranks' shards are those of one process.
   leat::world world = {};
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
-  /// Asked of each member that was read, up to 16 MiB of it: what to write in its place, or nothing to leave it as it is.
-  /// Called on several threads at once.
+  /// Asked of each member, but for those of samples above 1 GiB: what to write in its place, or nothing to leave it as it is. Called
+  /// on several threads at once.
   std::function<std::optional<std::vector<std::byte>>(std::string_view member, std::span<const std::byte> content)>
       rewrite = {};
   std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread

@@ -55,6 +55,7 @@ corrupt_watch::corrupt_watch(const corrupt_limits& limits, std::uint32_t epoch, 
       epoch_(epoch),
       corrupt_(counted.epoch_corrupt),
       unreadable_(counted.epoch_unreadable),
+      dry_(counted.samples + counted.substituted == 0 ? counted.planned : 0),
       planned_(counted.planned),
       delivered_(counted.samples + counted.substituted),
       corrupt_in_all_(counted.quarantined) {}
@@ -62,11 +63,15 @@ corrupt_watch::corrupt_watch(const corrupt_limits& limits, std::uint32_t epoch, 
 std::optional<error> corrupt_watch::see(const delivery_item& item) {
   if (item.epoch != epoch_) {
     epoch_ = item.epoch;
-    corrupt_ = unreadable_ = 0;
+    corrupt_ = unreadable_ = epoch_planned_ = epoch_delivered_ = 0;
   }
   for (const journal_entry& entry : item.journal) count(entry);
   planned_ += item.planned;
-  delivered_ += item.samples + item.substituted;
+  const std::uint64_t delivered = item.samples + item.substituted;
+  delivered_ += delivered;
+  epoch_planned_ += item.planned;
+  epoch_delivered_ += delivered;
+  dry_ = delivered != 0 ? 0 : dry_ + item.planned;
 
   if (unreadable_ > unreadable_max_) {
     return error(errc::io, str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
@@ -77,16 +82,22 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
                  str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are",
                          " corrupt, and ", corrupt_max_, " may be (corrupt_max)", words_for(most_frequent(false))));
   }
-  const bool judged = planned_ >= samples_without_any_max || item.end_of_epoch;
-  if (delivered_ == 0 && corrupt_in_all_ != 0 && judged) {
-    const reason most = most_frequent(false);
+  const bool is_first_epoch = delivered_ == 0 && item.end_of_epoch;
+  const bool is_whole_epoch = epoch_delivered_ == 0 && epoch_planned_ >= epoch_least && item.end_of_epoch;
+  if (corrupt_in_all_ == 0 || !(is_first_epoch || is_whole_epoch || dry_ >= samples_without_any_max)) {
+    return std::nullopt;
+  }
+  const reason most = most_frequent(false);
+  if (delivered_ == 0) {
     return error(
         most.unreadable ? errc::io : errc::corrupt,
         str_cat("nothing was delivered: ",
                 planned_ == 1 ? "the one sample planned is" : str_cat("all ", planned_, " samples planned are"),
                 " corrupt", words_for(most)));
   }
-  return std::nullopt;
+  return error(most.unreadable ? errc::io : errc::corrupt,
+               str_cat("nothing is delivered any more: the last ", dry_, " samples planned, up to epoch ", item.epoch,
+                       ", are all corrupt", words_for(most)));
 }
 
 void corrupt_watch::count(const journal_entry& entry) {

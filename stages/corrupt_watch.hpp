@@ -30,8 +30,10 @@ struct corrupt_limits {
 /// Thread: one at a time.
 class corrupt_watch {
  public:
-  /// A run of which the first so many samples are all corrupt ends.
+  /// A run of which so many samples one after the other are all corrupt ends; so does one that has delivered nothing at the end of an
+  /// epoch, the first one or one of epoch_least samples.
   static constexpr std::uint64_t samples_without_any_max = 1000;
+  static constexpr std::uint64_t epoch_least = 32;
 
   ///   epoch, counted   of a run that is resumed: the epoch that has begun, and what was counted before
   explicit corrupt_watch(const corrupt_limits& limits = {}, std::uint32_t epoch = 0,
@@ -60,6 +62,9 @@ class corrupt_watch {
   std::uint32_t epoch_;
   std::uint64_t corrupt_;
   std::uint64_t unreadable_;
+  std::uint64_t epoch_planned_ = 0;  // with epoch_delivered_ of what this process has seen
+  std::uint64_t epoch_delivered_ = 0;
+  std::uint64_t dry_;  // planned since something was delivered
   // In the whole run.
   std::uint64_t planned_;
   std::uint64_t delivered_;

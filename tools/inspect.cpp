@@ -456,7 +456,10 @@ std::string large_text(const terminal& screen, const large_pictures& found) {
     str_append(text, "  ", one_line(found.over[i].name), ": ", bytes_text(found.over[i].bytes), "\n");
   }
   if (found.over.size() > defects_shown) str_append(text, "  ", screen.dim("... --json has them all"), "\n");
-  return text + "  `leat pack --transcode` writes progressive JPEGs anew, so that they take little\n";
+  return text +
+         "  progressive JPEGs take little once `leat pack --transcode` has written them anew, and PNGs where they are "
+         "stored "
+         "without interlacing\n";
 }
 
 std::string as_text(const findings& found) {

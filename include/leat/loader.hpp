@@ -83,7 +83,7 @@ struct loader_options {
   corrupt_policy on_corrupt = corrupt_policy::raise;
   /// How many corrupt samples of an epoch `skip` and `substitute` accept: {.share = 0.01}, {.count = 100}. When next() comes to
   /// the batch with one more, it throws error{errc::corrupt} with the most frequent reason. Under any bound, a run ends when
-  /// all of its first 1,000 samples, or of its first epoch, are corrupt.
+  /// 1,000 samples one after the other are corrupt, or all of an epoch (the first one, or one of 32 samples or more).
   corrupt_bound corrupt_max = {};
   /// How many of them may be samples whose file is missing or cannot be read (ENOENT, EIO). One more ends the run with
   /// error{errc::io}: a few may be bad files, while many mean that a folder was deleted, or that a mount or disk fails.
@@ -140,7 +140,8 @@ struct loader_plan {
 /// position alone: never on threads, timing or the machine. Of how many ranks' rows it is divided into, too, only mixed rows depend.
 ///
 /// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), reads_under_way() and stop() from any.
-/// Movable; a loader that was moved from may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}.
+/// Movable; a loader that was moved from may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}. Nothing else
+/// may be asked of it.
 class loader {
  public:
   /// Starts prefetching. Throws error: usage (options, fields that the dataset lacks), limit (a budget too small, with

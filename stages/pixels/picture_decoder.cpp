@@ -150,7 +150,9 @@ struct picture_decoder::state {
     const std::size_t most = arena.most();
     if (packed == 0 || packed + more >= most) return refused;
     reserved = arena.reserve(most);
-    if (reserved) from.reader.pack(most - packed - more, std::move(refused));
+    if (!reserved) return reserved;
+    refused.reason += "; less may do, since coefficients are packed, and how small shows only as they are read";
+    from.reader.pack(most - packed - more, std::move(refused));
     return reserved;
   }
 

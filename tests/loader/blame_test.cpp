@@ -277,6 +277,16 @@ TEST(corrupt_max, is_not_needed_to_end_a_run_whose_first_thousand_samples_give_n
   EXPECT_EQ(run.batches.size(), 9U);
   EXPECT_THAT(run.message, StartsWith("nothing was delivered: all 1000 samples planned are corrupt; "));
 
+  // Later in the run it is the same.
+  std::vector<std::uint64_t> later;
+  for (std::uint64_t i = 200; i < 1200; ++i) later.push_back(i);
+  const seen_run dry = testing::run_all(fake_dataset(labels(1400, later)), options, testing::label_only());
+  EXPECT_EQ(dry.failed, errc::corrupt);
+  EXPECT_EQ(dry.batches.size(), 11U);
+  EXPECT_THAT(dry.message, StartsWith("nothing is delivered any more: the last 1000 samples planned, up to epoch 0, "));
+  later.pop_back();
+  EXPECT_FALSE(testing::run_all(fake_dataset(labels(1400, later)), options, testing::label_only()).failed);
+
   all.pop_back();
   const seen_run one = testing::run_all(fake_dataset(labels(1400, all)), options, testing::label_only());
   EXPECT_FALSE(one.failed) << one.message;

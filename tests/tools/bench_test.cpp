@@ -779,7 +779,8 @@ TEST(bench_command, ctrl_c_ends_measuring_and_removes_a_file_begun) {
   const temporary_directory directory;
   const std::string path = (directory.path() / "f").string();
   tools::create_bench_file(path, 1 << 20, {});
-  command process({"bench", "read", path, "--block", "4K", "--seconds", "600"}, command::streams::terminal);
+  command process({"bench", "read", path, "--block", "4K", "--seconds", "600"}, command::streams::terminal,
+                  {"TERM=xterm"});
   process.read_until("reading");
   process.signal(SIGINT);
   EXPECT_EQ(process.wait().exit_code, 130);

@@ -159,6 +159,21 @@ TEST(pack, transcode_rewrites_progressive_jpegs_and_leaves_the_others_byte_for_b
   EXPECT_THAT(told.out, HasSubstr("2 of 3 looked at; as baseline they decode"));
   EXPECT_THAT(told.out, HasSubstr("(measured on 2)"));
 
+  // What is larger than what pack reads at a time is rewritten too.
+  std::vector<std::uint8_t> large = progressive_jpeg(5);
+  std::vector<std::uint8_t> comments;
+  while (comments.size() < (std::size_t{17} << 20)) {
+    comments.insert(comments.end(), {0xFF, 0xFE, 0xFF, 0xFF});
+    comments.resize(comments.size() + 0xFFFF - 2, 'c');
+  }
+  large.insert(large.begin() + 2, comments.begin(), comments.end());
+  write_file(directory.path() / "large" / "c" / "5.jpg", large);
+  write_file(directory.path() / "large" / "c" / "6.jpg", progressive_jpeg(6));
+  const std::string larger = (directory.path() / "larger.tar").string();
+  const json of_large = run({"pack", (directory.path() / "large").string(), larger, "--transcode", "--json"}).json();
+  EXPECT_EQ(of_large.at("transcoded").at("rewritten"), 2);
+  EXPECT_EQ(run({"inspect", larger, "--json"}).json().at("jpegs").at("progressive"), 0);
+
   // The baseline one as it was; a damaged one too, and it is named.
   EXPECT_THAT(text_of(out), HasSubstr(text_of((folder / "a" / "2.jpg").string())));
   std::vector<std::uint8_t> cut = progressive_jpeg(4);
