@@ -1,6 +1,7 @@
 #include "tools/run_state.hpp"
 
 #include "base/text.hpp"
+#include "tools/output.hpp"
 #include "tools/ranks.hpp"
 
 #include <leat/error.hpp>
@@ -89,7 +90,14 @@ void check_first(const run_state_options& options) {
   const std::string path = name_for_rank("--state", options.name, {.rank = 0, .size = options.here.size});
   if (path == options.path || !is_there(path)) return;
   const loader_state first = loader_state::load(path);
-  if (first.world == options.here.size) return;
+  if (first.world == options.here.size) {
+    // Ranks that meet find out together; these may have been killed before their first batch.
+    if (first.epoch == 0 && first.batch == 0) return;
+    complain("epoch", str_cat("warning: there is no ", options.path, ", so that rank ", options.here.rank,
+                              " begins anew, and ", path, " is at batch ", first.batch, " of epoch ", first.epoch,
+                              ": if it was lost, stop all ranks and bring it back (--resume always insists on it)"));
+    return;
+  }
   throw error(errc::usage, str_cat(path, " is of ", of_rank(first), ", and there is no ", options.path, " for rank ",
                                    options.here.rank, " of ", options.here.size,
                                    ": copy the state to go on from to the names of all ranks"));

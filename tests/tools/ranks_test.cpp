@@ -152,6 +152,21 @@ TEST(ranks, go_on_each_from_its_own_state) {
   EXPECT_EQ(use.rows({"rows-4-0", "rows-4-1", "rows-4-2", "rows-4-3"}), use.rows({"alone"}));
 }
 
+TEST(ranks, that_lost_their_state_say_so_where_they_do_not_meet) {
+  const ranks use;
+  const auto run_rank = [&](const std::string& rank) {
+    return use.run({"--batch-size", "1", "--epochs", "2", "--rank", rank, "--world", "2", "--state",
+                    use.file("lost-%r"), "--resume", "auto", "--stop-after", "2"});
+  };
+  EXPECT_EQ(run_rank("1").exit_code, 0);
+  EXPECT_EQ(run_rank("0").err, "");
+  std::filesystem::remove(use.file("lost-1"));
+  const ended anew = run_rank("1");
+  EXPECT_EQ(anew.exit_code, 0);
+  EXPECT_THAT(anew.err, AllOf(HasSubstr("warning: there is no"), HasSubstr("rank 1 begins anew"),
+                              HasSubstr("lost-0 is at batch 2 of epoch 0")));
+}
+
 TEST(ranks, of_another_world_go_on_from_one_place) {
   const ranks use;
   ASSERT_EQ(use.run({"--batch-size", "4", "--epochs", "2", "--rows", "--batches", use.file("alone")}).exit_code, 0);
