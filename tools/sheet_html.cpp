@@ -144,7 +144,7 @@ class page_pictures {
 
   /// Empty where there is none that can be shown.
   [[nodiscard]] const std::vector<std::byte>& original(const original_picture& of) const {
-    return is_small(of) ? of.small : of.file;
+    return is_small(of) || is_left_out(of) ? of.small : of.file;
   }
   [[nodiscard]] std::string_view original_type(const original_picture& of) const {
     return is_small(of) ? std::string_view("image/jpeg") : std::string_view(of.media_type);
@@ -170,6 +170,12 @@ class page_pictures {
  private:
   [[nodiscard]] bool is_small(const original_picture& of) const {
     return !of.small.empty() && (form_.small_originals || of.file.empty());
+  }
+
+  // A damaged file has no smaller form: where many of them make the page too large it goes without.
+  [[nodiscard]] bool is_left_out(const original_picture& of) const {
+    constexpr std::size_t alone_bytes_max = std::size_t{24} << 10;
+    return form_.part > 1 && of.small.empty() && of.file.size() > alone_bytes_max;
   }
 
   // Whether all of it fits.

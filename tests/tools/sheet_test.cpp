@@ -58,6 +58,22 @@ TEST(sheet, a_page_needs_nothing_beside_it_and_lets_no_name_out_of_its_text) {
   EXPECT_THAT(page, Not(HasSubstr("http")));
 }
 
+TEST(sheet, a_page_of_damaged_files_is_no_larger_than_another) {
+  sheet shown{.title = "damaged", .facts = {}, .cells = {}};
+  for (int i = 0; i < 64; ++i) {
+    sheet_cell cell;
+    cell.name = std::to_string(i);
+    cell.problem = "cannot be decoded";
+    cell.original = {
+        .file = std::vector<std::byte>(300 << 10, std::byte{7}), .media_type = "image/png", .width = 9, .height = 9};
+    shown.cells.push_back(cell);
+  }
+  EXPECT_LE(sheet_html(shown).size(), page_bytes_max);
+  // A few are shown.
+  shown.cells.resize(3);
+  EXPECT_THAT(sheet_html(shown), HasSubstr("data:image/png;base64,"));
+}
+
 TEST(sheet, the_box_is_drawn_where_the_crop_was) {
   sheet_cell cell;
   cell.seen = plain(4, 4, 0);
