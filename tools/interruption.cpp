@@ -68,7 +68,9 @@ bool interruption::take() noexcept {
 }
 
 interruption::~interruption() {
-  ::close(ended_by_fd_);  // Wakes the thread. A write could fail, and the thread would be waited for in vain.
+  // Either wakes the thread; if both failed, it would be waited for in vain.
+  const char end = 0;
+  static_cast<void>(::write(ended_by_fd_, &end, 1) + ::close(ended_by_fd_));
   if (thread_.joinable()) thread_.join();
   ::close(end_fd_);
   ::close(signals_fd_);
