@@ -13,6 +13,7 @@ struct option_words {
 
 constexpr option_words all_words[] = {
     {"without loader_options::device_required", "with --device auto"},
+    {"read with preadv", "read with --reader preadv"},
     {"tar_options::ignore_zeros", "--ignore-zeros"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},

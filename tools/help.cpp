@@ -209,6 +209,15 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
   if (dynamic_cast<const CLI::RequiredError*>(&problem) != nullptr) {
     return str_cat(what, "; ", help, " shows how");
   }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&problem) != nullptr) {
+    // "--seed: 1 required N missing", "--seed: At Most 1 required but received 2".
+    const std::size_t colon = what.find(": ");
+    const std::string_view rest = std::string_view(what).substr(colon == std::string::npos ? what.size() : colon);
+    if (rest.ends_with("missing")) return str_cat(what.substr(0, colon), " needs a value; ", help, " shows which");
+    if (rest.find("At Most 1") != std::string_view::npos) {
+      return str_cat(what.substr(0, colon), " is given more than once; leave all but one of them out");
+    }
+  }
   if (dynamic_cast<const CLI::ValidationError*>(&problem) != nullptr) {
     if (const std::size_t colon = what.find(": "); colon != std::string::npos) what.replace(colon, 2, " ");
     return what;

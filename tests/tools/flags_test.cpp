@@ -15,6 +15,8 @@ TEST(flags, take_the_place_of_a_programs_options) {
   EXPECT_EQ(in_flags("no GPU; without loader_options::device_required they stay on the host"),
             "no GPU; with --device auto they stay on the host");
   EXPECT_EQ(in_flags("batch_size: 0. Lower batch_size."), "--batch-size: 0. Lower --batch-size.");
+  EXPECT_EQ(in_flags("the ring has failed; read with preadv, which needs no io_uring"),
+            "the ring has failed; read with --reader preadv, which needs no io_uring");
   EXPECT_EQ(in_flags(""), "");
 }
 
