@@ -21,10 +21,4 @@ std::string_view corrupt_kind(std::string_view reason) noexcept {
   return "damaged";
 }
 
-std::vector<corrupt_count> listed(const corrupt_kinds& kinds) {
-  std::vector<corrupt_count> list;
-  for (const auto& [kind, samples] : kinds) list.push_back({kind, samples});
-  return list;
-}
-
 }  // namespace leat::stages

@@ -1,13 +1,10 @@
 // The kind of a corrupt sample in a word or two, for counting; the journal has the reason of each.
 #pragma once
 
-#include <leat/stats.hpp>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace leat::stages {
 
@@ -17,6 +14,5 @@ namespace leat::stages {
 
 /// Samples of each kind. There are few kinds, since formats are a fixed list.
 using corrupt_kinds = std::map<std::string, std::uint64_t, std::less<>>;
-[[nodiscard]] std::vector<corrupt_count> listed(const corrupt_kinds& kinds);
 
 }  // namespace leat::stages

@@ -36,10 +36,6 @@ std::string_view kind_of(const journal_entry& corrupt) {
   return corrupt.read_failure != 0 ? "unreadable" : corrupt_kind(corrupt.reason);
 }
 
-void add_kinds(corrupt_kinds& into, const std::vector<journal_entry>& corrupt) {
-  for (const journal_entry& each : corrupt) ++into[std::string(kind_of(each))];
-}
-
 // An item that is dropped keeps only its place in the order.
 delivery_item placeholder_of(const delivery_item& item) {
   delivery_item left;
@@ -261,7 +257,7 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
       counted_.padded += item.padded;
       counted_.samples += item.samples;
       counted_.quarantined += item.quarantined;
-      add_kinds(counted_.quarantined_as, item.journal);
+      for (const journal_entry& entry : item.journal) ++counted_.quarantined_as[std::string(kind_of(entry))];
       counted_.substituted += item.substituted;
       counted_.bytes += item.bytes;
       if (item.finished != nullptr) ++counted_.batches;
@@ -293,12 +289,6 @@ void delivery::go_on_after(const delivery_item& item) {
   counted.bytes += item.bytes;
   counted.epoch_corrupt = watch_.epoch_corrupt();
   counted.epoch_unreadable = watch_.epoch_unreadable();
-  if (!item.journal.empty()) {
-    // The places before this one keep theirs.
-    corrupt_kinds kinds = progress_.quarantined_as != nullptr ? *progress_.quarantined_as : corrupt_kinds{};
-    add_kinds(kinds, item.journal);
-    progress_.quarantined_as = std::make_shared<const corrupt_kinds>(std::move(kinds));
-  }
   progress_.journal_bytes = journal_.bytes();
   if (item.end_of_epoch) {
     ++counted.epochs_finished;

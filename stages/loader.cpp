@@ -324,7 +324,7 @@ loader_stats loader::machine::stats() const {
   now.padded = handed.padded;
   now.samples = handed.samples;
   now.quarantined = handed.quarantined;
-  now.quarantined_as = listed(handed.quarantined_as);
+  for (const auto& [kind, samples] : handed.quarantined_as) now.quarantined_as.push_back({kind, samples});
   now.substituted = handed.substituted;
   now.batches = handed.batches;
   now.epochs_finished = handed.epochs_finished;

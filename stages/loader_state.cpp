@@ -96,20 +96,6 @@ const state_descriptions& of(const loader_state& state) {
   return state.descriptions != nullptr ? *state.descriptions : none;
 }
 
-// {"options":{...},...,"quarantined_as":{"TIFF":3}}
-std::string document_of(const loader_state& state) {
-  std::string text = of(state).json();
-  if (state.quarantined_as.empty()) return text;
-  text.pop_back();
-  text += R"(,"quarantined_as":{)";
-  std::string_view separator;
-  for (const corrupt_count& each : state.quarantined_as) {
-    str_append(text, separator, nlohmann::json(each.kind).dump(), ":", each.samples);
-    separator = ",";
-  }
-  return text + "}}";
-}
-
 std::string joined(std::span<const std::string> texts) {
   std::string document = "{";
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -178,7 +164,7 @@ loader_state loader_state::at(std::uint32_t other_epoch, std::uint64_t other_bat
 
 std::vector<std::byte> loader_state::bytes() const {
   of(*this).check_named();
-  const std::string document = document_of(*this);
+  const std::string& document = of(*this).json();
   core_block core{};
   std::memcpy(core.data(), magic.data(), magic.size());
   put(core, 8, format_version);
@@ -273,11 +259,6 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
       if (!(into.what.digest() == into.sum)) refuse(name, "its descriptions do not match their digests");
     }
     read->json_ = joined(texts);
-    if (document.contains("quarantined_as")) {
-      for (const auto& [kind, samples] : document.at("quarantined_as").items()) {
-        state.quarantined_as.push_back({.kind = kind, .samples = samples.get<std::uint64_t>()});
-      }
-    }
   } catch (const nlohmann::json::exception&) {
     refuse(name, "its descriptions are no JSON of a state");
   } catch (const std::length_error&) {

@@ -1,27 +1,22 @@
 // How far a run has got: what next() has handed out, in the order of the run. A run that is resumed goes on from here.
 #pragma once
 
-#include "stages/corrupt_kind.hpp"
-
 #include <leat/digest.hpp>
 #include <leat/loader_state.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 namespace leat::stages {
 
 /// epoch, batch    what comes next. `batch` may be the number of batches of the epoch: its end comes next
 /// counted         since the beginning of the run
-/// quarantined_as  likewise; null: none. Shared by all places up to the next corrupt sample
 /// run             the chain over their digests; unset where they have none, or where it is not known
 /// journal_bytes   of the journal, with the lines of all of them
 struct run_progress {
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
   state_counters counted = {};
-  std::shared_ptr<const corrupt_kinds> quarantined_as = {};
   std::optional<digest> run = {};
   std::uint64_t journal_bytes = 0;
 

@@ -37,11 +37,6 @@ span_of_run run_states::resumed() const {
   from.epoch = state.epoch;
   from.batch = state.batch;
   from.counted = state.counted;
-  if (!state.quarantined_as.empty()) {
-    corrupt_kinds kinds;
-    for (const corrupt_count& each : state.quarantined_as) kinds[each.kind] = each.samples;
-    from.quarantined_as = std::make_shared<const corrupt_kinds>(std::move(kinds));
-  }
   // What another rank has delivered and written is not what this one goes on with.
   if (state.world != options_.world.size || state.rank != options_.world.rank) {
     from.run.reset();
@@ -73,7 +68,6 @@ loader_state run_states::at(const run_progress& place) const {
   state.global_batch_size = global_batch_size(options_);
   state.batch_size = options_.batch_size;
   state.counted = place.counted;
-  if (place.quarantined_as != nullptr) state.quarantined_as = listed(*place.quarantined_as);
   state.run_digest = place.run;
   state.journal_bytes = place.journal_bytes;
   state.descriptions = descriptions_;

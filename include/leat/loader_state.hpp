@@ -3,7 +3,6 @@
 
 #include <leat/description.hpp>
 #include <leat/digest.hpp>
-#include <leat/stats.hpp>
 
 #include <array>
 #include <cstddef>
@@ -109,7 +108,6 @@ struct loader_state {
   std::optional<digest> run_digest = {};
   std::uint64_t journal_bytes = 0;
   std::uint64_t lines_bytes = 0;
-  std::vector<corrupt_count> quarantined_as = {};  ///< as loader_stats::quarantined_as, since the run began
   std::shared_ptr<const state_descriptions> descriptions = {};
   std::string file = {};  ///< that load() read it from, for messages
 

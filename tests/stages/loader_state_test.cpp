@@ -55,7 +55,6 @@ loader_state some_state() {
   for (std::size_t i = 0; i < 16; ++i) state.run_digest->bytes[i] = static_cast<std::uint8_t>(i * 17);
   state.journal_bytes = 1000;
   state.lines_bytes = 2000;
-  state.quarantined_as = {{.kind = "TIFF", .samples = 2}, {.kind = "damaged", .samples = 1}};
   state.descriptions = described();
   return state;
 }
@@ -88,9 +87,6 @@ TEST(loader_state, comes_back_from_its_bytes_as_it_was) {
   EXPECT_EQ(read.run_digest, state.run_digest);
   EXPECT_EQ(read.journal_bytes, state.journal_bytes);
   EXPECT_EQ(read.lines_bytes, state.lines_bytes);
-  ASSERT_EQ(read.quarantined_as.size(), 2U);
-  EXPECT_EQ(read.quarantined_as[0].kind, "TIFF");
-  EXPECT_EQ(read.quarantined_as[0].samples, 2U);
   EXPECT_EQ(read.descriptions->json(), state.descriptions->json());
   EXPECT_EQ(read.bytes(), bytes);
   EXPECT_TRUE(differences(*read.descriptions, *state.descriptions).empty());
