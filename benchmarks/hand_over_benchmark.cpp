@@ -4,8 +4,8 @@
 // has a thread wait for it while there is none. Beside that, of the same line in the same rounds:
 //
 //     host rung     no copies: what is counted against it is the I/O thread's CPU
-//     timer         no thread waits: while memory is wanted the oldest event is asked every 100 us, on the I/O thread. The timer is
-//                   a thread of the benchmark's that wakes the loop; one of the loop's own would save the second thread's CPU
+//     timer         no thread waits: while memory is wanted the oldest event is asked every 100 us. The timer is a thread of the
+//                   benchmark's
 //     every copy    the thread waits for each copy, wanted or not
 //
 // The loader is the whole one, the disk costs nothing or answers by the clock, and so does the device (timed_device.hpp): no GPU is
@@ -116,10 +116,9 @@ class watched_transfer final : public stages::transfer {
     return counted_;
   }
 
-  [[nodiscard]] bool finishes() const noexcept override { return behind_->finishes(); }
+  [[nodiscard]] bool runs_operations() const noexcept override { return behind_->runs_operations(); }
   [[nodiscard]] bool pins() const noexcept override { return behind_->pins(); }
   void prepare(stages::transfer_needs needs) override {
-    wake_ = needs.wake;
     behind_->prepare(std::move(needs));
     if (how_ == way::every_copy) behind_->starve(true);
     if (how_ == way::timer) timer_ = std::thread([this] { run_timer(); });
@@ -127,10 +126,6 @@ class watched_transfer final : public stages::transfer {
   void send(stages::transfer_operation& operation) noexcept override {
     look_at(operation);
     behind_->send(operation);
-  }
-  void go_on() noexcept override {
-    if (due_.exchange(false)) behind_->collect();
-    behind_->go_on();
   }
   // The line wants memory for one batch after the other, in their turns, and asks once for each.
   void collect() noexcept override {
@@ -186,8 +181,9 @@ class watched_transfer final : public stages::transfer {
       sleep_until(now_ns() + timer_ns);
       lock.lock();
       if (ending_ || !starving_) continue;
-      due_ = true;
-      wake_();
+      lock.unlock();
+      behind_->collect();
+      lock.lock();
     }
   }
   void end_timer() {
@@ -202,9 +198,7 @@ class watched_transfer final : public stages::transfer {
   const std::shared_ptr<timed_device> device_;
   const std::shared_ptr<stages::device_transfer> behind_;
   const way how_;
-  std::function<void()> wake_;
   std::vector<lease_times> leases_;  // by turn; the I/O thread's
-  std::atomic<bool> due_{false};
 
   mutable mutex mutex_;
   condition_variable changed_;

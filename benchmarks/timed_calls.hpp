@@ -76,10 +76,22 @@ class timed_calls final : public stages::device_calls {
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override { return behind_->is_lost(code); }
   [[nodiscard]] bool is_full(stages::device_status code) const noexcept override { return behind_->is_full(code); }
 
-  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
-    return behind_->take_memory(bytes, memory);
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept override {
+    return behind_->take_memory(bytes, memory, in);
   }
-  stages::device_status free_memory(std::byte* memory) noexcept override { return behind_->free_memory(memory); }
+  stages::device_status free_memory(std::byte* memory, stream in) noexcept override {
+    return behind_->free_memory(memory, in);
+  }
+  stages::device_status take_word(std::atomic<std::uint64_t>*& word) noexcept override {
+    return behind_->take_word(word);
+  }
+  stages::device_status free_word(const std::atomic<std::uint64_t>* word) noexcept override {
+    return behind_->free_word(word);
+  }
+  stages::device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value,
+                              stream in) noexcept override {
+    return behind_->write(word, value, in);
+  }
   stages::device_status pin(std::span<std::byte> memory) noexcept override {
     const double began_s = wall_s();
     const stages::device_status status = behind_->pin(memory);
@@ -109,9 +121,10 @@ class timed_calls final : public stages::device_calls {
     record(last_->copied, in);
     return status;
   }
-  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override {
+  stages::device_status launch(const stages::device_kernel& kernel, const void* arguments,
+                               stream in) noexcept override {
     const mutex_lock lock(mutex_);
-    const stages::device_status status = behind_->finish_pictures(pictures, in);
+    const stages::device_status status = behind_->launch(kernel, arguments, in);
     if (last_ != nullptr) {
       last_->has_kernel = true;
       record(last_->finished, in);

@@ -38,12 +38,12 @@ std::uint64_t timed_device::passes_ns(const std::byte* from) const noexcept {
 std::string timed_device::describe(device_status /*code*/) const { return "a timed device has no such call"; }
 
 // Addresses are all that is asked of it: nobody touches a page.
-device_status timed_device::take_memory(std::size_t bytes, std::byte*& memory) noexcept {
+device_status timed_device::take_memory(std::size_t bytes, std::byte*& memory, stream /*in*/) noexcept {
   memory =
       static_cast<std::byte*>(::operator new(bytes, std::align_val_t{stages::tensor_alignment_bytes}, std::nothrow));
   return memory != nullptr ? device_ok : no_such_call;
 }
-device_status timed_device::free_memory(std::byte* memory) noexcept {
+device_status timed_device::free_memory(std::byte* memory, stream /*in*/) noexcept {
   ::operator delete(memory, std::align_val_t{stages::tensor_alignment_bytes});
   return device_ok;
 }
@@ -88,7 +88,8 @@ device_status timed_device::copy(std::byte* /*to*/, const std::byte* from, std::
   return device_ok;
 }
 
-device_status timed_device::finish_pictures(const stages::picture_batch& /*pictures*/, stream /*in*/) noexcept {
+device_status timed_device::launch(const stages::device_kernel& /*kernel*/, const void* /*arguments*/,
+                                   stream /*in*/) noexcept {
   return no_such_call;
 }
 

@@ -47,8 +47,8 @@ class timed_device final : public stages::device_calls {
   [[nodiscard]] std::string name() const override { return "a timed device"; }
   [[nodiscard]] std::string describe(stages::device_status code) const override;
   [[nodiscard]] bool is_lost(stages::device_status /*code*/) const noexcept override { return false; }
-  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
-  stages::device_status free_memory(std::byte* memory) noexcept override;
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept override;
+  stages::device_status free_memory(std::byte* memory, stream in) noexcept override;
   stages::device_status pin(std::span<std::byte> /*memory*/) noexcept override { return stages::device_ok; }
   stages::device_status unpin(std::span<std::byte> /*memory*/) noexcept override { return stages::device_ok; }
   stages::device_status make_stream(stream& made) noexcept override;
@@ -57,7 +57,7 @@ class timed_device final : public stages::device_calls {
   stages::device_status free_event(stages::device_event /*made*/) noexcept override { return stages::device_ok; }
   stages::device_status finish(stream in) noexcept override;
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
-  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override;
+  stages::device_status launch(const stages::device_kernel& kernel, const void* arguments, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
   stages::device_status record(stages::device_event fires, stream in) noexcept override;
   stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override;

@@ -44,6 +44,10 @@ find_package(WebP QUIET)
 set(leat_pc_module_of_WebP libwebp)
 leat_need(WebP_FOUND "libwebp" libwebp-dev)
 
+find_package(Libdeflate QUIET)
+set(leat_pc_module_of_Libdeflate libdeflate)
+leat_need(Libdeflate_FOUND "libdeflate" libdeflate-dev)
+
 find_package(hwy 1.0.3 QUIET)
 set(leat_pc_module_of_hwy libhwy)
 leat_need(hwy_FOUND "Highway >= 1.0.3" libhwy-dev)

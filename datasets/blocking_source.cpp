@@ -80,6 +80,25 @@ void blocking_source::read(std::span<const request> requests, const std::stop_to
   }
 }
 
+std::uint64_t blocking_source::size_of(std::uint32_t file) {
+  struct opening : io::set_open {
+    const io::source_set* all = nullptr;
+    std::optional<error> why;
+  };
+  opening opened;
+  opened.source = number_;
+  opened.file = file;
+  opened.all = &all_;
+  opened.ended = [](io::set_open& operation) noexcept {
+    auto& self = static_cast<opening&>(operation);
+    if (self.failure != 0) self.why.emplace(self.all->explain(self));
+  };
+  all_.start(0, opened);
+  all_.drain();
+  if (opened.why) throw *opened.why;
+  return opened.size_bytes;
+}
+
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
                                                  std::uint64_t file_bytes) {
   // The bytes behind a header are read next, or lie in the page cache by then: it costs little to take them along.

@@ -57,6 +57,11 @@ class blocking_source {
   ///   cancellation   by `stop`: throws error{errc::cancelled} as soon as the kernel has let go of the memory
   void read(std::span<const request> requests, const std::stop_token& stop = {});
 
+  /// Opens a file.
+  ///   returns   its size in bytes
+  ///   throws    what opening it failed with
+  [[nodiscard]] std::uint64_t size_of(std::uint32_t file);
+
   /// Bytes of a file of so many bytes, seen through a window that moves along with who asks in order: for headers, which
   /// are many and small. Valid until the next call.
   [[nodiscard]] std::span<const std::byte> view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,

@@ -67,6 +67,17 @@ class concat_model final : public dataset_model {
     return at.of->model->fetch(at.sample, inner_field(at, field));
   }
 
+  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte> decoded) const override {
+    const place at = find(sample);
+    part inner = of;
+    inner.field = inner_field(at, of.field);
+    const std::vector<std::uint32_t>& outer = at.of->outer_source;
+    inner.where.source =
+        static_cast<std::uint32_t>(std::find(outer.begin(), outer.end(), of.where.source) - outer.begin());
+    return at.of->model->expand(at.sample, inner, stored, decoded);
+  }
+
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
     const place at = find(sample);
     const std::int32_t inner = at.of->inner_column[column];
@@ -255,10 +266,15 @@ class concat_model final : public dataset_model {
         check_same(field, part.model->origin(number), *known);
         if (field.kind == field_kind::tokens) check_same_windows(*part.model, *known);
         field_info& whole = fields_[*known];
+        const std::uint64_t whole_read_max = whole.read_bytes_max();
         whole.samples += field.samples;
         whole.bytes_max = std::max(whole.bytes_max, field.bytes_max);
         whole.bytes_total += field.bytes_total;
         whole.alignment = std::min(whole.alignment, field.alignment);
+        // Where only one of them expands, the other's bytes are as stored, and no fewer are read.
+        const bool expands = whole.expands() || field.expands();
+        whole.stored_block_bytes_max = expands ? std::max(whole_read_max, field.read_bytes_max()) : 0;
+        whole.decoded_block_bytes_max = std::max(whole.decoded_block_bytes_max, field.decoded_block_bytes_max);
       }
       part.outer_field.push_back(*known);
     }

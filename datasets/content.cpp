@@ -113,7 +113,7 @@ std::string advice_about(const content_kind& found) {
 
 std::vector<std::byte> start_of_file(const std::string& path, std::size_t bytes) {
   try {
-    return file_bytes(path).read(0, bytes);
+    return local_file(path).read(0, bytes);
   } catch (const error&) {
     return {};
   }

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/model.hpp"
+#include "datasets/read_part.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -49,17 +50,12 @@ std::optional<std::uint16_t> choose_field(const datasets::dataset_model& model, 
   return std::nullopt;
 }
 
-std::vector<std::byte> read_extents(const datasets::dataset_model& model, std::uint16_t field,
+std::vector<std::byte> read_extents(const datasets::dataset_model& model, std::uint64_t sample, std::uint16_t field,
                                     const datasets::part_list& present) {
   std::vector<std::byte> bytes;
   datasets::blocking_sources sources;
   for (const datasets::part& each : present) {
-    if (each.field != field) continue;
-    const std::size_t begin = bytes.size();
-    bytes.resize(begin + each.where.stored_bytes);
-    const datasets::blocking_source::request request{each.where.file, each.where.offset,
-                                                     std::span(bytes).subspan(begin)};
-    sources.of(*model.sources()[each.where.source]).read({&request, 1});
+    if (each.field == field) datasets::append_part(model, sample, each, sources, bytes);
   }
   return bytes;
 }
@@ -127,7 +123,7 @@ std::vector<std::byte> dataset::read(std::uint64_t sample, std::string_view fiel
   if (const std::optional<datasets::defect> defect = model_->defect_of(sample)) {
     throw error(errc::corrupt, str_cat(model_->name(sample), ": ", defect->reason));
   }
-  if (!from_call) return read_extents(*model_, *chosen, present);
+  if (!from_call) return read_extents(*model_, sample, *chosen, present);
   if (model_->origin(*chosen) == datasets::field_origin::awaited) return fetch_here(*model_, sample, *chosen);
   std::vector<std::byte> scratch;
   const std::span<const std::byte> bytes = model_->produce(sample, *chosen, scratch);

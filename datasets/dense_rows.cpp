@@ -5,7 +5,6 @@
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/model.hpp"
-#include "io/file_description.hpp"
 #include "io/source.hpp"
 
 #include <leat/error.hpp>
@@ -33,7 +32,7 @@ class dense_model final : public dataset_model {
         strides_(std::move(table.strides)),
         columns_(std::move(table.columns), samples_of(table)),
         notes_(std::move(table.notes)) {
-    sources_.push_back(std::make_shared<io::file_description>(files_));
+    sources_.push_back(std::move(table.source));
     for (field_info& field : fields_) {
       field.kind = field_kind::tensor;
       field.samples = columns_.samples();

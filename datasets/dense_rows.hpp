@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/file_table.hpp"
+#include "io/source.hpp"
 
 #include <leat/dataset.hpp>
 
@@ -23,7 +24,8 @@ struct dense_run {
 ///   fields     name, kind, type, shape; sizes are filled in by dense_rows()
 ///   strides    of each field, bytes from one row to the next
 struct dense_table {
-  std::shared_ptr<const io::file_table> files;
+  std::shared_ptr<const io::file_table> files = {};
+  std::shared_ptr<const io::source_description> source = {};  ///< of the same files
   std::vector<field_info> fields = {};
   std::vector<std::uint64_t> strides = {};
   std::vector<dense_run> runs = {};

@@ -16,7 +16,7 @@
 
 namespace leat::datasets {
 
-file_bytes::file_bytes(const std::string& path) : path_(path) {
+local_file::local_file(const std::string& path) : file_bytes(path) {
   const int opened = io::open_to_read(path.c_str());
   if (opened < 0 && opened != -ESPIPE) throw path_error(-opened, path, "check the path");
   struct stat status{};
@@ -28,19 +28,19 @@ file_bytes::file_bytes(const std::string& path) : path_(path) {
                                  : str_cat(path, ": is no regular file; give a file"));
   }
   descriptor_ = opened;
-  size_ = static_cast<std::uint64_t>(status.st_size);
+  set_size(static_cast<std::uint64_t>(status.st_size));
 }
 
-file_bytes::~file_bytes() { ::close(descriptor_); }
+local_file::~local_file() { ::close(descriptor_); }
 
-std::size_t file_bytes::read(std::uint64_t offset, std::span<std::byte> into) const {
+std::size_t local_file::read(std::uint64_t offset, std::span<std::byte> into) const {
   std::size_t done = 0;
   while (done < into.size()) {
     const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (got == 0) break;
     if (got < 0) {
       if (errno == EINTR) continue;
-      throw error(errc::io, str_cat(path_, " at offset ", offset + done, ": ", std::generic_category().message(errno),
+      throw error(errc::io, str_cat(path(), " at offset ", offset + done, ": ", std::generic_category().message(errno),
                                     "; is the disk damaged?"));
     }
     done += static_cast<std::size_t>(got);

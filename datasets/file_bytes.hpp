@@ -5,33 +5,50 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::datasets {
 
-/// A regular file, open. Thread: one at a time.
+/// A file that is looked at: of a disk, or of any other source (datasets/input_files.hpp). Thread: one at a time.
 class file_bytes {
  public:
-  ///   throws   error{errc::not_found}, error{errc::permission}, error{errc::io}; error{errc::usage} for what is no regular
-  ///            file
-  explicit file_bytes(const std::string& path);
   file_bytes(const file_bytes&) = delete;
   file_bytes& operator=(const file_bytes&) = delete;
-  ~file_bytes();
+  virtual ~file_bytes() = default;
 
+  /// Its path or address.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
   /// Fills `into`, or as much of it as the file has from there on; returns what it filled.
   ///   throws   error{errc::io} with path and offset
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const;
+  virtual std::size_t read(std::uint64_t offset, std::span<std::byte> into) const = 0;
   /// So many bytes, or what the file has of them.
   [[nodiscard]] std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const;
 
+ protected:
+  explicit file_bytes(std::string path) : path_(std::move(path)) {}
+  void set_size(std::uint64_t bytes) noexcept { size_ = bytes; }
+
  private:
   std::string path_;
-  int descriptor_ = -1;
   std::uint64_t size_ = 0;
+};
+
+/// A regular file of a disk, open. Opening ten thousand of them costs a few system calls each, on the threads that ask.
+class local_file final : public file_bytes {
+ public:
+  ///   throws   error{errc::not_found}, error{errc::permission}, error{errc::io}; error{errc::usage} for what is no regular
+  ///            file
+  explicit local_file(const std::string& path);
+  ~local_file() override;
+
+  using file_bytes::read;
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override;
+
+ private:
+  int descriptor_ = -1;
 };
 
 /// A little-endian number at `offset` of `bytes`, which has it.

@@ -1,5 +1,7 @@
 // A table of extents that the user brings.
+#include "base/hasher.hpp"
 #include "base/text.hpp"
+#include "datasets/codecs/deflate.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
@@ -53,9 +55,21 @@ class extents_model final : public dataset_model {
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
+    add_codecs(sample, out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
+  void parts(std::uint64_t sample, part_list& out) const override {
+    const std::size_t before = out.size();
+    append_parts(table_.of(sample), out);
+    add_codecs(sample, out, before);
+  }
+
+  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte> decoded) const override {
+    static_cast<void>(sample);
+    return inflate(packed_[of.field].wrapper, stored, decoded);
+  }
 
   std::string name(std::uint64_t sample) const override {
     if (!names_.empty()) return names_[sample];
@@ -68,6 +82,13 @@ class extents_model final : public dataset_model {
     describe_model(out, "extents", *this);
     describe_files(out, *files_);
     out.add("extents", table_.digest());
+    for (std::size_t field = 0; field < packed_.size(); ++field) {
+      if (packed_[field].decoded_bytes.empty()) continue;
+      hasher hash;
+      hash.add(static_cast<std::uint64_t>(packed_[field].wrapper));
+      hash.add(std::as_bytes(std::span(packed_[field].decoded_bytes)));
+      out.add(str_cat("packed ", fields_[field].name), hash.finish());
+    }
     columns_.describe(out);
   }
 
@@ -76,6 +97,7 @@ class extents_model final : public dataset_model {
     held.extents = table_.memory_bytes();
     held.files = files_->memory_bytes();
     held.columns = columns_.memory_bytes();
+    for (const packed_field& each : packed_) held.extents += each.decoded_bytes.capacity() * sizeof(std::uint64_t);
     for (const std::string& name : names_) held.columns += sizeof(name) + name.capacity();
     return held;
   }
@@ -97,6 +119,30 @@ class extents_model final : public dataset_model {
     throw path_error(errno, str_cat("from_extents: ", path), "check the path");
   }
 
+  // A field whose bytes are compressed: decoded bytes of each sample. None: it is as stored.
+  struct packed_field {
+    deflate_wrapper wrapper = deflate_wrapper::bare;
+    std::vector<std::uint64_t> decoded_bytes;
+  };
+
+  static deflate_wrapper codec_named(const extent_list::field& field) {
+    if (field.codec == "gzip") return deflate_wrapper::gzip;
+    if (field.codec == "zlib") return deflate_wrapper::zlib;
+    if (field.codec == "deflate") return deflate_wrapper::bare;
+    throw error(errc::unsupported, str_cat("from_extents: the field '", field.name, "' has the codec '", field.codec,
+                                           "'; leat has gzip, zlib and deflate. Read others through from_function()"));
+  }
+
+  void add_codecs(std::uint64_t sample, part_list& out, std::size_t from) const noexcept {
+    if (!any_packed_) return;
+    for (std::size_t i = from; i < out.size(); ++i) {
+      const packed_field& packed = packed_[out[i].field];
+      if (packed.decoded_bytes.empty()) continue;
+      out[i].decode = 1;
+      out[i].where.decoded_bytes = packed.decoded_bytes[sample];
+    }
+  }
+
   static bool is_missing(const extent& where) noexcept {
     return where.stored_bytes == 0 && where.offset == extent_list::missing;
   }
@@ -113,21 +159,34 @@ class extents_model final : public dataset_model {
     info.name = field.name;
     info.kind = kind_of(field.name);
     std::uint64_t places = 0;
+    packed_field packed;
+    if (!field.codec.empty()) {
+      packed.wrapper = codec_named(field);
+      packed.decoded_bytes.assign(samples, 0);
+      any_packed_ = true;
+    }
     for (std::uint64_t sample = 0; sample < samples; ++sample) {
       const extent& where = field.extents[sample];
       if (is_missing(where)) continue;
-      check(field.name, sample, where);
+      check(field, sample, where);
       ++info.samples;
-      info.bytes_max = std::max(info.bytes_max, where.stored_bytes);
+      info.bytes_max = std::max(info.bytes_max, field.codec.empty() ? where.stored_bytes : where.decoded_bytes);
+      if (!field.codec.empty()) {
+        packed.decoded_bytes[sample] = where.decoded_bytes;
+        info.stored_block_bytes_max = std::max(info.stored_block_bytes_max, where.stored_bytes);
+        // An empty member of a zip expands to nothing, and expands all the same.
+        info.decoded_block_bytes_max = std::max<std::uint64_t>({info.decoded_block_bytes_max, where.decoded_bytes, 1});
+      }
       info.bytes_total += where.stored_bytes;
       places |= where.offset | where.stored_bytes;
     }
     info.alignment = io::alignment_of(places);
     fields_.push_back(std::move(info));
+    packed_.push_back(std::move(packed));
   }
 
-  void check(const std::string& field, std::uint64_t sample, const extent& where) const {
-    const auto at = [&] { return str_cat("from_extents: sample ", sample, ", field '", field, "': "); };
+  void check(const extent_list::field& field, std::uint64_t sample, const extent& where) const {
+    const auto at = [&] { return str_cat("from_extents: sample ", sample, ", field '", field.name, "': "); };
     if (where.source != 0 || where.file >= files_->files()) {
       throw error(errc::usage, str_cat(at(), "file ", where.file, " of source ", where.source, "; there are ",
                                        files_->files(), " files, all of source 0"));
@@ -137,13 +196,12 @@ class extents_model final : public dataset_model {
       throw error(errc::format, str_cat(at(), files_->path(where.file), " ends at ", end, ", before the extent of ",
                                         where.stored_bytes, " bytes at offset ", where.offset, " does"));
     }
-    if (where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes) {
-      throw error(errc::unsupported,
-                  str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
-                          " when decoded: leat cannot decompress extents yet; store them uncompressed, or read them "
-                          "through from_function()"));
+    if (field.codec.empty() && where.decoded_bytes != 0 && where.decoded_bytes != where.stored_bytes) {
+      throw error(errc::unsupported, str_cat(at(), where.stored_bytes, " stored bytes that are ", where.decoded_bytes,
+                                             " when decoded: say in the field's codec how they are compressed"));
     }
-    if (!extent_table::fits(where.offset, where.stored_bytes, where.file)) {
+    if (!extent_table::fits(where.offset, where.stored_bytes, where.file) ||
+        where.decoded_bytes > extent_table::bytes_max) {
       throw error(errc::limit, str_cat(at(), "beyond what leat indexes: 1 TiB per extent, 16,777,216 files"));
     }
   }
@@ -175,6 +233,8 @@ class extents_model final : public dataset_model {
   std::shared_ptr<const io::file_table> files_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<field_info> fields_;
+  std::vector<packed_field> packed_;  // of each field
+  bool any_packed_ = false;
   extent_table table_;
 };
 

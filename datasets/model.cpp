@@ -59,6 +59,16 @@ std::vector<std::shared_ptr<const dataset_model>> dataset_model::joined() const 
 
 window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return {}; }
 
+std::optional<std::string> dataset_model::expand(std::uint64_t sample, const part& of,
+                                                 std::span<const std::byte> stored,
+                                                 std::span<std::byte> decoded) const {
+  static_cast<void>(sample);
+  static_cast<void>(of);
+  static_cast<void>(stored);
+  static_cast<void>(decoded);
+  return "the data set does not say how these bytes are decoded";
+}
+
 std::uint64_t dataset_model::header_offset(std::uint64_t, const extent& part) const { return part.offset; }
 
 std::optional<std::uint16_t> dataset_model::find_field(std::string_view name) const noexcept {

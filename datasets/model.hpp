@@ -28,9 +28,12 @@ class sample_counts;
 class token_windows;
 
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
+///   decode   0: the bytes are as stored. Otherwise a number that only the model knows, for dataset_model::expand(); such a part may
+///            have no stored bytes at all (a chunk that was never written is its fill value)
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   extent where;             ///< where.source indexes dataset_model::sources()
+  std::uint32_t decode = 0;
 };
 using part_list = absl::InlinedVector<part, 4>;
 
@@ -74,7 +77,7 @@ class dataset_model {
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
 
   /// Fields that have bytes; their index is the field's number. Fewer than 65,536. field_info::bytes_max bounds every
-  /// sample's stored bytes of that field, decoded bytes too where nothing expands.
+  /// sample's decoded bytes of that field, which are its stored bytes where nothing expands.
   [[nodiscard]] virtual std::span<const field_info> fields() const noexcept = 0;
 
   /// Appends the parts of the fields that are needed, in the order in which they lie in their file. A field that the
@@ -84,6 +87,17 @@ class dataset_model {
 
   /// The same for every field the sample has: for tools, packing, and messages that name what is there.
   virtual void parts(std::uint64_t sample, part_list& out) const = 0;
+
+  /// Makes what a part with part::decode stands for. Thread-safe: decode threads call it, several at once, and whoever reads a sample
+  /// by itself. What is wrong with the bytes concerns the samples that use them, and no other.
+  ///   sample    that the part is of: views find by it whose part it is
+  ///   stored    the bytes of the part, as they were read: part.where.stored_bytes of them
+  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason
+  ///   returns   the reason why it cannot be done; nothing where it was
+  ///   default   a model whose parts are all as stored is never asked
+  [[nodiscard]] virtual std::optional<std::string> expand(std::uint64_t sample, const part& of,
+                                                          std::span<const std::byte> stored,
+                                                          std::span<std::byte> decoded) const;
 
   /// What to connect to a loop; extents index it.
   [[nodiscard]] virtual std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept = 0;

@@ -1,7 +1,7 @@
 // .npy files: rows of one array, shards of one, or an array for each sample.
 #include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
-#include "datasets/file_bytes.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/parallel.hpp"
@@ -23,13 +23,14 @@ struct npy_file {
   std::uint64_t size = 0;
 };
 
-std::vector<npy_file> look_at(const std::vector<std::string>& paths, unsigned threads) {
+std::vector<npy_file> look_at(const input_files& from, unsigned threads) {
+  const std::vector<std::string>& paths = from.names();
   std::vector<npy_file> files(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(threads), [&](std::size_t i) {
-    const file_bytes file(paths[i]);
-    files[i].size = file.size();
+    const std::unique_ptr<file_bytes> file = from.open(paths[i]);
+    files[i].size = file->size();
     files[i].header = read_npy_header(
-        paths[i], file.size(), [&](std::uint64_t offset, std::uint64_t bytes) { return file.read(offset, bytes); });
+        paths[i], file->size(), [&](std::uint64_t offset, std::uint64_t bytes) { return file->read(offset, bytes); });
   });
   return files;
 }
@@ -54,8 +55,11 @@ void check_same(const std::vector<npy_file>& files, const std::vector<std::strin
   }
 }
 
-dataset open_files(const std::vector<std::string>& paths, const npy_options& options) {
-  const std::vector<npy_file> files = look_at(paths, options.threads);
+}  // namespace
+
+dataset open_npy_files(const input_files& from, const npy_options& options) {
+  const std::vector<std::string>& paths = from.names();
+  const std::vector<npy_file> files = look_at(from, options.threads);
   const bool of_rows = options.samples == npy_options::sample::row ||
                        (options.samples == npy_options::sample::automatic && paths.size() == 1);
   if (of_rows) {
@@ -70,7 +74,6 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
   const npy_header& first = files.front().header;
 
   dense_table table;
-  const auto names = std::make_shared<io::file_table>();
   const bool is_column = of_rows && first.shape.size() == 1 && is_integer(first.type);
   column_values column{field_name, {}};
   if (!is_column) {
@@ -92,13 +95,15 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
     }
     table.fields.push_back(std::move(field));
   }
+  std::vector<sized_file> sized;
+  for (std::size_t i = 0; i < files.size(); ++i) sized.push_back({paths[i], files[i].size});
+  placed_files placed = from.place(sized);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const npy_header& header = files[i].header;
     const std::uint64_t samples = of_rows ? header.shape.front() : 1;
-    const std::uint32_t number = names->add(paths[i], files[i].size);
-    dense_run run{.file = number, .samples = samples};
+    dense_run run{.file = placed.numbers[i], .samples = samples};
     if (is_column) {
-      append_integers(file_bytes(paths[i]), header.data_offset, header.type, samples, column.values);
+      append_integers(*from.open(paths[i]), header.data_offset, header.type, samples, column.values);
     } else {
       run.offsets.push_back(header.data_offset);
     }
@@ -107,22 +112,17 @@ dataset open_files(const std::vector<std::string>& paths, const npy_options& opt
     }
     table.runs.push_back(std::move(run));
   }
-  names->finish();
-  table.files = names;
+  table.files = std::move(placed.table);
+  table.source = std::move(placed.source);
   if (is_column) table.columns.push_back(std::move(column));
   return dense_rows(std::move(table));
 }
 
-}  // namespace
 }  // namespace datasets
 
 dataset open_npy(std::span<const std::string> files, const npy_options& options) {
   if (files.empty()) throw error(errc::usage, "open_npy: no file was given; name one, as train.npy");
-  std::vector<std::string> paths;
-  for (const std::string& pattern : files) {
-    for (std::string& path : datasets::expand_paths(pattern)) paths.push_back(std::move(path));
-  }
-  return datasets::open_files(paths, options);
+  return datasets::open_npy_files(*datasets::files_on_disk_of(files), options);
 }
 
 dataset open_npy(std::initializer_list<std::string_view> files, const npy_options& options) {

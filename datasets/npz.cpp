@@ -1,7 +1,7 @@
 // .npz files: the stored members of a zip, each a .npy.
 #include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
-#include "datasets/file_bytes.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/parallel.hpp"
@@ -57,8 +57,8 @@ npz_array array_in(const file_bytes& file, const zip_member& member) {
   return array;
 }
 
-npz_file look_at(const std::string& path) {
-  const file_bytes file(path);
+npz_file look_at(const file_bytes& file) {
+  const std::string& path = file.path();
   npz_file found{.arrays = {}, .size = file.size(), .rows = 0};
   for (const zip_member& member : read_zip_index(file)) {
     if (member.name.ends_with("/")) continue;  // A directory.
@@ -91,10 +91,13 @@ void put_in_order(const npz_file& first, npz_file& other, const std::string& fir
   other.arrays = std::move(ordered);
 }
 
-dataset open_archives(const std::vector<std::string>& paths, const npy_options& options) {
+}  // namespace
+
+dataset open_npz_files(const input_files& from, const npy_options& options) {
+  const std::vector<std::string>& paths = from.names();
   std::vector<npz_file> files(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads),
-                    [&](std::size_t i) { files[i] = look_at(paths[i]); });
+                    [&](std::size_t i) { files[i] = look_at(*from.open(paths[i])); });
 
   dense_table table;
   for (const npz_array& array : files.front().arrays) {
@@ -119,14 +122,16 @@ dataset open_archives(const std::vector<std::string>& paths, const npy_options& 
     }
     table.fields.push_back(std::move(field));
   }
-  const auto names = std::make_shared<io::file_table>();
+  std::vector<sized_file> sized;
+  for (std::size_t i = 0; i < files.size(); ++i) sized.push_back({paths[i], files[i].size});
+  placed_files placed = from.place(sized);
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i > 0) put_in_order(files.front(), files[i], paths.front(), paths[i]);
-    dense_run run{.file = names->add(paths[i], files[i].size), .samples = files[i].rows};
+    dense_run run{.file = placed.numbers[i], .samples = files[i].rows};
     std::size_t column = 0;
     for (const npz_array& array : files[i].arrays) {
       if (array.is_column()) {
-        append_integers(file_bytes(paths[i]), array.offset, array.header.type, files[i].rows,
+        append_integers(*from.open(paths[i]), array.offset, array.header.type, files[i].rows,
                         table.columns[column++].values);
       } else {
         run.offsets.push_back(array.offset);
@@ -134,21 +139,16 @@ dataset open_archives(const std::vector<std::string>& paths, const npy_options& 
     }
     table.runs.push_back(std::move(run));
   }
-  names->finish();
-  table.files = names;
+  table.files = std::move(placed.table);
+  table.source = std::move(placed.source);
   return dense_rows(std::move(table));
 }
 
-}  // namespace
 }  // namespace datasets
 
 dataset open_npz(std::span<const std::string> files, const npy_options& options) {
   if (files.empty()) throw error(errc::usage, "open_npz: no file was given; name one, as train.npz");
-  std::vector<std::string> paths;
-  for (const std::string& pattern : files) {
-    for (std::string& path : datasets::expand_paths(pattern)) paths.push_back(std::move(path));
-  }
-  return datasets::open_archives(paths, options);
+  return datasets::open_npz_files(*datasets::files_on_disk_of(files), options);
 }
 
 dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options) {

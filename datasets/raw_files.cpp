@@ -98,18 +98,13 @@ std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::ui
   return str_cat("magic number ", magic, ", version ", version);
 }
 
-std::string looks_like(const std::string& path) {
-  return looks_like(path, [](dtype type) {
-    return str_cat("leat::open_tokens() opens it", type == dtype::u32 ? " with {.type = leat::dtype::u32}" : "");
-  });
-}
+namespace {
 
-std::string looks_like(const std::string& path, token_advice advice) {
+std::string looks_like(const file_bytes& file, token_advice advice) {
+  const std::string& path = file.path();
+  const std::uint64_t size = file.size();
   std::vector<std::byte> start;
-  std::uint64_t size = 0;
   try {
-    const file_bytes file(path);
-    size = file.size();
     start = file.read(0, std::uint64_t{4} << 10);
   } catch (const error&) {
     return "it cannot be read";
@@ -133,6 +128,25 @@ std::string looks_like(const std::string& path, token_advice advice) {
                    records);
   }
   return str_cat("its ", size, " bytes are an odd number, so no tokens of u16; ", records);
+}
+
+std::string advice_to_programs(dtype type) {
+  return str_cat("leat::open_tokens() opens it", type == dtype::u32 ? " with {.type = leat::dtype::u32}" : "");
+}
+
+}  // namespace
+
+std::string looks_like(const file_bytes& file) { return looks_like(file, advice_to_programs); }
+std::string looks_like(const std::string& path) { return looks_like(path, advice_to_programs); }
+
+std::string looks_like(const std::string& path, token_advice advice) {
+  std::optional<local_file> file;
+  try {
+    file.emplace(path);
+  } catch (const error&) {
+    return "it cannot be read";
+  }
+  return looks_like(*file, advice);
 }
 
 }  // namespace leat::datasets

@@ -13,6 +13,8 @@
 
 namespace leat::datasets {
 
+class file_bytes;
+
 enum class file_kind : std::uint8_t {
   npy,
   npz,
@@ -40,6 +42,7 @@ using token_advice = std::string (*)(dtype type);
 [[nodiscard]] std::string looks_like(const std::string& path, token_advice advice);
 /// The same for a program: leat::open_tokens().
 [[nodiscard]] std::string looks_like(const std::string& path);
+[[nodiscard]] std::string looks_like(const file_bytes& file);
 
 /// "magic number 20240521, version 1", of a file that begins as llm.c's do with numbers that are not llm.c's: a date, a small
 /// number, as many tokens as the file has room for, and zeros. Nothing where it does not.

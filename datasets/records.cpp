@@ -2,7 +2,7 @@
 #include "base/json_error.hpp"
 #include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
-#include "datasets/file_bytes.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
@@ -37,12 +37,11 @@ struct record_layout {
 /// The description, checked word by word: it is written by hand.
 class layout_reader {
  public:
-  explicit layout_reader(std::string path) : path_(std::move(path)) {}
+  explicit layout_reader(const file_bytes& file) : file_(file), path_(file.path()) {}
 
   record_layout read() {
-    const file_bytes file(path_);
-    if (file.size() > json_bytes_max) fail(str_cat("it has ", file.size(), " bytes, and describes no records"));
-    const std::vector<std::byte> content = file.read(0, file.size());
+    if (file_.size() > json_bytes_max) fail(str_cat("it has ", file_.size(), " bytes, and describes no records"));
+    const std::vector<std::byte> content = file_.read(0, file_.size());
     const char* const begin = reinterpret_cast<const char*>(content.data());
     const json description = parsed({begin, content.size()});
     if (!description.is_object()) fail("it is no object");
@@ -124,7 +123,8 @@ class layout_reader {
     }
   }
 
-  std::string path_;
+  const file_bytes& file_;
+  const std::string& path_;
   record_layout layout_;
 };
 
@@ -162,42 +162,44 @@ std::uint64_t records_in(const record_layout& layout, const std::string& path, s
 }
 
 }  // namespace
-}  // namespace datasets
 
-dataset open_records(std::span<const std::string> files) {
-  using namespace datasets;
-  if (files.empty()) throw error(errc::usage, "open_records: no file was given; name one, as train.bin");
+dataset open_record_files(const input_files& from) {
   dense_table table;
-  const auto names = std::make_shared<io::file_table>();
+  std::vector<sized_file> sized;
   std::optional<record_layout> first;
-  std::string first_path;
-  for (const std::string& pattern : files) {
-    for (const std::string& path : expand_paths(pattern)) {
-      const file_bytes file(path);
-      const std::string beside = with_extension(path, ".json");
-      if (!file_exists(beside)) {
-        throw error(errc::not_found,
-                    str_cat(path, ": there is no ", beside, " that says what a record is; ", looks_like(path)));
-      }
-      const record_layout layout = layout_reader(beside).read();
-      if (!first) {
-        first = layout;
-        first_path = path;
-      } else if (!same_fields(*first, layout)) {
-        throw error(errc::usage, str_cat(path, " has other fields than ", first_path,
-                                         "; a batch has room for one dtype and shape each: open them apart"));
-      }
-      dense_run run{.file = names->add(path, file.size()),
-                    .samples = records_in(layout, path, file.size(), table.notes)};
-      for (const std::uint64_t offset : layout.offsets) run.offsets.push_back(layout.header_bytes + offset);
-      table.runs.push_back(std::move(run));
+  for (const std::string& path : from.names()) {
+    const std::unique_ptr<file_bytes> file = from.open(path);
+    const std::string beside = with_extension(path, ".json");
+    if (!from.has(beside)) {
+      throw error(errc::not_found,
+                  str_cat(path, ": there is no ", beside, " that says what a record is; ", looks_like(*file)));
     }
+    const record_layout layout = layout_reader(*from.open(beside)).read();
+    if (!first) {
+      first = layout;
+    } else if (!same_fields(*first, layout)) {
+      throw error(errc::usage, str_cat(path, " has other fields than ", sized.front().name,
+                                       "; a batch has room for one dtype and shape each: open them apart"));
+    }
+    dense_run run{.file = 0, .samples = records_in(layout, path, file->size(), table.notes)};
+    for (const std::uint64_t offset : layout.offsets) run.offsets.push_back(layout.header_bytes + offset);
+    table.runs.push_back(std::move(run));
+    sized.push_back({path, file->size()});
   }
-  names->finish();
-  table.files = names;
+  placed_files placed = from.place(sized);
+  for (std::size_t i = 0; i < table.runs.size(); ++i) table.runs[i].file = placed.numbers[i];
+  table.files = std::move(placed.table);
+  table.source = std::move(placed.source);
   table.strides.assign(first->fields.size(), first->record_bytes);
   table.fields = std::move(first->fields);
   return dense_rows(std::move(table));
+}
+
+}  // namespace datasets
+
+dataset open_records(std::span<const std::string> files) {
+  if (files.empty()) throw error(errc::usage, "open_records: no file was given; name one, as train.bin");
+  return datasets::open_record_files(*datasets::files_on_disk_of(files));
 }
 
 dataset open_records(std::initializer_list<std::string_view> files) {

@@ -96,6 +96,10 @@ class subset_model final : public dataset_model {
   boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
     return whole_->fetch(choice_[sample], field);
   }
+  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte> decoded) const override {
+    return whole_->expand(choice_[sample], of, stored, decoded);
+  }
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
     return whole_->column(choice_[sample], column);
   }
@@ -135,7 +139,7 @@ class subset_model final : public dataset_model {
       field_info& info = fields_[field];
       info.samples = info.bytes_total = 0;
       if (whole_->origin(field) == field_origin::extents) {
-        info.bytes_max = 0;
+        info.bytes_max = info.stored_block_bytes_max = info.decoded_block_bytes_max = 0;
         continue;
       }
       for (std::uint64_t i = 0; i < choice_.size(); ++i) info.samples += whole_->makes(choice_[i], field);
@@ -148,14 +152,19 @@ class subset_model final : public dataset_model {
       whole_->parts(choice_[i], parts);
       for (std::size_t k = 0; k < parts.size(); ++k) {
         const std::uint16_t number = parts[k].field;
-        bytes[number] += parts[k].where.stored_bytes;
+        bytes[number] += parts[k].where.decoded_bytes;
+        fields_[number].bytes_total += parts[k].where.stored_bytes;
+        if (parts[k].decode != 0) {
+          field_info& info = fields_[number];
+          info.stored_block_bytes_max = std::max(info.stored_block_bytes_max, parts[k].where.stored_bytes);
+          info.decoded_block_bytes_max = std::max(info.decoded_block_bytes_max, parts[k].where.decoded_bytes);
+        }
         const bool more_follow = std::any_of(parts.begin() + static_cast<std::ptrdiff_t>(k) + 1, parts.end(),
                                              [&](const part& other) { return other.field == number; });
         if (more_follow) continue;
         field_info& field = fields_[number];
         ++field.samples;
         field.bytes_max = std::max(field.bytes_max, bytes[number]);
-        field.bytes_total += bytes[number];
         bytes[number] = 0;
       }
     }

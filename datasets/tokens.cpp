@@ -3,13 +3,12 @@
 #include "datasets/content.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
-#include "datasets/file_bytes.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/model.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
-#include "io/file_description.hpp"
 #include "io/file_table.hpp"
 
 #include <leat/dataset.hpp>
@@ -40,21 +39,26 @@ struct token_file {
 
 class tokens_model final : public dataset_model {
  public:
-  explicit tokens_model(const std::vector<token_file>& files) {
+  tokens_model(const std::vector<token_file>& files, const input_files& from) {
     field_info field;
     field.name = "tokens";
     field.kind = field_kind::tokens;
     field.type = files.front().type;
-    const auto names = std::make_shared<io::file_table>();
+    std::vector<sized_file> sized;
+    for (const token_file& file : files) sized.push_back({file.path, file.size});
+    placed_files placed = from.place(sized);
+    files_ = std::move(placed.table);
+    sources_.push_back(std::move(placed.source));
     std::uint64_t samples = 0;
     for (const token_file& file : files) samples += file.runs.size();
     table_.reserve(samples, samples);
-    for (const token_file& file : files) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const token_file& file = files[i];
       if (file.type != field.type) {
         throw error(errc::usage, str_cat(file.path, " holds tokens of ", name(file.type), ", ", files.front().path,
                                          " of ", name(field.type), "; open them apart"));
       }
-      const std::uint32_t number = names->add(file.path, file.size);
+      const std::uint32_t number = placed.numbers[i];
       documents_ = documents_ || file.documents;
       for (const token_run& run : file.runs) {
         if (run.bytes == 0) continue;  // A file without a token has no sample.
@@ -70,9 +74,6 @@ class tokens_model final : public dataset_model {
         field.bytes_total += run.bytes;
       }
     }
-    names->finish();
-    files_ = names;
-    sources_.push_back(std::make_shared<io::file_description>(files_));
     fields_.push_back(std::move(field));
   }
 
@@ -164,10 +165,9 @@ token_file plain_tokens(const file_bytes& file, dtype type) {
 /// Megatron's index: where the sequences lie, and which of them make up a document.
 class megatron_index {
  public:
-  explicit megatron_index(const std::string& path) : file_(path) {}
+  explicit megatron_index(const file_bytes& file) : file_(file) {}
 
-  token_file read(const std::string& data_path) {
-    const file_bytes data(data_path);
+  token_file read(const file_bytes& data) {
     const std::vector<std::byte> header = file_.read(0, header_bytes);
     if (header.size() < header_bytes) fail_cut(header_bytes);
     if (std::memcmp(header.data(), megatron_magic.data(), megatron_magic.size()) != 0) {
@@ -188,7 +188,7 @@ class megatron_index {
                           " sequences and ", borders, " documents that its header says; is the copy complete?"));
     }
     const std::vector<std::int64_t> documents = numbers(header_bytes + sequences_ * 12, dtype::i64, borders);
-    token_file found{data_path, data.size(), type, {}, true};
+    token_file found{data.path(), data.size(), type, {}, true};
     add_documents(documents, data, found);
     return found;
   }
@@ -264,7 +264,7 @@ class megatron_index {
     }
   }
 
-  file_bytes file_;
+  const file_bytes& file_;
   std::uint64_t sequences_ = 0;
 };
 
@@ -292,17 +292,25 @@ void check_content(const std::string& path, std::span<const std::byte> start) {
                                    "asking for tokens"));
 }
 
-token_file tokens_in(const std::string& path, const token_options& options) {
+token_file megatron_tokens(const input_files& from, const std::string& index, const std::string& data) {
+  const std::unique_ptr<file_bytes> opened = from.open(index);
+  return megatron_index(*opened).read(*from.open(data));
+}
+
+token_file tokens_in(const input_files& from, const std::string& path, const token_options& options) {
   // name.bin, name.idx or the name alone, as Megatron's --data-path has it.
-  if (path.ends_with(".idx")) return megatron_index(path).read(with_extension(path, ".bin"));
-  if (!file_exists(path) && file_exists(path + ".idx")) return megatron_index(path + ".idx").read(path + ".bin");
-  if (is_folder(path)) refuse_folder(path);
-  const file_bytes file(path);
+  if (path.ends_with(".idx")) return megatron_tokens(from, path, with_extension(path, ".bin"));
+  if (!from.has(path)) {
+    if (from.has(path + ".idx")) return megatron_tokens(from, path + ".idx", path + ".bin");
+    if (is_folder(path)) refuse_folder(path);
+  }
+  const std::unique_ptr<file_bytes> opened = from.open(path);
+  const file_bytes& file = *opened;
   const std::vector<std::byte> start = file.read(0, content_bytes);
   if (is_npy(start)) return npy_tokens(file);
   if (path.ends_with(".bin")) {
     const std::string index = with_extension(path, ".idx");
-    if (file_exists(index)) return megatron_index(index).read(path);
+    if (from.has(index)) return megatron_tokens(from, index, path);
   }
   if (start.size() >= sizeof(std::uint32_t)) {
     const auto magic = number_at<std::uint32_t>(start, 0);
@@ -321,25 +329,27 @@ token_file tokens_in(const std::string& path, const token_options& options) {
 }
 
 }  // namespace
-}  // namespace datasets
 
-dataset open_tokens(std::span<const std::string> files, const token_options& options) {
-  using namespace datasets;
-  if (files.empty()) throw error(errc::usage, "open_tokens: no file was given; name one, as train.bin");
+dataset open_token_files(const input_files& from, const token_options& options) {
   if (options.type && (!is_integer(*options.type) || *options.type == dtype::boolean)) {
     throw error(errc::usage, str_cat("open_tokens: tokens of ", name(*options.type), "; give a type of integers"));
   }
   std::vector<token_file> found;
-  for (const std::string& pattern : files) {
-    for (const std::string& path : expand_paths(pattern)) {
-      token_file next = tokens_in(path, options);
-      // name.bin and name.idx, as `name.*` gives them, are one.
-      const bool known = next.documents && std::any_of(found.begin(), found.end(),
-                                                       [&](const token_file& each) { return each.path == next.path; });
-      if (!known) found.push_back(std::move(next));
-    }
+  for (const std::string& path : from.names()) {
+    token_file next = tokens_in(from, path, options);
+    // name.bin and name.idx, as `name.*` gives them, are one.
+    const bool known = next.documents && std::any_of(found.begin(), found.end(),
+                                                     [&](const token_file& each) { return each.path == next.path; });
+    if (!known) found.push_back(std::move(next));
   }
-  return dataset(std::make_shared<tokens_model>(found));
+  return dataset(std::make_shared<tokens_model>(found, from));
+}
+
+}  // namespace datasets
+
+dataset open_tokens(std::span<const std::string> files, const token_options& options) {
+  if (files.empty()) throw error(errc::usage, "open_tokens: no file was given; name one, as train.bin");
+  return datasets::open_token_files(*datasets::files_on_disk_of(files), options);
 }
 
 dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options) {

@@ -5,6 +5,7 @@
 #include "datasets/column_table.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/model.hpp"
+#include "datasets/read_part.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/description.hpp>
@@ -45,6 +46,10 @@ class with_column_model final : public dataset_model {
   }
   boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
     return whole_->fetch(sample, field);
+  }
+  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte> decoded) const override {
+    return whole_->expand(sample, of, stored, decoded);
   }
   std::span<const std::string> columns() const noexcept override { return names_; }
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
@@ -152,6 +157,7 @@ class column_reader {
   void read(std::uint64_t first, std::uint64_t end, std::vector<std::int64_t>& to) {
     const std::string& name = model_.fields()[field_].name;
     const need wanted[] = {{.field = field_}};
+    const bool expands = model_.fields()[field_].expands();
     std::vector<std::size_t> ends;
     std::vector<part> pieces;
     std::size_t bytes = 0;
@@ -162,11 +168,16 @@ class column_reader {
       model_.parts(sample, wanted, parts_);
       if (parts_.empty()) throw_bad(model_, sample, name, "lacks it");
       for (const part& each : parts_) {
-        if (each.where.stored_bytes > integer_bytes_max) {
-          throw_bad(model_, sample, name, str_cat("has ", each.where.stored_bytes, " bytes and is no integer"));
+        if (each.where.decoded_bytes > integer_bytes_max) {
+          throw_bad(model_, sample, name, str_cat("has ", each.where.decoded_bytes, " bytes and is no integer"));
         }
-        pieces.push_back(each);
-        bytes += each.where.stored_bytes;
+        bytes += each.where.decoded_bytes;
+        if (expands) {
+          bytes_.resize(bytes - each.where.decoded_bytes);
+          append_part(model_, sample, each, sources_, bytes_);
+        } else {
+          pieces.push_back(each);
+        }
       }
       ends.push_back(bytes);
     }

@@ -3,12 +3,13 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "io/arena.hpp"
-#include "io/file_table.hpp"
+#include "io/file_description.hpp"
 #include "io/io_loop.hpp"
 #include "io/io_threads.hpp"
 #include "io/lease_pool.hpp"
 #include "io/read_error.hpp"
 #include "io/read_queue_state.hpp"
+#include "io/source_set.hpp"
 
 #include <leat/read_queue.hpp>
 #include <leat/reader.hpp>
@@ -17,6 +18,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cerrno>
@@ -39,12 +41,16 @@ io::arena_options arena_of(std::size_t bytes_max, choice huge_pages) {
   return {.bytes_max = bytes_max, .pages = pages};
 }
 
-/// A file that was opened once. The sources, one for each loop, are made when that loop first needs one.
-struct known_file {
-  explicit known_file(const std::string& path, std::uint32_t loops) : sources(loops) { table.add(path); }
-  io::file_table table;
-  std::vector<std::unique_ptr<io::source>> sources;  // each touched on its loop's thread only
-};
+std::shared_ptr<const io::file_table> table_of(const std::string& path) {
+  auto table = std::make_shared<io::file_table>();
+  table->add(path);
+  return table;
+}
+std::vector<io::connector*> loops_of(io::io_threads& threads) {
+  std::vector<io::connector*> loops;
+  for (std::uint32_t k = 0; k < threads.size(); ++k) loops.push_back(&threads.loop(k));
+  return loops;
+}
 
 }  // namespace
 
@@ -55,7 +61,8 @@ class reader::machine {
         arena_(std::make_shared<io::arena>(arena_of(lease_bytes_max, options.huge_pages))),
         pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory", .as_one = true}),
         lines_(options.io_threads),
-        threads_(options, arena_) {
+        threads_(options, arena_),
+        sources_(loops_of(threads_)) {
     for (std::uint32_t k = 0; k < threads_.size(); ++k) {
       lines_[k].owner = this;
       lines_[k].number = k;
@@ -90,13 +97,13 @@ class reader::machine {
   struct line;
 
   /// A read of a batch.
-  struct operation : io::read_operation {
+  struct operation : io::set_read {
     batch* owner = nullptr;
     request* asked = nullptr;
   };
 
   /// Reads that were asked for together. Made once and used again; its line's.
-  struct batch : list_hook {
+  struct batch {
     machine* owner = nullptr;
     line* home = nullptr;
     std::span<request> requests;
@@ -112,11 +119,9 @@ class reader::machine {
     completion<void(std::exception_ptr, std::span<const std::byte>)> done_one;
   };
 
-  struct opening : io::open_operation, list_hook {
+  struct opening : io::set_open {
     machine* owner = nullptr;
     line* home = nullptr;
-    known_file* what = nullptr;
-    std::uint32_t number = 0;
     std::atomic<std::uint64_t> use{0};
     completion<void(std::exception_ptr, reader::file)> asker;
   };
@@ -128,24 +133,23 @@ class reader::machine {
       return owner->pool_.space_at(memory);
     }
     [[nodiscard]] error explain(const read_completion& failed) const override;
-    [[nodiscard]] io::source& source_of(std::uint32_t file) override {
-      return owner->source_of(owner->known(file), *this);
-    }
-    void on_idle(io::read_queue_state& /*queue*/) noexcept override { owner->end_if_quiet(*this); }
+    [[nodiscard]] io::source& source_of(std::uint32_t file) override { return owner->sources_.source_of(number, file); }
+    void on_idle(io::read_queue_state& /*queue*/) noexcept override { tell_if_idle(); }
     void forget(io::read_queue_state& queue) noexcept override {
       queues.remove(queue);
-      owner->end_if_quiet(*this);
+      tell_if_idle();
     }
+    /// Ends the queues. `queues_idle` is set when none of them has a read in flight.
+    void end_queues();
+    void tell_if_idle() noexcept;
 
     machine* owner = nullptr;
     std::uint32_t number = 0;
-    std::promise<void> quiet;  // nothing is under way any more
-    // Loop thread.
-    intrusive_list<batch> reading;
-    intrusive_list<opening> looking;
+    std::promise<void> queues_idle;
+    // Loop thread. What queues read is theirs alone: the set of sources does not know it.
     intrusive_list<io::read_queue_state> queues;
-    bool ended = false;  // nothing more is begun
-    bool quiet_posted = false;
+    bool ended = false;  // no queue begins any more
+    bool idle_told = false;
     // Any thread.
     leat::mutex mutex;
     std::deque<batch> batches ABSL_GUARDED_BY(mutex);  // they never move
@@ -163,12 +167,11 @@ class reader::machine {
   [[nodiscard]] line& next_line() noexcept {
     return lines_[turn_.fetch_add(1, std::memory_order_relaxed) % lines_.size()];
   }
-  [[nodiscard]] std::uint32_t number_of(const std::string& path, known_file*& found);
+  [[nodiscard]] std::uint32_t number_of(const std::string& path);
   [[nodiscard]] bool knows(std::uint32_t number) const noexcept {
     return number < file_count_.load(std::memory_order_acquire);
   }
-  [[nodiscard]] known_file& known(std::uint32_t number) const;
-  [[nodiscard]] io::source& source_of(known_file& what, const line& on);
+  [[nodiscard]] std::string path_of(std::uint32_t number) const;
   [[nodiscard]] std::string wrong_with(const request& asked) const;
 
   [[nodiscard]] batch& take_batch();
@@ -176,18 +179,15 @@ class reader::machine {
   void submit(batch& begun);
   void begin(batch& begun);
   void cancel(batch& asked);
-  void told(operation& ended) noexcept;
+  void ended(operation& read) noexcept;
   void complete(batch& ended) noexcept;
 
   [[nodiscard]] opening& take_opening(line& at);
-  void told(opening& ended) noexcept;
-  [[nodiscard]] error why_not_opened(const opening& ended) const;
+  void ended(opening& looked) noexcept;
+  [[nodiscard]] error why_not_opened(const opening& looked) const;
   void abandon(opening& asked) noexcept;
 
   [[nodiscard]] error explain(std::uint32_t file, io::failed_read failed) const;
-  void wind_down(line& at);
-  void end_if_quiet(line& at) noexcept;
-  void forget_sources(const line& of);
 
   const double timeout_s_;
   const fork_guard forked_;
@@ -198,50 +198,42 @@ class reader::machine {
   std::atomic<std::uint32_t> file_count_{0};
 
   mutable mutex files_mutex_;
-  std::deque<known_file> files_ ABSL_GUARDED_BY(files_mutex_);  // they never move
+  std::deque<io::file_description> files_ ABSL_GUARDED_BY(files_mutex_);  // by number, also in the set; they never move
   absl::flat_hash_map<std::string, std::uint32_t> numbers_ ABSL_GUARDED_BY(files_mutex_);
 
   std::vector<line> lines_;
-  io::io_threads threads_;  // last: joined before anything they may still look at goes
+  io::io_threads threads_;  // joined before anything that they may still look at goes
+  io::source_set sources_;  // whose sources end on their threads
   mutex stop_mutex_;
   bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
 };
 
 // ---- Files --------------------------------------------------------------------------------------------------------
 
-std::uint32_t reader::machine::number_of(const std::string& path, known_file*& found) {
+std::uint32_t reader::machine::number_of(const std::string& path) {
   const mutex_lock lock(files_mutex_);
   const auto [place, is_new] = numbers_.try_emplace(path, static_cast<std::uint32_t>(files_.size()));
   if (is_new) {
-    files_.emplace_back(path, threads_.size());
-    file_count_.store(place->second + 1, std::memory_order_release);
+    const std::uint32_t number = sources_.add_later(files_.emplace_back(table_of(path)));
+    assert(number == place->second);
+    file_count_.store(number + 1, std::memory_order_release);
   }
-  found = &files_[place->second];
   return place->second;
 }
 
-known_file& reader::machine::known(std::uint32_t number) const {
+std::string reader::machine::path_of(std::uint32_t number) const {
   const mutex_lock lock(files_mutex_);
-  // Files are added and never taken away; what they hold is their lines' own.
-  return const_cast<known_file&>(files_[number]);
-}
-
-io::source& reader::machine::source_of(known_file& what, const line& on) {
-  std::unique_ptr<io::source>& source = what.sources[on.number];
-  if (source == nullptr) source = threads_.loop(on.number).connect_files(what.table);
-  return *source;
+  return files_[number].file_name(0);
 }
 
 void reader::machine::open(std::string path, completion<void(std::exception_ptr, file)> done) {
   if (path.empty()) {
     return done.complete(std::make_exception_ptr(error(errc::usage, "an empty path names no file")), {});
   }
-  known_file* what = nullptr;
-  const std::uint32_t number = number_of(path, what);
+  const std::uint32_t number = number_of(path);
   line& at = lines_[number % lines_.size()];
   opening& begun = take_opening(at);
-  begun.what = what;
-  begun.number = number;
+  begun.source = number;
   begun.asker = std::move(done);
   begun.asker.on_cancel([this, o = &begun, use = begun.use.load()](asio::cancellation_type) {
     run_on(*o->home, [this, o, use] {
@@ -249,12 +241,9 @@ void reader::machine::open(std::string path, completion<void(std::exception_ptr,
     });
   });
   run_on(at, [this, o = &begun] {
-    o->home->looking.push_back(*o);
-    if (o->home->ended || stopping_.load(std::memory_order_relaxed)) {
-      o->failure = ECANCELED;
-      return told(*o);
-    }
-    source_of(*o->what, *o->home).start(*o);
+    if (!stopping_.load()) return sources_.start(o->home->number, *o);
+    o->failure = ECANCELED;
+    ended(*o);
   });
 }
 
@@ -266,9 +255,9 @@ reader::machine::opening& reader::machine::take_opening(line& at) {
     made.owner = this;
     made.home = &at;
     made.file = 0;
-    made.done = [](io::open_operation& looked) noexcept {
+    made.io::set_open::ended = [](io::set_open& looked) noexcept {
       auto& self = static_cast<opening&>(looked);
-      self.owner->told(self);
+      self.owner->ended(self);
     };
     return made;
   }
@@ -277,29 +266,25 @@ reader::machine::opening& reader::machine::take_opening(line& at) {
   return taken;
 }
 
-void reader::machine::told(opening& ended) noexcept {
-  line& at = *ended.home;
-  at.looking.remove(ended);
-  if (ended.asker) {
-    if (ended.failure == ECANCELED) {
-      ended.asker.complete(stopped(), {});
-    } else if (ended.failure != 0) {
-      ended.asker.complete(std::make_exception_ptr(why_not_opened(ended)), {});
+void reader::machine::ended(opening& looked) noexcept {
+  line& at = *looked.home;
+  if (looked.asker) {
+    if (looked.failure == ECANCELED) {
+      looked.asker.complete(stopped(), {});
+    } else if (looked.failure != 0) {
+      looked.asker.complete(std::make_exception_ptr(why_not_opened(looked)), {});
     } else {
-      ended.asker.complete(nullptr, {ended.number, ended.size_bytes, ended.version, ended.alignment});
+      looked.asker.complete(nullptr, {looked.source, looked.size_bytes, looked.version, looked.alignment});
     }
   }
-  ended.use.fetch_add(1);
-  {
-    const mutex_lock lock(at.mutex);
-    at.spare_openings.push_back(&ended);
-  }
-  end_if_quiet(at);
+  looked.use.fetch_add(1);
+  const mutex_lock lock(at.mutex);
+  at.spare_openings.push_back(&looked);
 }
 
-error reader::machine::why_not_opened(const opening& ended) const {
-  if (const auto why = threads_.failure(); why && ended.failure == io::loop_failed) return *why;
-  return io::explain_open(ended.failure, ended.what->table.path(0));
+error reader::machine::why_not_opened(const opening& looked) const {
+  if (const auto why = threads_.failure(); why && looked.failure == io::loop_failed) return *why;
+  return io::explain_open(looked.failure, path_of(looked.source));
 }
 
 /// The kernel writes its answer into memory of ours: who asked need not wait for it.
@@ -379,24 +364,23 @@ void reader::machine::submit(batch& begun) {
 }
 
 void reader::machine::begin(batch& begun) {
-  line& at = *begun.home;
-  at.reading.push_back(begun);
   begun.begun = true;
   // One more than there are reads: nothing completes before all have been started.
   begun.left = begun.requests.size() + 1;
   while (begun.operations.size() < begun.requests.size()) {
     operation& made = begun.operations.emplace_back();
     made.owner = &begun;
-    made.done = [](io::read_operation& ended) noexcept {
-      auto& self = static_cast<operation&>(ended);
-      self.owner->owner->told(self);
+    made.io::set_read::ended = [](io::set_read& read) noexcept {
+      auto& self = static_cast<operation&>(read);
+      self.owner->owner->ended(self);
     };
   }
-  const bool too_late = begun.cancelled || at.ended || stopping_.load(std::memory_order_relaxed);
+  const bool too_late = begun.cancelled || stopping_.load();
   for (std::size_t i = 0; i < begun.requests.size(); ++i) {
     operation& next = begun.operations[i];
     request& asked = begun.requests[i];
     next.asked = &asked;
+    next.source = asked.file.number;
     next.file = 0;
     next.offset = asked.offset;
     next.bytes = asked.bytes;
@@ -404,24 +388,20 @@ void reader::machine::begin(batch& begun) {
     if (too_late) {
       next.failure = ECANCELED;
       next.data = {};
-      told(next);
-      continue;
-    }
-    begun.starting.push_back(&next);
-    // Neighbours in one file go to its source together.
-    const bool last = i + 1 == begun.requests.size() || begun.requests[i + 1].file.number != asked.file.number;
-    if (last) {
-      source_of(known(asked.file.number), at).start(begun.starting);
-      begun.starting.clear();
+      ended(next);
+    } else {
+      begun.starting.push_back(&next);
     }
   }
+  sources_.start(begun.home->number, begun.starting);
+  begun.starting.clear();
   if (--begun.left == 0) complete(begun);
 }
 
-void reader::machine::told(operation& ended) noexcept {
-  batch& owner = *ended.owner;
-  ended.asked->data = ended.data;
-  ended.asked->failure = ended.failure;
+void reader::machine::ended(operation& read) noexcept {
+  batch& owner = *read.owner;
+  read.asked->data = read.data;
+  read.asked->failure = read.failure;
   if (--owner.left == 0) complete(owner);
 }
 
@@ -430,12 +410,11 @@ void reader::machine::cancel(batch& asked) {
   if (!asked.begun) return;  // begin() is still on its way to this thread.
   for (std::size_t i = 0; i < asked.requests.size(); ++i) {
     operation& one = asked.operations[i];
-    if (one.state != nullptr) source_of(known(one.asked->file.number), *asked.home).cancel(one);
+    if (one.in_flight()) io::source_set::cancel(one);
   }
 }
 
 void reader::machine::complete(batch& ended) noexcept {
-  ended.home->reading.remove(ended);
   std::exception_ptr failure;
   for (const request& one : ended.requests) {
     if (one.failure == 0) continue;
@@ -455,15 +434,13 @@ void reader::machine::complete(batch& ended) noexcept {
   }
   ended.use.fetch_add(1);
   ended.begun = ended.cancelled = false;
-  line& at = *ended.home;
   give_back(ended);
-  end_if_quiet(at);
 }
 
 error reader::machine::explain(std::uint32_t file, io::failed_read failed) const {
   if (failed.failure == ECANCELED) return {errc::cancelled, "the read was cancelled"};
   if (const auto why = threads_.failure(); why && failed.failure == io::loop_failed) return *why;
-  const std::string path = known(file).table.path(0);
+  const std::string path = path_of(file);
   failed.path = path;
   failed.timeout_s = timeout_s_;
   return io::explain_read(failed);
@@ -495,7 +472,7 @@ std::shared_ptr<io::read_queue_state> reader::machine::make_queue(const read_que
                                                      options.reads_max);
   run_on(at, [this, &at, made] {
     at.queues.push_back(*made);
-    if (at.ended || stopping_.load(std::memory_order_relaxed)) made->end();
+    if (stopping_.load()) made->end();
   });
   return made;
 }
@@ -507,42 +484,33 @@ void reader::machine::stop() noexcept {
   stopped_ = true;
   stopping_.store(true);
   pool_.close();
+  assert(std::none_of(lines_.begin(), lines_.end(),
+                      [&](const line& at) { return threads_.executor(at.number).running_in_this_thread(); }) &&
+         "stop() would wait for itself");
+  sources_.cancel();
   for (line& at : lines_) {
-    assert(!threads_.executor(at.number).running_in_this_thread() && "stop() would wait for itself");
-    std::future<void> ended = at.quiet.get_future();
-    run_on(at, [this, &at] { wind_down(at); });
-    ended.wait();
+    std::future<void> idle = at.queues_idle.get_future();
+    run_on(at, [&at] { at.end_queues(); });
+    idle.wait();
   }
+  sources_.drain();
 }
 
-void reader::machine::wind_down(line& at) {
-  at.ended = true;
-  std::vector<batch*> asked;
-  for (batch& one : at.reading) asked.push_back(&one);
-  for (batch* const one : asked) cancel(*one);
-  for (io::read_queue_state& queue : at.queues) queue.end();
-  end_if_quiet(at);
+void reader::machine::line::end_queues() {
+  ended = true;
+  for (io::read_queue_state& queue : queues) queue.end();
+  tell_if_idle();
 }
 
-void reader::machine::end_if_quiet(line& at) noexcept {
-  if (!at.ended || at.quiet_posted || !at.reading.empty() || !at.looking.empty()) return;
-  for (const io::read_queue_state& queue : at.queues) {
+void reader::machine::line::tell_if_idle() noexcept {
+  if (!ended || idle_told) return;
+  for (const io::read_queue_state& queue : queues) {
     if (!queue.idle()) return;
   }
-  at.quiet_posted = true;
+  idle_told = true;
   // In a turn of its own: whoever calls this is still on its way out of our books.
-  threads_.loop(at.number).post(
-      [](void* argument) noexcept {
-        auto& ending = *static_cast<line*>(argument);
-        ending.owner->forget_sources(ending);
-        ending.quiet.set_value();
-      },
-      &at);
-}
-
-void reader::machine::forget_sources(const line& of) {
-  const mutex_lock lock(files_mutex_);
-  for (known_file& one : files_) one.sources[of.number].reset();
+  owner->threads_.loop(number).post(
+      [](void* argument) noexcept { static_cast<line*>(argument)->queues_idle.set_value(); }, this);
 }
 
 // ---- The public face ----------------------------------------------------------------------------------------------

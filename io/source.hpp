@@ -5,6 +5,7 @@
 #pragma once
 
 #include "async/loop.hpp"
+#include "io/fault.hpp"
 
 #include <leat/error.hpp>
 
@@ -62,7 +63,8 @@ struct read_operation {
 
   std::span<const std::byte> data;  ///< the bytes asked for, inside `into`; `bytes` long unless failed
   int failure = 0;                  ///< 0 or an errno: EIO, ENOENT, ENODATA, EFBIG, ETIMEDOUT, ECANCELED ...
-  std::uint64_t started_ns = 0;     ///< steady clock, when the source took it
+  std::unique_ptr<const source_failure> said = {};  ///< of a failure, what the errno does not tell; files leave it null
+  std::uint64_t started_ns = 0;                     ///< steady clock, when the source took it
 
   // The source's own, from start() to done().
   read_operation* next = nullptr;
@@ -80,6 +82,7 @@ struct open_operation {
   std::uint64_t version = 0;    ///< changes when the content does: of files, mixed from mtime, size and inode
   std::uint32_t alignment = 1;  ///< bytes: a read on multiples of it takes no more from the disk than was asked for
   int failure = 0;
+  std::unique_ptr<const source_failure> said = {};  ///< as in read_operation
 
   open_operation* next = nullptr;
   void* state = nullptr;
@@ -104,7 +107,7 @@ class source {
   /// after the kernel has let go of the memory.
   virtual void cancel(read_operation& operation) = 0;
 
-  /// The failed operation as an error: file, offset, errno by name, and a likely remedy.
+  /// The failed operation as an error: file, offset, errno by name, and a likely remedy. Of those that it has said nothing of.
   [[nodiscard]] virtual error explain(const read_operation& operation) const = 0;
   [[nodiscard]] virtual error explain(const open_operation& operation) const = 0;
 };

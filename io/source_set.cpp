@@ -20,7 +20,11 @@ void cancel_in_flight(set_loop& loop) {
 }  // namespace
 
 source_set::source_set(std::span<connector* const> loops) {
-  for (connector* const loop : loops) loops_.emplace_back().at = loop;
+  for (connector* const loop : loops) {
+    set_loop& added = loops_.emplace_back();
+    added.owner = this;
+    added.at = loop;
+  }
 }
 
 source_set::~source_set() {
@@ -32,9 +36,26 @@ source_set::~source_set() {
 }
 
 std::uint32_t source_set::add(const source_description& from) {
-  for (set_loop& loop : loops_) loop.sources.push_back(from.connect(*loop.at));
+  const std::uint32_t number = add_later(from);
+  for (set_loop& loop : loops_) static_cast<void>(source_of(loop, number));
+  return number;
+}
+
+std::uint32_t source_set::add_later(const source_description& from) {
+  const mutex_lock lock(mutex_);
   descriptions_.push_back(&from);
   return static_cast<std::uint32_t>(descriptions_.size() - 1);
+}
+
+source& source_set::connect(set_loop& loop, std::uint32_t number) {
+  const source_description* from = nullptr;
+  {
+    const mutex_lock lock(mutex_);
+    from = descriptions_[number];
+  }
+  if (loop.sources.size() <= number) loop.sources.resize(number + std::size_t{1});
+  loop.sources[number] = from->connect(*loop.at);
+  return *loop.sources[number];
 }
 
 void source_set::start(std::size_t loop, std::span<read_operation* const> reads) {
@@ -59,13 +80,14 @@ void source_set::begin(set_loop& loop, std::span<read_operation* const> reads) {
     auto& read = static_cast<set_read&>(*operation);
     read.loop = &loop;
     read.done = &end_read;
+    read.said.reset();
     read.place = static_cast<std::uint32_t>(loop.reads.size());
     loop.reads.push_back(&read);
   }
   for (std::size_t begin = 0, end = 0; begin < reads.size(); begin = end) {
     const std::uint32_t number = static_cast<set_read*>(reads[begin])->source;
     while (end < reads.size() && static_cast<set_read*>(reads[end])->source == number) ++end;
-    loop.sources[number]->start(reads.subspan(begin, end - begin));
+    source_of(loop, number).start(reads.subspan(begin, end - begin));
   }
   if (!loop.cancelled) return;
   // cancel() was faster than these.
@@ -79,6 +101,7 @@ void source_set::start(std::size_t loop, set_open& file) {
   set_loop& there = loops_[loop];
   there.operations.fetch_add(1, std::memory_order_relaxed);
   file.loop = &there;
+  file.said.reset();
   file.done = [](open_operation& operation) noexcept {
     auto& opened = static_cast<set_open&>(operation);
     set_loop& loop = *opened.loop;
@@ -87,7 +110,7 @@ void source_set::start(std::size_t loop, set_open& file) {
   };
   const auto begin_open = [](void* argument) noexcept {
     auto& begun = *static_cast<set_open*>(argument);
-    begun.loop->sources[begun.source]->start(begun);
+    source_of(*begun.loop, begun.source).start(begun);
   };
   if (there.at->executor().running_in_this_thread()) return begin_open(&file);
   there.at->post(begin_open, &file);
@@ -185,7 +208,12 @@ std::vector<std::string> source_set::under_way() {
   std::vector<held> found;
   on_each([&](set_loop& loop) {
     for (const set_read* const read : loop.reads) {
-      std::string what = str_cat(descriptions_[read->source]->file_name(read->file), " at offset ", read->offset);
+      const source_description* from = nullptr;
+      {
+        const mutex_lock lock(mutex_);
+        from = descriptions_[read->source];
+      }
+      std::string what = str_cat(from->file_name(read->file), " at offset ", read->offset);
       const mutex_lock lock(mutex);
       found.push_back({read->started_ns, std::move(what)});
     }

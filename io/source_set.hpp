@@ -2,6 +2,7 @@
 // order in which it ends stands here once: operations are cancelled, then awaited, then each source ends on its loop's thread.
 #pragma once
 
+#include "base/mutex.hpp"
 #include "io/source.hpp"
 
 #include <atomic>
@@ -17,6 +18,7 @@
 namespace leat::io {
 
 struct set_loop;
+class source_set;
 
 /// A read from a source of a source_set.
 struct set_read : read_operation {
@@ -43,8 +45,9 @@ struct set_open : open_operation {
 
 /// The part of a source_set that belongs to one loop. Thread: the loop's, except for `operations`.
 struct alignas(64) set_loop {
+  source_set* owner = nullptr;
   connector* at = nullptr;
-  std::vector<std::unique_ptr<source>> sources;  ///< by number
+  std::vector<std::unique_ptr<source>> sources;  ///< by number; null where none was needed yet
   std::vector<set_read*> reads;                  ///< in flight, unordered
   bool cancelled = false;                        ///< reads started from now on are cancelled at once
   std::atomic<std::size_t> operations{0};        ///< started and not ended; loop threads and callers
@@ -63,7 +66,11 @@ class source_set {
 
   /// Connects a source to each loop, and returns its number: 0, 1, 2 ... Thread: any, while nothing is under way. Throws as
   /// source_description::connect().
-  std::uint32_t add(const source_description& from);
+  std::uint32_t add(const source_description& from) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The same, but each loop connects it when it first needs it. Thread: any, at any time.
+  std::uint32_t add_later(const source_description& from) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// For who starts operations of its own. Thread: the loop's.
+  [[nodiscard]] source& source_of(std::size_t loop, std::uint32_t number) { return source_of(loops_[loop], number); }
 
   /// Starts reads, each a set_read, on a loop, in this order: before this returns where it is called on the loop's thread. Neighbours
   /// of one source go to it together. Thread: any.
@@ -80,11 +87,9 @@ class source_set {
   void drain() const noexcept;
 
   /// Thread: the loop's, once the operation has ended.
-  [[nodiscard]] error explain(const set_read& failed) const {
-    return failed.loop->sources[failed.source]->explain(failed);
-  }
-  [[nodiscard]] error explain(const set_open& failed) const {
-    return failed.loop->sources[failed.source]->explain(failed);
+  template <class Operation>
+  [[nodiscard]] error explain(const Operation& failed) const {
+    return failed.said != nullptr ? failed.said->why : failed.loop->sources[failed.source]->explain(failed);
   }
 
   [[nodiscard]] std::size_t in_flight() const noexcept;
@@ -92,6 +97,11 @@ class source_set {
   [[nodiscard]] std::vector<std::string> under_way();
 
  private:
+  [[nodiscard]] static source& source_of(set_loop& loop, std::uint32_t number) {
+    if (number < loop.sources.size() && loop.sources[number] != nullptr) return *loop.sources[number];
+    return loop.owner->connect(loop, number);
+  }
+  [[nodiscard]] source& connect(set_loop& loop, std::uint32_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   static void begin(set_loop& loop, std::span<read_operation* const> reads);
   static void end_read(read_operation& ended) noexcept;
   static void count_down(set_loop& loop) noexcept;
@@ -99,7 +109,8 @@ class source_set {
   void on_each(const std::function<void(set_loop&)>& visit);
 
   std::deque<set_loop> loops_;  // they never move
-  std::vector<const source_description*> descriptions_;
+  mutex mutex_;
+  std::vector<const source_description*> descriptions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat::io

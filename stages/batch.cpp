@@ -89,11 +89,11 @@ tensor batch::view(std::string_view name) const {
       const auto& ragged = state_->raggeds[place.ragged_index];
       return {spec.type, {static_cast<std::int64_t>(ragged.bytes)}, {1}, base + ragged.offset, where};
     }
-    if (spec.name == name && !spec.internal) {
+    if (spec.name == name && !place.hidden) {
       dimensions shape{rows};
       for (const std::int64_t extent : spec.row_shape) shape.push_back(extent);
       std::byte* const data =
-          spec.by_device() ? state_->held().landed->finished() + place.finished_offset : base + place.offset;
+          spec.made_by != nullptr ? state_->held().landed->made() + place.made_offset : base + place.offset;
       return {spec.type, shape, dense_strides(shape), data, where};
     }
     if (spec.ragged && name == spec.name + ".offsets") {

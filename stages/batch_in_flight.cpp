@@ -60,6 +60,7 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.failure = nullptr;
   trouble.reason.clear();
   trouble.read_failure = 0;
+  trouble.unreadable = false;
   trouble.field_at_fault = batch_plan::no_field;
   trouble.over_budget = false;
   slot.corrupt = false;

@@ -96,6 +96,7 @@ struct sample_trouble {
   std::exception_ptr failure;  ///< thrown by a user's function: ends the run when the batch's turn comes
   std::string reason;          ///< of the latest candidate
   int read_failure = 0;        ///< its errno, where it is a read that failed
+  bool unreadable = false;     ///< and the fault is a file's: io::fault
   /// Of the dataset; no_field where it is the whole sample, or unknown.
   std::uint16_t field_at_fault = batch_plan::no_field;
   bool over_budget = false;        ///< not corrupt, but ends the run; the reason is the whole message
@@ -104,6 +105,7 @@ struct sample_trouble {
   bool quarantined = false;
   std::string planned_reason;
   int planned_read_failure = 0;
+  bool planned_unreadable = false;
   std::string planned_name;
   std::string planned_source;
   std::optional<std::uint64_t> planned_offset;

@@ -7,6 +7,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <numeric>
 #include <utility>
@@ -44,7 +45,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
                                        "'; give one of the fields a name of its own, and by .from(member) what it "
                                        "reads: leat::image{\"view2\"}.from(\"jpg\")"));
     }
-    if (!spec.internal) names_.push_back(spec.name);
+    names_.push_back(spec.name);
     if (spec.ragged) names_.push_back(spec.name + ".offsets");
     slot& added = slots_.emplace_back();
     if (spec.ragged) {
@@ -55,7 +56,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     added.spec = std::move(spec);
   }
   for (const std::size_t i : in_memory_order(slots_)) place(slots_[i]);
-  add_finish_steps();
+  add_steps();
 }
 
 void batch_layout::place(slot& placed) {
@@ -67,18 +68,29 @@ void batch_layout::place(slot& placed) {
                               : bytes_of_rows(rows_max_, placed.row_bytes, spec.name);
 }
 
-void batch_layout::add_finish_steps() {
-  const auto mixed = std::find_if(slots_.begin(), slots_.end(),
-                                  [](const slot& each) { return each.spec.internal && each.spec.name == mixed_rows; });
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const output_spec& spec = slots_[i].spec;
-    if (!spec.by_device()) continue;
-    slots_[i].finished_offset = finished_bytes_;
-    finished_bytes_ += bytes_of_rows(rows_max_, spec.row_bytes(), spec.name);
-    finished_row_bytes_ += spec.row_bytes();
-    // The flags are the next output.
-    finish_.push_back({*spec.picture, slots_[i].offset, slots_[i + 1].offset, slots_[i].finished_offset, std::nullopt});
-    if (mixed != slots_.end()) finish_.back().mixed = mixed->offset;
+void batch_layout::add_steps() {
+  for (slot& made : slots_) {
+    const output_spec& spec = made.spec;
+    if (spec.made_by == nullptr) continue;
+    made.made_offset = made_bytes_;
+    made_bytes_ += bytes_of_rows(rows_max_, spec.row_bytes(), spec.name);
+    made_row_bytes_ += spec.row_bytes();
+    scratch_bytes_ = std::max(scratch_bytes_, spec.made_by->scratch_bytes(rows_max_));
+    device_step& step =
+        steps_.emplace_back(device_step{.operation = spec.made_by.get(), .from = {}, .to = made.made_offset});
+    const auto add = [&](std::size_t i) {
+      made.made_from.push_back(i);
+      step.from.push_back(slots_[i].offset);
+    };
+    add(static_cast<std::size_t>(&made - slots_.data()));
+    for (const std::string& name : spec.made_from) {
+      const auto other =
+          std::find_if(slots_.begin(), slots_.end(), [&](const slot& each) { return each.spec.name == name; });
+      assert(other != slots_.end() && !other->spec.ragged);
+      other->hidden = true;
+      std::erase(names_, name);
+      add(static_cast<std::size_t>(other - slots_.begin()));
+    }
   }
 }
 

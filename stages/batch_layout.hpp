@@ -5,11 +5,12 @@
 #include "stages/field_model.hpp"
 #include "stages/transfer.hpp"
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat::stages {
@@ -17,9 +18,6 @@ namespace leat::stages {
 /// Every tensor starts on a multiple of this: what GPUs and vector units like best, and cudaMalloc gives. One that is read
 /// into starts on a multiple of io::alignment_max_bytes.
 inline constexpr std::size_t tensor_alignment_bytes = 256;
-
-/// The internal output that tells a device how rows are mixed: mix_row [rows].
-inline constexpr std::string_view mixed_rows = "mix.rows";
 
 [[nodiscard]] constexpr std::size_t align_tensor(std::size_t bytes) noexcept {
   return (bytes + tensor_alignment_bytes - 1) / tensor_alignment_bytes * tensor_alignment_bytes;
@@ -33,11 +31,14 @@ class batch_layout {
     std::size_t row_bytes = 0;     ///< of a fixed output, as decode() writes it
     std::size_t offset = 0;        ///< of a fixed output's tensor; of a ragged one's offsets (i64, rows + 1)
     std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
-    /// Of an output that a device finishes: where it lies in the memory that only the device has.
-    std::size_t finished_offset = 0;
+    bool hidden = false;           ///< others are made from it; the trainer does not see it
+    /// Of an output that a device makes: the slots it is made from, itself first, and where it lies in the memory that only the
+    /// device has.
+    absl::InlinedVector<std::size_t, 4> made_from;
+    std::size_t made_offset = 0;
   };
 
-  /// Throws error{errc::usage} when two outputs share a name.
+  /// Throws error{errc::usage} when two outputs share a name. Outputs that others are made from are among them.
   batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max);
 
   [[nodiscard]] std::span<const slot> slots() const noexcept { return slots_; }
@@ -48,26 +49,29 @@ class batch_layout {
   /// Bytes of a batch whose ragged outputs hold at most so many bytes each.
   [[nodiscard]] std::size_t bytes(std::span<const std::size_t> ragged_bytes) const noexcept;
   /// What a device does to a batch that has arrived.
-  [[nodiscard]] std::span<const finish_step> finish() const noexcept { return finish_; }
-  /// Bytes of what it makes: 0 where there is nothing to do.
-  [[nodiscard]] std::size_t finished_bytes() const noexcept { return finished_bytes_; }
+  [[nodiscard]] std::span<const device_step> steps() const noexcept { return steps_; }
+  /// Bytes of what they make: 0 where there is nothing to do.
+  [[nodiscard]] std::size_t made_bytes() const noexcept { return made_bytes_; }
   /// Of one row.
-  [[nodiscard]] std::size_t finished_row_bytes() const noexcept { return finished_row_bytes_; }
+  [[nodiscard]] std::size_t made_row_bytes() const noexcept { return made_row_bytes_; }
+  /// The most that one of them needs beside.
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
   /// Names a trainer can ask for, a ragged output's ".offsets" behind it.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
 
  private:
   void place(slot& placed);
-  void add_finish_steps();
+  void add_steps();
 
   std::vector<slot> slots_;
   std::vector<std::string> names_;
-  std::vector<finish_step> finish_;
+  std::vector<device_step> steps_;
   std::uint32_t rows_max_ = 0;
   std::size_t ragged_count_ = 0;
   std::size_t fixed_bytes_ = 0;
-  std::size_t finished_bytes_ = 0;
-  std::size_t finished_row_bytes_ = 0;
+  std::size_t made_bytes_ = 0;
+  std::size_t made_row_bytes_ = 0;
+  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace leat::stages

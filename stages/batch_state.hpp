@@ -1,4 +1,4 @@
-// What is behind leat::batch: its leased memory, what lies where in it, and the way home.
+// The state of a leat::batch: its leased memory, where each tensor lies in it, and what is released with it.
 #pragma once
 
 #include "io/lease_pool.hpp"
@@ -18,8 +18,8 @@
 
 namespace leat {
 
-/// What of a batch has to go home, and its way. One owner: the batch; once a tensor of it has been given away as DLPack, the
-/// batch and all such tensors together.
+/// Resources that a batch releases when it ends. Its owner is the batch; once a tensor of the batch has been exported as DLPack, the
+/// batch and all such tensors share it.
 struct batch_hold {
   batch_hold() = default;
   batch_hold(batch_hold&&) = default;
@@ -35,8 +35,8 @@ struct batch_hold {
   [[nodiscard]] device where() const noexcept { return landed != nullptr ? landed->where() : host; }
 
   io::lease memory;                         ///< the block, until a device has taken it
-  std::unique_ptr<stages::landing> landed;  ///< where it went to a device
-  // Shared with the loader, since a batch may outlive it.
+  std::unique_ptr<stages::landing> landed;  ///< set if the batch is on a device
+  // Takes the memory back. Shared with the loader, since a batch may outlive it.
   std::shared_ptr<stages::transfer> way_home;
   // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
   std::shared_ptr<std::atomic<std::int64_t>> batches_out;
@@ -53,9 +53,9 @@ struct batch::state : batch_hold {
 
   /// Throws error{errc::usage} after release_on().
   void check_held() const;
-  /// What the batch holds, itself or together with others.
+  /// The batch's resources, its own or shared.
   [[nodiscard]] batch_hold& held() noexcept { return shared != nullptr ? *shared : *this; }
-  /// From here on together with others.
+  /// Makes them shared.
   [[nodiscard]] const std::shared_ptr<batch_hold>& share() {
     if (shared == nullptr) shared = std::make_shared<batch_hold>(std::move(static_cast<batch_hold&>(*this)));
     return shared;

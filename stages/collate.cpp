@@ -98,7 +98,7 @@ std::size_t bytes_used(const batch::state& batch) {
 std::size_t output_bytes(const batch::state& batch) {
   std::size_t sum = 0;
   for (const batch_layout::slot& place : batch.layout->slots()) {
-    if (place.spec.internal) continue;
+    if (place.hidden) continue;
     if (place.spec.ragged) {
       sum += (std::size_t{batch.rows} + 1) * sizeof(std::int64_t);
     } else {

@@ -1,7 +1,6 @@
 #include "stages/corrupt_watch.hpp"
 
 #include "base/text.hpp"
-#include "stages/blame.hpp"
 #include "stages/delivery.hpp"
 #include "stages/journal.hpp"
 
@@ -103,15 +102,14 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
 void corrupt_watch::count(const journal_entry& entry) {
   ++corrupt_;
   ++corrupt_in_all_;
-  const bool unreadable = entry.read_failure != 0 && blame_of(entry.read_failure) == blame::unreadable;
-  if (unreadable) ++unreadable_;
+  if (entry.unreadable) ++unreadable_;
   // The reason of a failed read begins with its file, so reads are counted by errno.
   std::string kind = entry.read_failure != 0 ? str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
   if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
   reason& known = reasons_[kind];
   if (known.count++ == 0) {
     known.first = sample_text(entry);
-    known.unreadable = unreadable;
+    known.unreadable = entry.unreadable;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
+#include <cassert>
 #include <ctime>
 #include <exception>
 
@@ -40,6 +41,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     first_output_.push_back(outputs);
     outputs += programs_[p]->outputs().size();
   }
+  for (const field_info& field : dataset_.fields()) expands_.push_back(field.expands());
   for (thread_state& own : threads_) {
     for (std::size_t p = 0; p < programs_.size(); ++p) {
       own.scratch.push_back(leaders_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
@@ -47,10 +49,10 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     own.produced.resize(programs_.size());
     own.encoded.resize(programs_.size());
     own.rows.resize(outputs);
-    own.finished.resize(outputs);
+    own.made.resize(outputs);
     for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
       const output_spec& spec = layout_.slots()[o].spec;
-      if (spec.by_device()) own.finished[o].resize(spec.row_bytes());
+      if (spec.made_by != nullptr) own.made[o].resize(spec.row_bytes());
     }
   }
 }
@@ -87,19 +89,45 @@ void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
   }
 }
 
-// The bytes that were read for the program, or those that a call makes, once for all programs that read the field.
-void decoder::find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const {
+// The bytes that were read for the program, expanded where they are stored in another form, or those that a call makes: once for all
+// programs that read the field. Returns a reason where there are none.
+std::optional<std::string> decoder::find_encoded(const sample_slot& slot, std::size_t program,
+                                                 thread_state& own) const {
   const batch_in_flight& batch = *slot.owner;
   const std::size_t first = slot.row * programs_.size();
   const std::uint16_t field = batch.plan.fields[first + program];
   own.encoded[program] = batch.encoded[first + program];
-  if (field == batch_plan::no_field || dataset_.origin(field) != datasets::field_origin::call) return;
+  if (field == batch_plan::no_field) return std::nullopt;
+  const bool called = dataset_.origin(field) == datasets::field_origin::call;
+  if (!called && !expands_[field]) return std::nullopt;
   for (std::size_t before = 0; before < program; ++before) {
     if (batch.plan.fields[first + before] != field) continue;
     own.encoded[program] = own.encoded[before];
-    return;
+    return std::nullopt;
   }
+  if (!called) return expand(slot, program, field, own);
   own.encoded[program] = dataset_.produce(slot.pick().sample, field, own.produced[program]);
+  return std::nullopt;
+}
+
+// A block that is a whole row becomes that row; any other goes to this thread's memory.
+std::optional<std::string> decoder::expand(const sample_slot& slot, std::size_t program, std::uint16_t field,
+                                           thread_state& own) const {
+  const pick& row = slot.pick();
+  const datasets::need wanted[] = {{.field = field, .seed = settings_.seed, .draw = row.draw, .epoch = row.epoch}};
+  datasets::part_list parts;
+  dataset_.parts(row.sample, wanted, parts);
+  assert(parts.size() == 1);
+  const datasets::part& part = parts.front();
+  if (part.decode == 0) return std::nullopt;
+  std::span<std::byte> to = rows_of(program, own).front().bytes;
+  if (!programs_[program]->verbatim() || to.size() != part.where.decoded_bytes) {
+    own.produced[program].resize(part.where.decoded_bytes);
+    to = own.produced[program];
+  }
+  std::optional<std::string> reason = dataset_.expand(row.sample, part, own.encoded[program], to);
+  own.encoded[program] = to;
+  return reason;
 }
 
 // The rows of all that are decoded with `leader`, where one pass over the picture makes them.
@@ -120,17 +148,18 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     const std::span<row_target> rows = rows_of(p, own);
     const std::uint16_t field = batch.plan.field_of(slot.row, p);
     if (!made.empty() && made[p]) continue;
+    std::optional<std::string> missing;
     try {
-      find_encoded(slot, p, own);
+      missing = find_encoded(slot, p, own);
     } catch (const std::exception& problem) {
-      slot.corrupt = true;
-      slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", problem.what());
-      return;
+      missing = problem.what();
     } catch (...) {
+      missing = current_exception_text();
+    }
+    if (missing) {
       slot.corrupt = true;
       slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", current_exception_text());
+      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", *missing);
       return;
     }
     const pick& row = slot.pick();
@@ -172,13 +201,14 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
   const std::uint64_t begin_ns = thread_cpu_ns();
   absl::InlinedVector<row_output, 8> outputs;
   for (std::size_t o = 0; o < own.rows.size(); ++o) {
-    const output_spec& spec = layout_.slots()[o].spec;
+    const batch_layout::slot& place = layout_.slots()[o];
+    const output_spec& spec = place.spec;
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
       outputs.push_back({spec.name, spec.type, {static_cast<std::int64_t>(bytes.size())}, bytes});
-    } else if (spec.by_device()) {
-      outputs.push_back({spec.name, spec.type, spec.row_shape, finished(o, own)});
-    } else if (!spec.internal) {
+    } else if (spec.made_by != nullptr) {
+      outputs.push_back({spec.name, spec.type, spec.row_shape, made_row(o, own)});
+    } else if (!place.hidden) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
     }
   }
@@ -187,12 +217,14 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
 }
 
 // What the device will make of the row: the digest is of what the trainer sees.
-std::span<const std::byte> decoder::finished(std::size_t output, thread_state& own) const {
-  picture_batch pictures = *layout_.slots()[output].spec.picture;
-  pictures.from = reinterpret_cast<const std::uint8_t*>(own.rows[output].bytes.data());
-  pictures.flips = reinterpret_cast<const std::uint8_t*>(own.rows[output + 1].bytes.data());
-  finish_picture(pictures, 0, own.finished[output].data());
-  return own.finished[output];
+std::span<const std::byte> decoder::made_row(std::size_t output, thread_state& own) const {
+  const batch_layout::slot& place = layout_.slots()[output];
+  absl::InlinedVector<const std::byte*, 4> from;
+  for (const std::size_t other : place.made_from) {
+    if (other < own.rows.size()) from.push_back(own.rows[other].bytes.data());  // else not the field's own
+  }
+  place.spec.made_by->make_row(from, 0, own.made[output].data());
+  return own.made[output];
 }
 
 // On a decode thread, because the name of a sample in a shard may have to be read from the shard.
@@ -233,6 +265,7 @@ void decoder::describe_corrupt(sample_slot& slot) const {
   trouble.quarantined = true;
   trouble.planned_reason = trouble.reason;
   trouble.planned_read_failure = trouble.read_failure;
+  trouble.planned_unreadable = trouble.unreadable;
   address found = find(slot.planned(), trouble.field_at_fault);
   trouble.planned_name = std::move(found.name);
   trouble.planned_source = std::move(found.source);

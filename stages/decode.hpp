@@ -54,11 +54,11 @@ class decoder {
     std::vector<std::unique_ptr<field_scratch>>
         scratch;                                      // one per program that decodes; null for those another one does
     std::vector<row_target> rows;                     // one per output
-    std::vector<std::vector<std::byte>> produced;     // one per program: bytes of a field that a call makes
+    std::vector<std::vector<std::byte>> produced;     // one per program: bytes that a call makes, or that were expanded
     std::vector<std::span<const std::byte>> encoded;  // one per program: they, or what was read
     std::vector<decode_share> together;
-    std::vector<std::vector<std::byte>> finished;  // for digests: a row of each output that a device finishes
-    std::atomic<std::uint64_t> bytes_copied{0};    // written by this thread alone
+    std::vector<std::vector<std::byte>> made;    // for digests: a row of each output that a device makes
+    std::atomic<std::uint64_t> bytes_copied{0};  // written by this thread alone
   };
 
   void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
@@ -66,10 +66,13 @@ class decoder {
   [[nodiscard]] std::span<row_target> rows_of(std::size_t program, thread_state& own) const {
     return {own.rows.data() + first_output_[program], programs_[program]->outputs().size()};
   }
-  void find_encoded(const sample_slot& slot, std::size_t program, thread_state& own) const;
+  [[nodiscard]] std::optional<std::string> find_encoded(const sample_slot& slot, std::size_t program,
+                                                        thread_state& own) const;
+  [[nodiscard]] std::optional<std::string> expand(const sample_slot& slot, std::size_t program, std::uint16_t field,
+                                                  thread_state& own) const;
   [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;
   void add_digest(sample_slot& slot, thread_state& own);
-  [[nodiscard]] std::span<const std::byte> finished(std::size_t output, thread_state& own) const;
+  [[nodiscard]] std::span<const std::byte> made_row(std::size_t output, thread_state& own) const;
   /// A sample's name, file and offset, for messages.
   struct address {
     std::string name;
@@ -87,6 +90,7 @@ class decoder {
       leaders_;  // of each program: the program whose decode also makes its rows, if one pass can make both
   std::vector<std::uint16_t> followers_;   // of each program: how many others its decode makes
   std::vector<std::size_t> first_output_;  // of each program
+  std::vector<bool> expands_;              // of each of the dataset's fields
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

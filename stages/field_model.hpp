@@ -2,8 +2,8 @@
 // how one sample's encoded parts become one row.
 #pragma once
 
-#include "stages/device/finish_pictures.hpp"
-#include "stages/outcome.hpp"
+#include "stages/device/device_operation.hpp"
+#include "stages/pixels/outcome.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/description.hpp>
@@ -29,38 +29,36 @@ class scratch_budget;
 
 namespace leat::stages {
 
-/// Whether the host or the device finishes a picture's row.
+/// Whether the host makes a row to its end, or leaves what it can to an operation on the device.
 enum class finished_by : std::uint8_t { host, device };
 
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Unused when ragged
 ///   ragged      rows of u8 of any length: laid out as one buffer and rows + 1 offsets
-///   picture     of a picture: how its pixels become the row. All but rows and memory
-///   finished    where by the device, decode() writes u8 [height, width, 3], and into the field's next output, which is
-///               internal, whether the picture is still to be mirrored; a device makes the row of them
+///   axes        of pictures: where the channels stand
+///   made_by     null, or what makes its tensor on the device, of rows that decode() writes in another form
+///   made_from   names of further outputs which that takes: the field's own first. The trainer does not see these
 ///   copied      decode() copies or widens stored bytes, or a number that the dataset knows: it takes as long as writing the row
 ///   label       mixed batches have its partner's beside it
 ///   read_into   reads go straight to its rows, which therefore begin on pages
-///   internal    for the line, not for the trainer
 struct output_spec {
   std::string name;
   dtype type = dtype::u8;
   dimensions row_shape = {};
   bool ragged = false;
-  std::optional<picture_batch> picture = {};
-  finished_by finished = finished_by::host;
+  std::optional<layout> axes = {};
+  std::shared_ptr<const device_operation> made_by = {};
+  std::vector<std::string> made_from = {};
   bool copied = false;
   bool label = false;
   bool read_into = false;
-  bool internal = false;
 
-  [[nodiscard]] bool by_device() const noexcept { return finished == finished_by::device; }
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(row_shape.elements()) * size_bytes(type);
   }
   /// Of what decode() writes.
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept {
-    return by_device() ? std::size_t{picture->height} * picture->width * 3 : row_bytes();
+    return made_by != nullptr ? made_by->decoded_row_bytes() : row_bytes();
   }
 };
 

@@ -140,7 +140,7 @@ void hand_over::send(batch_in_flight& batch) noexcept {
   batch.sending.memory = &item.finished->memory;
   batch.sending.bytes = bytes_used(*item.finished);
   batch.sending.rows = item.finished->rows;
-  batch.sending.finish = run_.layout()->finish();
+  batch.sending.steps = run_.layout()->steps();
   collated_.fetch_add(1, std::memory_order_relaxed);
   collated_bytes_.fetch_add(batch.sending.bytes, std::memory_order_relaxed);
   give_to_transfer(batch);
@@ -180,7 +180,7 @@ void hand_over::pass(batch_in_flight& batch, delivery_item item) noexcept {
   batch.sending.memory = nullptr;
   batch.sending.bytes = 0;
   batch.sending.rows = 0;
-  batch.sending.finish = {};
+  batch.sending.steps = {};
   give_to_transfer(batch);
 }
 
@@ -224,6 +224,7 @@ journal_entry hand_over::describe(const batch_in_flight& batch, const sample_slo
                       .offset = slot.trouble->planned_offset,
                       .reason = slot.trouble->planned_reason,
                       .read_failure = slot.trouble->planned_read_failure,
+                      .unreadable = slot.trouble->planned_unreadable,
                       .action = action,
                       .substitute = std::nullopt};
   if (slot.trouble->substitute) entry.substitute = slot.trouble->substitute->sample;

@@ -21,6 +21,7 @@ struct journal_entry {
   std::optional<std::uint64_t> offset;  ///< in that file: the header of the member to blame, or of the sample's first
   std::string reason;
   int read_failure = 0;                     ///< the errno, where a read failed; not written
+  bool unreadable = false;                  ///< and the fault is a file's: io::fault; not written
   std::string_view action;                  ///< "raised", "skipped" or "substituted"
   std::optional<std::uint64_t> substitute;  ///< the sample that took the row
 };

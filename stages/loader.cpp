@@ -85,7 +85,7 @@ class loader::machine final : public line_events {
         options_(checked(std::move(options))),
         transfer_(make_transfer(options_, parts)),
         run_(samples, fields_, options_,
-             options_.finish_on_device && transfer_->finishes() ? finished_by::device : finished_by::host),
+             options_.finish_on_device && transfer_->runs_operations() ? finished_by::device : finished_by::host),
         states_(run_, options_, fields_),
         span_(parts.only ? states_.one_batch(*parts.only) : states_.resumed()),
         memory_available_(find_memory_available()),
@@ -133,11 +133,12 @@ class loader::machine final : public line_events {
                    .batches = batches_}),
         depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_) {
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
-                        .finished_bytes_max = run_.layout()->finished_bytes(),
+                        .made_bytes_max = run_.layout()->made_bytes(),
+                        .scratch_bytes_max = run_.layout()->scratch_bytes(),
                         .host_batches = memory_.batches,
                         .failed = [this](std::exception_ptr why) { broken(std::move(why)); },
-                        .wake = [this] { io_.loop(0).post(&machine::go_on_sending, transfer_.get()); },
-                        .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); }});
+                        .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); },
+                        .host_memory = arena_});
     plan_ = memory_.shown;
     plan_.notes = describe_shared_decodes(run_.programs());
     if (const device_report device = transfer_->report(); device.batches != 0) {
@@ -207,7 +208,6 @@ class loader::machine final : public line_events {
     flags_.stop();
     delivery_.fail(std::move(why));
   }
-  static void go_on_sending(void* argument) noexcept { static_cast<transfer*>(argument)->go_on(); }
 
   const fork_guard forked_;
   const std::vector<field> fields_;

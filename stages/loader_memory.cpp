@@ -44,6 +44,17 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   return all;
 }
 
+// What a decode thread holds of a program's blocks: the largest one expanded, but where it is the row itself.
+std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const field_program& program) {
+  std::uint64_t largest = 0;
+  for (const std::uint16_t field : program.reads()) {
+    const std::uint64_t block = dataset.fields()[field].decoded_block_bytes_max;
+    const bool is_row = program.verbatim() && block == program.outputs().front().row_bytes();
+    if (!is_row) largest = std::max(largest, block);
+  }
+  return largest;
+}
+
 }  // namespace
 
 memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
@@ -56,6 +67,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
                      .threads_automatic = options.decode_threads == 0,
                      .prefetch_batches = options.prefetch_batches};
   std::uint64_t read_bytes_max = 0;
+  std::uint64_t expanded_bytes = 0;
   std::uint64_t read_bytes_total = 0;
   std::vector<bool> counted(dataset.fields().size(), false);
   for (const auto& program : run.programs()) {
@@ -65,13 +77,16 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       if (counted[f]) continue;
       counted[f] = true;
       const field_info& info = dataset.fields()[f];
-      largest = std::max(largest, info.bytes_max);
+      largest = std::max(largest, info.read_bytes_max());
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
+    expanded_bytes += expanded_bytes_of(dataset, *program);
   }
   needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
-  if (options.digests) needs.scratch_bytes_per_thread += layout.finished_row_bytes();
+  needs.expanded_bytes_per_thread = expanded_bytes;
+  needs.scratch_bytes_per_thread += expanded_bytes;
+  if (options.digests) needs.scratch_bytes_per_thread += layout.made_row_bytes();
   needs.scratch_bytes_per_thread += mixer::scratch_bytes(layout, options.mix, options.digests);
   needs.batch_bytes = layout.bytes(run.planner().largest_ragged_batch());
   // Unaligned at both ends, and neighbours read together with what lies between them.

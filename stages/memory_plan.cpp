@@ -174,7 +174,10 @@ memory_plan divide_memory(const memory_needs& needs) {
                bytes_text(needs.read_bytes_mean), " each, the largest ", bytes_text(needs.read_bytes_max))},
       {"decode scratch", plan.scratch_bytes,
        str_cat(threads_text, " x ", bytes_text(needs.scratch_bytes_per_thread),
-               " usually, a quarter of all that is allowed for one large picture")}};
+               " usually, a quarter of all that is allowed for one large picture",
+               needs.expanded_bytes_per_thread == 0
+                   ? std::string()
+                   : str_cat("; of it ", bytes_text(needs.expanded_bytes_per_thread), " for expanded blocks"))}};
   const std::size_t bookkeeping_bytes = batches * bookkeeping;
   if (bookkeeping != 0) {
     shown.lines.push_back({"bookkeeping", bookkeeping_bytes,

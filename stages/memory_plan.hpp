@@ -20,12 +20,13 @@ struct memory_needs {
   std::uint32_t decode_threads = 1;
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;
-  std::size_t scratch_bytes_per_thread = 0;  ///< what a usual sample takes
-  std::uint32_t prefetch_batches = 0;        ///< 0: what fits, at most prefetch_default or what a drive wants
-  std::uint32_t queue_depth = 0;             ///< reads to leases in flight, of all I/O threads
-  std::uint64_t batches_in_flight = 0;       ///< whose reads are as many as the drive is given at a time
-  bool direct = false;                       ///< every read is the drive's: none comes from the page cache
-  std::uint64_t batches_to_come = 0;         ///< of the whole run; 0: endless
+  std::size_t scratch_bytes_per_thread = 0;   ///< what a usual sample takes
+  std::size_t expanded_bytes_per_thread = 0;  ///< of which the largest blocks, expanded
+  std::uint32_t prefetch_batches = 0;         ///< 0: what fits, at most prefetch_default or what a drive wants
+  std::uint32_t queue_depth = 0;              ///< reads to leases in flight, of all I/O threads
+  std::uint64_t batches_in_flight = 0;        ///< whose reads are as many as the drive is given at a time
+  bool direct = false;                        ///< every read is the drive's: none comes from the page cache
+  std::uint64_t batches_to_come = 0;          ///< of the whole run; 0: endless
 };
 
 /// How the budget is divided.

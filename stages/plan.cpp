@@ -70,8 +70,9 @@ bool reads_into_rows(const datasets::dataset_model& dataset, const field_program
   const auto reads = program.reads();
   return std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
     const field_info& info = dataset.fields()[field];
-    return dataset.origin(field) == datasets::field_origin::extents && info.alignment == io::alignment_max_bytes &&
-           info.bytes_max == row_bytes && row_bytes % io::alignment_max_bytes == 0;
+    return dataset.origin(field) == datasets::field_origin::extents && !info.expands() &&
+           info.alignment == io::alignment_max_bytes && info.bytes_max == row_bytes &&
+           row_bytes % io::alignment_max_bytes == 0;
   });
 }
 

@@ -4,7 +4,6 @@
 #include "base/clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
-#include "stages/blame.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -157,7 +156,7 @@ void reader_stage::finished(read_slot& read) noexcept {
 // when there is nothing more to read.
 bool reader_stage::read_row_by_row(read_slot& read) noexcept {
   if (!read.row_by_row) {
-    if (blame_of(read.failure) == blame::environment) return false;
+    if (io::fault_of(read) == io::fault::environment) return false;
     read.row_by_row = true;
     read.left = read.into;
   } else {
@@ -187,9 +186,11 @@ void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
   if (rows == 0) return;
   batch_in_flight& batch = *read.owner;
   std::string reason;
+  io::fault whose = io::fault::sample;
   if (read.failure != 0 && read.failure != ECANCELED) {  // ECANCELED: the run is over, and nobody reads the reason.
     const error why = sources_.explain(read);
-    if (blame_of(read.failure) != blame::environment) {
+    whose = io::fault_of(read);
+    if (whose != io::fault::environment) {
       reason = why.what();
     } else {
       events_.broken(std::make_exception_ptr(why));
@@ -204,6 +205,7 @@ void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
       slot.corrupt = true;
       slot.in_trouble().reason = reason;
       slot.trouble->read_failure = read.failure;
+      slot.trouble->unreadable = whose == io::fault::unreadable;
     } else {
       for (; part != read.parts.end() && part->row == row; ++part) {
         batch.encoded[row * programs_.size() + part->program] =

@@ -38,7 +38,7 @@ std::vector<std::string> describe_shared_decodes(std::span<const std::unique_ptr
   const auto name = [&](std::size_t program) -> const std::string& {
     return programs[program]->outputs().front().name;
   };
-  const auto is_picture = [&](std::size_t program) { return programs[program]->outputs().front().picture.has_value(); };
+  const auto is_picture = [&](std::size_t program) { return programs[program]->outputs().front().axes.has_value(); };
   const std::vector<std::uint16_t> leaders = decode_leaders(programs);
   std::vector<std::string> said;
   for (std::size_t leader = 0; leader < programs.size(); ++leader) {

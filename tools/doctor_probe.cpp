@@ -253,8 +253,8 @@ void measure_copies(stages::device_calls& device, gpu_facts& gpu, double seconds
   const stages::device_status pinning = device.pin(region.bytes);
   gpu.pinned = pinning == stages::device_ok;
   if (!gpu.pinned) gpu.why = str_cat("cudaHostRegister: ", device.describe_pinning(pinning));
-  if (good(device.take_memory(bytes, block), "cudaMalloc") &&
-      good(device.make_stream(side), "cudaStreamCreateWithPriority") &&
+  if (good(device.make_stream(side), "cudaStreamCreateWithPriority") &&
+      good(device.take_memory(bytes, block, side), "taking device memory") &&
       good(device.make_event(passed), "cudaEventCreateWithFlags")) {
     using clock = std::chrono::steady_clock;
     const clock::time_point begin = clock::now();
@@ -275,8 +275,8 @@ void measure_copies(stages::device_calls& device, gpu_facts& gpu, double seconds
     static_cast<void>(device.finish(side));
   }
   if (passed != stages::device_event::none) static_cast<void>(device.free_event(passed));
+  if (block != nullptr) static_cast<void>(device.free_memory(block, side));
   if (side != stream()) static_cast<void>(device.free_stream(side));
-  if (block != nullptr) static_cast<void>(device.free_memory(block));
   if (gpu.pinned) static_cast<void>(device.unpin(region.bytes));
 }
 

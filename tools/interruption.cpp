@@ -26,6 +26,9 @@ sigset_t stop_signals() {
   return set;
 }
 
+// A debugger interrupts a call now and then. One that is always interrupted cannot be made here, and to go on would be for ever.
+constexpr int interrupted_max = 100;
+
 int checked(int result, const char* what) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), what);
   return result;
@@ -79,9 +82,11 @@ interruption::~interruption() {
 void interruption::watch() {
   pollfd watched[] = {{signals_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};
   bool watching = true;
+  int interrupted = 0;
   while (watching) {
     const bool woken = ::poll(watched, 2, -1) >= 0;
-    if (!woken && errno == EINTR) continue;  // a debugger
+    if (!woken && errno == EINTR && ++interrupted < interrupted_max) continue;
+    interrupted = 0;
     if (woken && watched[1].revents != 0) return;
     if (woken && !take()) continue;
     // What answers the request may take its time on this thread; the next signal finds it here, with the default action. So does the
@@ -92,8 +97,7 @@ void interruption::watch() {
     watching = false;
   }
   char none = 0;
-  while (::read(end_fd_, &none, 1) < 0 && errno == EINTR) {
-  }
+  while (::read(end_fd_, &none, 1) < 0 && errno == EINTR && ++interrupted < interrupted_max) continue;
 }
 
 const char* interruption::name() const noexcept {

@@ -193,7 +193,7 @@ class workshop {
       if (number < 0) fail("cannot open", path_, errno);
       lock_.emplace(number);
       ::flock(number, LOCK_EX);  // Where locks are unknown, nothing is ever found abandoned.
-      if (is_still_there()) return;
+      if (is_at(path_, number)) return;
     }
   }
   workshop(const workshop&) = delete;
@@ -222,10 +222,10 @@ class workshop {
   }
 
  private:
-  [[nodiscard]] bool is_still_there() const {
+  [[nodiscard]] static bool is_at(const fs::path& path, int opened) {
     struct stat ours{};
     struct stat there{};
-    return ::fstat(lock_->number(), &ours) == 0 && ::stat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino;
+    return ::fstat(opened, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino;
   }
 
   void remove_abandoned() const {
@@ -234,7 +234,10 @@ class workshop {
       if (!entry->path().filename().string().starts_with(prefix_)) continue;
       const int number = ::open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
       if (number < 0) continue;
-      if (::flock(number, LOCK_EX | LOCK_NB) == 0) static_cast<void>(remove_pictures(entry->path(), stop_));
+      // Its maker may have moved it into place since it was opened, and another one have made a directory of the same name.
+      if (::flock(number, LOCK_EX | LOCK_NB) == 0 && is_at(entry->path(), number)) {
+        static_cast<void>(remove_pictures(entry->path(), stop_));
+      }
       ::close(number);
     }
   }

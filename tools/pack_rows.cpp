@@ -4,6 +4,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/model.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/read_part.hpp"
 #include "datasets/shuffle.hpp"
 #include "io/source.hpp"
 #include "tools/npy.hpp"
@@ -93,6 +94,12 @@ class row_reader {
     parts_.clear();
     model_.parts(sample, parts_);
     for (const datasets::part& part : parts_) {
+      if (part.decode != 0) {
+        expanded_.clear();
+        datasets::append_part(model_, sample, part, sources_, expanded_);
+        std::memcpy(record.data() + layout_.offsets[part.field], expanded_.data(), expanded_.size());
+        continue;
+      }
       requests[part.where.source].push_back(
           {part.where.file, part.where.offset, record.subspan(layout_.offsets[part.field], part.where.stored_bytes)});
     }
@@ -113,6 +120,7 @@ class row_reader {
   datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
   datasets::part_list parts_;
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> expanded_;
 };
 
 void check_name(const std::string& path, bool overwrite) {

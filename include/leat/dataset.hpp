@@ -41,11 +41,13 @@ enum class field_kind : std::uint8_t {
 
 /// One field of a dataset.
 ///   samples       how many samples have it
-///   bytes_max     the largest stored one, in bytes
-///   bytes_total   of all samples
+///   bytes_max     the largest one, in bytes, decoded where it is stored in blocks that expand
+///   bytes_total   of all samples, as stored
 ///   alignment     in bytes, a power of two, at most 4096: each lies on multiples of it in its file, from begin to end
 ///   column        the value is an integer kept with the dataset (dataset::label); nothing is read for it
 ///   type, shape   of one row, for field_kind::tensor; of one token, for field_kind::tokens
+///   stored_block_bytes_max, decoded_block_bytes_max
+///                 the largest block that has to be expanded, in bytes, before and after; 0 where all bytes are as stored
 struct field_info {
   std::string name;
   field_kind kind = field_kind::bytes;
@@ -56,6 +58,12 @@ struct field_info {
   std::uint32_t alignment = 1;
   dtype type = dtype::u8;
   dimensions shape;
+  std::uint64_t stored_block_bytes_max = 0;
+  std::uint64_t decoded_block_bytes_max = 0;
+
+  [[nodiscard]] bool expands() const noexcept { return decoded_block_bytes_max != 0; }
+  /// The most bytes that are read for one sample.
+  [[nodiscard]] std::uint64_t read_bytes_max() const noexcept { return expands() ? stored_block_bytes_max : bytes_max; }
 };
 
 /// Host memory a dataset holds, in bytes, by what it is for.
@@ -325,12 +333,15 @@ struct column_values {
 /// A table of one's own.
 ///   fields    one extent per sample: `file` indexes `files`, `source` is 0, decoded_bytes 0 means "as stored"; an
 ///             extent of 0 bytes at offset extent_list::missing says that this sample lacks the field
+///   codec     of a field whose bytes are compressed, each sample's by itself: "gzip", "zlib" or "deflate" (bare). Then decoded_bytes is
+///             said for each extent, and a sample that does not become exactly as many is corrupt. Empty: as stored
 ///   names     one per sample, or none: then file and offset name it
 struct extent_list {
   static constexpr std::uint64_t missing = ~std::uint64_t{0};
   struct field {
     std::string name;
     std::vector<extent> extents;
+    std::string codec = {};
   };
   std::vector<std::string> files = {};
   std::vector<field> fields = {};
@@ -341,7 +352,7 @@ struct extent_list {
 
 ///   throws   error{errc::usage} lists of different lengths; error{errc::not_found} and error{errc::format} a file that
 ///            is not there or ends before an extent does, with file, sample and offset; error{errc::unsupported} an extent
-///            that would have to be decompressed
+///            that would have to be decompressed, without a codec, and a codec that leat does not have
 [[nodiscard]] dataset from_extents(extent_list table);
 
 /// What a function's samples are.

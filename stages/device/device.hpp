@@ -2,13 +2,15 @@
 // whoever wants to see the calls or make one fail stands between. Every one of them is the like of one CUDA call.
 #pragma once
 
-#include "stages/device/finish_pictures.hpp"
+#include "stages/device/device_kernel.hpp"
 
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +24,15 @@ using device_status = int;
 inline constexpr device_status device_ok = 0;
 /// Of query() alone: what the event was recorded behind has not passed yet.
 inline constexpr device_status device_not_ready = -1;
+/// Of record() alone: nothing can be put into this stream now, as stream_facts::captured_beside says.
+inline constexpr device_status device_captured_beside = -2;
+
+/// A call that failed; its words are made when somebody has to hear them.
+struct failed_call {
+  device_status status = device_ok;
+  const char* name = "";
+  std::optional<std::size_t> bytes = {};
+};
 
 /// What people ask about a device; 0 and empty where it does not say.
 struct device_facts {
@@ -38,7 +49,9 @@ struct stream_facts {
   int device = 0;  ///< whose it is, as device::index
   bool foreign_context =
       false;  ///< not of that device's primary context, which is ours: no event of ours can be recorded on it
-  bool capturing = false;  ///< what is put into it becomes a graph's, or would end a capture of somebody's
+  bool capturing = false;  ///< what is put into it becomes a graph's
+  /// It is the default stream, and one that waits for it is being captured: until that is over nothing can be put into it.
+  bool captured_beside = false;
 };
 
 /// Thread: any, several at a time; the thread's own device, its default stream's included, stays what it is, and so does
@@ -67,9 +80,12 @@ class device_calls {
 
   // --- before the loop and after it: these may take milliseconds and wait for the device --------------------------
 
-  /// cudaMalloc: aligned to tensor_alignment_bytes.
-  virtual device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept = 0;
-  virtual device_status free_memory(std::byte* memory) noexcept = 0;
+  /// cudaMallocFromPoolAsync of a pool of our own, or cudaMalloc where the device has no such pools: aligned to tensor_alignment_bytes.
+  ///   in   whoever uses it comes behind this in that stream
+  virtual device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept = 0;
+  /// cudaFreeAsync: when all that `in` holds has passed, for which nobody waits. Without a pool the calling thread does, and so may the
+  /// whole device.
+  virtual device_status free_memory(std::byte* memory, stream in) noexcept = 0;
   /// cudaHostRegister: what is copied from pinned memory goes by DMA, beside the CPU. Milliseconds, and other calls may wait
   /// for it.
   virtual device_status pin(std::span<std::byte> memory) noexcept = 0;
@@ -77,10 +93,17 @@ class device_calls {
   /// cudaStreamCreateWithPriority(cudaStreamNonBlocking, the greatest there is): ordered by nothing but waits. Its short kernels go
   /// before those of the trainer's step, which holds the whole device for milliseconds.
   virtual device_status make_stream(stream& made) noexcept = 0;
+  /// cudaStreamDestroy, cudaEventDestroy: what they hold is still executed, and nobody waits for that.
   virtual device_status free_stream(stream made) noexcept = 0;
   /// cudaEventCreateWithFlags(cudaEventDisableTiming | cudaEventBlockingSync).
   virtual device_status make_event(device_event& made) noexcept = 0;
   virtual device_status free_event(device_event made) noexcept = 0;
+  /// A word of pinned host memory that streams can write to, 0 at first; null where the device cannot do that.
+  virtual device_status take_word(std::atomic<std::uint64_t>*& word) noexcept {
+    word = nullptr;
+    return device_ok;
+  }
+  virtual device_status free_word(const std::atomic<std::uint64_t>* /*word*/) noexcept { return device_ok; }
   /// cudaStreamSynchronize: at the end of life only.
   virtual device_status finish(stream in) noexcept = 0;
 
@@ -90,8 +113,13 @@ class device_calls {
   /// What is not pinned goes by way of memory of CUDA's, for which the call may wait for all that `in` holds: never on an
   /// I/O thread.
   virtual device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
-  /// The kernel of finish_pictures.hpp, in one launch.
-  virtual device_status finish_pictures(const picture_batch& pictures, stream in) noexcept = 0;
+  /// cudaLaunchKernelEx. The arguments are copied.
+  virtual device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept = 0;
+  /// cuStreamWriteValue64: the word becomes `value` when all that `in` holds so far has passed, and is seen to have.
+  virtual device_status write(const std::atomic<std::uint64_t>& /*word*/, std::uint64_t /*value*/,
+                              stream /*in*/) noexcept {
+    return device_ok;
+  }
   /// cudaStreamWaitEvent: what is put into `in` from here on waits for the latest record() of `fired`; an event that was
   /// never recorded holds nobody up.
   virtual device_status wait(stream in, device_event fired) noexcept = 0;
@@ -100,7 +128,7 @@ class device_calls {
 
   // --- of a consumer's stream -----------------------------------------------------------------------------------------
 
-  virtual device_status look_at(stream which, stream_facts& told) noexcept = 0;
+  virtual device_status look_at(stream which, stream_facts& facts) noexcept = 0;
   /// Whether it is another stream on each thread: cudaStreamPerThread.
   [[nodiscard]] virtual bool is_of_thread(stream which) const noexcept = 0;
 

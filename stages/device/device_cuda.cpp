@@ -1,11 +1,14 @@
 // The table of a device's functions, filled by CUDA's runtime. Each is one call, in the device's own context whatever thread it
-// comes from, which finds its own again; what they mean stands in device.hpp.
+// comes from, which finds its own again; what they mean stands in device.hpp. A third of the file is the table of what a person can do
+// about each of CUDA's errors.
 
 // What a null stream means to leat is not what the project that builds it says (--default-stream per-thread).
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 
+#include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "stages/device/driver_cuda.hpp"
+#include "stages/device/kernels_cuda.hpp"
 #include "stages/device/open_device.hpp"
 
 #include <leat/error.hpp>
@@ -13,8 +16,10 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace leat::stages {
 namespace {
@@ -30,6 +35,10 @@ struct driver_calls {
   decltype(&cuCtxGetDevice) current_device = nullptr;
   decltype(&cuStreamGetCtx) context_of = nullptr;
   decltype(&cuEventQuery) query = nullptr;
+  // Not of every driver: null where they are not there.
+  decltype(&cuDeviceGetAttribute) attribute = nullptr;
+  decltype(&cuStreamWriteValue64) write_value = nullptr;
+  decltype(&cuMemHostGetFlags) host_flags = nullptr;
 };
 
 // By the names that the driver exports, where an older function may have the name without a version. All are as old as
@@ -52,12 +61,20 @@ constexpr driver_symbol driver_symbols[] = {{"cuDeviceGet", found_at<&driver_cal
                                             {"cuStreamGetCtx", found_at<&driver_calls::context_of>},
                                             {"cuEventQuery", found_at<&driver_calls::query>}};
 
-/// The first that is not there; null where all are.
+// By the name of its second version, which needs no leave of the driver's administrator (CUDA 11.7).
+constexpr driver_symbol newer_driver_symbols[] = {{"cuDeviceGetAttribute", found_at<&driver_calls::attribute>},
+                                                  {"cuStreamWriteValue64_v2", found_at<&driver_calls::write_value>},
+                                                  {"cuMemHostGetFlags", found_at<&driver_calls::host_flags>}};
+
+/// The first that has to be there and is not; null where all are.
 const char* find(driver_calls& all) noexcept {
   for (const driver_symbol& each : driver_symbols) {
     void* const address = find_in_driver(each.name);
     if (address == nullptr) return each.name;
     each.found_at(all, address);
+  }
+  for (const driver_symbol& each : newer_driver_symbols) {
+    if (void* const address = find_in_driver(each.name)) each.found_at(all, address);
   }
   return nullptr;
 }
@@ -244,11 +261,68 @@ std::string in_words(cudaError_t code, std::string_view what_to_do) {
 }
 std::string in_words(cudaError_t code) { return in_words(code, remedy(code)); }
 
+/// Words of pinned memory that any GPU can write to. They are kept for the next loader and never freed, which would wait for the GPU.
+class pinned_words {
+ public:
+  using word = std::atomic<std::uint64_t>;
+
+  /// In a context. 0 at first.
+  cudaError_t take(const driver_calls& driver, word*& taken) noexcept {
+    const mutex_lock lock(mutex_);
+    unsigned flags = 0;
+    while (!free_.empty()) {
+      taken = free_.back();
+      free_.pop_back();
+      // Else gone with cudaDeviceReset().
+      if (driver.host_flags(&flags, taken) == CUDA_SUCCESS) {
+        taken->store(0);
+        return cudaSuccess;
+      }
+    }
+    taken = nullptr;
+    void* page = nullptr;
+    const cudaError_t status = cudaHostAlloc(&page, page_bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+    if (status != cudaSuccess) return status;
+    try {
+      free_.reserve(free_.size() + page_bytes / apart_bytes);
+    } catch (const std::bad_alloc&) {
+      return cudaErrorMemoryAllocation;
+    }
+    for (std::size_t at = 0; at < page_bytes; at += apart_bytes) {
+      free_.push_back(::new (static_cast<std::byte*>(page) + at) word(0));
+    }
+    taken = free_.back();
+    free_.pop_back();
+    return cudaSuccess;
+  }
+  // take() has made room.
+  void give_back(word* taken) noexcept {
+    const mutex_lock lock(mutex_);
+    free_.push_back(taken);
+  }
+
+ private:
+  static constexpr std::size_t page_bytes = 4096;
+  static constexpr std::size_t apart_bytes = 64;  // a cache line, which the GPU writes whole
+
+  mutex mutex_;
+  std::vector<word*> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+pinned_words& all_words() {
+  static auto* const all = new pinned_words;  // as long as the process, as the memory
+  return *all;
+}
+
 /// Thread: any, as CUDA's runtime.
 class cuda_calls final : public device_calls {
  public:
   cuda_calls(int index, std::string name, const driver_calls& driver, CUcontext context)
       : index_(index), name_(std::move(name)), driver_(driver), context_(context) {}
+  // What was freed in the order of a stream may not have been reached: the pool goes when it has.
+  ~cuda_calls() override {
+    if (pool_ != nullptr) static_cast<void>(here().run([&] { return cudaMemPoolDestroy(pool_); }));
+  }
 
   [[nodiscard]] device where() const noexcept override { return cuda(index_); }
   [[nodiscard]] std::string name() const override { return name_; }
@@ -302,14 +376,21 @@ class cuda_calls final : public device_calls {
     return told;
   }
 
-  device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
+  device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept override {
     void* taken = nullptr;
-    const device_status status = here().run([&] { return cudaMalloc(&taken, bytes); });
+    const device_status status = here().run([&] {
+      const cudaMemPool_t pool = find_pool();
+      return pool != nullptr ? cudaMallocFromPoolAsync(&taken, bytes, pool, in.handle()) : cudaMalloc(&taken, bytes);
+    });
     memory = static_cast<std::byte*>(taken);
     return status;
   }
-  device_status free_memory(std::byte* memory) noexcept override {
-    return here().run([&] { return cudaFree(memory); });
+  device_status free_memory(std::byte* memory, stream in) noexcept override {
+    return here().run([&] {
+      if (find_pool() != nullptr) return cudaFreeAsync(memory, in.handle());
+      const cudaError_t passed = cudaStreamSynchronize(in.handle());
+      return passed == cudaSuccess ? cudaFree(memory) : passed;
+    });
   }
   // Portable: other GPUs of the process may read it by DMA too.
   device_status pin(std::span<std::byte> memory) noexcept override {
@@ -342,6 +423,22 @@ class cuda_calls final : public device_calls {
   device_status free_event(device_event made) noexcept override {
     return here().run([&] { return cudaEventDestroy(native(made)); });
   }
+  // Unified addressing: the device writes to it by the host's address.
+  device_status take_word(std::atomic<std::uint64_t>*& word) noexcept override {
+    word = nullptr;
+    int can_write = 0;
+    CUdevice device = 0;
+    const bool has_calls =
+        driver_.attribute != nullptr && driver_.write_value != nullptr && driver_.host_flags != nullptr &&
+        driver_.device_of(&device, index_) == CUDA_SUCCESS &&
+        driver_.attribute(&can_write, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) == CUDA_SUCCESS;
+    if (!has_calls || can_write == 0) return device_ok;
+    return here().run([&] { return all_words().take(driver_, word); });
+  }
+  device_status free_word(const std::atomic<std::uint64_t>* word) noexcept override {
+    all_words().give_back(const_cast<std::atomic<std::uint64_t>*>(word));
+    return device_ok;
+  }
   device_status finish(stream in) noexcept override {
     return here().run([&] { return cudaStreamSynchronize(in.handle()); });
   }
@@ -349,14 +446,26 @@ class cuda_calls final : public device_calls {
   device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
     return here().run([&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, in.handle()); });
   }
-  device_status finish_pictures(const picture_batch& pictures, stream in) noexcept override {
-    return here().run([&] { return static_cast<cudaError_t>(launch_finish_pictures(pictures, in)); });
+  device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept override {
+    return here().run([&] {
+      for (const cuda_kernel& each : all_kernels()) {
+        if (each.which == &kernel) return static_cast<cudaError_t>(each.launch(arguments, in));
+      }
+      return cudaErrorInvalidDeviceFunction;
+    });
+  }
+  device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value, stream in) noexcept override {
+    return here().run([&] {
+      const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(&word));
+      return as_runtime(driver_.write_value(in.handle(), address, value, CU_STREAM_WRITE_VALUE_DEFAULT));
+    });
   }
   device_status wait(stream in, device_event fired) noexcept override {
     return here().run([&] { return cudaStreamWaitEvent(in.handle(), native(fired), 0); });
   }
   device_status record(device_event fires, stream in) noexcept override {
-    return here().run([&] { return cudaEventRecord(native(fires), in.handle()); });
+    const device_status status = here().run([&] { return cudaEventRecord(native(fires), in.handle()); });
+    return status == cudaErrorStreamCaptureImplicit ? device_captured_beside : status;
   }
   // By its context: cudaStreamGetDevice() is of CUDA 12.8, and a destroyed stream is undefined for either.
   device_status look_at(stream which, stream_facts& told) noexcept override {
@@ -365,9 +474,10 @@ class cuda_calls final : public device_calls {
       cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
       cudaError_t status = cudaStreamIsCapturing(which.handle(), &capture);
       // The default stream, while one that waits for it is being captured.
-      told.capturing = capture != cudaStreamCaptureStatusNone || status == cudaErrorStreamCaptureImplicit;
-      if (status != cudaSuccess && told.capturing) static_cast<void>(cudaGetLastError());
-      if (told.capturing) return cudaSuccess;
+      told.captured_beside = status == cudaErrorStreamCaptureImplicit;
+      told.capturing = capture != cudaStreamCaptureStatusNone;
+      if (status != cudaSuccess && told.captured_beside) static_cast<void>(cudaGetLastError());
+      if (told.capturing || told.captured_beside) return cudaSuccess;
       if (status != cudaSuccess) return status;
       CUcontext its = nullptr;
       status = as_runtime(driver_.context_of(which.handle(), &its));
@@ -404,10 +514,33 @@ class cuda_calls final : public device_calls {
   // The default streams are those of the thread's device; the others know theirs, which costs nothing to say.
   [[nodiscard]] in_context here() const noexcept { return {driver_, context_}; }
 
+  /// A pool of our own, so that memory comes and goes in the order of a stream: cudaFree() waits for the whole device, and the step of
+  /// the trainer with it. Null where the device has none.
+  [[nodiscard]] cudaMemPool_t find_pool() noexcept {
+    const mutex_lock lock(mutex_);
+    if (pool_sought_) return pool_;
+    pool_sought_ = true;
+    int has_pools = 0;
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {};
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = index_;
+    if (cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, index_) != cudaSuccess || has_pools == 0 ||
+        cudaMemPoolCreate(&pool_, &properties) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      pool_ = nullptr;
+    }
+    return pool_;
+  }
+
   const int index_;
   const std::string name_;
   const driver_calls driver_;
   const CUcontext context_;  // the device's primary one, which is kept
+  mutex mutex_;
+  bool pool_sought_ ABSL_GUARDED_BY(mutex_) = false;
+  cudaMemPool_t pool_ = nullptr;
 };
 
 /// How many GPUs there are; where none, `why` there is none.
@@ -445,9 +578,12 @@ opened_device open_device(device which) {
   cudaDeviceProp properties{};
   device_status status = here.run([&] { return cudaGetDeviceProperties(&properties, which.index); });
   if (status != device_ok) return unusable("cudaGetDeviceProperties of", static_cast<cudaError_t>(status));
-  status = here.run([] { return static_cast<cudaError_t>(load_finish_pictures()); });
-  if (status != device_ok) {
-    return unusable(str_cat("loading the kernels onto ", properties.name, ","), static_cast<cudaError_t>(status));
+  for (const cuda_kernel& each : all_kernels()) {
+    status = here.run([&] { return static_cast<cudaError_t>(each.load()); });
+    if (status != device_ok) {
+      return unusable(str_cat("loading ", each.which->name, " onto ", properties.name, ","),
+                      static_cast<cudaError_t>(status));
+    }
   }
   auto calls = std::make_shared<cuda_calls>(which.index, properties.name, driver, context.get());
   context.keep();

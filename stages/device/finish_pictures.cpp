@@ -65,6 +65,12 @@ void finish_row(const picture_batch& pictures, std::size_t row, typename As::ele
 
 }  // namespace
 
+const device_kernel finish_pictures_kernel = {.name = "the kernel that finishes pictures",
+                                              .argument_bytes = sizeof(picture_batch),
+                                              .run_on_host = [](const void* arguments) noexcept {
+                                                finish_pictures(*static_cast<const picture_batch*>(arguments));
+                                              }};
+
 picture_batch pictures_of(const pixels::store& how, std::uint32_t height, std::uint32_t width) noexcept {
   return {.height = height,
           .width = width,

@@ -11,6 +11,8 @@
 // No includes but these: it is compiled by nvcc too.
 #pragma once
 
+#include "stages/device/device_kernel.hpp"
+
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
 
@@ -65,6 +67,9 @@ struct picture_batch {
 /// A batch that becomes what `how` says, still without its rows and its memory.
 [[nodiscard]] picture_batch pictures_of(const pixels::store& how, std::uint32_t height, std::uint32_t width) noexcept;
 
+/// Arguments: a picture_batch.
+extern const device_kernel finish_pictures_kernel;
+
 /// With which row it is mixed. (The kernel has its own: it is compiled by another compiler.)
 [[nodiscard]] constexpr std::uint32_t partner_of(std::uint32_t row, std::uint32_t rows) noexcept {
   return row + 1 == rows ? 0 : row + 1;
@@ -82,13 +87,8 @@ void finish_picture(const picture_batch& pictures, std::uint32_t row, void* to) 
 ///   row, partner    where the two begin; the partner's is only read
 void mix_picture(const picture_batch& how, const mix_row& mixed, void* row, const void* partner) noexcept;
 
-/// Loads all the kernels onto the calling thread's device: by default CUDA does so at a kernel's first launch, which would take
-/// device memory, and wait for the device, in the middle of the loop.
-///   returns   0, or the cudaError_t: of a GPU that this build has no code for, cudaErrorNoKernelImageForDevice
+/// Of finish_pictures_kernel, as kernels_cuda.hpp says. One launch for the whole batch; all pointers are the device's.
 int load_finish_pictures() noexcept;
-
-/// One launch for the whole batch, in the order of `in`. All pointers are the device's.
-///   returns   0, or the cudaError_t of the launch
 int launch_finish_pictures(const picture_batch& pictures, stream in) noexcept;
 
 }  // namespace leat::stages

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace leat::stages {
 namespace {
@@ -73,16 +74,32 @@ struct source {
   [[nodiscard]] __device__ unsigned partner(unsigned row) const { return row + 1 == rows ? 0 : row + 1; }
 };
 
-[[nodiscard]] __device__ inline bool in_box(const mix_row& how, unsigned x, unsigned y) {
-  return x >= how.left && x < how.right && y >= how.top && y < how.bottom;
+// How a row is mixed is the same for all threads of a block, which therefore take the same branches; and the partner is loaded only by
+// those that use it.
+[[nodiscard]] __device__ inline bool is_blended(const mix_row& how) { return how.other != 0; }
+/// Whether any of `count` pixels from x on lie in the box.
+[[nodiscard]] __device__ inline bool meets_box(const mix_row& how, unsigned x, unsigned count, unsigned y) {
+  return x + count > how.left && x < how.right && y >= how.top && y < how.bottom;
 }
 
 template <class As>
-__device__ typename As::element mixed_of(const mix_row& how, bool replaced, typename As::element own,
-                                         typename As::element other) {
-  if (replaced) return other;
-  if (how.other == 0) return own;
+__device__ typename As::element blended(const mix_row& how, typename As::element own, typename As::element other) {
   return As::from(__fadd_rn(__fmul_rn(how.own, As::value_of(own)), __fmul_rn(how.other, As::value_of(other))));
+}
+
+/// Past the caches: a batch is larger than they are, and what they hold is the trainer's.
+template <class Store>
+__device__ void store_streaming(Store* to, const Store& made) {
+  static_assert(sizeof(Store) == 8 || sizeof(Store) == 16);
+  if constexpr (sizeof(Store) == 16) {
+    uint4 bits;
+    memcpy(&bits, &made, sizeof bits);
+    __stcs(reinterpret_cast<uint4*>(to), bits);
+  } else {
+    uint2 bits;
+    memcpy(&bits, &made, sizeof bits);
+    __stcs(reinterpret_cast<uint2*>(to), bits);
+  }
 }
 
 /// Pixels side by side, as many as one store holds of a plane. A plane's width is a multiple of that, so that they lie in
@@ -131,18 +148,31 @@ __global__ void __launch_bounds__(threads_per_block)
       const mix_row mix = pictures.mixed[row];
       const unsigned y = first / pictures.width;
       const unsigned x = first - y * pictures.width;
-      const run_of_pixels<As, pixels> other(pictures, pictures.partner(row), first);
+      if (is_blended(mix)) {
+        const run_of_pixels<As, pixels> other(pictures, pictures.partner(row), first);
 #pragma unroll
-      for (unsigned c = 0; c < 3; ++c) {
+        for (unsigned c = 0; c < 3; ++c) {
 #pragma unroll
-        for (unsigned i = 0; i < pixels; ++i) {
-          made[c].values[i] = mixed_of<As>(mix, in_box(mix, x + i, y), made[c].values[i], other.finished_at(i, c, how));
+          for (unsigned i = 0; i < pixels; ++i) {
+            made[c].values[i] = blended<As>(mix, made[c].values[i], other.finished_at(i, c, how));
+          }
+        }
+      }
+      if (meets_box(mix, x, pixels, y)) {
+        const run_of_pixels<As, pixels> other(pictures, pictures.partner(row), first);
+#pragma unroll
+        for (unsigned c = 0; c < 3; ++c) {
+#pragma unroll
+          for (unsigned i = 0; i < pixels; ++i) {
+            if (meets_box(mix, x + i, 1, y)) made[c].values[i] = other.finished_at(i, c, how);
+          }
         }
       }
     }
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      *reinterpret_cast<store_of<As, pixels>*>(to + (std::size_t{row} * 3 + c) * pictures.plane + first) = made[c];
+      auto* const at = to + (std::size_t{row} * 3 + c) * pictures.plane + first;
+      store_streaming(reinterpret_cast<store_of<As, pixels>*>(at), made[c]);
     }
   }
 }
@@ -223,14 +253,23 @@ __global__ void __launch_bounds__(threads_per_block)
       const mix_row mix = pictures.mixed[row];
       const unsigned y = first_pixel / pictures.width;
       const unsigned x = first_pixel - y * pictures.width;
-      const run_of_elements<As, elements> other(pictures, pictures.partner(row), first);
+      if (is_blended(mix)) {
+        const run_of_elements<As, elements> other(pictures, pictures.partner(row), first);
 #pragma unroll
-      for (unsigned i = 0; i < elements; ++i) {
-        const bool replaced = in_box(mix, x + (first_channel + i) / 3, y);
-        made.values[i] = mixed_of<As>(mix, replaced, made.values[i], other.finished_at(i, turned));
+        for (unsigned i = 0; i < elements; ++i) {
+          made.values[i] = blended<As>(mix, made.values[i], other.finished_at(i, turned));
+        }
+      }
+      if (meets_box(mix, x, (first_channel + elements + 2) / 3, y)) {
+        const run_of_elements<As, elements> other(pictures, pictures.partner(row), first);
+#pragma unroll
+        for (unsigned i = 0; i < elements; ++i) {
+          if (meets_box(mix, x + (first_channel + i) / 3, 1, y)) made.values[i] = other.finished_at(i, turned);
+        }
       }
     }
-    *reinterpret_cast<store_of<As, elements>*>(to + std::size_t{row} * pictures.plane * 3 + first) = made;
+    auto* const at = to + std::size_t{row} * pictures.plane * 3 + first;
+    store_streaming(reinterpret_cast<store_of<As, elements>*>(at), made);
   }
 }
 
@@ -254,7 +293,8 @@ __global__ void __launch_bounds__(threads_per_block)
       if constexpr (mixed) {
         const mix_row mix = pictures.mixed[row];
         const auto other = finished<As>(pixel_of(pictures.partner(row))[c], how.scale[c], how.bias[c]);
-        made = mixed_of<As>(mix, in_box(mix, x, y), made, other);
+        if (is_blended(mix)) made = blended<As>(mix, made, other);
+        if (meets_box(mix, x, 1, y)) made = other;
       }
       picture[planes ? std::size_t{c} * pictures.plane + at : std::size_t{at} * 3 + c] = made;
     }

@@ -61,12 +61,24 @@ double draw_beta(random_draws& draws, double alpha) {
   }
 }
 
+/// What tells an operation on the device how rows are mixed: mix_row [rows].
+constexpr std::string_view mixed_rows = "mix.rows";
+
 std::string partner_name(const output_spec& label) { return label.name + ".partner"; }
+
+// What mixing needs to know of pictures.
+picture_batch picture_of(const output_spec& output) {
+  const bool planes = *output.axes == layout::nchw;
+  return {.height = static_cast<std::uint32_t>(output.row_shape[planes ? 1 : 0]),
+          .width = static_cast<std::uint32_t>(output.row_shape[planes ? 2 : 1]),
+          .type = output.type,
+          .order = *output.axes};
+}
 
 std::size_t largest_picture(const batch_layout& layout) noexcept {
   std::size_t largest = 0;
   for (const batch_layout::slot& place : layout.slots()) {
-    if (place.spec.picture) largest = std::max(largest, place.spec.row_bytes());
+    if (place.spec.axes) largest = std::max(largest, place.spec.row_bytes());
   }
   return largest;
 }
@@ -113,14 +125,14 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
                 str_cat(name_of(how), " with alpha = ", how.alpha, "; give more than 0 and at most ", alpha_max));
   }
   const output_spec* first = nullptr;
-  bool by_device = false;
+  bool on_device = false;
   std::vector<output_spec> added;
-  for (const output_spec& each : outputs) {
+  for (output_spec& each : outputs) {
     if (each.label) {
       added.push_back({.name = partner_name(each), .type = each.type, .row_shape = each.row_shape});
     }
-    if (!each.picture) continue;
-    const picture_batch& picture = *each.picture;
+    if (!each.axes) continue;
+    const picture_batch picture = picture_of(each);
     if (picture.type == dtype::u8) {
       throw error(errc::usage,
                   str_cat(name_of(how), " mixes floats, and '", each.name, "' is u8; take it as f32, f16 or bf16"));
@@ -130,20 +142,22 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
     }
     if (first == nullptr) first = &each;
     if (how.what == batch_mix::kind::cutmix &&
-        (picture.height != first->picture->height || picture.width != first->picture->width)) {
+        (picture.height != picture_of(*first).height || picture.width != picture_of(*first).width)) {
       throw error(errc::usage,
                   str_cat("cutmix needs pictures of one size; '", first->name, "' and '", each.name, "' differ"));
     }
-    by_device = by_device || each.by_device();
+    if (each.made_by != nullptr) {
+      each.made_from.emplace_back(mixed_rows);
+      on_device = true;
+    }
   }
   if (first == nullptr) throw error(errc::usage, str_cat(name_of(how), " without a picture among the fields"));
   for (output_spec& each : added) outputs.push_back(std::move(each));
   outputs.push_back({.name = std::string(weight_name), .type = dtype::f32});
-  if (by_device) {
+  if (on_device) {
     outputs.push_back({.name = std::string(mixed_rows),
                        .type = dtype::u8,
-                       .row_shape = {static_cast<std::int64_t>(sizeof(mix_row))},
-                       .internal = true});
+                       .row_shape = {static_cast<std::int64_t>(sizeof(mix_row))}});
   }
 }
 
@@ -154,23 +168,24 @@ mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t see
       digests_(digests),
       threads_(how.what == batch_mix::kind::none ? 0 : threads) {
   const auto slots = layout_.slots();
-  const auto first = std::find_if(slots.begin(), slots.end(), [](const auto& place) { return place.spec.picture; });
+  const auto first =
+      std::find_if(slots.begin(), slots.end(), [](const auto& place) { return place.spec.axes.has_value(); });
   if (first == slots.end()) return;
-  height_ = first->spec.picture->height;
-  width_ = first->spec.picture->width;
+  height_ = picture_of(first->spec).height;
+  width_ = picture_of(first->spec).width;
   for (thread_state& own : threads_) {
     own.rows.resize(layout_.rows_max());
     own.row.resize(largest_picture(layout_));
-    own.finished.resize(digests_ ? slots.size() : 0);
-    for (std::size_t s = 0; s < own.finished.size(); ++s) {
-      if (slots[s].spec.by_device()) own.finished[s].resize(slots[s].spec.row_bytes());
+    own.made.resize(digests_ ? slots.size() : 0);
+    for (std::size_t s = 0; s < own.made.size(); ++s) {
+      if (slots[s].spec.made_by != nullptr) own.made[s].resize(slots[s].spec.row_bytes());
     }
   }
 }
 
 std::size_t mixer::scratch_bytes(const batch_layout& layout, const batch_mix& how, bool digests) noexcept {
   if (how.what == batch_mix::kind::none) return 0;
-  return largest_picture(layout) + (digests ? layout.finished_row_bytes() : 0);
+  return largest_picture(layout) + (digests ? layout.made_row_bytes() : 0);
 }
 
 void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop) {
@@ -201,7 +216,7 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
         std::memcpy(to, base + place.offset + partner_of(r, rows) * place.row_bytes, place.row_bytes);
       });
     }
-    if (place.spec.picture && !place.spec.by_device()) mix_in_place(place, batch, own, stop);
+    if (place.spec.axes && place.spec.made_by == nullptr) mix_in_place(place, batch, own, stop);
   }
   if (digests_) add_digest(batch, own, stop);
 }
@@ -210,11 +225,12 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
 void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,
                          const std::atomic<bool>& stop) const {
   std::byte* const tensor = batch.memory.data() + place.offset;
+  const picture_batch picture = picture_of(place.spec);
   std::memcpy(own.row.data(), tensor, place.row_bytes);
   for (std::uint32_t r = 0; r < batch.rows && !stop.load(std::memory_order_relaxed); ++r) {
     const std::uint32_t next = partner_of(r, batch.rows);
     const std::byte* const partner = next == 0 ? own.row.data() : tensor + next * place.row_bytes;
-    mix_picture(*place.spec.picture, own.rows[r].row, tensor + r * place.row_bytes, partner);
+    mix_picture(picture, own.rows[r].row, tensor + r * place.row_bytes, partner);
   }
 }
 
@@ -230,7 +246,7 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
     for (std::size_t s = 0; s < slots.size(); ++s) {
       const batch_layout::slot& place = slots[s];
       const output_spec& spec = place.spec;
-      if (spec.internal) continue;
+      if (place.hidden) continue;
       if (spec.ragged) {
         std::int64_t bounds[2];
         std::memcpy(bounds, base + place.offset + r * sizeof bounds[0], sizeof bounds);
@@ -242,14 +258,15 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
         continue;
       }
       std::span<const std::byte> bytes{base + place.offset + r * place.row_bytes, place.row_bytes};
-      if (spec.by_device()) {
-        picture_batch pictures = *spec.picture;
-        pictures.from = reinterpret_cast<const std::uint8_t*>(base + place.offset);
-        pictures.flips = reinterpret_cast<const std::uint8_t*>(base + slots[s + 1].offset);
-        finish_picture(pictures, r, own.finished[s].data());
-        finish_picture(pictures, partner_of(r, batch.rows), own.row.data());
-        mix_picture(pictures, own.rows[r].row, own.finished[s].data(), own.row.data());
-        bytes = own.finished[s];
+      if (spec.made_by != nullptr) {
+        absl::InlinedVector<const std::byte*, 4> from;
+        for (const std::size_t other : place.made_from) {
+          if (slots[other].spec.name != mixed_rows) from.push_back(base + slots[other].offset);
+        }
+        spec.made_by->make_row(from, r, own.made[s].data());
+        spec.made_by->make_row(from, partner_of(r, batch.rows), own.row.data());
+        mix_picture(picture_of(spec), own.rows[r].row, own.made[s].data(), own.row.data());
+        bytes = own.made[s];
       }
       outputs.push_back({spec.name, spec.type, spec.row_shape, bytes});
     }

@@ -51,8 +51,8 @@ class mixer {
  private:
   struct thread_state {
     std::vector<drawn_mix> rows;
-    std::vector<std::byte> row;                    // another row than the one that is mixed, as it was before
-    std::vector<std::vector<std::byte>> finished;  // for digests: of each output that a device finishes, the mixed row
+    std::vector<std::byte> row;                // another row than the one that is mixed, as it was before
+    std::vector<std::vector<std::byte>> made;  // for digests: of each output that a device makes, the mixed row
   };
 
   void mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "io/budget_refusal.hpp"
+#include "stages/device/picture_operation.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/pixels/geometry.hpp"
@@ -59,16 +60,17 @@ class image_program final : public field_program {
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
     // u8 is what crosses the bus in any case.
     const bool by_device = finished == finished_by::device && settings.type != dtype::u8;
-    output.picture = pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
+    output.axes = settings.order;
+    const std::string mirrored = settings.name + ".mirrored";
     if (by_device) {
-      output.finished = finished_by::device;
+      output.made_by = std::make_shared<picture_operation>(
+          pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width)));
+      output.made_from = {mirrored};
       store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
       options_.leave_flip = true;
     }
     outputs_.push_back(std::move(output));
-    if (by_device) {
-      outputs_.push_back({.name = settings.name + ".mirrored", .type = dtype::u8, .internal = true});
-    }
+    if (by_device) outputs_.push_back({.name = mirrored, .type = dtype::u8});
   }
 
   std::span<const output_spec> outputs() const override { return outputs_; }

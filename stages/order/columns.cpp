@@ -79,7 +79,7 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
     parts.clear();
     model.parts(sample, wanted, parts);
     if (parts.empty()) throw_none(order, sample, length);
-    for (const datasets::part& each : parts) lengths[sample] += each.where.stored_bytes;
+    for (const datasets::part& each : parts) lengths[sample] += each.where.decoded_bytes;
   }
   return lengths;
 }

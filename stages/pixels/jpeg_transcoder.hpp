@@ -1,7 +1,7 @@
 // A JPEG written anew as baseline, with every coefficient where it was: the same pixels, for a third of the work.
 #pragma once
 
-#include "stages/outcome.hpp"
+#include "stages/pixels/outcome.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include "base/mutex.hpp"
 #include "base/sanitizers.hpp"
-#include "stages/outcome.hpp"
+#include "stages/pixels/outcome.hpp"
 
 #include <leat/error.hpp>
 

@@ -1,5 +1,6 @@
 // Tables, functions, coroutines and tensors of one's own; and open(), which looks what is there.
 #include "datasets/model.hpp"
+#include "datasets/pack.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"
@@ -71,7 +72,7 @@ TEST(from_extents, reads_what_the_table_says) {
   EXPECT_EQ(parts[1].where, (extent{0, 0, 2, 3, 3}));
 }
 
-TEST(from_extents, refuses_extents_that_would_have_to_be_expanded) {
+TEST(from_extents, refuses_extents_that_would_have_to_be_expanded_where_no_codec_says_how) {
   const temporary_directory root;
   put(root.path() / "a.bin", std::string(100, 'x'));
   const auto with = [&](extent where) {
@@ -79,10 +80,73 @@ TEST(from_extents, refuses_extents_that_would_have_to_be_expanded) {
   };
   EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(with({0, 0, 0, 100, 1000})); }),
               AllOf(HasSubstr("sample 0, field 'x'"), HasSubstr("100 stored bytes"), HasSubstr("1000 when decoded"),
-                    HasSubstr("cannot decompress")));
+                    HasSubstr("codec")));
   message_of(errc::unsupported, [&] { static_cast<void>(with({0, 0, 0, 100, 99})); });
   EXPECT_EQ(with({0, 0, 0, 100, 100}).size(), 1U);
   EXPECT_EQ(with({0, 0, 0, 100, 0}).read(0).size(), 100U) << "0: as many as are stored";
+}
+
+// What `printf 'rows of text, rows of text' | gzip -n` and Python's zlib.compress() wrote of the same bytes.
+constexpr std::string_view packed_text = "rows of text, rows of text";
+
+struct packed_sample {
+  std::string codec;
+  std::string stored;
+};
+
+std::vector<packed_sample> packed_samples() {
+  const auto bytes = [](std::initializer_list<int> numbers) { return std::string(numbers.begin(), numbers.end()); };
+  const std::string bare = bytes({0x2b, 0xca, 0x2f, 0x2f, 0x56, 0xc8, 0x4f, 0x53, 0x28, 0x49, 0xad, 0x28, 0xd1, 0x51,
+                                  0x28, 0x42, 0xe2, 0x01, 0x00});
+  return {{"deflate", bare},
+          {"zlib", bytes({0x78, 0x9c}) + bare + bytes({0x81, 0xa4, 0x09, 0x97})},
+          {"gzip", bytes({0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03}) + bare +
+                       bytes({0x3a, 0x7b, 0x9e, 0x18, 0x1a, 0x00, 0x00, 0x00})}};
+}
+
+TEST(from_extents, expands_what_its_codec_packed) {
+  const temporary_directory root;
+  for (const packed_sample& each : packed_samples()) {
+    SCOPED_TRACE(each.codec);
+    const std::string file = (root.path() / each.codec).string();
+    put(file, "before" + each.stored + "behind");
+    const auto with = [&](std::uint64_t stored, std::uint64_t decoded) {
+      return from_extents({.files = {file}, .fields = {{"txt", {extent{0, 0, 6, stored, decoded}}, each.codec}}});
+    };
+    const std::uint64_t bytes = each.stored.size();
+    const dataset own = with(bytes, packed_text.size());
+    EXPECT_EQ(text_of(own.read(0, "txt")), packed_text);
+    EXPECT_EQ(text_of(own.subset({0}).read(0, "txt")), packed_text);
+    EXPECT_EQ(text_of(own.with_column("cls", {1}).read(0, "txt")), packed_text);
+    const dataset stored = from_extents({.files = {file}, .fields = {{"txt", {extent{0, 0, 0, 6, 0}}}}});
+    const dataset both = concat({stored, own});
+    EXPECT_EQ(text_of(both.read(0, "txt")), "before");
+    EXPECT_EQ(text_of(both.read(1, "txt")), packed_text);
+    for (const dataset& all : {own, own.subset({0}), both}) {
+      const field_info field = all.fields().front();
+      EXPECT_EQ(field.bytes_max, packed_text.size());
+      EXPECT_EQ(field.stored_block_bytes_max, bytes);
+      EXPECT_EQ(field.decoded_block_bytes_max, packed_text.size());
+    }
+    const std::string shard = (root.path() / (each.codec + ".tar")).string();
+    datasets::pack(both, shard, {});
+    EXPECT_EQ(text_of(open_tar(shard).read(0, "txt")), "before");
+    EXPECT_EQ(text_of(open_tar(shard).read(1, "txt")), packed_text);
+    // Exactly as many bytes as the table says.
+    const auto wrong = [&](std::uint64_t taken, std::uint64_t decoded) {
+      return message_of(errc::corrupt, [&] { static_cast<void>(with(taken, decoded).read(0)); });
+    };
+    EXPECT_THAT(wrong(bytes, packed_text.size() - 1), AllOf(HasSubstr("more than the 25 bytes"), HasSubstr(file)));
+    EXPECT_THAT(wrong(bytes, packed_text.size() + 1), AllOf(HasSubstr("26 bytes"), HasSubstr("27 were expected")));
+    EXPECT_THAT(wrong(bytes - 3, packed_text.size()), AllOf(HasSubstr("damaged"), HasSubstr("field 'txt'")));
+    EXPECT_THAT(wrong(0, packed_text.size()), HasSubstr("no " + each.codec + " data"));
+  }
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [&] {
+                           static_cast<void>(from_extents({.files = {(root.path() / "gzip").string()},
+                                                           .fields = {{"x", {extent{0, 0, 0, 4, 9}}, "brotli"}}}));
+                         }),
+              AllOf(HasSubstr("'brotli'"), HasSubstr("gzip, zlib and deflate")));
 }
 
 TEST(from_extents, refuses_tables_that_cannot_be_right) {

@@ -9,7 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -50,12 +52,18 @@ class cuda_table : public ::testing::Test {
     stream side;
     device_event event = device_event::none;
     stream_facts told;
-    around("cudaMalloc", [&] { return calls.take_memory(64, memory); });
-    around("cudaHostRegister", [&] { return calls.pin(host); });
+    const picture_batch none;
+    std::atomic<std::uint64_t>* word = nullptr;
     around("cudaStreamCreateWithPriority", [&] { return calls.make_stream(side); });
+    around("cudaMallocFromPoolAsync", [&] { return calls.take_memory(64, memory, side); });
+    around("cudaHostRegister", [&] { return calls.pin(host); });
+    around("cudaHostAlloc", [&] { return calls.take_word(word); });
+    around("cuStreamWriteValue64", [&] { return calls.write(*word, 7, side); });
+    EXPECT_EQ(word->load(), 7U);
+    static_cast<void>(calls.free_word(word));
     around("cudaEventCreateWithFlags", [&] { return calls.make_event(event); });
     around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
-    around("launch_finish_pictures", [&] { return calls.finish_pictures({}, side); });
+    around("launch_finish_pictures", [&] { return calls.launch(finish_pictures_kernel, &none, side); });
     around("cudaEventRecord", [&] { return calls.record(event, side); });
     around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });
     around("cudaStreamIsCapturing", [&] { return calls.look_at(side, told); });
@@ -63,9 +71,9 @@ class cuda_table : public ::testing::Test {
     around("cudaEventSynchronize", [&] { return calls.synchronize(event); });
     around("cudaStreamSynchronize", [&] { return calls.finish(side); });
     around("cudaEventDestroy", [&] { return calls.free_event(event); });
+    around("cudaFreeAsync", [&] { return calls.free_memory(memory, side); });
     around("cudaStreamDestroy", [&] { return calls.free_stream(side); });
     around("cudaHostUnregister", [&] { return calls.unpin(host); });
-    around("cudaFree", [&] { return calls.free_memory(memory); });
     static_cast<void>(calls.facts());
   }
   static void make_every_call(device_calls& calls) {
@@ -255,8 +263,14 @@ TEST_F(cuda_table, tells_a_stream_that_is_being_captured_or_kept_from_use_by_one
     ASSERT_EQ(calls->look_at(captured, told), device_ok);
     EXPECT_TRUE(told.capturing);
     ASSERT_EQ(calls->look_at(stream(), told), device_ok);
-    EXPECT_EQ(told.capturing, blocking);
+    EXPECT_FALSE(told.capturing);
+    EXPECT_EQ(told.captured_beside, blocking);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    device_event event = device_event::none;
+    ASSERT_EQ(calls->make_event(event), device_ok);
+    EXPECT_EQ(calls->record(event, stream()), blocking ? device_captured_beside : device_ok);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    ASSERT_EQ(calls->free_event(event), device_ok);
     simulated::end_capture(captured.handle());
     ASSERT_EQ(calls->look_at(captured, told), device_ok);
     EXPECT_FALSE(told.capturing);
@@ -398,11 +412,93 @@ TEST_F(cuda_table, says_what_to_do_about_every_loss) {
 
 TEST_F(cuda_table, tells_a_device_that_is_full_from_a_call_that_fails) {
   const std::shared_ptr<device_calls> calls = open(0);
-  simulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
+  simulated::fail_next("cudaMallocFromPoolAsync", cudaErrorMemoryAllocation);
   std::byte* memory = nullptr;
-  EXPECT_TRUE(calls->is_full(calls->take_memory(64, memory)));
-  simulated::fail_next("cudaMalloc", cudaErrorInvalidValue);
-  EXPECT_FALSE(calls->is_full(calls->take_memory(64, memory)));
+  EXPECT_TRUE(calls->is_full(calls->take_memory(64, memory, {})));
+  simulated::fail_next("cudaMallocFromPoolAsync", cudaErrorInvalidValue);
+  EXPECT_FALSE(calls->is_full(calls->take_memory(64, memory, {})));
+}
+
+// cudaFree() waits for the whole GPU, and a training step with it.
+TEST_F(cuda_table, takes_memory_of_a_pool_of_its_own_and_waits_for_nothing_when_it_is_freed) {
+  std::shared_ptr<device_calls> calls = open(0);
+  stream side;
+  ASSERT_EQ(calls->make_stream(side), device_ok);
+  std::byte* memory[2] = {};
+  for (std::byte*& each : memory) ASSERT_EQ(calls->take_memory(64, each, side), device_ok);
+  for (std::byte* each : memory) ASSERT_EQ(calls->free_memory(each, side), device_ok);
+  calls = nullptr;
+  const std::vector<std::string> log = simulated::log();
+  const auto count_of = [&](const std::string& name) {
+    return std::count_if(log.begin(), log.end(),
+                         [&](const std::string& each) { return each.rfind(name + " ", 0) == 0; });
+  };
+  EXPECT_EQ(count_of("cudaMemPoolCreate"), 1);
+  EXPECT_EQ(count_of("cudaMallocFromPoolAsync"), 2);
+  EXPECT_EQ(count_of("cudaFreeAsync"), 2);
+  EXPECT_EQ(count_of("cudaMemPoolDestroy"), 1);
+  for (const char* const waits : {"cudaFree", "cudaFreeHost", "cudaStreamSynchronize", "cudaDeviceSynchronize"}) {
+    EXPECT_EQ(count_of(waits), 0) << waits;
+  }
+}
+
+TEST_F(cuda_table, waits_for_the_stream_before_it_frees_memory_where_a_gpu_has_no_pools) {
+  for (const bool refused : {false, true}) {
+    SCOPED_TRACE(refused);
+    simulated::reset();
+    if (refused) simulated::fail_next("cudaMemPoolCreate", cudaErrorNotSupported);
+    if (!refused) simulated::take_away_pools();
+    const std::shared_ptr<device_calls> calls = open(0);
+    stream side;
+    ASSERT_EQ(calls->make_stream(side), device_ok);
+    std::byte* memory = nullptr;
+    ASSERT_EQ(calls->take_memory(64, memory, side), device_ok);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    ASSERT_EQ(calls->free_memory(memory, side), device_ok);
+    std::vector<std::string> log = simulated::log();
+    std::erase_if(log, [](const std::string& each) { return each.rfind("cudaThreadExchange", 0) == 0; });
+    ASSERT_GE(log.size(), 3U);
+    EXPECT_THAT(log[log.size() - 3], HasSubstr("cudaMalloc on 0"));
+    EXPECT_THAT(log[log.size() - 2], HasSubstr("cudaStreamSynchronize"));
+    EXPECT_THAT(log[log.size() - 1], HasSubstr("cudaFree on 0"));
+  }
+}
+
+TEST_F(cuda_table, gives_no_word_where_streams_cannot_write_one) {
+  const auto word_of = [](device_calls& calls) {
+    std::atomic<std::uint64_t>* word = nullptr;
+    EXPECT_EQ(calls.take_word(word), device_ok);
+    return word;
+  };
+  {
+    const std::shared_ptr<device_calls> calls = open(0);
+    EXPECT_NE(word_of(*calls), nullptr);
+    simulated::take_away_writes();
+    EXPECT_EQ(word_of(*calls), nullptr);
+  }
+  simulated::reset();
+  simulated::hide("cuStreamWriteValue64_v2");
+  EXPECT_EQ(word_of(*open(0)), nullptr) << "a driver from before CUDA 11.7";
+}
+
+// To free one would wait for the GPU. After cudaDeviceReset() those from before are gone.
+TEST_F(cuda_table, keeps_words_for_the_next_loader_unless_the_device_was_reset) {
+  const std::shared_ptr<device_calls> calls = open(0);
+  std::atomic<std::uint64_t>* first = nullptr;
+  std::atomic<std::uint64_t>* second = nullptr;
+  ASSERT_EQ(calls->take_word(first), device_ok);
+  ASSERT_EQ(calls->write(*first, 5, {}), device_ok);
+  ASSERT_EQ(calls->free_word(first), device_ok);
+  ASSERT_EQ(calls->take_word(second), device_ok);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(second->load(), 0U);
+  ASSERT_EQ(calls->free_word(second), device_ok);
+  simulated::reset();  // its pages are freed
+  const std::shared_ptr<device_calls> again = open(0);
+  ASSERT_EQ(again->take_word(first), device_ok);
+  EXPECT_EQ(first->load(), 0U);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  ASSERT_EQ(again->free_word(first), device_ok);
 }
 
 // What is pinned is the host's, where the same codes mean something else.

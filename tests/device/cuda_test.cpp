@@ -419,6 +419,53 @@ TEST_F(loader_on_a_gpu, waits_for_a_threads_default_stream_wherever_the_batch_en
   EXPECT_EQ(stated.size(), 6U);
 }
 
+// What it put into its own default stream is still there when the thread is not.
+TEST_F(loader_on_a_gpu, waits_for_the_default_stream_of_a_thread_that_has_ended) {
+  const watchdog dog("gpu, the default stream of a thread that has ended");
+  loader_options options = options_on_gpu();
+  options.device_batches = 1;
+  loader train(fake_dataset(samples()), options, testing::all_fields());
+  std::vector<std::string> stated;
+  std::vector<std::unique_ptr<consumer_stream>> threads;
+  while (std::optional<batch> got = train.next_blocking()) {
+    std::thread([&] {
+      threads.push_back(std::make_unique<consumer_stream>(true, cudaStreamPerThread));
+      got->wait_on(threads.back()->get());
+      threads.back()->read(*got);
+    }).join();
+    stated.push_back(got->content_digest()->hex());
+  }
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  ASSERT_EQ(threads.size(), stated.size());
+  for (std::size_t i = 0; i < threads.size(); ++i) EXPECT_EQ(threads[i]->seen().front(), stated[i]);
+}
+
+// Somebody captures a stream that the default stream waits for: its block waits for the end of the capture, which stays whole.
+TEST_F(loader_on_a_gpu, goes_on_after_a_capture_that_kept_the_default_stream_from_being_recorded) {
+  const watchdog dog("gpu, a capture beside the default stream");
+  loader_options options = options_on_gpu();
+  options.device_batches = 1;
+  loader train(fake_dataset(samples()), options, testing::all_fields());
+  consumer_stream consumer(true, cudaStreamLegacy);
+  std::vector<std::string> stated;
+  cudaStream_t captured = nullptr;
+  EXPECT_CUDA(cudaStreamCreate(&captured));
+  while (std::optional<batch> got = train.next_blocking()) {
+    got->wait_on(consumer.get());
+    consumer.read(*got);
+    stated.push_back(got->content_digest()->hex());
+    EXPECT_CUDA(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+    got.reset();
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(5));  // the sender tries meanwhile, and must not break the capture
+    cudaGraph_t graph = nullptr;
+    EXPECT_CUDA(cudaStreamEndCapture(captured, &graph));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+  EXPECT_CUDA(cudaStreamDestroy(captured));
+  EXPECT_EQ(consumer.seen(), stated);
+}
+
 // The capture goes on as if nothing had been asked, and so does the loader.
 TEST_F(loader_on_a_gpu, refuses_a_stream_that_is_being_captured) {
   const watchdog dog("gpu, captures");

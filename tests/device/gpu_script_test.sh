@@ -22,13 +22,24 @@ fake nvcc <<'END'
 [[ $1 == --list-gpu-arch ]] && printf 'compute_%s\n' 80 86 90
 exit 0
 END
-fake nvidia-smi <<'END'
+fake __nvcc_device_query <<'END'
 [[ ! -e $FAKE/no-gpu ]] || exit 9
-case $1 in
-  *compute_cap*) cat "$FAKE/capabilities" ;;
-  *) echo "NVIDIA Fake 1, 580.1" ;;
-esac
+cat "$FAKE/capabilities"
 END
+# It may not be there, or say what CUDA does not.
+fake nvidia-smi <<'END'
+exit 9
+END
+mkdir -p "$where/proc/gpus/0000:17:00.0"
+echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.1  Mon" >"$where/proc/version"
+printf 'Model: \t\t NVIDIA Fake 1\nIRQ: 1\n' >"$where/proc/gpus/0000:17:00.0/information"
+fake strip <<'END'
+cp -- "${*: -1}" "$2"
+END
+fake ldd <<'END'
+printf '\tlibfake.so.1 => %s (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n' "$FAKE/libfake.so.1"
+END
+echo "a library" >"$where/libfake.so.1"
 # Builds a target by making its file; one that is in "slow" takes for ever, one in "broken" fails and leaves the others be.
 fake cmake <<'END'
 if [[ $1 != --build ]]; then exit "$(cat "$FAKE/configure" 2>/dev/null || echo 0)"; fi
@@ -57,7 +68,8 @@ while (($#)); do
   shift
 done
 BENCHMARK
-chmod +x "$build/benchmarks/device_benchmark"
+printf '#!/bin/sh\nprintf "driver_probe with %%s\\n" "$CUDA_DEVICE_MAX_CONNECTIONS" >>"$FAKE/log"\necho "| probed |"\n' >"$build/benchmarks/driver_probe"
+chmod +x "$build/benchmarks/"*
 exit $result
 END
 fake ninja <<'END'
@@ -104,7 +116,7 @@ run() {
   mkdir -p "$where/build"
   result=0
   LEAT_NVCC=$where/bin/nvcc LEAT_GPU_BUILD=$where/build LEAT_RESULTS=$where/results LEAT_COMMIT=abc \
-    "$script" >"$where/out" 2>&1 || result=$?
+    LEAT_PROC_NVIDIA=$where/proc "$script" "${@:2}" >"$where/out" 2>&1 || result=$?
 }
 # expect <what> <command...>: of the latest run
 expect() {
@@ -119,7 +131,7 @@ says() { grep -qF -- "$1" "$where/out"; }
 called() { grep -qE -- "$1" "$where/log"; }
 not() { ! "$@"; }
 
-echo 9.0 >"$where/capabilities"
+echo 90 >"$where/capabilities"
 LEAT_GPU_LOGS=$where/logs run "a GPU, and all is well"
 for log in configure build tests loader_tests; do expect "keeps the log" [ -e "$where/logs/$log.log" ]; done
 rm -rf -- "$where/logs"
@@ -136,6 +148,31 @@ done
 expect "races" called '^compute-sanitizer --tool racecheck .*kernels'
 expect "writes the result" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*.json)" ]
 expect "names the driver and the commit" called 'device_benchmark .*driver=580.1 .*commit=abc'
+for connections in 1 8; do expect "probes the driver" called "^driver_probe with $connections$"; done
+expect "shows what it found" grep -q '^| probed |$' "$where"/results/gpu-nvidia-fake-1-*.md
+
+run "packing, which needs no GPU" --pack "$where/packed"
+expect "ends with 0" [ "$result" -eq 0 ]
+expect "builds for the GPUs that were said" called '^cmake --preset .*-DLEAT_CUDA_ARCHITECTURES=90-real .*-DLEAT_CUBLAS_LIBRARY=OFF'
+expect "has what runs on a GPU" [ "$(tar -tzf "$where/packed/leat-gpu.tar.gz" | sort | xargs)" = \
+  "./ ./commit ./cuda_tests ./device_benchmark ./driver_probe ./lib/ ./lib/libfake.so.1 ./loader_on_cuda_tests" ]
+expect "runs nothing" not called '^device_benchmark'
+
+run "what was built before" --prebuilt "$where/packed"
+expect "ends with 0" [ "$result" -eq 0 ]
+first() { grep -nE -- "$1" "$where/log" | head -n 1 | cut -d: -f1; }
+expect "runs it before anything is built" [ "$(first '^device_benchmark')" -lt "$(first '^cmake --preset')" ]
+expect "measures twice" [ "$(grep -c '^device_benchmark' "$where/log")" -eq 2 ]
+expect "runs its tests" called '^cuda_tests, seeds '
+expect "writes its result apart" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*-prebuilt.json)" ]
+echo device_benchmark >"$where/broken"
+run "what was built before, where the build fails" --prebuilt "$where/packed"
+rm "$where/broken"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "has figures nonetheless" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*-prebuilt.md)" ]
+run "a folder without it" --prebuilt "$where/none"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "says how to make it" says "scripts/gpu --pack"
 
 # in_all <seconds>: the run has taken no more.
 in_all() { local took; took=$(grep -oE '[0-9]+ s in all' "$where/out") && ((${took%% *} <= $1)); }
@@ -180,14 +217,20 @@ rm "$where/configure"
 expect "says so" says "configuring failed; the reason is above"
 unset FAKE_CLOCK
 
-printf '9.0\n8.6\n' >"$where/capabilities"
+printf '90,86\n' >"$where/capabilities"
 run "two kinds of GPUs"
 expect "is compiled for both" called '-DLEAT_CUDA_ARCHITECTURES=86-real;90-real( |$)'
 
-printf '9.0\n12.1\n' >"$where/capabilities"
+printf '90,121\n' >"$where/capabilities"
 run "a GPU that nvcc does not know"
 expect "is compiled for all that leat knows" called '-DLEAT_CUDA_ARCHITECTURES=( |$)'
-echo 9.0 >"$where/capabilities"
+echo 90 >"$where/capabilities"
+
+mv "$where/proc" "$where/no-proc"
+run "a driver that says nothing of itself"
+mv "$where/no-proc" "$where/proc"
+expect "ends with 0" [ "$result" -eq 0 ]
+expect "names what CUDA says" says "GPU: NVIDIA GPU, compute capability 90; driver not known"
 
 echo loader_on_device_tests >"$where/slow"
 LEAT_BUILD_SECONDS=2 run "a part that is not built in time"
@@ -219,7 +262,7 @@ run "no GPU"
 rm "$where/no-gpu"
 expect "ends with 0" [ "$result" -eq 0 ]
 expect "is compiled for all that leat knows" called '-DLEAT_CUDA_ARCHITECTURES=( |$)'
-expect "says what is left out" says "everything on a GPU: nvidia-smi finds none"
+expect "says what is left out" says "everything on a GPU: CUDA finds none"
 expect "does not look at anything" not called '^compute-sanitizer'
 expect "writes nothing" [ ! -e "$where/results" ]
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -36,6 +37,7 @@ namespace leat::testing::simulated_cuda {
 namespace {
 
 constexpr int device_count = 2;
+constexpr std::size_t page_bytes = 4096;
 
 struct process {
   std::mutex mutex;
@@ -47,6 +49,9 @@ struct process {
   std::vector<std::string> log;
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
+  std::set<void*> pages;  // of the host, pinned
+  bool has_pools = true;
+  bool has_writes = true;
   std::uint64_t generation = 0;
 };
 process& all() {
@@ -183,6 +188,24 @@ CUresult context_of(CUstream stream, CUcontext* context) {
                                           : &all().contexts[stream->device];
   return CUDA_SUCCESS;
 }
+CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
+  const std::lock_guard lock(all().mutex);
+  *value = which == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS && all().has_writes ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+CUresult write_value(CUstream, CUdeviceptr to, cuuint64_t value, unsigned) {
+  call made("cuStreamWriteValue64");
+  if (made.failure() == cudaSuccess) *reinterpret_cast<cuuint64_t*>(to) = value;
+  return static_cast<CUresult>(made.failure());
+}
+CUresult host_flags(unsigned* flags, void* memory) {
+  const std::lock_guard lock(all().mutex);
+  const auto after = all().pages.upper_bound(memory);
+  *flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  const bool known = after != all().pages.begin() &&
+                     static_cast<std::byte*>(memory) < static_cast<std::byte*>(*std::prev(after)) + page_bytes;
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 CUresult event_query(CUevent) {
   call made("cuEventQuery");
   return static_cast<CUresult>(made.failure());
@@ -199,8 +222,11 @@ void reset() {
   one.log.clear();
   for (cudaStream_t each : one.streams) delete each;
   for (cudaEvent_t each : one.events) delete each;
+  for (void* each : one.pages) std::free(each);
   one.streams.clear();
   one.events.clear();
+  one.pages.clear();
+  one.has_pools = one.has_writes = true;
   ++one.generation;
 }
 
@@ -227,6 +253,15 @@ std::vector<int> of_this_thread() {
 void fail_next(std::string call, cudaError_t code) {
   const std::lock_guard lock(all().mutex);
   all().failing[std::move(call)] = code;
+}
+
+void take_away_pools() {
+  const std::lock_guard lock(all().mutex);
+  all().has_pools = false;
+}
+void take_away_writes() {
+  const std::lock_guard lock(all().mutex);
+  all().has_writes = false;
 }
 
 void hide(std::string symbol) {
@@ -278,7 +313,10 @@ void* find_in_driver(const char* symbol) noexcept {
       {"cuCtxPopCurrent_v2", reinterpret_cast<void*>(&pop_current)},
       {"cuCtxGetDevice", reinterpret_cast<void*>(&current_device)},
       {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
-      {"cuEventQuery", reinterpret_cast<void*>(&event_query)}};
+      {"cuEventQuery", reinterpret_cast<void*>(&event_query)},
+      {"cuMemHostGetFlags", reinterpret_cast<void*>(&host_flags)},
+      {"cuDeviceGetAttribute", reinterpret_cast<void*>(&attribute)},
+      {"cuStreamWriteValue64_v2", reinterpret_cast<void*>(&write_value)}};
   const std::lock_guard lock(all().mutex);
   const auto at = known.find(symbol);
   return at == known.end() || all().hidden.contains(symbol) ? nullptr : at->second;
@@ -344,7 +382,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   call made("cudaDeviceGetAttribute");
   return made.run([&] {
-    *value = which == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+    *value = which == cudaDevAttrComputeCapabilityMajor                    ? 9
+             : which == cudaDevAttrMemoryPoolsSupported && all().has_pools ? 1
+                                                                           : 0;
     return cudaSuccess;
   });
 }
@@ -367,6 +407,40 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   call made("cudaMalloc");
   return made.run([&] {
     *memory = std::malloc(bytes);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  call made("cudaMemPoolCreate");
+  return made.run([&] {
+    *pool = reinterpret_cast<cudaMemPool_t>(std::uintptr_t{1} + static_cast<unsigned>(properties->location.id));
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t) {
+  call made("cudaMemPoolDestroy");
+  return made.run([] { return cudaSuccess; });
+}
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
+  call made("cudaMallocFromPoolAsync");
+  return made.run([&] {
+    *memory = std::malloc(bytes);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t) {
+  call made("cudaFreeAsync");
+  return made.run([&] {
+    std::free(memory);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
+  call made("cudaHostAlloc");
+  return made.run([&] {
+    if (flags != (cudaHostAllocPortable | cudaHostAllocMapped)) return cudaErrorInvalidValue;
+    *memory = std::aligned_alloc(page_bytes, bytes);
+    all().pages.insert(*memory);
     return cudaSuccess;
   });
 }
@@ -459,6 +533,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   call made("cudaEventRecord");
   return made.run([&] {
     if (!is_known(stream) || !all().events.contains(event)) return cudaErrorInvalidResourceHandle;
+    if (stream == nullptr || stream == cudaStreamLegacy) {
+      for (const cudaStream_t each : all().streams) {
+        if (each->blocking_capture && each->device == made.device()) return cudaErrorStreamCaptureImplicit;
+      }
+    }
     return event->device == device_of(stream, made.device()) ? cudaSuccess : cudaErrorInvalidResourceHandle;
   });
 }

@@ -26,6 +26,9 @@ inline constexpr int greatest_priority = -5;
 
 /// The next call of this name answers `code` and does nothing else.
 void fail_next(std::string call, cudaError_t code);
+/// As a GPU without pools of memory, and without writes of words by streams. Until reset().
+void take_away_pools();
+void take_away_writes();
 /// As a driver that has no such function.
 void hide(std::string symbol);
 /// Of the calls since reset(): "cudaMalloc on 1, relaxed", in the order made.

@@ -83,11 +83,22 @@ class watched_calls final : public stages::device_calls {
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override { return behind_->is_lost(code); }
   [[nodiscard]] bool is_full(stages::device_status code) const noexcept override { return behind_->is_full(code); }
 
-  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override {
-    return call("take_memory", "", [&] { return behind_->take_memory(bytes, memory); });
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept override {
+    return call("take_memory", " in " + number(in), [&] { return behind_->take_memory(bytes, memory, in); });
   }
-  stages::device_status free_memory(std::byte* memory) noexcept override {
-    return call("free_memory", "", [&] { return behind_->free_memory(memory); });
+  stages::device_status free_memory(std::byte* memory, stream in) noexcept override {
+    return call("free_memory", " in " + number(in), [&] { return behind_->free_memory(memory, in); });
+  }
+  stages::device_status take_word(std::atomic<std::uint64_t>*& word) noexcept override {
+    return call("take_word", "", [&] { return behind_->take_word(word); });
+  }
+  stages::device_status free_word(const std::atomic<std::uint64_t>* word) noexcept override {
+    return call("free_word", "", [&] { return behind_->free_word(word); });
+  }
+  stages::device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value,
+                              stream in) noexcept override {
+    return call("write", " " + std::to_string(value) + " in " + number(in),
+                [&] { return behind_->write(word, value, in); });
   }
   stages::device_status pin(std::span<std::byte> memory) noexcept override {
     const stages::device_status status = call("pin", "", [&] { return behind_->pin(memory); });
@@ -117,9 +128,10 @@ class watched_calls final : public stages::device_calls {
     return call("copy", " " + std::to_string(bytes) + " in " + number(in),
                 [&] { return behind_->copy(to, from, bytes, in); });
   }
-  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override {
-    return call("finish_pictures", " " + std::to_string(pictures.rows) + " in " + number(in),
-                [&] { return behind_->finish_pictures(pictures, in); });
+  stages::device_status launch(const stages::device_kernel& kernel, const void* arguments,
+                               stream in) noexcept override {
+    return call("launch", " " + std::string(kernel.name) + " in " + number(in),
+                [&] { return behind_->launch(kernel, arguments, in); });
   }
   stages::device_status wait(stream in, stages::device_event fired) noexcept override {
     return call("wait", " in " + number(in) + " for " + number(fired), [&] { return behind_->wait(in, fired); });
@@ -190,12 +202,15 @@ class watched_calls final : public stages::device_calls {
 ///   before   counts() when the loop began
 inline void expect_only_calls_of_the_loop(watched_calls& watched, const std::map<std::string, std::size_t>& before) {
   std::map<std::string, std::size_t> after = watched.counts();
-  for (const char* call :
-       {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream", "unpin", "finish"}) {
+  for (const char* call : {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream",
+                           "unpin", "finish", "take_word", "free_word"}) {
     EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
   }
-  // Batches are pinned as they first leave; and one thread waits for a copy while the line starves.
-  for (const std::string& each : watched.threads_of("pin")) EXPECT_EQ(each, "leat-send");
+  // One thread queues batches, and pins their memory as they first leave; another waits for a copy while the line starves. The I/O
+  // thread calls nothing.
+  for (const char* call : {"pin", "copy", "write", "launch"}) {
+    for (const std::string& each : watched.threads_of(call)) EXPECT_EQ(each, "leat-send") << call;
+  }
   for (const std::string& each : watched.threads_of("synchronize")) EXPECT_EQ(each, "leat-copies");
 }
 

@@ -14,7 +14,10 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +57,12 @@ loader_options in_order(corrupt_policy policy) {
   return options;
 }
 
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
 /// The same run on other machines: threads, depths, seeds of the disk.
 template <class Check>
 void on_every_machine(const loader_options& options, const Check& check) {
@@ -67,6 +76,54 @@ void on_every_machine(const loader_options& options, const Check& check) {
       SCOPED_TRACE(std::to_string(threads) + " decode threads, " + std::to_string(io_threads) + " I/O threads");
       check(here, threads * 10 + io_threads);
     }
+  }
+}
+
+// --- what a source says ------------------------------------------------------------------------------------------------
+
+// Beside an errno that says something else.
+TEST(blame, is_whose_the_source_says_and_its_words_are_the_reason) {
+  const auto said = [](io::fault whose, errc code, const char* words) {
+    return std::make_shared<const io::source_failure>(io::source_failure{whose, error(code, words)});
+  };
+  const char* const forbidden = "s3://b/k: 403 Forbidden: the profile 'train' may not read it; give it s3:GetObject";
+  for (const corrupt_policy policy : {corrupt_policy::raise, corrupt_policy::skip, corrupt_policy::substitute}) {
+    on_every_machine(in_order(policy), [&](loader_options options, std::uint64_t seed) {
+      const watchdog dog("a source that says why");
+      {
+        // EIO is a file's fault by itself.
+        fake_dataset set(labels(60), loose_files(seed));
+        set.damage(20, "cls", EIO, testing::read_fault::always,
+                   said(io::fault::environment, errc::permission, forbidden));
+        const seen_run run = testing::run_all(set, options, testing::label_only());
+        EXPECT_EQ(run.failed, errc::permission);
+        EXPECT_EQ(run.message, forbidden) << "under every policy";
+      }
+      if (policy == corrupt_policy::raise) return;
+      // ETIMEDOUT ends a run by itself. As many of the samples' own as there are:
+      fake_dataset set(labels(60), loose_files(seed));
+      for (std::uint64_t sample = 0; sample < 60; sample += 2) {
+        set.damage(sample, "cls", ETIMEDOUT, testing::read_fault::always,
+                   said(io::fault::sample, errc::corrupt, "s3://b/k: its checksum is another than the bucket's"));
+      }
+      const testing::temporary_directory directory;
+      options.journal = (directory.path() / "journal").string();
+      const seen_run run = testing::run_all(set, options, testing::label_only());
+      EXPECT_FALSE(run.failed) << run.message;
+      EXPECT_EQ(run.stats.quarantined, 30U * options.epochs);
+      EXPECT_THAT(text_of(options.journal), HasSubstr("its checksum is another than the bucket's"));
+      // And of files that cannot be read no more than may be.
+      fake_dataset gone(labels(60), loose_files(seed));
+      for (std::uint64_t sample = 0; sample < 60; sample += 2) {
+        gone.damage(sample, "cls", ETIMEDOUT, testing::read_fault::always,
+                    said(io::fault::unreadable, errc::not_found, "s3://b/k: 404 Not Found"));
+      }
+      options.journal.clear();
+      const seen_run ended = testing::run_all(gone, options, testing::label_only());
+      EXPECT_EQ(ended.failed, errc::io);
+      EXPECT_THAT(ended.message, HasSubstr("16 may be (unreadable_max)"));
+      EXPECT_THAT(ended.message, HasSubstr("s3://b/k: 404 Not Found"));
+    });
   }
 }
 

@@ -154,10 +154,7 @@ TEST(mix, a_box_takes_the_partners_pixels_in_every_layout) {
 }
 
 output_spec picture(const std::string& name, dtype type = dtype::f32, std::uint32_t height = 8) {
-  return {.name = name,
-          .type = type,
-          .row_shape = {3, height, 8},
-          .picture = pictures_of(pixels::store::from(type, layout::nchw, std::nullopt), height, 8)};
+  return {.name = name, .type = type, .row_shape = {3, height, 8}, .axes = layout::nchw};
 }
 
 TEST(mix, adds_each_labels_partner_and_the_weight) {

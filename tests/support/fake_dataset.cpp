@@ -237,7 +237,8 @@ extent fake_dataset::where(std::uint64_t sample, std::string_view field) const {
   throw std::out_of_range("sample " + std::to_string(sample) + " has no field " + std::string(field));
 }
 
-void fake_dataset::damage(std::uint64_t sample, std::string_view field, int failure, std::uint32_t times) {
+void fake_dataset::damage(std::uint64_t sample, std::string_view field, int failure, std::uint32_t times,
+                          std::shared_ptr<const io::source_failure> said) {
   const extent at = where(sample, field);
   read_fault fault;
   fault.file = at.file;
@@ -245,6 +246,7 @@ void fake_dataset::damage(std::uint64_t sample, std::string_view field, int fail
   fault.bytes = std::max<std::uint64_t>(at.stored_bytes, 1);
   fault.failure = failure;
   fault.times = times;
+  fault.said = std::move(said);
   disks_[at.source]->add_fault(fault);
 }
 

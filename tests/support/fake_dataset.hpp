@@ -72,7 +72,8 @@ class fake_dataset {
   /// Where a member lies. Throws std::out_of_range where there is none.
   [[nodiscard]] extent where(std::uint64_t sample, std::string_view field) const;
   /// Every read that touches this member fails, with an errno or read_fault::never.
-  void damage(std::uint64_t sample, std::string_view field, int failure, std::uint32_t times = read_fault::always);
+  void damage(std::uint64_t sample, std::string_view field, int failure, std::uint32_t times = read_fault::always,
+              std::shared_ptr<const io::source_failure> said = {});
   /// All disks together.
   [[nodiscard]] fake_disk_counters count() const;
 

@@ -84,6 +84,15 @@ class fake_disk::state {
     }
     return 0;
   }
+  std::shared_ptr<const io::source_failure> said_by_list(std::uint32_t number, std::uint64_t offset,
+                                                         std::uint64_t bytes) const {
+    const mutex_lock lock(mutex);
+    for (const read_fault& fault : read_faults) {
+      const bool touched = fault.file == number && fault.offset < offset + bytes && offset < fault.offset + fault.bytes;
+      if (touched && fault.said != nullptr) return fault.said;
+    }
+    return nullptr;
+  }
   int hit_by_list(std::uint32_t number) {
     const mutex_lock lock(mutex);
     for (open_fault& fault : open_faults) {
@@ -120,8 +129,14 @@ namespace {
 struct flight {
   io::read_operation* read = nullptr;  // either this
   io::open_operation* open = nullptr;  // or that
-  io::read_operation question;         // as it was asked
-  std::string name;                    // for complaints
+  struct {
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    io::space into;
+    void (*done)(io::read_operation&) noexcept = nullptr;
+  } question;        // as it was asked
+  std::string name;  // for complaints
 
   std::byte poison{0};
   std::uint64_t alignment_bytes = 1;
@@ -215,7 +230,7 @@ void fake_source::start(std::span<io::read_operation* const> operations) {
 void fake_source::take(io::read_operation& operation) {
   auto taken = std::make_unique<flight>();
   taken->read = &operation;
-  taken->question = operation;
+  taken->question = {operation.file, operation.offset, operation.bytes, operation.into, operation.done};
   taken->name = about(operation);
   check_space(*taken);
 
@@ -245,7 +260,7 @@ void fake_source::take(io::read_operation& operation) {
 }
 
 void fake_source::check_space(const flight& taken) const {
-  const io::read_operation& asked = taken.question;
+  const auto& asked = taken.question;
   const std::string prefix = "fake disk: " + taken.name + ": ";
   for (const auto& each : pending_) {
     if (each->read == taken.read) fail_hard(prefix + "the operation is in flight already");
@@ -423,7 +438,7 @@ void fake_source::attempt(flight& one) {
 }
 
 void fake_source::attempt_read(flight& one) {
-  const io::read_operation& asked = one.question;
+  const auto& asked = one.question;
   const fault_plan& plan = disk_->options.faults;
   one.failure = disk_->hit_by_list(asked.file, asked.offset, asked.bytes);
   if (one.failure == read_fault::never) {
@@ -481,7 +496,7 @@ void fake_source::let_go(flight& one) {
 // Writes the file's bytes up to `end`, counted from the start of `into`; what lies beyond the file's end stays poisoned.
 void fake_source::write_until(flight& one, std::uint64_t end) {
   if (end <= one.written_bytes) return;
-  const io::read_operation& asked = one.question;
+  const auto& asked = one.question;
   const fake_disk::state::file from = disk_->look_at(asked.file);
   const std::uint64_t first = asked.offset / one.alignment_bytes * one.alignment_bytes;
   const std::uint64_t offset = first + one.written_bytes;
@@ -494,7 +509,7 @@ void fake_source::write_until(flight& one, std::uint64_t end) {
 
 void fake_source::check_untouched(const flight& one) const {
   const io::read_operation& now = *one.read;
-  const io::read_operation& asked = one.question;
+  const auto& asked = one.question;
   if (now.file != asked.file || now.offset != asked.offset || now.bytes != asked.bytes || now.done != asked.done ||
       now.into.bytes.data() != asked.into.bytes.data() || now.into.bytes.size() != asked.into.bytes.size()) {
     fail_hard("fake disk: " + one.name + ": the operation was changed while it was in flight");
@@ -531,6 +546,10 @@ void fake_source::deliver_read(flight& one) {
   check_untouched(one);  // once more: another done() of this turn may have done it
   operation.data = {};
   operation.failure = one.failure;
+  if (one.failure != 0 && one.failure != ECANCELED) {
+    const auto said = disk_->said_by_list(one.question.file, one.question.offset, one.question.bytes);
+    if (said != nullptr) operation.said = std::make_unique<const io::source_failure>(*said);
+  }
   if (one.failure == 0 || one.failure == ENODATA) {
     // All that a read with this alignment asks the kernel for; of a file that ends early, what there is.
     const std::uint64_t skipped = one.question.offset % one.alignment_bytes;

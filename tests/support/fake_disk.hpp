@@ -32,6 +32,8 @@ struct read_fault {
   std::uint64_t bytes = 1;
   int failure = 0;
   std::uint32_t times = always;
+  /// What the disk says of it beside the errno, as a source does that is no files.
+  std::shared_ptr<const io::source_failure> said = {};
 };
 
 /// A file that does not open. Read faults are no business of opens, and the other way round.

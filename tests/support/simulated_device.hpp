@@ -9,6 +9,7 @@
 
 #include <leat/stream.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -43,6 +44,7 @@ struct simulated_device_options {
   execution loader = execution::random;    ///< streams made through the table of calls
   execution consumer = execution::random;  ///< streams made by make_consumer()
   bool can_pin = true;                     ///< else every pin() is refused
+  bool can_write_words = true;             ///< else take_word() gives none
   /// Its number: a process may have several.
   int index = 0;
   /// With any of them, copies look at memory that is not theirs any more without being stopped by a sanitizer.
@@ -59,6 +61,9 @@ struct simulated_device_options {
 ///                     there would be drawn into the capture, which is a bug of ours
 ///   other devices     one of their streams may wait for our events, and not record them
 ///
+///   blocking streams  as cudaStreamCreate makes them: the default stream waits for all that lies in those as well, and they for it
+///   what is freed     goes when its turn in the stream comes; an ended stream executes what it holds
+///
 /// It counts what it gave, so that a test can ask whether all came home, and asserts what CUDA would refuse.
 /// Thread: any.
 class simulated_device final : public stages::device_calls {
@@ -73,6 +78,7 @@ class simulated_device final : public stages::device_calls {
 
   /// A stream like any of a trainer's; the default stream, stream(), is there always.
   [[nodiscard]] stream make_consumer();
+  [[nodiscard]] stream make_blocking_consumer();
   /// Another one, always the same: made when it is first asked for.
   [[nodiscard]] stream consumer_beside();
   /// As cudaStreamPerThread: the calling thread's own default stream.
@@ -94,7 +100,8 @@ class simulated_device final : public stages::device_calls {
   // --- what a test asks ---------------------------------------------------------------------------------------------
 
   struct counts {
-    std::size_t memory = 0, pinned = 0, streams = 0, events = 0;  ///< given and not taken back
+    std::size_t memory = 0, pinned = 0, streams = 0, events = 0, words = 0;  ///< given and not taken back
+    std::size_t captures_broken = 0;  ///< by what was put into the default stream meanwhile
     std::size_t copies = 0, copies_pageable = 0, kernels = 0, waits_for_device = 0;
     std::size_t memory_taken_in_all = 0;
   };
@@ -110,17 +117,20 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] std::string describe_pinning(stages::device_status code) const override;
   [[nodiscard]] bool is_lost(stages::device_status code) const noexcept override;
   [[nodiscard]] bool is_full(stages::device_status code) const noexcept override;
-  stages::device_status take_memory(std::size_t bytes, std::byte*& memory) noexcept override;
-  stages::device_status free_memory(std::byte* memory) noexcept override;
+  stages::device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept override;
+  stages::device_status free_memory(std::byte* memory, stream in) noexcept override;
   stages::device_status pin(std::span<std::byte> memory) noexcept override;
   stages::device_status unpin(std::span<std::byte> memory) noexcept override;
   stages::device_status make_stream(stream& made) noexcept override;
   stages::device_status free_stream(stream made) noexcept override;
   stages::device_status make_event(stages::device_event& made) noexcept override;
   stages::device_status free_event(stages::device_event made) noexcept override;
+  stages::device_status take_word(std::atomic<std::uint64_t>*& word) noexcept override;
+  stages::device_status free_word(const std::atomic<std::uint64_t>* word) noexcept override;
   stages::device_status finish(stream in) noexcept override;
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
-  stages::device_status finish_pictures(const stages::picture_batch& pictures, stream in) noexcept override;
+  stages::device_status launch(const stages::device_kernel& kernel, const void* arguments, stream in) noexcept override;
+  stages::device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
   stages::device_status record(stages::device_event fires, stream in) noexcept override;
   stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override;
@@ -153,7 +163,8 @@ class simulated_device final : public stages::device_calls {
   struct queue {
     execution when = execution::late;
     bool of_loader = false;  ///< made through the table of calls
-    bool blocking = false;   ///< a thread's default stream
+    bool blocking = false;   ///< a thread's default stream, or made as one that the default stream waits for
+    bool ended = false;      ///< freed: goes when it is empty
     bool capturing = false;
     std::size_t captured_kernels = 0;
     std::deque<operation> operations;
@@ -166,6 +177,8 @@ class simulated_device final : public stages::device_calls {
   static registry& there();
   /// Whether all of it lies in one piece of the device's memory.
   [[nodiscard]] bool is_mine(const void* memory, std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void require_memory_of(const stages::device_kernel& kernel, const void* arguments) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void require_mine(const void* memory, std::size_t bytes, const char* what) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   stream add_stream(execution when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -173,6 +186,7 @@ class simulated_device final : public stages::device_calls {
   [[nodiscard]] std::uintptr_t next_handle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] int owner_of(stream which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void push(stream in, operation added) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool is_captured_beside(stream which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void follow(queue& later, queue& earlier) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool is_left_out(const queue& waits, const event_state& event) const;
   void note_wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -190,6 +204,9 @@ class simulated_device final : public stages::device_calls {
   std::map<std::byte*, std::unique_ptr<std::byte[]>> memory_ ABSL_GUARDED_BY(mutex_);
   std::map<std::byte*, std::size_t> memory_bytes_ ABSL_GUARDED_BY(mutex_);
   std::map<const std::byte*, std::size_t> pinned_ ABSL_GUARDED_BY(mutex_);
+  std::set<const std::byte*> freed_ ABSL_GUARDED_BY(mutex_);  // and not gone yet
+  std::map<const std::atomic<std::uint64_t>*, std::unique_ptr<std::atomic<std::uint64_t>>> words_
+      ABSL_GUARDED_BY(mutex_);
   std::map<CUstream_st*, std::unique_ptr<queue>> streams_ ABSL_GUARDED_BY(mutex_);
   std::vector<queue*> drifting_ ABSL_GUARDED_BY(mutex_);
   std::map<stages::device_event, std::shared_ptr<event_state>> events_ ABSL_GUARDED_BY(mutex_);

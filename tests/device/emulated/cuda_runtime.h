@@ -13,6 +13,17 @@ struct dim3 {
 };
 inline thread_local dim3 blockIdx, threadIdx, gridDim;
 
+struct uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+template <class Bits>
+void __stcs(Bits* to, Bits bits) {
+  *to = bits;
+}
+
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };

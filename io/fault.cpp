@@ -1,17 +1,17 @@
-#include "stages/blame.hpp"
+#include "io/fault.hpp"
 
 #include <cerrno>
 
-namespace leat::stages {
+namespace leat::io {
 
-blame blame_of(int failure) noexcept {
+fault fault_of(int failure) noexcept {
   switch (failure) {
     case ENODATA:  // the file ends before the sample does
     case EFBIG:    // the file is the sample, and does not end where it does
     case EBADMSG:  // a checksum of the file system
     case EUCLEAN:
     case EILSEQ:
-      return blame::sample;
+      return fault::sample;
     case EIO:
     case EREMOTEIO:
     case ENOENT:
@@ -21,10 +21,10 @@ blame blame_of(int failure) noexcept {
     case ESPIPE:
     case ELOOP:
     case ENAMETOOLONG:
-      return blame::unreadable;
+      return fault::unreadable;
     default:
-      return blame::environment;
+      return fault::environment;
   }
 }
 
-}  // namespace leat::stages
+}  // namespace leat::io

@@ -1,0 +1,64 @@
+// What a format of headers and rows is opened from: files of a disk, or files of any other source. A format asks for names and bytes
+// here, and for nothing of the system.
+#pragma once
+
+#include "datasets/file_bytes.hpp"
+#include "io/file_table.hpp"
+#include "io/source.hpp"
+
+#include <leat/dataset.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// A file that samples lie in, as it was when it was opened.
+struct sized_file {
+  std::string name;
+  std::uint64_t size_bytes = 0;
+};
+
+/// Such files as a dataset holds them.
+struct placed_files {
+  std::shared_ptr<const io::file_table> table;  ///< names and sizes, by the source's numbers
+  std::shared_ptr<const io::source_description> source;
+  std::vector<std::uint32_t> numbers;  ///< of each file, in the source
+};
+
+class input_files {
+ public:
+  input_files() = default;
+  input_files(const input_files&) = delete;
+  input_files& operator=(const input_files&) = delete;
+  virtual ~input_files() = default;
+
+  /// Of the files to open; a description or an index beside them need not be among these.
+  [[nodiscard]] virtual const std::vector<std::string>& names() const noexcept = 0;
+  [[nodiscard]] virtual bool has(const std::string& name) const = 0;
+  /// Throws where it is not there, or cannot be read. This outlives it. Thread: any, several at once.
+  [[nodiscard]] virtual std::unique_ptr<file_bytes> open(const std::string& name) const = 0;
+  [[nodiscard]] virtual placed_files place(std::span<const sized_file> files) const = 0;
+};
+
+/// Files of a disk, by their paths.
+[[nodiscard]] std::unique_ptr<input_files> files_on_disk(std::vector<std::string> paths);
+/// Patterns of paths, as a caller gives them.
+///   throws   error{errc::not_found} for a pattern without a file
+[[nodiscard]] std::unique_ptr<input_files> files_on_disk_of(std::span<const std::string> patterns);
+
+/// Files of a source that is connected to a loop to read their headers, once for each thread that looks at one.
+///   names   of the source's files; the empty list is all of them
+[[nodiscard]] std::unique_ptr<input_files> files_of_source(std::shared_ptr<const io::source_description> source,
+                                                           std::vector<std::string> names = {});
+
+// The formats, whatever their files are. They throw as the functions of <leat/dataset.hpp>.
+[[nodiscard]] dataset open_npy_files(const input_files& files, const npy_options& options);
+[[nodiscard]] dataset open_npz_files(const input_files& files, const npy_options& options);
+[[nodiscard]] dataset open_record_files(const input_files& files);
+[[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);
+
+}  // namespace leat::datasets

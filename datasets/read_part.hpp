@@ -1,0 +1,20 @@
+// One part of one sample, for those who look at samples by themselves.
+#pragma once
+
+#include "datasets/blocking_source.hpp"
+#include "datasets/model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Reads the part, expands it where it is stored in another form, and appends its where.decoded_bytes bytes. Blocks.
+///   throws   error{errc::io}; error{errc::corrupt} naming the sample, where its bytes cannot be expanded
+void append_part(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
+                 std::vector<std::byte>& to, const std::stop_token& stop = {});
+
+}  // namespace leat::datasets

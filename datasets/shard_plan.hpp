@@ -1,0 +1,69 @@
+// Which shards samples are packed into: their names, and when one is full.
+#pragma once
+
+#include "datasets/pack.hpp"
+
+#include <leat/world.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+/// p-%06d.tar: what stands before and after the number, and how wide it is.
+struct number_pattern {
+  std::string before;
+  std::string after;
+  std::size_t width = 0;
+
+  [[nodiscard]] std::string name(std::uint64_t number) const;
+  /// The lowest of the shards that are there, or none. Numbers beyond those that a run needs count too: under a glob they
+  /// would silently join it.
+  [[nodiscard]] std::optional<std::string> existing() const;
+};
+
+/// Names of the shards, and when one is full. Thread: const calls from any number of threads.
+class shard_plan {
+ public:
+  ///   samples   that are packed, by all ranks together
+  ///   throws    error{errc::usage}: names that are no shards', a name that is there twice, a size per shard that does not fit the
+  ///             names, a shard that exists already and may not be overwritten
+  shard_plan(std::string_view out, std::uint64_t samples, const pack_options& options);
+
+  /// Whether the number of shards is given by their names.
+  [[nodiscard]] bool counted() const noexcept { return !pattern_.has_value(); }
+  /// Shards, where they are known beforehand.
+  [[nodiscard]] std::uint64_t shards() const noexcept;
+  /// Those that this process writes; without an end where only the bytes will tell.
+  struct range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+  };
+  [[nodiscard]] const range& own() const noexcept { return own_; }
+  /// The first of a shard's samples, of all that are packed.
+  [[nodiscard]] std::uint64_t first_sample(std::uint64_t shard) const noexcept;
+  [[nodiscard]] std::string name(std::uint64_t shard) const { return pattern_ ? pattern_->name(shard) : names_[shard]; }
+  /// Whether a shard that holds these samples and bytes is full before a sample of so many bytes more.
+  [[nodiscard]] bool full(std::uint64_t shard, std::uint64_t samples, std::uint64_t bytes,
+                          std::uint64_t bytes_more) const noexcept;
+
+ private:
+  [[nodiscard]] std::uint64_t share(std::uint64_t shard) const noexcept;
+  void check_distinct(std::string_view out) const;
+  [[nodiscard]] range own_of(const leat::world& here) const noexcept;
+  void check_absent(const leat::world& here) const;
+
+  std::uint64_t samples_;
+  range own_;
+  std::vector<std::string> names_;
+  std::optional<number_pattern> pattern_;
+  std::uint64_t samples_max_ = 0;
+  std::uint64_t bytes_max_ = 0;
+};
+
+}  // namespace leat::datasets

@@ -1,0 +1,84 @@
+// Blocks of device memory, each for one batch, and the streams that read what lies in them.
+#pragma once
+
+#include "base/mutex.hpp"
+#include "stages/device/device.hpp"
+#include "stages/device/device_failure.hpp"
+
+#include <leat/stream.hpp>
+
+#include <absl/container/inlined_vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace leat::stages {
+
+/// A stream that reads a batch, and the thread that named it: cudaStreamPerThread is another stream on each.
+struct consumer {
+  stream which;
+  std::uint64_t named_by = 0;  ///< thread_number()
+};
+
+/// One block. From take() to give_back() its holder's.
+struct device_block {
+  std::byte* memory = nullptr;
+  std::vector<device_event> consumed;  ///< one for each stream of a consumer; more are made where they are needed
+  std::size_t recorded = 0;            ///< of those, by the last batch that lay here
+  absl::InlinedVector<stream, 2> unrecorded;  ///< streams that the next ones have yet to be recorded on
+};
+
+/// All blocks are allocated at the start. A block is free again when its batch ends, though consumers may still read it: an event is
+/// recorded on each of their streams, and the next copy into the block waits for these events on the device. Refers to its arguments.
+class device_blocks {
+ public:
+  device_blocks(device_calls& calls, device_failure& failure) : calls_(calls), failure_(failure) {}
+  device_blocks(const device_blocks&) = delete;
+  device_blocks& operator=(const device_blocks&) = delete;
+
+  /// Before anything else. Throws error{errc::limit} where the device has not that much, error{errc::device}.
+  ///   side   the stream of copies, in whose order memory is taken and freed
+  void prepare(std::size_t count, std::size_t bytes, stream side);
+  /// Frees all blocks in the order of `side`, behind all that consumers have put into their streams. Nobody waits, where the device has
+  /// memory pools. A block whose consumers cannot be recorded is not freed. No batch is left.
+  void free_all(stream side) noexcept;
+
+  [[nodiscard]] std::size_t count() const noexcept { return blocks_.size(); }
+  [[nodiscard]] bool has_free() const noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The one that has been free for longest: its consumers are the likeliest to have passed. There is one.
+  [[nodiscard]] device_block& take() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Its batch has ended. An event that cannot be recorded is a failure.
+  /// Thread: any. The caller holds no lock, since CUDA may have the thread wait for room in the consumer's stream.
+  void give_back(device_block& block, std::span<const consumer> consumers) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Whether a block cannot be used because a blocking stream is being captured: nothing can be recorded on the default stream until that
+  /// capture ends.
+  [[nodiscard]] bool has_parked() const noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Records what can be recorded by now. Thread: one at a time.
+  void retry_parked() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Has the device, or the calling thread, wait until the block's consumers have read it.
+  [[nodiscard]] failed_call wait_for_consumers(const device_block& block, stream in) noexcept;
+  [[nodiscard]] failed_call synchronize_with_consumers(const device_block& block) noexcept;
+
+  /// The stream whose end is that of `from`, for the calling thread: of another thread's default stream nothing can be said here, but
+  /// the device's default stream waits for it.
+  [[nodiscard]] stream as_seen_here(const consumer& from) const noexcept;
+
+ private:
+  enum class recording : std::uint8_t { done, parked, failed };
+  [[nodiscard]] recording record(device_block& on) noexcept;
+  [[nodiscard]] failed_call add_event(device_block& to);
+
+  device_calls& calls_;
+  device_failure& failure_;
+  std::vector<device_block> blocks_;  // by prepare(), for good
+
+  mutable mutex mutex_;
+  std::vector<device_block*> free_ ABSL_GUARDED_BY(mutex_);  // first in, first out
+  std::vector<device_block*> parked_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat::stages

@@ -1,0 +1,55 @@
+// What a device does to a batch between its copy and its hand-over: an output of the batch is made there of others that were copied.
+// Made with the fields, launched once for each batch, in order with the copy.
+#pragma once
+
+#include <leat/stream.hpp>
+
+#include <absl/container/inlined_vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace leat::stages {
+
+class device_calls;
+struct failed_call;
+
+/// What an operation works on: all of it memory of the device, or, in make_row(), of the host.
+///   from   the tensor of the output's rows as decode() wrote them, then those of output_spec::made_from
+struct operands {
+  std::span<const std::byte* const> from;
+  std::uint32_t rows = 0;
+  std::byte* to = nullptr;       ///< the tensor that is made
+  std::byte* scratch = nullptr;  ///< scratch_bytes() that are this launch's until the next operation begins
+};
+
+/// Immutable, and shared by all batches. Its tensor takes output_spec::row_bytes() of device memory for each row.
+class device_operation {
+ public:
+  device_operation() = default;
+  device_operation(const device_operation&) = delete;
+  device_operation& operator=(const device_operation&) = delete;
+  virtual ~device_operation() = default;
+
+  /// Bytes of a row as decode() writes it, which is what is copied to the device.
+  [[nodiscard]] virtual std::size_t decoded_row_bytes() const noexcept = 0;
+  /// Device memory for a batch of so many rows, beside its operands. One piece serves all batches, as they are made one by one.
+  [[nodiscard]] virtual std::size_t scratch_bytes(std::uint32_t /*rows*/) const noexcept { return 0; }
+  /// Puts its kernels into `in`. Returns the call that failed, if one did.
+  [[nodiscard]] virtual failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept = 0;
+  /// One row of what launch() makes, on the host with the same bits, for digests. Without the operands that other outputs of the
+  /// batch have added to those of its field.
+  virtual void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to) const noexcept = 0;
+};
+
+/// An operation and where its operands lie in a batch.
+///   from   offsets in the block that was copied
+///   to     offset in the memory that only the device has
+struct device_step {
+  const device_operation* operation = nullptr;
+  absl::InlinedVector<std::size_t, 4> from;
+  std::size_t to = 0;
+};
+
+}  // namespace leat::stages
