@@ -1,0 +1,46 @@
+// An array of numbers that lies in its files in chunks: what the readers of HDF5 and Zarr find out, and all that the model knows of them.
+#pragma once
+
+#include "datasets/codecs/filters.hpp"
+
+#include <leat/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Where the bytes of one chunk are stored.
+///   file      a number that the reader gives to its files, from 0
+///   skipped   bit k: filters[k] was not used on this chunk
+struct chunk_place {
+  static constexpr std::uint64_t absent = ~std::uint64_t{0};  ///< as offset: never written, all of it is the fill value
+
+  std::uint64_t offset = absent;
+  std::uint64_t bytes = 0;
+  std::uint32_t file = 0;
+  std::uint32_t skipped = 0;
+};
+
+/// Elements lie in C order (the last axis fastest) in the array as in a chunk. Chunks at the end of an axis that they do not divide
+/// are stored whole; what is beyond the shape is never looked at.
+///   name      path in its file, without a leading slash: "train/images"
+///   type      of an element when its filters are undone; the filters give little-endian
+///   shape     elements of each axis; the first axis is that of samples
+///   chunk     elements of a chunk along each axis, at least 1; of an array in one piece the shape itself
+///   places    of all chunks, in C order of their grid: ceil(shape / chunk) along each axis
+///   filters   how an element's bytes were changed when written, first one first; reading undoes them from the last to the first
+///   fill      an element, little-endian; size_bytes(type) bytes, or empty for zeros
+struct chunked_array {
+  std::string name;
+  dtype type = dtype::u8;
+  std::vector<std::uint64_t> shape;
+  std::vector<std::uint64_t> chunk;
+  std::vector<chunk_place> places;
+  std::vector<filter> filters;
+  std::vector<std::byte> fill;
+};
+
+}  // namespace leat::datasets
