@@ -45,11 +45,7 @@ class semaphore {
   /// there, try_acquire() first or co_await acquire(units) costs less.
   template <class Token>
   auto acquire(std::size_t units, Token&& token) {
-    return asio::async_initiate<Token, void(boost::system::error_code)>(
-        [this](auto handler, std::size_t wanted) {
-          start_acquire(wanted, completion<void(boost::system::error_code)>(std::move(handler)));
-        },
-        token, units);
+    return asio::async_initiate<Token, void(boost::system::error_code)>(initiate_acquire{this}, token, units);
   }
 
   /// As above, without suspending where the units are there. Throws boost::system::system_error.
@@ -75,6 +71,14 @@ class semaphore {
 
  private:
   struct waiter;
+  // Has a name, since Asio keeps the names of operations as text, and that of a lambda holds the path of its file.
+  struct initiate_acquire {
+    semaphore* self;
+    template <class Handler>
+    void operator()(Handler handler, std::size_t units) const {
+      self->start_acquire(units, completion<void(boost::system::error_code)>(std::move(handler)));
+    }
+  };
 
   void start_acquire(std::size_t units, completion<void(boost::system::error_code)> done);
   void cancel(waiter& waiting) noexcept;

@@ -97,11 +97,8 @@ class read_queue {
   ///   cancellation   total: ends the waiting only; the reads go on, and none is lost
   template <class Token>
   auto completed(Token&& token) {
-    using signature = void(std::exception_ptr, std::span<const read_completion>);
     check();
-    return asio::async_initiate<Token, signature>(
-        [](auto handler, read_queue* self) { self->start_wait(completion<signature>(std::move(handler))); }, token,
-        this);
+    return asio::async_initiate<Token, signature>(initiate_wait{this}, token);
   }
 
   /// Cancels all reads that were pushed: each ends with ECANCELED, or as usual if it was faster.
@@ -119,9 +116,18 @@ class read_queue {
 
  private:
   friend class reader;
+  using signature = void(std::exception_ptr, std::span<const read_completion>);
+  // Has a name, since Asio keeps the names of operations as text, and that of a lambda holds the path of its file.
+  struct initiate_wait {
+    read_queue* self;
+    template <class Handler>
+    void operator()(Handler handler) const {
+      self->start_wait(completion<signature>(std::move(handler)));
+    }
+  };
   explicit read_queue(std::shared_ptr<io::read_queue_state> state) noexcept : state_(std::move(state)) {}
   void check() const;
-  void start_wait(completion<void(std::exception_ptr, std::span<const read_completion>)> done);
+  void start_wait(completion<signature> done);
 
   std::shared_ptr<io::read_queue_state> state_;  // shared with functions that were posted to the I/O thread
 };
