@@ -70,12 +70,12 @@ class concat_model final : public dataset_model {
   std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte> decoded) const override {
     const place at = find(sample);
-    part inner = of;
-    inner.field = inner_field(at, of.field);
-    const std::vector<std::uint32_t>& outer = at.of->outer_source;
-    inner.where.source =
-        static_cast<std::uint32_t>(std::find(outer.begin(), outer.end(), of.where.source) - outer.begin());
-    return at.of->model->expand(at.sample, inner, stored, decoded);
+    return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);
+  }
+  void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    const place at = find(sample);
+    at.of->model->copy_box(at.sample, inner_part(at, of), decoded, bytes);
   }
 
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
@@ -192,6 +192,14 @@ class concat_model final : public dataset_model {
     return static_cast<std::uint16_t>(at.of->inner_field[field]);
   }
 
+  static part inner_part(const place& at, part outer) noexcept {
+    const std::vector<std::uint32_t>& sources = at.of->outer_source;
+    outer.field = inner_field(at, outer.field);
+    outer.where.source =
+        static_cast<std::uint32_t>(std::find(sources.begin(), sources.end(), outer.where.source) - sources.begin());
+    return outer;
+  }
+
   static void renumber(const joined_part& of, part_list& out, std::size_t from) noexcept {
     for (std::size_t i = from; i < out.size(); ++i) {
       out[i].field = of.outer_field[out[i].field];
@@ -275,6 +283,7 @@ class concat_model final : public dataset_model {
         const bool expands = whole.expands() || field.expands();
         whole.stored_block_bytes_max = expands ? std::max(whole_read_max, field.read_bytes_max()) : 0;
         whole.decoded_block_bytes_max = std::max(whole.decoded_block_bytes_max, field.decoded_block_bytes_max);
+        whole.chunked = whole.chunked || field.chunked;
       }
       part.outer_field.push_back(*known);
     }

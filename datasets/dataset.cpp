@@ -54,9 +54,7 @@ std::vector<std::byte> read_extents(const datasets::dataset_model& model, std::u
                                     const datasets::part_list& present) {
   std::vector<std::byte> bytes;
   datasets::blocking_sources sources;
-  for (const datasets::part& each : present) {
-    if (each.field == field) datasets::append_part(model, sample, each, sources, bytes);
-  }
+  datasets::append_field(model, sample, field, {present.data(), present.size()}, sources, bytes);
   return bytes;
 }
 

@@ -43,6 +43,14 @@ void append_as(dtype type, std::span<const std::byte> from, std::vector<std::int
   }
 }
 
+void check_range(dtype type, const std::string& where, std::span<const std::int64_t> values) {
+  if (type != dtype::u64) return;
+  if (std::any_of(values.begin(), values.end(), [](std::int64_t value) { return value < 0; })) {
+    throw error(errc::unsupported,
+                str_cat(where, ": an integer beyond 2^63 - 1, which no label holds; save a.astype('<i8')"));
+  }
+}
+
 }  // namespace
 
 std::optional<dtype> dtype_named(std::string_view wanted) noexcept {
@@ -66,14 +74,14 @@ void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, s
     append_as(type, window, to);
     offset += window.size();
   }
-  if (type != dtype::u64) return;
-  const auto beyond = std::find_if(to.begin() + static_cast<std::ptrdiff_t>(first), to.end(),
-                                   [](std::int64_t value) { return value < 0; });
-  if (beyond != to.end()) {
-    throw error(errc::unsupported, str_cat(file.path(),
-                                           ": an integer beyond 2^63 - 1, which no label holds; save "
-                                           "a.astype('<i8')"));
-  }
+  check_range(type, file.path(), std::span(to).subspan(first));
+}
+
+void append_integers(std::span<const std::byte> bytes, dtype type, const std::string& where,
+                     std::vector<std::int64_t>& to) {
+  const std::size_t first = to.size();
+  append_as(type, bytes, to);
+  check_range(type, where, std::span(to).subspan(first));
 }
 
 }  // namespace leat::datasets

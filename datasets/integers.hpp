@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +25,12 @@ namespace leat::datasets {
 /// Appends `count` integers of `type` that lie in the file from `offset` on.
 ///   throws   error{errc::format} where the file ends before; error{errc::unsupported} for a u64 beyond i64
 void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, std::uint64_t count,
+                     std::vector<std::int64_t>& to);
+
+/// The same of integers that are there.
+///   bytes   a multiple of the type's
+///   where   names them in errors
+void append_integers(std::span<const std::byte> bytes, dtype type, const std::string& where,
                      std::vector<std::int64_t>& to);
 
 }  // namespace leat::datasets

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 namespace leat::datasets {
 
@@ -67,6 +68,15 @@ std::optional<std::string> dataset_model::expand(std::uint64_t sample, const par
   static_cast<void>(stored);
   static_cast<void>(decoded);
   return "the data set does not say how these bytes are decoded";
+}
+
+void dataset_model::copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                             std::span<std::byte> bytes) const {
+  static_cast<void>(sample);
+  static_cast<void>(of);
+  static_cast<void>(decoded);
+  static_cast<void>(bytes);
+  assert(false);
 }
 
 std::uint64_t dataset_model::header_offset(std::uint64_t, const extent& part) const { return part.offset; }

@@ -30,10 +30,13 @@ class token_windows;
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
 ///   decode   0: the bytes are as stored. Otherwise a number that only the model knows, for dataset_model::expand(); such a part may
 ///            have no stored bytes at all (a chunk that was never written is its fill value)
+///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two samples'
+///            parts of the same field, place, decode and block expand to the same bytes, of which copy_box() takes each sample's box
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   extent where;             ///< where.source indexes dataset_model::sources()
   std::uint32_t decode = 0;
+  std::uint64_t block = 0;
 };
 using part_list = absl::InlinedVector<part, 4>;
 
@@ -98,6 +101,14 @@ class dataset_model {
   [[nodiscard]] virtual std::optional<std::string> expand(std::uint64_t sample, const part& of,
                                                           std::span<const std::byte> stored,
                                                           std::span<std::byte> decoded) const;
+
+  /// Copies the sample's box out of a block that was expanded to its place in the sample. Thread-safe, as expand().
+  ///   of        a part with part::decode, of a field that is chunked
+  ///   decoded   what expand() made
+  ///   bytes     of the sample: field_info::bytes_max. Those of its other parts are left alone
+  ///   default   a model without chunked fields is never asked
+  virtual void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                        std::span<std::byte> bytes) const;
 
   /// What to connect to a loop; extents index it.
   [[nodiscard]] virtual std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept = 0;

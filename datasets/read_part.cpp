@@ -29,4 +29,22 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
   }
 }
 
+void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,
+                  blocking_sources& from, std::vector<std::byte>& to, const std::stop_token& stop) {
+  const field_info& info = model.fields()[field];
+  const std::size_t begin = to.size();
+  std::vector<std::byte> block;
+  for (const part& each : parts) {
+    if (each.field != field) continue;
+    if (!info.chunked || each.decode == 0) {
+      append_part(model, sample, each, from, to, stop);
+      continue;
+    }
+    to.resize(begin + info.bytes_max);
+    block.clear();
+    append_part(model, sample, each, from, block, stop);
+    model.copy_box(sample, each, block, std::span(to).subspan(begin));
+  }
+}
+
 }  // namespace leat::datasets

@@ -34,11 +34,12 @@ sample_members sample_reader::describe(std::uint64_t sample) {
   for (const part& each : parts) {
     const auto at = static_cast<std::size_t>(std::find(fields.begin(), fields.end(), each.field) - fields.begin());
     member& added = result.members[at];
-    added.size_bytes += each.where.decoded_bytes;
-    if (model_.fields()[each.field].expands()) {
-      append_part(model_, sample, each, sources_, added.content, stop_);
-    } else {
+    if (!model_.fields()[each.field].expands()) {
+      added.size_bytes += each.where.decoded_bytes;
       added.extents.push_back(each.where);
+    } else if (added.content.empty()) {
+      append_field(model_, sample, each.field, {parts.data(), parts.size()}, sources_, added.content, stop_);
+      added.size_bytes = added.content.size();
     }
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {

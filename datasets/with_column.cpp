@@ -51,6 +51,10 @@ class with_column_model final : public dataset_model {
                                     std::span<std::byte> decoded) const override {
     return whole_->expand(sample, of, stored, decoded);
   }
+  void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    whole_->copy_box(sample, of, decoded, bytes);
+  }
   std::span<const std::string> columns() const noexcept override { return names_; }
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
     return column + 1 < names_.size() ? whole_->column(sample, column) : added_.value(sample, 0);
@@ -168,16 +172,21 @@ class column_reader {
       model_.parts(sample, wanted, parts_);
       if (parts_.empty()) throw_bad(model_, sample, name, "lacks it");
       for (const part& each : parts_) {
-        if (each.where.decoded_bytes > integer_bytes_max) {
-          throw_bad(model_, sample, name, str_cat("has ", each.where.decoded_bytes, " bytes and is no integer"));
+        const field_info& info = model_.fields()[field_];
+        const bool of_block = info.chunked && each.decode != 0;
+        const std::uint64_t of_sample = of_block ? info.bytes_max : each.where.decoded_bytes;
+        if (of_sample > integer_bytes_max) {
+          throw_bad(model_, sample, name, str_cat("has ", of_sample, " bytes and is no integer"));
         }
-        bytes += each.where.decoded_bytes;
-        if (expands) {
-          bytes_.resize(bytes - each.where.decoded_bytes);
-          append_part(model_, sample, each, sources_, bytes_);
-        } else {
+        if (!expands) {
+          bytes += each.where.decoded_bytes;
           pieces.push_back(each);
         }
+      }
+      if (expands) {
+        bytes_.resize(bytes);
+        append_field(model_, sample, field_, {parts_.data(), parts_.size()}, sources_, bytes_);
+        bytes = bytes_.size();
       }
       ends.push_back(bytes);
     }

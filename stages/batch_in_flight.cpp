@@ -25,6 +25,33 @@ void read_slot::begin(batch_in_flight& batch, const batch_plan::read& planned, s
   users.store(planned.straight_to ? 0 : planned.rows, std::memory_order_relaxed);
 }
 
+void block_slot::begin(batch_in_flight& batch, const batch_plan::block& planned) {
+  owner = &batch;
+  of = planned;
+  source = planned.source;
+  file = planned.file;
+  offset = planned.offset;
+  bytes = planned.bytes;
+  data = {};
+  failure = 0;
+  uses.clear();
+  memory = {};
+  decoded = {};
+  damaged = false;
+  reason.clear();
+}
+
+datasets::part block_slot::part() const noexcept {
+  return {.field = of.field,
+          .where = {.source = of.source,
+                    .file = of.file,
+                    .offset = of.offset,
+                    .stored_bytes = of.bytes,
+                    .decoded_bytes = of.decoded_bytes},
+          .decode = of.decode,
+          .block = of.number};
+}
+
 void batch_in_flight::begin() {
   const std::size_t cells = plan.fields.size();
   // Later rows are planned while earlier ones are read and decoded.
@@ -32,6 +59,7 @@ void batch_in_flight::begin() {
   reads_used = 0;
   reads_idle.store(0, std::memory_order_relaxed);
   next_read = 0;
+  blocks_used = 0;
   while (samples.size() < rows()) samples.emplace_back();
   encoded.assign(cells, {});
   ragged_bytes.assign(plan.ragged.size(), 0);
@@ -44,11 +72,7 @@ void batch_in_flight::take_rows(std::uint32_t first, std::uint32_t end) {
     slot.owner = this;
     slot.row = row;
     slot.trouble.reset();
-    slot.corrupt = false;
-    slot.reads.clear();
-    slot.fetched.reset();
-    slot.reads_missing = 0;
-    slot.read_into = false;
+    slot.begin_reads();
   }
   take_reads();
 }
@@ -63,11 +87,7 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.unreadable = false;
   trouble.field_at_fault = batch_plan::no_field;
   trouble.over_budget = false;
-  slot.corrupt = false;
-  slot.reads.clear();
-  slot.fetched.reset();
-  slot.reads_missing = 0;
-  slot.read_into = false;
+  slot.begin_reads();
   std::fill_n(encoded.begin() + static_cast<std::ptrdiff_t>(row * plan.programs), plan.programs,
               std::span<const std::byte>());
   take_reads();
@@ -89,7 +109,7 @@ void batch_in_flight::take_reads() {
     for (std::uint32_t row = read.first_row; row < read.end_row(); ++row) {
       sample_slot& slot = samples[row];
       slot.reads.push_back(number);
-      ++slot.reads_missing;
+      slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
     }
   }
   for (const batch_plan::part& part : plan.parts) {
@@ -100,6 +120,7 @@ void batch_in_flight::take_reads() {
     slot.read_into =
         slot.reads.size() == plan.programs && std::all_of(slot.reads.begin(), slot.reads.end(), is_straight);
   }
+  take_blocks();
   for (batch_plan::corrupt_row& each : plan.corrupt) {
     sample_slot& slot = samples[each.row];
     slot.corrupt = true;
@@ -109,6 +130,33 @@ void batch_in_flight::take_reads() {
   plan.reads.clear();
   plan.parts.clear();
   plan.corrupt.clear();
+}
+
+void batch_in_flight::take_blocks() {
+  const std::size_t first = blocks_used;
+  for (const batch_plan::block& planned : plan.blocks) {
+    if (blocks_used == blocks.size()) blocks.emplace_back();
+    sample_slot& slot = samples[planned.first_row];
+    if (slot.blocks++ == 0) slot.first_block = static_cast<std::uint32_t>(blocks_used);
+    blocks[blocks_used++].begin(*this, planned);
+  }
+  for (std::size_t i = 0; i < plan.block_uses.size(); ++i) {
+    const batch_plan::block_use& each = plan.block_uses[i];
+    blocks[first + each.block].uses.push_back({each.row, each.program});
+    sample_slot& slot = samples[each.row];
+    if (!slot.in_blocks) {
+      slot.in_blocks = true;
+      slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
+    }
+    slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
+    // Uses come row by row, and of a row program by program.
+    const bool is_new =
+        i == 0 || plan.block_uses[i - 1].row != each.row || plan.block_uses[i - 1].program != each.program;
+    if (is_new) ++slot.programs_in_blocks;
+    slot.read_into = slot.reads.empty() && slot.programs_in_blocks == plan.programs;
+  }
+  plan.blocks.clear();
+  plan.block_uses.clear();
 }
 
 // The number of a slot to fill in: one whose samples are all done, or a new one. Other slots do not move.

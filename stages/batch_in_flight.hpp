@@ -3,6 +3,7 @@
 #pragma once
 
 #include "async/thread_pool.hpp"
+#include "datasets/model.hpp"
 #include "io/lease_pool.hpp"
 #include "io/source_set.hpp"
 #include "stages/batch_plan.hpp"
@@ -32,6 +33,7 @@ class hand_over;
 class reader_stage;
 class row_maker;
 struct batch_in_flight;
+struct block_slot;
 struct sample_slot;
 
 /// Events that the stages report to the loader.
@@ -40,6 +42,9 @@ class line_events {
   /// All bytes of the sample have been read, or it is known to be corrupt: decoding may begin.
   ///   loop   the number of the I/O thread that this is called on
   virtual void ready(sample_slot& slot, std::size_t loop) noexcept = 0;
+  /// A block's bytes have been read, or it has none: it may be expanded. reader_stage::settle_block() follows, on the loop of its batch.
+  ///   loop   that of the batch
+  virtual void ready(block_slot& block, std::size_t loop) noexcept = 0;
   /// The environment failed: the run is over. Thread: any.
   virtual void broken(std::exception_ptr why) noexcept = 0;
 
@@ -81,6 +86,34 @@ struct read_slot final : io::set_read {
   // Of the read that holds the lease.
   io::lease memory;                     ///< returned after the last sample that the reads sharing it serve
   std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
+};
+
+/// A block in flight: it is read, expanded by a job, and its boxes are copied to the rows that wait for it. It holds a lease for as long
+/// as that takes, and waits for nothing else meanwhile, so that blocks of later rows and later batches always come to their turn.
+struct block_slot final : io::set_read, async::job {
+  struct use {
+    std::uint32_t row = 0;
+    std::uint16_t program = 0;
+  };
+
+  void begin(batch_in_flight& batch, const batch_plan::block& planned);
+  void run(async::worker_context& worker) noexcept override;  // stages/row_maker.cpp
+  void drop() noexcept override {}
+
+  /// As dataset_model::expand() is asked.
+  [[nodiscard]] datasets::part part() const noexcept;
+  /// Whether it is expanded to the row that is its first use, without memory of its own.
+  [[nodiscard]] bool to_row() const noexcept { return of.whole_row; }
+
+  reader_stage* stage = nullptr;
+  batch_in_flight* owner = nullptr;
+  std::size_t batch_loop = 0;  ///< that its batch's reads belong to
+  batch_plan::block of;
+  absl::InlinedVector<use, 2> uses;  ///< row by row
+  io::lease memory;                  ///< for the stored bytes and, behind them, the expanded ones
+  std::span<std::byte> decoded;      ///< in the lease; empty where it goes to a row
+  bool damaged = false;
+  std::string reason;  ///< why, where it is
 };
 
 /// Bytes that a coroutine fetched for one field of one sample.
@@ -131,10 +164,28 @@ struct sample_slot final : async::job {
     return trouble != nullptr && trouble->substitute ? *trouble->substitute : planned();
   }
 
+  /// Nothing is read for it yet.
+  void begin_reads() {
+    corrupt = false;
+    reads.clear();
+    fetched.reset();
+    reads_missing.store(0, std::memory_order_relaxed);
+    blocks = 0;
+    programs_in_blocks = 0;
+    in_blocks = false;
+    read_into = false;
+  }
+
   batch_in_flight* owner = nullptr;
   std::uint32_t row = 0;
-  std::uint16_t reads_missing = 0;
-  bool read_into = false;  ///< all of its reads go straight to its row, and nothing else fills it
+  /// Reads, fetches and blocks that it waits for; of a sample with blocks, one more until reader_stage::issue() has come to its row, since
+  /// another row may have asked for all of its blocks before.
+  std::atomic<std::uint32_t> reads_missing{0};
+  std::uint32_t first_block = 0;  ///< of the blocks that are asked for with this row, in batch_in_flight::blocks
+  std::uint32_t blocks = 0;
+  std::uint16_t programs_in_blocks = 0;  ///< whose rows come out of blocks
+  bool in_blocks = false;
+  bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks, and nothing else fills it
   bool corrupt = false;
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
   std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched
@@ -210,8 +261,10 @@ struct batch_in_flight {
   std::deque<sample_slot> samples;  ///< a deque: jobs and operations never move
   read_slots reads;
   std::size_t reads_used = 0;
-  std::atomic<std::uint32_t> reads_idle{0};         ///< of those: all their samples are done, so they may be reused
-  std::size_t next_read = 0;                        ///< where the search for a read to reuse goes on
+  std::atomic<std::uint32_t> reads_idle{0};  ///< of those: all their samples are done, so they may be reused
+  std::size_t next_read = 0;                 ///< where the search for a read to reuse goes on
+  std::deque<block_slot> blocks;             ///< a deque: jobs and operations never move
+  std::size_t blocks_used = 0;
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
   std::vector<std::size_t> ragged_bytes;            ///< [row * ragged outputs + output]
   std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted
@@ -225,6 +278,7 @@ struct batch_in_flight {
 
  private:
   void take_reads();
+  void take_blocks();
   [[nodiscard]] std::uint32_t add_read();
 
   std::vector<std::uint32_t> slot_of_;  // of the plan's reads, while they are taken

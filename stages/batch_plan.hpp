@@ -46,6 +46,33 @@ struct batch_plan {
 
     friend bool operator==(const read&, const read&) = default;
   };
+  /// A block of a chunked field: one read and one expansion for all rows that have a box of it, wherever they stand. It is asked for
+  /// with the first of them.
+  ///   decode, number   datasets::part::decode and ::block
+  ///   whole_row        the block is a row as it is: it is expanded where the row lies
+  struct block {
+    std::uint32_t source = 0;
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t decoded_bytes = 0;
+    std::uint64_t number = 0;
+    std::uint32_t decode = 0;
+    std::uint16_t field = 0;
+    bool whole_row = false;
+    std::uint32_t first_row = 0;
+
+    friend bool operator==(const block&, const block&) = default;
+  };
+  /// A box that one program's row gets out of a block.
+  ///   block   a place in `blocks`
+  struct block_use {
+    std::uint32_t block = 0;
+    std::uint32_t row = 0;
+    std::uint16_t program = 0;
+
+    friend bool operator==(const block_use&, const block_use&) = default;
+  };
   /// A row that is corrupt before a byte of it was read.
   ///   field   of the dataset that is at fault, or no_field
   struct corrupt_row {
@@ -79,9 +106,11 @@ struct batch_plan {
   std::vector<ragged_row> ragged;      ///< [row * ragged outputs + output]
   std::vector<ragged_buffer> buffers;  ///< of the ragged outputs
   std::size_t memory_bytes = 0;        ///< that the batch's memory has to have
-  // Of the rows planned so far. Whoever plans some rows at a time may clear these three in between.
+  // Of the rows planned so far. Whoever plans some rows at a time may clear these in between.
   std::vector<part> parts;  ///< row by row
   std::vector<read> reads;
+  std::vector<block> blocks;          ///< by their first rows
+  std::vector<block_use> block_uses;  ///< row by row
   std::vector<corrupt_row> corrupt;
 
   [[nodiscard]] std::uint32_t rows() const noexcept { return static_cast<std::uint32_t>(picks.size()); }

@@ -16,12 +16,25 @@
 namespace leat::stages {
 namespace {
 
+// Boxes are copied to rows as they are.
+void check_chunked(const field_program& program, const datasets::dataset_model& dataset) {
+  for (const std::uint16_t field : program.reads()) {
+    const field_info& info = dataset.fields()[field];
+    if (!info.chunked || program.verbatim()) continue;
+    throw error(errc::unsupported,
+                str_cat("the field '", info.name, "' lies in chunks, whose boxes are rows as they are: leat::array(\"",
+                        info.name, "\") reads it, and the field '", program.outputs().front().name,
+                        "' makes something else of it"));
+  }
+}
+
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
                                                      const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
   for (const field& each : fields) programs.push_back(each.model().bind(dataset, finished));
   number_views(programs);
+  for (const auto& program : programs) check_chunked(*program, dataset);
   return programs;
 }
 

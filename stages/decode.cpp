@@ -41,7 +41,10 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     first_output_.push_back(outputs);
     outputs += programs_[p]->outputs().size();
   }
-  for (const field_info& field : dataset_.fields()) expands_.push_back(field.expands());
+  for (const field_info& field : dataset_.fields()) {
+    expands_.push_back(field.expands() && !field.chunked);
+    chunked_.push_back(field.chunked);
+  }
   for (thread_state& own : threads_) {
     for (std::size_t p = 0; p < programs_.size(); ++p) {
       own.scratch.push_back(leaders_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
@@ -98,6 +101,11 @@ std::optional<std::string> decoder::find_encoded(const sample_slot& slot, std::s
   const std::uint16_t field = batch.plan.fields[first + program];
   own.encoded[program] = batch.encoded[first + program];
   if (field == batch_plan::no_field) return std::nullopt;
+  if (chunked_[field]) {
+    // What was not read by itself came out of blocks, and lies in the row.
+    if (own.encoded[program].data() == nullptr) own.encoded[program] = rows_of(program, own).front().bytes;
+    return std::nullopt;
+  }
   const bool called = dataset_.origin(field) == datasets::field_origin::call;
   if (!called && !expands_[field]) return std::nullopt;
   for (std::size_t before = 0; before < program; ++before) {

@@ -90,7 +90,8 @@ class decoder {
       leaders_;  // of each program: the program whose decode also makes its rows, if one pass can make both
   std::vector<std::uint16_t> followers_;   // of each program: how many others its decode makes
   std::vector<std::size_t> first_output_;  // of each program
-  std::vector<bool> expands_;              // of each of the dataset's fields
+  std::vector<bool> expands_;              // of each of the dataset's fields: a block is one sample's bytes
+  std::vector<bool> chunked_;              // of each of the dataset's fields
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

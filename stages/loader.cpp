@@ -204,6 +204,7 @@ class loader::machine final : public line_events {
   asio::awaitable<void> run();
 
   void ready(sample_slot& slot, std::size_t loop) noexcept override { rows_.ready(slot, loop); }
+  void ready(block_slot& block, std::size_t loop) noexcept override { rows_.ready(block, loop); }
   void broken(std::exception_ptr why) noexcept override {
     flags_.stop();
     delivery_.fail(std::move(why));

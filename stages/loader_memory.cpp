@@ -77,7 +77,13 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       if (counted[f]) continue;
       counted[f] = true;
       const field_info& info = dataset.fields()[f];
-      largest = std::max(largest, info.read_bytes_max());
+      // A block has a lease of its own, for what is read and what it becomes.
+      if (info.chunked) {
+        needs.block_bytes_max =
+            std::max<std::size_t>(needs.block_bytes_max, io::aligned_bytes(1, info.stored_block_bytes_max) +
+                                                             io::aligned_bytes(0, info.decoded_block_bytes_max));
+      }
+      largest = std::max(largest, info.chunked ? info.bytes_max : info.read_bytes_max());
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
@@ -92,7 +98,8 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
   // Unaligned at both ends, and neighbours read together with what lies between them.
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + run.programs().size() * planner::gap_bytes_max;
   const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset.size(), 1);
-  needs.read_bytes_mean = io::aligned_bytes(1, mean);
+  needs.read_bytes_mean = std::max(io::aligned_bytes(1, mean), needs.block_bytes_max);
+  needs.read_bytes_max = std::max(needs.read_bytes_max, needs.block_bytes_max);
   if (run.order().in_order() && read_bytes_max != 0) {
     constexpr std::uint64_t joined = io::aligned_bytes(1, planner::joined_bytes_max);
     needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);

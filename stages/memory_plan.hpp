@@ -17,6 +17,7 @@ struct memory_needs {
   std::size_t batch_bookkeeping_bytes = 0;  ///< what each batch takes on the heap, beside its block
   std::size_t read_bytes_max = 0;           ///< the largest lease of one read
   std::size_t read_bytes_mean = 0;          ///< a usual one
+  std::size_t block_bytes_max = 0;          ///< of these, the largest of a block, as stored and expanded
   std::uint32_t decode_threads = 1;
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;

@@ -57,6 +57,12 @@ bool are_one_place(const placed_part& a, const placed_part& b) {
          a.where.stored_bytes == b.where.stored_bytes;
 }
 
+// Rows of a chunked field may also be as stored: then there is one part, and no block.
+bool is_in_blocks(std::span<const datasets::part> parts, std::uint16_t field) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const datasets::part& each) { return each.field == field && each.decode != 0; });
+}
+
 bool lies_near(const batch_plan::read& read, std::uint64_t bytes, const placed_part& part) {
   return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
          part.where.offset <= read.offset + bytes + planner::gap_bytes_max;
@@ -177,6 +183,8 @@ void planner::begin(batch_plan& plan) const {
   plan.memory_bytes = layout_.fixed_bytes();
   plan.parts.clear();
   plan.reads.clear();
+  plan.blocks.clear();
+  plan.block_uses.clear();
   plan.corrupt.clear();
 }
 
@@ -184,7 +192,7 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
   const range profiled(work_of::plan);
   assert(in_steps() || (first == 0 && end == plan.rows()));
   needs_of_row needs(needs_.begin(), needs_.end());
-  joinable before(programs_.size());
+  planned_before before(programs_.size());
   absl::InlinedVector<std::size_t, 2> needed;
   for (std::uint32_t row = first; row < end; ++row) {
     needed.assign(plan.buffers.size(), 0);
@@ -208,7 +216,7 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
 void planner::plan_substitute(batch_plan& plan, std::uint32_t row, const pick& substitute) const {
   assert(how_.substitutes);
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
-  joinable nothing(programs_.size());  // The reads of its neighbours are over.
+  planned_before nothing(programs_.size());  // The reads of its neighbours are over.
   needs_of_row needs(needs_.begin(), needs_.end());
   plan_row(plan, row, substitute, needs, {needed.data(), needed.size()}, nothing);
 }
@@ -216,7 +224,7 @@ void planner::plan_substitute(batch_plan& plan, std::uint32_t row, const pick& s
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of
 // it was read. `ragged_bytes` gets what each ragged output takes at most.
 void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
-                       std::span<std::size_t> ragged_bytes, joinable& before) const {
+                       std::span<std::size_t> ragged_bytes, planned_before& before) const {
   const std::span<std::uint16_t> fields = std::span(plan.fields).subspan(number * programs_.size(), programs_.size());
   std::fill(fields.begin(), fields.end(), batch_plan::no_field);
   const auto corrupt = [&](std::string reason, std::uint16_t field = batch_plan::no_field) {
@@ -246,6 +254,12 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         chosen = field;
         break;
       }
+      if (dataset_.fields()[field].chunked && is_in_blocks({parts.data(), parts.size()}, field)) {
+        chosen = field;
+        bytes = dataset_.fields()[field].bytes_max;
+        add_block_uses(plan, number, {parts.data(), parts.size()}, field, static_cast<std::uint16_t>(p), before);
+        break;
+      }
       for (const datasets::part& part : parts) {
         if (part.field != field) continue;
         if (chosen == field) {
@@ -268,7 +282,34 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
     }
   }
-  add_reads(plan, number, {placed.data(), placed.size()}, before);
+  add_reads(plan, number, {placed.data(), placed.size()}, before.reads);
+}
+
+void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts,
+                             std::uint16_t field, std::uint16_t program, planned_before& before) const {
+  const auto is_of_field = [&](const datasets::part& each) { return each.field == field; };
+  const bool alone = std::count_if(parts.begin(), parts.end(), is_of_field) == 1;
+  for (const datasets::part& part : parts) {
+    if (!is_of_field(part)) continue;
+    const extent& where = part.where;
+    const auto next = static_cast<std::uint32_t>(plan.blocks.size());
+    const auto [known, is_new] =
+        before.blocks.try_emplace({field, part.decode, where.source, where.file, where.offset, part.block}, next);
+    if (is_new) {
+      plan.blocks.push_back({.source = where.source,
+                             .file = where.file,
+                             .offset = where.offset,
+                             .bytes = where.stored_bytes,
+                             .decoded_bytes = where.decoded_bytes,
+                             .number = part.block,
+                             .decode = part.decode,
+                             .field = field,
+                             // The only block of a row has all of it: of the same size, it is the row.
+                             .whole_row = alone && where.decoded_bytes == dataset_.fields()[field].bytes_max,
+                             .first_row = row});
+    }
+    plan.block_uses.push_back({.block = known->second, .row = row, .program = program});
+  }
 }
 
 // Parts that lie near each other in a file become one read: those of a sample, and, where samples come in the dataset's

@@ -7,11 +7,13 @@
 #include "stages/batch_plan.hpp"
 #include "stages/field_model.hpp"
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace leat::stages {
@@ -76,6 +78,10 @@ class planner {
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
   using needs_of_row = absl::InlinedVector<datasets::need, 4>;
 
+  /// Field, decode, source, file, offset and number of a block.
+  using block_key =
+      std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
+
   /// The reads of the row before that the next one may join: none yet.
   struct joinable {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -84,9 +90,18 @@ class planner {
     absl::InlinedVector<std::uint32_t, 2> straight;  // of each program
   };
 
+  /// What the rows before leave for the next one: reads to join, and blocks that are planned already, by their places.
+  struct planned_before {
+    explicit planned_before(std::size_t programs) : reads(programs) {}
+    joinable reads;
+    absl::flat_hash_map<block_key, std::uint32_t> blocks;
+  };
+
   ///   needs   as the dataset is asked; gets what keys the row's draws
   void plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
-                std::span<std::size_t> ragged_bytes, joinable& before) const;
+                std::span<std::size_t> ragged_bytes, planned_before& before) const;
+  void add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts, std::uint16_t field,
+                      std::uint16_t program, planned_before& before) const;
   void add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const;
   void add_straight_read(batch_plan& plan, std::uint32_t row, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.

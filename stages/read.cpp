@@ -16,6 +16,19 @@
 
 namespace leat::stages {
 
+namespace {
+
+// The stored bytes, and those they become.
+std::size_t lease_bytes(const block_slot& block) {
+  return io::aligned_bytes(block.of.offset, block.of.bytes) +
+         (block.to_row() ? 0 : io::aligned_bytes(0, block.of.decoded_bytes));
+}
+
+// Whether what has just ended is the last that the sample waited for.
+bool is_last(sample_slot& slot) { return slot.reads_missing.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
+}  // namespace
+
 reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs,
                            std::span<io::connector* const> loops, io::lease_pool& pool, line_events& events)
@@ -58,6 +71,19 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
   operations.reserve(rows.size());
   for (const std::uint32_t row : rows) {
     sample_slot& slot = batch.samples[row];
+    for (std::uint32_t i = 0; i < slot.blocks; ++i) {
+      block_slot& block = batch.blocks[slot.first_block + i];
+      const std::size_t wanted = lease_bytes(block);
+      std::optional<io::lease> memory;
+      if (wanted != 0) {
+        memory = pool_.try_lease(wanted);
+        if (!memory || pool_.populate_next(*memory)) {
+          start(batch, operations);
+          memory = co_await wait_for_memory(wanted, std::move(memory));
+        }
+      }
+      start_block(batch, block, memory ? std::move(*memory) : io::lease(), operations);
+    }
     std::size_t bytes = 0;
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !slot.corrupt; ++p) {
@@ -68,8 +94,8 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       fetched.push_back(static_cast<std::uint16_t>(p));
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
-    slot.reads_missing = static_cast<std::uint16_t>(slot.reads_missing + fetched.size());
-    if (slot.reads_missing == 0) {
+    slot.reads_missing.fetch_add(static_cast<std::uint32_t>(fetched.size()), std::memory_order_relaxed);
+    if (!slot.in_blocks && slot.reads_missing.load(std::memory_order_relaxed) == 0) {
       events_.ready(slot, 0);
       continue;
     }
@@ -92,6 +118,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       fetches.spawn(fetch(batch, slot, slot.fetched[i], fetched[i]));
     }
+    if (slot.in_blocks && is_last(slot)) events_.ready(slot, 0);
   }
   start(batch, operations);
 }
@@ -212,7 +239,61 @@ void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
             read.data.subspan(part->offset - read.offset, part->bytes);
       }
     }
-    if (--slot.reads_missing == 0) events_.ready(slot, loop_of(batch));
+    if (is_last(slot)) events_.ready(slot, loop_of(batch));
+  }
+}
+
+void reader_stage::start_block(batch_in_flight& batch, block_slot& block, io::lease memory,
+                               std::vector<io::read_operation*>& operations) {
+  block.stage = this;
+  const std::size_t stored = io::aligned_bytes(block.of.offset, block.of.bytes);
+  if (memory) {
+    block.into = {memory.bytes().first(stored), io::arena::piece_at(memory.data(), memory.data(), memory.piece())};
+    if (!block.to_row()) block.decoded = memory.bytes().subspan(stored).first(block.of.decoded_bytes);
+  }
+  block.memory = std::move(memory);
+  if (block.of.bytes == 0) return events_.ready(block, loop_of(batch));
+  block.ended = [](io::set_read& operation) noexcept {
+    auto& ended = static_cast<block_slot&>(operation);
+    ended.stage->finished(ended);
+  };
+  operations.push_back(&block);
+}
+
+void reader_stage::finished(block_slot& block) noexcept {
+  flight_ns_.fetch_add(now_ns() - block.started_ns, std::memory_order_relaxed);
+  if (block.failure != 0) return settle_block(block);
+  bytes_.fetch_add(block.data.size(), std::memory_order_relaxed);
+  events_.ready(block, loop_of(*block.owner));
+}
+
+void reader_stage::settle_block(block_slot& block) noexcept {
+  batch_in_flight& batch = *block.owner;
+  block.memory = {};
+  io::fault whose = io::fault::sample;
+  if (block.failure != 0) {
+    block.damaged = true;
+    if (block.failure != ECANCELED) {  // as settle()
+      const error why = sources_.explain(block);
+      whose = io::fault_of(block);
+      if (whose != io::fault::environment) {
+        block.reason = why.what();
+      } else {
+        events_.broken(std::make_exception_ptr(why));
+      }
+    }
+  }
+  for (const block_slot::use& each : block.uses) {
+    sample_slot& slot = batch.samples[each.row];
+    if (block.damaged && !slot.corrupt) {
+      slot.corrupt = true;
+      sample_trouble& trouble = slot.in_trouble();
+      trouble.reason = block.reason;
+      trouble.read_failure = block.failure;
+      trouble.unreadable = whose == io::fault::unreadable;
+      if (block.failure == 0) trouble.field_at_fault = block.of.field;
+    }
+    if (is_last(slot)) events_.ready(slot, loop_of(batch));
   }
 }
 
@@ -240,7 +321,7 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& s
     slot.corrupt = true;
     slot.in_trouble().reason = current_exception_text();
   }
-  if (--slot.reads_missing == 0) events_.ready(slot, 0);
+  if (is_last(slot)) events_.ready(slot, 0);
 }
 
 void reader_stage::release(sample_slot& slot) noexcept {

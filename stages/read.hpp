@@ -48,6 +48,9 @@ class reader_stage {
   ///   fetches   joins the coroutines of fields that are awaited
   asio::awaitable<void> issue(batch_in_flight& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
 
+  /// The block's boxes lie in their rows, or it is damaged: the rows that waited for it go on. Thread: the loop's that reads the batch.
+  void settle_block(block_slot& block) noexcept;
+
   /// The sample's bytes are no longer needed. Thread: any.
   static void release(sample_slot& slot) noexcept;
 
@@ -76,6 +79,9 @@ class reader_stage {
   void finished(read_slot& read) noexcept;
   [[nodiscard]] bool read_row_by_row(read_slot& read) noexcept;
   void settle(read_slot& read, std::uint32_t rows) noexcept;
+  void start_block(batch_in_flight& batch, block_slot& block, io::lease memory,
+                   std::vector<io::read_operation*>& operations);
+  void finished(block_slot& block) noexcept;
   asio::awaitable<void> fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
 
   const datasets::dataset_model& dataset_;

@@ -16,6 +16,7 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
       threads_(threads),
       loops_(loops),
       flags_(flags),
+      expander_(dataset, programs, layout),
       decoder_(dataset, programs, layout, settings, budget,
                threads + (placement_.io_threads_write() ? loops.size() : 0)),
       turns_(loops.size()),
@@ -48,6 +49,23 @@ void row_maker::ready(sample_slot& slot, std::size_t loop) noexcept {
           &turn);
 }
 
+void row_maker::ready(block_slot& block, std::size_t loop) noexcept {
+  block.batch_loop = loop;
+  decoders_.post(block);
+}
+
+// Its rows may be ready then, which their loop finds out: it counts what each waits for, and says what is wrong.
+void row_maker::expand(block_slot& block) noexcept {
+  if (!is_unwanted(*block.owner)) expander_.run(block);
+  loops_.loop(static_cast<std::uint32_t>(block.batch_loop))
+      .post(
+          [](void* argument) noexcept {
+            auto& ended = *static_cast<block_slot*>(argument);
+            ended.stage->settle_block(ended);
+          },
+          &block);
+}
+
 void row_maker::make_ready(turn_of_loop& turn) noexcept {
   turn.posted = false;
   if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
@@ -60,7 +78,7 @@ void row_maker::make_ready(turn_of_loop& turn) noexcept {
 
 void row_maker::decode(sample_slot& slot, std::size_t thread) noexcept {
   try {
-    if (!is_unwanted(slot)) decoder_.run(slot, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
+    if (!is_unwanted(*slot.owner)) decoder_.run(slot, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
   } catch (...) {
     // It ends the run in the batch's turn, and so at the same place with every number of threads.
     slot.in_trouble().failure = std::current_exception();
@@ -71,7 +89,7 @@ void row_maker::decode(sample_slot& slot, std::size_t thread) noexcept {
 // What turns out to be corrupt is a decode thread's job after all.
 void row_maker::make_here(sample_slot& slot, std::size_t loop) noexcept {
   try {
-    if (!slot.read_into && !is_unwanted(slot) &&
+    if (!slot.read_into && !is_unwanted(*slot.owner) &&
         !decoder_.make_rows(slot, threads_ + static_cast<std::uint32_t>(loop), flags_.stopping_flag())) {
       return decoders_.post(slot);
     }
@@ -103,8 +121,11 @@ row_maker::counters row_maker::count() const noexcept {
           .idle_ns = threads.idle_ns,
           .queued = threads.queued,
           .bytes_copied = decoder_.bytes_copied(),
-          .digest_ns = decoder_.digest_ns()};
+          .digest_ns = decoder_.digest_ns(),
+          .expanded = expander_.count()};
 }
+
+void block_slot::run(async::worker_context&) noexcept { owner->rows_by->expand(*this); }
 
 void sample_slot::run(async::worker_context& worker) noexcept { owner->rows_by->decode(*this, worker.index); }
 

@@ -5,6 +5,7 @@
 #include "io/io_threads.hpp"
 #include "stages/batch_in_flight.hpp"
 #include "stages/decode.hpp"
+#include "stages/expand.hpp"
 #include "stages/row_placement.hpp"
 #include "stages/run_flags.hpp"
 
@@ -25,6 +26,7 @@ class row_maker {
     std::size_t queued = 0;
     std::uint64_t bytes_copied = 0;
     std::uint64_t digest_ns = 0;
+    expander::counters expanded;
   };
 
   ///   threads   decode threads
@@ -36,8 +38,11 @@ class row_maker {
   /// The sample's bytes are there, or it is known to be corrupt. Its row is made soon, with others that become ready in this turn of
   /// the loop. Thread: that of the I/O thread `loop`.
   void ready(sample_slot& slot, std::size_t loop) noexcept;
-  /// A decode thread's job: one sample.
+  /// The block has been read, if it had to be: it becomes a job. Thread: that of the I/O thread `loop`.
+  void ready(block_slot& block, std::size_t loop) noexcept;
+  /// A decode thread's job: one sample, or one block.
   void decode(sample_slot& slot, std::size_t thread) noexcept;
+  void expand(block_slot& block) noexcept;
   /// Another job for the decode threads. Thread: any.
   void post(async::job& job) noexcept { decoders_.post(job); }
 
@@ -63,14 +68,15 @@ class row_maker {
   void make_here(sample_slot& slot, std::size_t loop) noexcept;
   void made(sample_slot& slot) noexcept;
   /// Nobody will look at its rows.
-  [[nodiscard]] bool is_unwanted(const sample_slot& slot) const noexcept {
-    return flags_.stopping() || flags_.is_skipped(slot.owner->plan.epoch);
+  [[nodiscard]] bool is_unwanted(const batch_in_flight& batch) const noexcept {
+    return flags_.stopping() || flags_.is_skipped(batch.plan.epoch);
   }
 
   const row_placement placement_;
   const std::uint32_t threads_;
   io::io_threads& loops_;
   const run_flags& flags_;
+  expander expander_;
   decoder decoder_;  // for the decode threads, and then for the loops where these write rows
   std::vector<turn_of_loop> turns_;
   std::atomic<std::uint64_t> samples_{0};

@@ -49,6 +49,12 @@ epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, c
       made.bytes += read.bytes;
       made.read_bytes_max = std::max(made.read_bytes_max, read.bytes);
     }
+    for (const stages::batch_plan::block& block : batch.blocks) {
+      if (block.bytes == 0) continue;
+      made.reads.push_back({numbers.of(block.source, block.file), block.offset, block.bytes});
+      made.bytes += block.bytes;
+      made.read_bytes_max = std::max(made.read_bytes_max, block.bytes);
+    }
     made.samples += batch.picks.size();
   }
   if (made.reads.empty()) {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -93,10 +94,12 @@ class row_reader {
            std::vector<std::vector<datasets::blocking_source::request>>& requests) {
     parts_.clear();
     model_.parts(sample, parts_);
+    std::optional<std::uint16_t> last;
     for (const datasets::part& part : parts_) {
       if (part.decode != 0) {
+        if (std::exchange(last, part.field) == part.field) continue;  // another block of the same row
         expanded_.clear();
-        datasets::append_part(model_, sample, part, sources_, expanded_);
+        datasets::append_field(model_, sample, part.field, {parts_.data(), parts_.size()}, sources_, expanded_);
         std::memcpy(record.data() + layout_.offsets[part.field], expanded_.data(), expanded_.size());
         continue;
       }

@@ -48,6 +48,7 @@ enum class field_kind : std::uint8_t {
 ///   type, shape   of one row, for field_kind::tensor; of one token, for field_kind::tokens
 ///   stored_block_bytes_max, decoded_block_bytes_max
 ///                 the largest block that has to be expanded, in bytes, before and after; 0 where all bytes are as stored
+///   chunked       a sample is a box out of one or more of these blocks, which other samples share: a row of a chunked array
 struct field_info {
   std::string name;
   field_kind kind = field_kind::bytes;
@@ -60,6 +61,7 @@ struct field_info {
   dimensions shape;
   std::uint64_t stored_block_bytes_max = 0;
   std::uint64_t decoded_block_bytes_max = 0;
+  bool chunked = false;
 
   [[nodiscard]] bool expands() const noexcept { return decoded_block_bytes_max != 0; }
   /// The most bytes that are read for one sample.

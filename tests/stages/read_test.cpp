@@ -116,6 +116,7 @@ class reading : public line_events {
   }
 
   void ready(sample_slot&, std::size_t) noexcept override { ++samples_ready_; }
+  void ready(block_slot& block, std::size_t) noexcept override { stage_->settle_block(block); }
   void broken(std::exception_ptr) noexcept override { ADD_FAILURE() << "nothing breaks here"; }
 
   testing::test_loop loop_;

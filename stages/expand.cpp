@@ -1,0 +1,68 @@
+#include "stages/expand.hpp"
+
+#include "base/exception_text.hpp"
+#include "base/text.hpp"
+#include "stages/range.hpp"
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace leat::stages {
+
+expander::expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+                   const batch_layout& layout)
+    : dataset_(dataset), layout_(layout) {
+  std::size_t outputs = 0;
+  for (const auto& program : programs) {
+    first_output_.push_back(outputs);
+    outputs += program->outputs().size();
+  }
+}
+
+void expander::run(block_slot& block) noexcept {
+  const range profiled(work_of::decode);
+  try {
+    expand(block);
+  } catch (...) {
+    block.damaged = true;
+    block.reason = current_exception_text();
+  }
+  block.memory = {};
+}
+
+std::span<std::byte> expander::row_of(const block_slot& block, const block_slot::use& use) const {
+  const batch_layout::slot& place = layout_.slots()[first_output_[use.program]];
+  return block.owner->memory.bytes().subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
+}
+
+void expander::expand(block_slot& block) {
+  const auto sample_of = [&](const block_slot::use& use) { return block.owner->samples[use.row].pick().sample; };
+  const datasets::part part = block.part();
+  const std::span<std::byte> to = block.to_row() ? row_of(block, block.uses.front()) : block.decoded;
+  const std::optional<std::string> reason = dataset_.expand(sample_of(block.uses.front()), part, block.data, to);
+  if (reason) {
+    block.damaged = true;
+    block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", *reason);
+    return;
+  }
+  for (const block_slot::use& use : block.uses) {
+    const std::span<std::byte> row = row_of(block, use);
+    if (!block.to_row()) {
+      dataset_.copy_box(sample_of(use), part, to, row);
+    } else if (row.data() != to.data()) {
+      std::memcpy(row.data(), to.data(), to.size());
+    }
+  }
+  blocks_.fetch_add(1, std::memory_order_relaxed);
+  uses_.fetch_add(block.uses.size(), std::memory_order_relaxed);
+  bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
+}
+
+expander::counters expander::count() const noexcept {
+  return {.blocks = blocks_.load(std::memory_order_relaxed),
+          .uses = uses_.load(std::memory_order_relaxed),
+          .bytes = bytes_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,47 @@
+// What becomes of a block that was read: it is expanded once, and its boxes are copied to the rows of the batch.
+#pragma once
+
+#include "datasets/model.hpp"
+#include "stages/batch_in_flight.hpp"
+#include "stages/batch_layout.hpp"
+#include "stages/field_model.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace leat::stages {
+
+/// Refers to its arguments, which the loader keeps.
+class expander {
+ public:
+  struct counters {
+    std::uint64_t blocks = 0;  ///< expanded
+    std::uint64_t uses = 0;    ///< boxes that were copied out of them
+    std::uint64_t bytes = 0;   ///< expanded
+  };
+
+  expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+           const batch_layout& layout);
+
+  /// Fills the rows' boxes, and gives the block's memory back. A block that cannot be expanded is marked with the reason.
+  /// Thread: decode threads.
+  void run(block_slot& block) noexcept;
+
+  [[nodiscard]] counters count() const noexcept;
+
+ private:
+  [[nodiscard]] std::span<std::byte> row_of(const block_slot& block, const block_slot::use& use) const;
+  void expand(block_slot& block);
+
+  const datasets::dataset_model& dataset_;
+  const batch_layout& layout_;
+  std::vector<std::size_t> first_output_;  // of each program
+  std::atomic<std::uint64_t> blocks_{0};
+  std::atomic<std::uint64_t> uses_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace leat::stages
