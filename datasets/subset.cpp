@@ -172,6 +172,15 @@ class subset_model final : public dataset_model {
         bytes[number] = 0;
       }
     }
+    for (std::uint16_t field = 0; field < fields_.size(); ++field) {
+      const field_info& whole = whole_->fields()[field];
+      if (!whole.chunked || whole.samples == 0) continue;
+      // Rows share blocks, and are of one size.
+      field_info& info = fields_[field];
+      const double share = static_cast<double>(info.samples) / static_cast<double>(whole.samples);
+      info.bytes_max = whole.bytes_max;
+      info.bytes_total = static_cast<std::uint64_t>(static_cast<double>(whole.bytes_total) * share);
+    }
   }
 
   std::shared_ptr<const dataset_model> whole_;

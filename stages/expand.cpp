@@ -59,7 +59,7 @@ void expander::expand(block_slot& block) {
   bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
 }
 
-expander::counters expander::count() const noexcept {
+expand_stats expander::count() const noexcept {
   return {.blocks = blocks_.load(std::memory_order_relaxed),
           .uses = uses_.load(std::memory_order_relaxed),
           .bytes = bytes_.load(std::memory_order_relaxed)};

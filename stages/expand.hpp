@@ -6,6 +6,8 @@
 #include "stages/batch_layout.hpp"
 #include "stages/field_model.hpp"
 
+#include <leat/stats.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -17,12 +19,6 @@ namespace leat::stages {
 /// Refers to its arguments, which the loader keeps.
 class expander {
  public:
-  struct counters {
-    std::uint64_t blocks = 0;  ///< expanded
-    std::uint64_t uses = 0;    ///< boxes that were copied out of them
-    std::uint64_t bytes = 0;   ///< expanded
-  };
-
   expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
            const batch_layout& layout);
 
@@ -30,7 +26,7 @@ class expander {
   /// Thread: decode threads.
   void run(block_slot& block) noexcept;
 
-  [[nodiscard]] counters count() const noexcept;
+  [[nodiscard]] expand_stats count() const noexcept;
 
  private:
   [[nodiscard]] std::span<std::byte> row_of(const block_slot& block, const block_slot::use& use) const;

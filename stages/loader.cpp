@@ -334,6 +334,7 @@ loader_stats loader::machine::stats() const {
   const row_maker::counters made = rows_.count();
   const hand_over::counters ended = ending_.count();
   now.bytes_copied = made.bytes_copied;
+  now.expand = made.expanded;
   now.ragged_bytes = ended.ragged_bytes;
   now.ragged_padding_bytes = ended.ragged_padding_bytes;
 

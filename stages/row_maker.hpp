@@ -26,7 +26,7 @@ class row_maker {
     std::size_t queued = 0;
     std::uint64_t bytes_copied = 0;
     std::uint64_t digest_ns = 0;
-    expander::counters expanded;
+    expand_stats expanded;
   };
 
   ///   threads   decode threads

@@ -150,6 +150,7 @@ json epoch_report::as_json() const {
   object["bytes_delivered"] = stats.bytes_delivered;
   object["ragged_bytes"] = stats.ragged_bytes;
   object["ragged_padding_bytes"] = stats.ragged_padding_bytes;
+  object["expand"] = {{"blocks", stats.expand.blocks}, {"uses", stats.expand.uses}, {"bytes", stats.expand.bytes}};
   object["cpu_s"] = cpu_s;
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
   object["digest_cpu_s"] = stats.digest_cpu_s;

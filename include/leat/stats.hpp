@@ -21,6 +21,16 @@ struct stage_stats {
   double wait_s = 0;
 };
 
+/// Blocks of chunked fields (field_info::chunked), which are expanded once for all rows of a batch.
+///   blocks   expanded
+///   uses     rows' boxes that were copied out of them: uses / blocks is how often a block was of use when it was expanded
+///   bytes    expanded
+struct expand_stats {
+  std::uint64_t blocks = 0;
+  std::uint64_t uses = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// One rung of the ladder: what is in use, and why it is not the one above.
 struct rung {
   std::string use;
@@ -90,6 +100,7 @@ struct loader_stats {
   /// longest would add to them. leat::bucketed() makes the second small.
   std::uint64_t ragged_bytes = 0;
   std::uint64_t ragged_padding_bytes = 0;
+  expand_stats expand;
   std::uint64_t arena_bytes = 0;  ///< mapped in so far
   std::uint64_t scratch_bytes_peak = 0;
 

@@ -1,0 +1,417 @@
+// Rows that are boxes out of chunks: the bytes are those of the same array in one piece, each chunk is expanded once a batch, and damage
+// concerns the rows that need the damaged chunk.
+#include "datasets/chunked_rows.hpp"
+#include "datasets/input_files.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+#include <leat/loader.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <libdeflate.h>
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using datasets::chunk_place;
+using datasets::chunked_array;
+using datasets::filter;
+using datasets::filter_kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
+using testing::small_options;
+
+using extents = std::vector<std::uint64_t>;
+
+std::uint64_t product_of(const extents& shape, std::size_t first = 0) {
+  std::uint64_t product = 1;
+  for (std::size_t axis = first; axis < shape.size(); ++axis) product *= shape[axis];
+  return product;
+}
+
+std::string packed_by_zlib(const std::string& bytes) {
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> with(
+      libdeflate_alloc_compressor(1), &libdeflate_free_compressor);
+  std::string packed(libdeflate_zlib_compress_bound(with.get(), bytes.size()), '\0');
+  packed.resize(libdeflate_zlib_compress(with.get(), bytes.data(), bytes.size(), packed.data(), packed.size()));
+  return packed;
+}
+
+std::string shuffled_bytes(const std::string& bytes, std::size_t element) {
+  std::string to(bytes.size(), '\0');
+  const std::size_t elements = bytes.size() / element;
+  for (std::size_t i = 0; i < elements; ++i) {
+    for (std::size_t k = 0; k < element; ++k) to[k * elements + i] = bytes[i * element + k];
+  }
+  return to;
+}
+
+/// An array as it was made up, and as chunks in a file.
+struct made_array {
+  chunked_array array;
+  std::string values;  ///< in C order
+};
+
+struct what_to_make {
+  extents shape;
+  extents chunk;
+  std::vector<filter> filters = {};
+  double absent = 0;  ///< the share of chunks that were never written
+};
+
+/// Writes the chunks to `to`, one by one in any order, with gaps.
+made_array make_array(const std::string& name, const what_to_make& what, std::mt19937_64& random, std::ofstream& to,
+                      std::uint64_t& end) {
+  constexpr std::size_t element = sizeof(std::uint32_t);
+  made_array made;
+  made.array.name = name;
+  made.array.type = dtype::u32;
+  made.array.shape = what.shape;
+  made.array.chunk = what.chunk;
+  made.array.filters = what.filters;
+  made.array.fill = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  made.values.resize(product_of(what.shape) * element);
+  extents grid;
+  for (std::size_t axis = 0; axis < what.shape.size(); ++axis) {
+    grid.push_back((what.shape[axis] + what.chunk[axis] - 1) / what.chunk[axis]);
+  }
+  made.array.places.resize(product_of(grid));
+  std::vector<std::size_t> order(made.array.places.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const std::size_t number : order) {
+    extents at(grid.size());
+    std::size_t rest = number;
+    for (std::size_t axis = grid.size(); axis-- > 0;) {
+      at[axis] = rest % grid[axis];
+      rest /= grid[axis];
+    }
+    const bool absent = std::uniform_real_distribution<>(0, 1)(random) < what.absent;
+    // The slow reference: element by element.
+    std::string chunk(product_of(what.chunk) * element, '\0');
+    for (std::uint64_t i = 0; i < product_of(what.chunk); ++i) {
+      std::uint32_t value = absent ? 0x04030201 : static_cast<std::uint32_t>(random() % 7 * 1'000'003);
+      std::uint64_t left = i;
+      std::uint64_t place = 0;
+      std::uint64_t stride = 1;
+      bool inside = true;
+      for (std::size_t axis = grid.size(); axis-- > 0;) {
+        const std::uint64_t coordinate = at[axis] * what.chunk[axis] + left % what.chunk[axis];
+        left /= what.chunk[axis];
+        inside = inside && coordinate < what.shape[axis];
+        place += coordinate * stride;
+        stride *= what.shape[axis];
+      }
+      std::memcpy(chunk.data() + i * element, &value, element);
+      if (inside) std::memcpy(made.values.data() + place * element, &value, element);
+    }
+    if (absent) continue;
+    for (const filter& each : what.filters) {
+      chunk = each.kind == filter_kind::zlib ? packed_by_zlib(chunk) : shuffled_bytes(chunk, element);
+    }
+    const std::string gap(random() % 5, 'x');
+    to << gap << chunk;
+    end += gap.size();
+    made.array.places[number] = {.offset = end, .bytes = chunk.size()};
+    end += chunk.size();
+  }
+  return made;
+}
+
+void write_npy(const std::string& path, const made_array& made) {
+  std::string shape;
+  for (const std::uint64_t extent : made.array.shape) shape += std::to_string(extent) + ", ";
+  std::string header = "{'descr': '<u4', 'fortran_order': False, 'shape': (" + shape + "), }";
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::ofstream to(path, std::ios::binary);
+  to << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() & 0xFF)
+     << static_cast<char>(header.size() >> 8) << header << made.values;
+}
+
+/// The same rows twice. Fields "x" and, in one piece, "npy".
+struct both_forms {
+  dataset chunked;
+  dataset in_one_piece;
+  std::string file;
+  chunked_array array;
+};
+
+dataset opened(const std::string& file, std::vector<chunked_array> arrays) {
+  const auto from = datasets::files_on_disk({file});
+  const datasets::sized_file sized{file, std::filesystem::file_size(file)};
+  datasets::placed_files placed = from->place({&sized, 1});
+  return datasets::chunked_rows({.format = "test",
+                                 .title = file,
+                                 .files = std::move(placed.table),
+                                 .source = std::move(placed.source),
+                                 .arrays = std::move(arrays),
+                                 .notes = {}});
+}
+
+both_forms make_both(const testing::temporary_directory& root, const what_to_make& what, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::string file = (root.path() / ("chunks" + std::to_string(seed))).string();
+  std::uint64_t end = 0;
+  std::ofstream to(file, std::ios::binary);
+  const made_array made = make_array("x", what, random, to, end);
+  to.close();
+  const std::string plain = file + ".npy";
+  write_npy(plain, made);
+  return {opened(file, {made.array}), open_npy(plain, {.samples = npy_options::sample::row}), file, made.array};
+}
+
+std::vector<std::string> rows_of(const dataset& samples, const loader_options& options, const std::string& member) {
+  loader train(samples, options, array{"x"}.from(member));
+  std::vector<std::string> rows;
+  for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    for (const batch& got : train.blocking()) {
+      for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+        rows.emplace_back(testing::as_text(testing::row_of(got, "x", row)));
+      }
+    }
+  }
+  return rows;
+}
+
+what_to_make any_array(std::mt19937_64& random) {
+  what_to_make what;
+  const std::size_t rank = 1 + random() % 4;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    what.shape.push_back(axis == 0 ? 1 + random() % 90 : 1 + random() % 9);
+    what.chunk.push_back(1 + random() % (what.shape.back() + 3));
+  }
+  // A row of one number would be a column.
+  if (rank == 1) {
+    what.shape.push_back(2);
+    what.chunk.push_back(2);
+  }
+  if (random() % 3 == 0) what.chunk = {1};
+  while (what.chunk.size() < what.shape.size()) what.chunk.push_back(what.shape[what.chunk.size()]);
+  switch (random() % 3) {
+    case 0:
+      break;
+    case 1:
+      what.filters = {{.kind = filter_kind::zlib}};
+      break;
+    default:
+      what.filters = {{.kind = filter_kind::shuffle, .element_bytes = 4}, {.kind = filter_kind::zlib}};
+  }
+  if (random() % 3 == 0) what.absent = 0.4;
+  return what;
+}
+
+TEST(chunked, rows_are_those_of_the_array_in_one_piece) {
+  const testing::watchdog dog("chunked rows");
+  testing::for_each_seed(40, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::temporary_directory root;
+    const both_forms same = make_both(root, any_array(random), seed);
+    loader_options options = small_options();
+    options.shuffle = seed % 2 == 0;
+    options.batch_size = static_cast<std::uint32_t>(1 + random() % 40);
+    options.decode_threads = static_cast<std::uint32_t>(1 + random() % 3);
+    options.reader.io_threads = static_cast<std::uint32_t>(1 + random() % 2);
+    options.digests = seed % 3 == 0;
+    ASSERT_EQ(rows_of(same.chunked, options, "x"), rows_of(same.in_one_piece, options, "npy"));
+  });
+}
+
+TEST(chunked, samples_read_by_themselves_are_the_same) {
+  testing::for_each_seed(10, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::temporary_directory root;
+    const both_forms same = make_both(root, any_array(random), seed);
+    const dataset some = same.chunked.subset({0, same.chunked.size() - 1, 0});
+    for (std::uint64_t i = 0; i < same.chunked.size(); i += 7) {
+      ASSERT_EQ(same.chunked.read(i, "x"), same.in_one_piece.read(i, "npy")) << i;
+    }
+    EXPECT_EQ(some.read(1, "x"), same.in_one_piece.read(same.chunked.size() - 1, "npy"));
+  });
+}
+
+TEST(chunked, a_block_is_expanded_once_for_all_rows_of_a_batch) {
+  const testing::watchdog dog("blocks");
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {64, 6}, .chunk = {16, 6}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  loader_options options = small_options();
+  options.shuffle = false;
+  options.epochs = 1;
+  options.batch_size = 32;
+  loader train(same.chunked, options, array{"x"});
+  for (const batch& got : train.blocking()) EXPECT_EQ(got.valid_rows(), 32U);
+  const loader_stats stats = train.stats();
+  EXPECT_EQ(stats.expand.blocks, 4U);
+  EXPECT_EQ(stats.expand.uses, 64U);
+  EXPECT_EQ(stats.expand.bytes, 64U * 6 * 4);
+  EXPECT_EQ(stats.read.count, 4U);
+}
+
+TEST(chunked, blocks_come_to_their_turn_with_the_least_memory) {
+  const testing::watchdog dog("the least budget");
+  const testing::temporary_directory root;
+  // Each row lies in four chunks, and every chunk serves many rows of each batch and of the next ones.
+  const both_forms same =
+      make_both(root, {.shape = {200, 40, 40}, .chunk = {25, 20, 20}, .filters = {{.kind = filter_kind::zlib}}}, 5);
+  loader_options options = small_options();
+  options.batch_size = 16;
+  options.prefetch_batches = 1;
+  const std::vector<std::string> expected = rows_of(same.in_one_piece, options, "npy");
+  options.host_bytes_max = 1;
+  std::string refusal;
+  try {
+    const loader never(same.chunked, options, array{"x"});
+  } catch (const error& too_little) {
+    refusal = too_little.what();
+  }
+  ASSERT_THAT(refusal, HasSubstr("host_bytes_max"));
+  // The least that is named, and nothing more.
+  std::uint64_t least = 1;
+  for (std::uint64_t bytes = std::uint64_t{1} << 16; bytes < (std::uint64_t{1} << 26);
+       bytes += std::uint64_t{1} << 16) {
+    options.host_bytes_max = bytes;
+    try {
+      const loader fits(same.chunked, options, array{"x"});
+      least = bytes;
+      break;
+    } catch (const error& too_little) {
+      ASSERT_EQ(too_little.code(), errc::limit) << too_little.what();
+    }
+  }
+  options.host_bytes_max = least;
+  EXPECT_EQ(rows_of(same.chunked, options, "x"), expected);
+}
+
+TEST(chunked, damage_concerns_the_rows_of_the_chunk_and_no_others) {
+  const testing::watchdog dog("a damaged chunk");
+  const testing::temporary_directory root;
+  both_forms same = make_both(root, {.shape = {60, 8}, .chunk = {10, 8}, .filters = {{.kind = filter_kind::zlib}}}, 9);
+  const chunk_place place = same.array.places[2];  // rows 20 to 29
+  std::fstream file(same.file, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(place.offset + place.bytes / 2));
+  file << "damaged";
+  file.close();
+  loader_options options = small_options();
+  options.shuffle = false;
+  options.epochs = 1;
+  std::vector<std::string> expected = rows_of(same.in_one_piece, options, "npy");
+  const std::vector<std::string> all = expected;
+  options.on_corrupt = corrupt_policy::skip;
+  expected.erase(expected.begin() + 20, expected.begin() + 30);
+  EXPECT_EQ(rows_of(same.chunked, options, "x"), expected);
+
+  options.on_corrupt = corrupt_policy::substitute;
+  const std::vector<std::string> substituted = rows_of(same.chunked, options, "x");
+  ASSERT_EQ(substituted.size(), all.size());
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    if (row >= 20 && row < 30) {
+      EXPECT_NE(std::find(expected.begin(), expected.end(), substituted[row]), expected.end()) << row;
+    } else {
+      EXPECT_EQ(substituted[row], all[row]) << row;
+    }
+  }
+
+  options.on_corrupt = corrupt_policy::raise;
+  try {
+    rows_of(same.chunked, options, "x");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const error& damaged) {
+    EXPECT_EQ(damaged.code(), errc::corrupt);
+    EXPECT_THAT(damaged.what(), HasSubstr("x: damaged zlib data"));
+    EXPECT_THAT(damaged.what(), HasSubstr(std::to_string(place.offset)));
+  }
+}
+
+TEST(chunked, a_file_that_was_cut_concerns_the_rows_behind_the_cut) {
+  const testing::watchdog dog("a cut file");
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {60, 8}, .chunk = {10, 8}, .filters = {{.kind = filter_kind::zlib}}}, 11);
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < same.array.places.size(); ++i) {
+    if (same.array.places[i].offset > same.array.places[last].offset) last = i;
+  }
+  std::filesystem::resize_file(same.file, same.array.places[last].offset + 1);
+  loader_options options = small_options();
+  options.shuffle = false;
+  options.epochs = 1;
+  options.on_corrupt = corrupt_policy::skip;
+  options.reader.huge_pages = choice::off;
+  std::vector<std::string> expected = rows_of(same.in_one_piece, options, "npy");
+  expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(10 * last),
+                 expected.begin() + static_cast<std::ptrdiff_t>(10 * last + 10));
+  EXPECT_EQ(rows_of(same.chunked, options, "x"), expected);
+}
+
+TEST(chunked, several_fields_of_several_files_are_read_together) {
+  const testing::watchdog dog("several files");
+  const testing::temporary_directory root;
+  std::mt19937_64 random(17);
+  std::vector<dataset> parts;
+  std::string values;
+  for (int number = 0; number < 3; ++number) {
+    const std::string path = (root.path() / std::to_string(number)).string();
+    std::ofstream to(path, std::ios::binary);
+    std::uint64_t end = 0;
+    made_array x =
+        make_array("x", {.shape = {20, 5}, .chunk = {6, 2}, .filters = {{.kind = filter_kind::zlib}}}, random, to, end);
+    made_array y = make_array("y", {.shape = {20, 3}, .chunk = {20, 3}}, random, to, end);
+    made_array n =
+        make_array("n", {.shape = {20}, .chunk = {7}, .filters = {{.kind = filter_kind::zlib}}}, random, to, end);
+    to.close();
+    for (std::size_t row = 0; row < 20; ++row) {
+      values += x.values.substr(row * 20, 20) + y.values.substr(row * 12, 12) + n.values.substr(row * 4, 4);
+    }
+    parts.push_back(opened(path, {x.array, y.array, n.array}));
+  }
+  const dataset all = concat(parts);
+  ASSERT_EQ(all.size(), 60U);
+  loader_options options = small_options();
+  options.shuffle = false;
+  options.epochs = 1;
+  loader train(all, options, array{"x"}, array{"y"}, label{"n"});
+  std::string got_values;
+  for (const batch& got : train.blocking()) {
+    const std::vector<std::int64_t> labels = testing::values_of<std::int64_t>(got, "n");
+    for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+      got_values += testing::as_text(testing::row_of(got, "x", row));
+      got_values += testing::as_text(testing::row_of(got, "y", row));
+      const auto value = static_cast<std::uint32_t>(labels[row]);
+      got_values.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+  }
+  EXPECT_EQ(got_values, values);
+}
+
+TEST(chunked, another_field_than_an_array_is_refused) {
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {8, 2}, .chunk = {4, 2}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  try {
+    const loader train(same.chunked, small_options(), bytes("x"));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::unsupported);
+    EXPECT_THAT(refused.what(), HasSubstr("leat::array(\"x\")"));
+  }
+}
+
+}  // namespace
+}  // namespace leat
