@@ -58,6 +58,7 @@ class input_files {
 // The formats, whatever their files are. They throw as the functions of <leat/dataset.hpp>.
 [[nodiscard]] dataset open_npy_files(const input_files& files, const npy_options& options);
 [[nodiscard]] dataset open_npz_files(const input_files& files, const npy_options& options);
+[[nodiscard]] dataset open_hdf5_files(const input_files& files, const hdf5_options& options);
 [[nodiscard]] dataset open_record_files(const input_files& files);
 [[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);
 

@@ -67,10 +67,11 @@ void check_shard(const std::string& path) {
     throw error(errc::usage, str_cat(path, ": ", what, datasets::advice_about(found)));
   }
   const std::string advice = datasets::advice_about(found);
-  throw error(errc::unsupported, str_cat(path, ": ", what,
-                                         advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, "
-                                                          "tokens (.bin) and records (.bin with a .json beside it)"
-                                                        : advice));
+  throw error(errc::unsupported,
+              str_cat(path, ": ", what,
+                      advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, HDF5, "
+                                       "tokens (.bin) and records (.bin with a .json beside it)"
+                                     : advice));
 }
 
 // The paths a source stands for; a missing one is named together with what would be understood.
@@ -80,10 +81,11 @@ std::vector<std::string> paths_of(const std::string& source) {
   if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0) {
     const int failure = errno;
     if (datasets::kind_of_file(paths.front()) == file_kind::other) {
-      throw datasets::path_error(failure, source,
-                                 "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, "
-                                 "records (.bin and .json) or "
-                                 "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
+      throw datasets::path_error(
+          failure, source,
+          "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, HDF5, "
+          "records (.bin and .json) or "
+          "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
     }
   }
   return paths;
@@ -95,6 +97,8 @@ dataset open_as(file_kind kind, const std::vector<std::string>& files, const ope
       return open_npy(files);
     case file_kind::npz:
       return open_npz(files);
+    case file_kind::hdf5:
+      return open_hdf5(files);
     case file_kind::records:
       return open_records(files);
     case file_kind::tokens:

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
+#include "datasets/hdf5_bytes.hpp"
 #include "datasets/npy_header.hpp"
 
 #include <leat/error.hpp>
@@ -23,6 +24,15 @@ constexpr std::size_t start_bytes = 16;
 
 bool starts_with(std::span<const std::byte> start, std::string_view text) {
   return start.size() >= text.size() && std::memcmp(start.data(), text.data(), text.size()) == 0;
+}
+
+// The signature may lie behind bytes of the user's.
+bool is_hdf5(const std::string& path) {
+  try {
+    return hdf5_signature(local_file(path)).has_value();
+  } catch (const error&) {
+    return false;  // Whoever opens it says what is wrong.
+  }
 }
 
 }  // namespace
@@ -80,7 +90,7 @@ file_kind kind_of_file(const std::string& path) {
     }
     return file_kind::raw;
   }
-  return file_kind::other;
+  return is_hdf5(path) ? file_kind::hdf5 : file_kind::other;
 }
 
 std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes) {

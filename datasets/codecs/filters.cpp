@@ -48,6 +48,51 @@ bool keeps_size(filter_kind kind) {
 
 }  // namespace
 
+std::string_view filter_name(filter_kind kind) noexcept {
+  switch (kind) {
+    case filter_kind::gzip:
+      return "gzip";
+    case filter_kind::zlib:
+      return "zlib";
+    case filter_kind::zstd:
+      return "zstd";
+    case filter_kind::lz4:
+    case filter_kind::lz4_hdf5:
+      return "lz4";
+    case filter_kind::lzf:
+      return "lzf";
+    case filter_kind::blosc:
+      return "blosc";
+    case filter_kind::bitshuffle:
+      return "bitshuffle";
+    case filter_kind::bitshuffle_lz4:
+      return "bitshuffle with lz4";
+    case filter_kind::shuffle:
+      return "shuffle";
+    case filter_kind::fletcher32:
+      return "fletcher32";
+    case filter_kind::crc32c:
+      return "crc32c";
+    case filter_kind::swap:
+      break;
+  }
+  return "swap";
+}
+
+bool has_filter(filter_kind kind) noexcept {
+  switch (kind) {
+    case filter_kind::gzip:
+    case filter_kind::zlib:
+    case filter_kind::shuffle:
+    case filter_kind::fletcher32:
+    case filter_kind::crc32c:
+    case filter_kind::swap:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::optional<std::string> undo_filters(std::span<const filter> filters, std::uint32_t skipped,
                                         std::span<const std::byte> stored, std::span<std::byte> decoded) {
   // What lies between two steps: one is read while the other is written. Kept from chunk to chunk, since chunks of a dataset are alike.

@@ -266,6 +266,30 @@ struct npy_options {
 [[nodiscard]] dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options = {});
 [[nodiscard]] dataset open_npz(const std::string& files, const npy_options& options = {});
 
+///   fields    arrays by their paths in the file, "train/images"; empty: those that share the commonest length of the first axis, and
+///             dataset::notes() names the rest
+///   threads   that read headers and indexes; 0: chosen from the machine
+struct hdf5_options {
+  std::vector<std::string> fields = {};
+  unsigned threads = 0;
+};
+
+/// Arrays of HDF5 files: each dataset of numbers is a field of its path, its first axis the samples; one-dimensional integers are columns.
+/// A field is of field_kind::tensor, which leat::array reads. Several files follow one another, as shards do.
+///
+/// Contiguous, compact and chunked datasets; the filters gzip, shuffle and fletcher32, which is verified; integers, floats and bool, of
+/// either byte order; fill values. A chunk that a batch needs is read once and expanded once for all rows of the batch, and
+/// rows that are stored as they are are read as those of a .npy are.
+///   files    paths, brace lists and globs
+///   throws   error{errc::not_found} a file, or a field, with those that are there; error{errc::format} a damaged header or index, with the
+///            offset; error{errc::unsupported} a wanted field that is text, a compound, a reference or of another filter, a virtual or
+///            external dataset, and a file that is open for writing, each with what to do; error{errc::usage} fields of different
+///            lengths
+///   source   HDF5 File Format Specification 3.0
+[[nodiscard]] dataset open_hdf5(std::span<const std::string> files, const hdf5_options& options = {});
+[[nodiscard]] dataset open_hdf5(std::initializer_list<std::string_view> files, const hdf5_options& options = {});
+[[nodiscard]] dataset open_hdf5(const std::string& files, const hdf5_options& options = {});
+
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
 ///
 ///     {"fields": [{"name": "x", "dtype": "f32", "shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}],
@@ -310,7 +334,7 @@ struct open_options {
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
-/// one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, records, tokens), else a shard;
+/// one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, HDF5, records, tokens), else a shard;
 /// brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of

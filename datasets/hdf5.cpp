@@ -1,0 +1,58 @@
+// HDF5 files: each a table of chunked arrays, one after another.
+#include "base/text.hpp"
+#include "datasets/chunked_rows.hpp"
+#include "datasets/hdf5_file.hpp"
+#include "datasets/input_files.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/patterns.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <utility>
+
+namespace leat {
+namespace datasets {
+
+dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
+  const std::vector<std::string>& paths = from.names();
+  std::vector<hdf5_contents> contents(paths.size());
+  std::vector<sized_file> sized(paths.size());
+  for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
+    const std::unique_ptr<file_bytes> file = from.open(paths[i]);
+    sized[i] = {paths[i], file->size()};
+    contents[i] = read_hdf5(*file, options.fields);
+    choose_arrays(contents[i].arrays, options.fields, paths[i], contents[i].notes);
+  });
+  const placed_files placed = from.place(sized);
+  std::vector<dataset> parts;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    for (chunked_array& array : contents[i].arrays) {
+      for (chunk_place& each : array.places) each.file = placed.numbers[i];
+    }
+    parts.push_back(chunked_rows({.format = "hdf5",
+                                  .title = paths[i],
+                                  .files = placed.table,
+                                  .source = placed.source,
+                                  .arrays = std::move(contents[i].arrays),
+                                  .notes = std::move(contents[i].notes)}));
+  }
+  return parts.size() == 1 ? parts.front() : concat(parts);
+}
+
+}  // namespace datasets
+
+dataset open_hdf5(std::span<const std::string> files, const hdf5_options& options) {
+  if (files.empty()) throw error(errc::usage, "open_hdf5: no file was given; name one, as train.h5");
+  return datasets::open_hdf5_files(*datasets::files_on_disk_of(files), options);
+}
+
+dataset open_hdf5(std::initializer_list<std::string_view> files, const hdf5_options& options) {
+  return open_hdf5(datasets::as_strings(files), options);
+}
+
+dataset open_hdf5(const std::string& files, const hdf5_options& options) {
+  return open_hdf5(std::span(&files, 1), options);
+}
+
+}  // namespace leat

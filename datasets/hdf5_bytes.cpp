@@ -1,0 +1,151 @@
+#include "datasets/hdf5_bytes.hpp"
+
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace leat::datasets {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::string_view signature = "\x89HDF\r\n\x1a\n"sv;
+
+bool is(std::span<const std::byte> bytes, std::string_view text) {
+  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+}  // namespace
+
+std::uint64_t hdf5_cursor::number(std::size_t bytes) {
+  if (bytes == 0 || bytes > 8) fail("a number of no size that HDF5 has");
+  const std::span<const std::byte> from = take(bytes);
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(from[i]);
+  return value;
+}
+
+std::uint64_t hdf5_cursor::address() {
+  const std::size_t bytes = file_->address_bytes();
+  const std::uint64_t value = number(bytes);
+  return bytes < 8 && value == (std::uint64_t{1} << (8 * bytes)) - 1 ? undefined : value;
+}
+
+std::uint64_t hdf5_cursor::length() { return number(file_->length_bytes()); }
+
+void hdf5_cursor::skip(std::uint64_t bytes) { static_cast<void>(take(bytes)); }
+
+std::span<const std::byte> hdf5_cursor::take(std::uint64_t bytes) {
+  if (bytes > left()) fail(str_cat("ends before ", bytes, " more bytes of it"));
+  const std::span<const std::byte> taken = bytes_.subspan(at_, static_cast<std::size_t>(bytes));
+  at_ += taken.size();
+  return taken;
+}
+
+bool hdf5_cursor::begins_with(std::string_view text) const noexcept { return is(bytes_.subspan(at_), text); }
+
+void hdf5_cursor::expect(std::string_view text) {
+  if (!begins_with(text)) fail(str_cat("no '", text, "' where one is expected"));
+  skip(text.size());
+}
+
+std::string hdf5_cursor::text(std::uint64_t bytes) {
+  const std::span<const std::byte> from = take(bytes);
+  const std::string whole(reinterpret_cast<const char*>(from.data()), from.size());
+  return whole.substr(0, whole.find('\0'));
+}
+
+std::string hdf5_cursor::text_to_zero() {
+  const std::span<const std::byte> rest = bytes_.subspan(at_);
+  const auto end = std::find(rest.begin(), rest.end(), std::byte{});
+  if (end == rest.end()) fail("a name without an end");
+  const auto bytes = static_cast<std::uint64_t>(end - rest.begin());
+  std::string found = text(bytes);
+  skip(1);
+  return found;
+}
+
+void hdf5_cursor::fail(std::string_view what) const { file_->fail(offset(), what); }
+
+std::optional<std::uint64_t> hdf5_signature(const file_bytes& file) {
+  for (std::uint64_t at = 0; at < file.size(); at = at == 0 ? 512 : at * 2) {
+    if (is(file.read(at, signature.size()), signature)) return at;
+  }
+  return std::nullopt;
+}
+
+hdf5_bytes::hdf5_bytes(const file_bytes& file) : file_(file) {
+  constexpr std::uint64_t superblock_bytes = 128;
+  const std::optional<std::uint64_t> begin = hdf5_signature(file);
+  if (!begin) throw error(errc::format, str_cat(path(), ": no HDF5 file: it has no signature"));
+  const hdf5_block block{this, file_.read(*begin, superblock_bytes), *begin};
+  hdf5_cursor at = block.cursor();
+  at.skip(signature.size());
+  const std::uint64_t version = at.number(1);
+  if (version > 3) {
+    throw error(errc::unsupported, str_cat(path(), ": HDF5 with a superblock of version ", version,
+                                           "; leat knows 0 to 3. h5repack writes the file anew"));
+  }
+  if (version <= 1) at.skip(4);
+  address_bytes_ = at.number(1);
+  length_bytes_ = at.number(1);
+  const auto is_size = [](std::size_t bytes) { return bytes == 2 || bytes == 4 || bytes == 8; };
+  if (!is_size(address_bytes_) || !is_size(length_bytes_)) at.fail("addresses or lengths of no size that HDF5 has");
+  if (version <= 1) {
+    at.skip(1 + 4 + 4 + (version == 1 ? 4 : 0));
+    base_ = at.address();
+    static_cast<void>(at.address());  // free space
+    static_cast<void>(at.address());  // end of file
+    static_cast<void>(at.address());  // driver information
+    at.skip(address_bytes_);          // the root's name
+    root_ = at.address();
+  } else {
+    const std::uint64_t flags = at.number(1);
+    if (version == 3 && (flags & 5) != 0) {
+      throw error(
+          errc::unsupported,
+          str_cat(path(),
+                  ": a program has it open for writing, or ended before it closed it; wait for that program, or, "
+                  "if it is gone, run `h5clear -s ",
+                  path(), "`"));
+    }
+    base_ = at.address();
+    static_cast<void>(at.address());  // extension
+    static_cast<void>(at.address());  // end of file
+    root_ = at.address();
+  }
+}
+
+std::uint64_t hdf5_bytes::offset_of(std::uint64_t address) const {
+  if (address > size() || base_ > size() - address) fail(address, "an address outside the file");
+  return base_ + address;
+}
+
+hdf5_block hdf5_bytes::read(std::uint64_t address, std::uint64_t bytes) const {
+  hdf5_block block = read_up_to(address, bytes);
+  if (block.bytes.size() != bytes)
+    fail(block.offset, str_cat("the file ends within ", bytes, " bytes that begin here"));
+  return block;
+}
+
+hdf5_block hdf5_bytes::read_up_to(std::uint64_t address, std::uint64_t bytes) const {
+  const std::uint64_t offset = offset_of(address);
+  if (bytes > block_bytes_max) fail(offset, str_cat("a header or index of ", bytes, " bytes"));
+  return {this, file_.read(offset, std::min(bytes, size() - offset)), offset};
+}
+
+void hdf5_bytes::count_node(std::uint64_t address) {
+  constexpr std::uint64_t least_node_bytes = 24;
+  constexpr std::uint64_t always = 1024;
+  if (++nodes_ > always + size() / least_node_bytes) fail(address, "an index that goes in a circle");
+}
+
+void hdf5_bytes::fail(std::uint64_t offset, std::string_view what) const {
+  throw error(errc::format, str_cat(path(), ": at offset ", offset, ": ", what,
+                                    "; the file is damaged: `h5dump -H` may say more, h5py may open it"));
+}
+
+}  // namespace leat::datasets

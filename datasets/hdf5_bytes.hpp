@@ -1,0 +1,103 @@
+// The bytes of an HDF5 file: its superblock, and a cursor that never leaves what was read.
+#pragma once
+
+#include "datasets/file_bytes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+class hdf5_bytes;
+
+/// Reads numbers one after another. Whatever goes wrong throws error{errc::format} with the file and the offset.
+class hdf5_cursor {
+ public:
+  /// Nothing was ever written where an address is this.
+  static constexpr std::uint64_t undefined = ~std::uint64_t{0};
+
+  ///   offset   of the first of these bytes in the file
+  hdf5_cursor(const hdf5_bytes& file, std::span<const std::byte> bytes, std::uint64_t offset)
+      : file_(&file), bytes_(bytes), offset_(offset) {}
+
+  /// Little-endian, of 1 to 8 bytes.
+  [[nodiscard]] std::uint64_t number(std::size_t bytes);
+  [[nodiscard]] std::uint64_t address();
+  /// As wide as the file's lengths are.
+  [[nodiscard]] std::uint64_t length();
+  void skip(std::uint64_t bytes);
+  /// The next bytes are this.
+  void expect(std::string_view signature);
+  [[nodiscard]] bool begins_with(std::string_view signature) const noexcept;
+  [[nodiscard]] std::span<const std::byte> take(std::uint64_t bytes);
+  /// Text of a fixed size, up to its first zero byte.
+  [[nodiscard]] std::string text(std::uint64_t bytes);
+  /// Text that ends with a zero byte, which is taken too.
+  [[nodiscard]] std::string text_to_zero();
+
+  [[nodiscard]] std::uint64_t left() const noexcept { return bytes_.size() - at_; }
+  /// In the file, of what comes next.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_ + at_; }
+  [[noreturn]] void fail(std::string_view what) const;
+
+ private:
+  const hdf5_bytes* file_;
+  std::span<const std::byte> bytes_;
+  std::uint64_t offset_;
+  std::size_t at_ = 0;
+};
+
+/// Some bytes of the file.
+struct hdf5_block {
+  const hdf5_bytes* file = nullptr;
+  std::vector<std::byte> bytes;
+  std::uint64_t offset = 0;
+
+  [[nodiscard]] hdf5_cursor cursor() const { return {*file, bytes, offset}; }
+};
+
+/// Offset of the superblock: 0, or 512, 1024, 2048 and so on behind bytes of the user's. None: it is no HDF5 file.
+[[nodiscard]] std::optional<std::uint64_t> hdf5_signature(const file_bytes& file);
+
+class hdf5_bytes {
+ public:
+  /// What is read at once, of headers and indexes.
+  static constexpr std::uint64_t block_bytes_max = std::uint64_t{64} << 20;
+
+  ///   throws   error{errc::format} a file without a superblock, or with a damaged one; error{errc::unsupported} a version that is not
+  ///            known, and a file that is open for writing
+  explicit hdf5_bytes(const file_bytes& file);
+
+  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_.size(); }
+  [[nodiscard]] std::uint64_t root() const noexcept { return root_; }
+  [[nodiscard]] std::size_t address_bytes() const noexcept { return address_bytes_; }
+  [[nodiscard]] std::size_t length_bytes() const noexcept { return length_bytes_; }
+  /// Where an address lies in the file.
+  [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const;
+
+  [[nodiscard]] hdf5_block read(std::uint64_t address, std::uint64_t bytes) const;
+  /// What the file has of them.
+  [[nodiscard]] hdf5_block read_up_to(std::uint64_t address, std::uint64_t bytes) const;
+
+  /// A node of a tree, a header or a block of an index was looked at. A file has room for so many, and an index that goes in a circle
+  /// looks at more.
+  void count_node(std::uint64_t address);
+
+  [[noreturn]] void fail(std::uint64_t offset, std::string_view what) const;
+
+ private:
+  const file_bytes& file_;
+  std::uint64_t base_ = 0;
+  std::uint64_t root_ = 0;
+  std::size_t address_bytes_ = 8;
+  std::size_t length_bytes_ = 8;
+  std::uint64_t nodes_ = 0;
+};
+
+}  // namespace leat::datasets

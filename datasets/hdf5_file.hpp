@@ -1,0 +1,25 @@
+// The arrays of an HDF5 file.
+#pragma once
+
+#include "datasets/chunked_array.hpp"
+#include "datasets/file_bytes.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+struct hdf5_contents {
+  std::vector<chunked_array> arrays;
+  std::vector<std::string> notes;  ///< what was left out, with the reason and what to do about it
+};
+
+/// Reads headers and indexes; all chunks lie in file 0.
+///   wanted   arrays by their paths in the file, "train/images"; empty: all that can be read
+///   throws   error{errc::format} a damaged file; error{errc::unsupported} a wanted array of a kind that leat does not read, and a file
+///            that is open for writing; error{errc::not_found} a wanted one that is not there
+///   source   HDF5 File Format Specification 3.0
+[[nodiscard]] hdf5_contents read_hdf5(const file_bytes& file, std::span<const std::string> wanted = {});
+
+}  // namespace leat::datasets

@@ -1,0 +1,278 @@
+#include "datasets/hdf5_objects.hpp"
+
+#include "base/text.hpp"
+#include "datasets/hdf5_tree.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+constexpr std::uint64_t header_bytes_max = std::uint64_t{1} << 20;
+
+struct continued_block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+// A part of `from`, with its own offset.
+hdf5_block part_of(const hdf5_bytes& file, hdf5_cursor& from, std::uint64_t bytes) {
+  const std::uint64_t offset = from.offset();
+  const std::span<const std::byte> taken = from.take(bytes);
+  return {&file, {taken.begin(), taken.end()}, offset};
+}
+
+void keep_message(hdf5_message message, std::vector<hdf5_message>& messages, std::vector<continued_block>& more) {
+  if (message.type == hdf5_message::continuation) {
+    hdf5_cursor at = message.cursor();
+    const std::uint64_t address = at.address();
+    more.push_back({address, at.length()});
+  } else if (message.type != 0) {
+    messages.push_back(std::move(message));
+  }
+}
+
+void take_old_messages(const hdf5_bytes& file, hdf5_cursor at, std::uint64_t& left, std::vector<hdf5_message>& messages,
+                       std::vector<continued_block>& more) {
+  constexpr std::uint64_t prefix_bytes = 8;
+  for (; left != 0 && at.left() >= prefix_bytes; --left) {
+    hdf5_message message;
+    message.type = static_cast<std::uint16_t>(at.number(2));
+    const std::uint64_t bytes = at.number(2);
+    message.flags = static_cast<std::uint8_t>(at.number(1));
+    at.skip(3);
+    message.body = part_of(file, at, bytes);
+    keep_message(std::move(message), messages, more);
+  }
+}
+
+void take_new_messages(const hdf5_bytes& file, hdf5_cursor at, bool ordered, std::vector<hdf5_message>& messages,
+                       std::vector<continued_block>& more) {
+  const std::uint64_t prefix_bytes = ordered ? 6 : 4;
+  while (at.left() >= prefix_bytes) {  // what is left over is a gap
+    hdf5_message message;
+    message.type = static_cast<std::uint16_t>(at.number(1));
+    const std::uint64_t bytes = at.number(2);
+    message.flags = static_cast<std::uint8_t>(at.number(1));
+    if (ordered) at.skip(2);
+    message.body = part_of(file, at, bytes);
+    keep_message(std::move(message), messages, more);
+  }
+}
+
+std::vector<hdf5_message> read_own_messages(hdf5_bytes& file, std::uint64_t address) {
+  constexpr std::uint64_t prefix_bytes_max = 64;
+  constexpr std::uint64_t checksum_bytes = 4;
+  file.count_node(address);
+  const hdf5_block prefix = file.read_up_to(address, prefix_bytes_max);
+  hdf5_cursor at = prefix.cursor();
+  std::vector<hdf5_message> messages;
+  std::vector<continued_block> more;
+  const bool is_new = at.begins_with("OHDR");
+  bool ordered = false;
+  std::uint64_t left = 0;  // messages, of the old form
+  if (is_new) {
+    at.skip(4);
+    if (at.number(1) != 2) at.fail("an object header of a version that is not known");
+    const std::uint64_t flags = at.number(1);
+    ordered = (flags & 4) != 0;
+    if ((flags & 32) != 0) at.skip(16);
+    if ((flags & 16) != 0) at.skip(4);
+    const std::uint64_t bytes = at.number(std::size_t{1} << (flags & 3));
+    if (bytes > header_bytes_max) at.fail(str_cat("an object header of ", bytes, " bytes"));
+    const hdf5_block first = file.read(address + (at.offset() - prefix.offset), bytes);
+    take_new_messages(file, first.cursor(), ordered, messages, more);
+  } else {
+    if (at.number(1) != 1) at.fail("no object header where one is expected");
+    at.skip(1);
+    left = at.number(2);
+    at.skip(4);
+    const std::uint64_t bytes = at.number(4);
+    if (bytes > header_bytes_max) at.fail(str_cat("an object header of ", bytes, " bytes"));
+    const hdf5_block first = file.read(address + 16, bytes);
+    take_old_messages(file, first.cursor(), left, messages, more);
+  }
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    const continued_block next = more[i];
+    file.count_node(next.address);
+    if (next.bytes > header_bytes_max || (is_new && next.bytes < 8)) {
+      file.fail(next.address, str_cat("an object header's block of ", next.bytes, " bytes"));
+    }
+    const hdf5_block block = file.read(next.address, next.bytes);
+    if (!is_new) {
+      take_old_messages(file, block.cursor(), left, messages, more);
+      continue;
+    }
+    hdf5_cursor inside(file, std::span(block.bytes).first(block.bytes.size() - checksum_bytes), block.offset);
+    inside.expect("OCHK");
+    take_new_messages(file, inside, ordered, messages, more);
+  }
+  return messages;
+}
+
+constexpr std::uint8_t shared = 2;
+
+// The message that this one stands for, in another object's header.
+hdf5_message fetch_shared(hdf5_bytes& file, const hdf5_message& reference) {
+  hdf5_cursor at = reference.cursor();
+  const std::uint64_t version = at.number(1);
+  const std::uint64_t kind = at.number(1);
+  if (version == 1) at.skip(6);
+  if (version >= 3 && kind == 1) at.fail("a message that lies in a heap for shared messages, which leat does not read");
+  for (hdf5_message& each : read_own_messages(file, at.address())) {
+    if (each.type == reference.type && (each.flags & shared) == 0) return std::move(each);
+  }
+  at.fail("a shared message that is not where it should be");
+}
+
+// Of a group: names and addresses of what it links to.
+struct hdf5_link {
+  std::string name;
+  std::uint64_t address = 0;
+};
+
+void take_link(hdf5_cursor at, std::vector<hdf5_link>& links, std::vector<std::string>& left_out) {
+  if (at.number(1) != 1) at.fail("a link of a version that is not known");
+  const std::uint64_t flags = at.number(1);
+  const std::uint64_t kind = (flags & 8) != 0 ? at.number(1) : 0;
+  if ((flags & 4) != 0) at.skip(8);
+  if ((flags & 16) != 0) at.skip(1);
+  const std::uint64_t bytes = at.number(std::size_t{1} << (flags & 3));
+  std::string name = at.text(bytes);
+  if (kind == 0) {
+    links.push_back({std::move(name), at.address()});
+  } else {
+    left_out.push_back(std::move(name));
+  }
+}
+
+// The old form: names in a local heap, and a tree of nodes that refer to them.
+void take_symbols(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& links, std::vector<std::string>& left_out) {
+  constexpr std::uint64_t cached_soft_link = 2;
+  const std::uint64_t tree = at.address();
+  const hdf5_block heap = file.read(at.address(), 8 + 2 * file.length_bytes() + file.address_bytes());
+  hdf5_cursor in_heap = heap.cursor();
+  in_heap.expect("HEAP");
+  in_heap.skip(4);
+  const std::uint64_t names_bytes = in_heap.length();
+  static_cast<void>(in_heap.length());
+  const hdf5_block names = file.read(in_heap.address(), names_bytes);
+
+  const std::uint64_t entry_bytes = 2 * file.address_bytes() + 24;
+  std::deque<std::uint64_t> nodes{tree};
+  while (!nodes.empty()) {
+    const std::uint64_t address = nodes.front();
+    nodes.pop_front();
+    file.count_node(address);
+    const hdf5_block prefix = file.read_up_to(address, 8 + 2 * file.address_bytes());
+    hdf5_cursor node = prefix.cursor();
+    if (node.begins_with("TREE")) {
+      node.skip(4);
+      if (node.number(1) != 0) node.fail("a node that is of no group");
+      node.skip(1);
+      const std::uint64_t entries = node.number(2);
+      const hdf5_block all =
+          file.read(address + prefix.bytes.size(), entries * (file.length_bytes() + file.address_bytes()));
+      hdf5_cursor children = all.cursor();
+      for (std::uint64_t i = 0; i < entries; ++i) {
+        children.skip(file.length_bytes());
+        nodes.push_back(children.address());
+      }
+      continue;
+    }
+    node.expect("SNOD");
+    node.skip(2);
+    const std::uint64_t entries = node.number(2);
+    const hdf5_block all = file.read(address + 8, entries * entry_bytes);
+    hdf5_cursor symbols = all.cursor();
+    for (std::uint64_t i = 0; i < entries; ++i) {
+      const std::uint64_t name_at = symbols.number(file.address_bytes());
+      const std::uint64_t object = symbols.address();
+      const std::uint64_t cached = symbols.number(4);
+      symbols.skip(20);
+      if (name_at >= names.bytes.size()) symbols.fail("a name outside its heap");
+      hdf5_cursor name(file, std::span(names.bytes).subspan(name_at), names.offset + name_at);
+      std::string text = name.text_to_zero();
+      if (cached == cached_soft_link) {
+        left_out.push_back(std::move(text));
+      } else {
+        links.push_back({std::move(text), object});
+      }
+    }
+  }
+}
+
+// Many links: a tree of hashes, whose records name objects of a heap.
+void take_dense_links(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& links,
+                      std::vector<std::string>& left_out) {
+  constexpr std::uint64_t by_name = 5;
+  at.skip(1);
+  const std::uint64_t flags = at.number(1);
+  if ((flags & 1) != 0) at.skip(8);
+  const std::uint64_t heap_address = at.address();
+  const std::uint64_t tree = at.address();
+  if (heap_address == hdf5_cursor::undefined || tree == hdf5_cursor::undefined) return;
+  const hdf5_heap heap(file, heap_address);
+  for_each_record(file, tree, [&](std::uint64_t kind, hdf5_cursor record) {
+    if (kind != by_name) record.fail("an index that is of no names");
+    record.skip(4);
+    const hdf5_block link = heap.object(record);
+    take_link(link.cursor(), links, left_out);
+  });
+}
+
+}  // namespace
+
+std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address) {
+  std::vector<hdf5_message> messages = read_own_messages(file, address);
+  for (hdf5_message& each : messages) {
+    if ((each.flags & shared) == 0) continue;
+    // Attributes are nobody's business here.
+    if (each.type == hdf5_message::dataspace || each.type == hdf5_message::datatype ||
+        each.type == hdf5_message::fill_value || each.type == hdf5_message::filters) {
+      each = fetch_shared(file, each);
+    }
+  }
+  return messages;
+}
+
+void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
+                      const std::function<void(const std::string&, const std::vector<hdf5_message>&)>& found) {
+  struct object {
+    std::string path;
+    std::uint64_t address = 0;
+  };
+  std::deque<object> objects{{"", file.root()}};
+  std::set<std::uint64_t> seen;
+  while (!objects.empty()) {
+    const object here = std::move(objects.front());
+    objects.pop_front();
+    if (!seen.insert(here.address).second) continue;
+    const std::vector<hdf5_message> messages = read_messages(file, here.address);
+    const bool has_data = std::any_of(messages.begin(), messages.end(),
+                                      [](const hdf5_message& each) { return each.type == hdf5_message::layout; });
+    if (has_data) {
+      found(here.path, messages);
+      continue;
+    }
+    std::vector<hdf5_link> links;
+    std::vector<std::string> left_out;
+    for (const hdf5_message& each : messages) {
+      if (each.type == hdf5_message::link) take_link(each.cursor(), links, left_out);
+      if (each.type == hdf5_message::link_info) take_dense_links(file, each.cursor(), links, left_out);
+      if (each.type == hdf5_message::symbol_table) take_symbols(file, each.cursor(), links, left_out);
+    }
+    const std::string prefix = here.path.empty() ? "" : here.path + "/";
+    for (hdf5_link& each : links) objects.push_back({prefix + each.name, each.address});
+    for (const std::string& name : left_out) {
+      notes.push_back(str_cat(file.path(), ": left out: '", prefix, name, "', a soft or external link"));
+    }
+  }
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,45 @@
+// What an HDF5 file has: its groups and their links, and the messages of an object.
+#pragma once
+
+#include "datasets/hdf5_bytes.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// One message of an object header.
+///   source   HDF5 File Format Specification 3.0, IV.A.2
+struct hdf5_message {
+  enum type : std::uint16_t {
+    dataspace = 1,
+    link_info = 2,
+    datatype = 3,
+    old_fill_value = 4,
+    fill_value = 5,
+    link = 6,
+    external_files = 7,
+    layout = 8,
+    filters = 11,
+    continuation = 16,
+    symbol_table = 17
+  };
+  std::uint16_t type = 0;
+  std::uint8_t flags = 0;
+  hdf5_block body;
+
+  [[nodiscard]] hdf5_cursor cursor() const { return body.cursor(); }
+};
+
+/// All messages of an object; those that are kept elsewhere, for several objects, are fetched.
+[[nodiscard]] std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address);
+
+/// Calls `found` for each object that has data, with its path ("group/name"), in the order of the links. An object with several names
+/// comes under the first.
+///   notes   gets links that are left out
+void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
+                      const std::function<void(const std::string& path, const std::vector<hdf5_message>&)>& found);
+
+}  // namespace leat::datasets

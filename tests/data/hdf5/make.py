@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Writes the HDF5 files of tests/datasets/hdf5_test.cpp: pip install h5py, then run it in this directory.
+
+The value of an element is always its number in C order (times 3, modulo what the type holds), so that the test knows it.
+"""
+import os
+
+import h5py
+import numpy as np
+
+
+def numbers(shape, dtype):
+    count = int(np.prod(shape))
+    values = np.arange(count, dtype=np.int64) * 3
+    kind = np.dtype(dtype)
+    if kind == np.bool_:
+        return (values % 2 == 1).reshape(shape)
+    if kind.itemsize == 1:
+        values %= 128
+    elif kind.itemsize == 2:
+        values %= 2048
+    return values.astype(kind).reshape(shape)
+
+
+def add(group, name, shape, dtype, **how):
+    written = how.pop("rows", None)
+    if written is None:
+        return group.create_dataset(name, data=numbers(shape, dtype), **how)
+    made = group.create_dataset(name, shape, dtype, **how)
+    made[:written] = numbers(shape, dtype)[:written]
+    return made
+
+
+for libver in ("earliest", "latest"):
+    with h5py.File(f"kinds-{libver}.h5", "w", libver=libver) as f:
+        add(f, "contiguous", (20, 3, 4), "<f4")
+        add(f, "never_written", (20, 5), "<i4", rows=0, fillvalue=7)
+        add(f, "labels", (20,), "<i8")
+        add(f, "gzip", (20, 6, 5), "<i2", chunks=(1, 6, 5), compression="gzip")
+        add(f, "shuffled", (20, 7), "<f8", chunks=(6, 4), compression="gzip", shuffle=True, fletcher32=True)
+        add(f, "checked", (20, 3), "<u2", chunks=(7, 3), fletcher32=True)
+        add(f, "plain_chunks", (20, 9), "u1", chunks=(3, 9))
+        add(f, "pieces", (20, 8, 8), ">f4", chunks=(4, 3, 8), compression="gzip", shuffle=True)
+        add(f, "big_endian", (20, 2), ">i4")
+        add(f, "half", (20, 4), "<f2")
+        add(f, "flags", (20, 5), "?", chunks=(5, 5))
+        add(f, "partly", (20, 4), "<i4", rows=9, chunks=(2, 4), compression="gzip", fillvalue=-5)
+        inner = f.create_group("train").create_group("deep")
+        add(inner, "images", (20, 2, 2), "u1", chunks=(20, 2, 2), compression="gzip")
+        add(f, "other_length", (3, 2), "<i4")
+        f.create_dataset("text", data=["a", "b"], dtype=h5py.string_dtype())
+        f["soft"] = h5py.SoftLink("/gzip")
+        f.create_dataset("compound", (20,), np.dtype([("a", "<i4"), ("b", "<f4")]))
+    with h5py.File(f"indexes-{libver}.h5", "w", libver=libver) as f:
+        gzip = {"compression": "gzip", "compression_opts": 1}
+        add(f, "single", (12, 4), "<i4", chunks=(12, 4), **gzip)
+        add(f, "single_plain", (12, 4), "<i4", chunks=(12, 4))
+        add(f, "fixed", (300, 3), "<i4", chunks=(2, 3), **gzip)
+        add(f, "growing", (300, 3), "<i4", chunks=(2, 3), maxshape=(None, 3), **gzip)
+        add(f, "growing_second", (40, 30), "<i4", chunks=(4, 2), maxshape=(60, None))
+        add(f, "growing_both", (60, 20), "<i4", chunks=(3, 4), maxshape=(None, None), **gzip)
+        if libver == "latest":  # pages of an array, and its secondary blocks
+            add(f, "fixed_pages", (2600, 2), "<i2", chunks=(1, 2))
+            add(f, "growing_far", (1500, 2), "<i2", chunks=(1, 2), maxshape=(None, 2))
+            add(f, "growing_farther", (5000, 1, 2), "<i2", chunks=(1, 1, 2), maxshape=(None, 1, 2), rows=4700)
+    with h5py.File(f"many-{libver}.h5", "w", libver=libver) as f:
+        for i in range(40):
+            add(f, f"field_{i:02}", (4, 2), "u1")
+
+with h5py.File("user-block.h5", "w", userblock_size=1024) as f:
+    add(f, "x", (5, 2), "<i4", chunks=(2, 2), compression="gzip")
+
+# Files of today's library that leat refuses by name.
+with h5py.File("refused.h5", "w", libver="latest") as f:
+    add(f, "fine", (6, 2), "<i4")
+    f.create_dataset("scaled", data=numbers((6, 2), "<i4"), chunks=(2, 2), scaleoffset=4)
+    layout = h5py.VirtualLayout((6, 2), "<i4")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (6, 2))
+    f.create_virtual_dataset("virtual", layout)
+    f.create_dataset("external", (6, 2), "<i4", external=[("other.bin", 0, 48)])
+
+# One that its writer never closed.
+with h5py.File("open.h5", "w", libver="latest") as f:
+    add(f, "x", (5, 2), "<i4")
+    f.flush()
+    data = open("open.h5", "rb").read()
+open("open.h5", "wb").write(data)
+
+for name in sorted(os.listdir(".")):
+    if name.endswith(".h5"):
+        print(name, os.path.getsize(name))

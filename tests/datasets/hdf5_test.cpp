@@ -1,0 +1,244 @@
+// HDF5 files that h5py wrote (tests/data/hdf5/make.py): every element is known from its place.
+#include "datasets/hdf5_file.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::string file_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/hdf5/" + name; }
+
+double half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  return exponent == 0 ? 0 : std::ldexp((bits & 1023) + 1024, exponent - 25);
+}
+
+// The number that an element of this type is.
+double number_of(dtype type, const std::byte* at) {
+  const auto as = [&]<class T>(T value) {
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  switch (type) {
+    case dtype::u8:
+    case dtype::boolean:
+      return as(std::uint8_t{});
+    case dtype::u16:
+      return as(std::uint16_t{});
+    case dtype::i16:
+      return as(std::int16_t{});
+    case dtype::i32:
+      return as(std::int32_t{});
+    case dtype::i64:
+      return static_cast<double>(as(std::int64_t{}));
+    case dtype::f16:
+      return half(as(std::uint16_t{}));
+    case dtype::f32:
+      return static_cast<double>(as(float{}));
+    case dtype::f64:
+      return as(double{});
+    default:
+      ADD_FAILURE() << "an element of another type";
+      return 0;
+  }
+}
+
+// As make.py makes it.
+double expected_number(dtype type, std::uint64_t place) {
+  const std::uint64_t value = place * 3;
+  if (type == dtype::boolean) return static_cast<double>(value % 2);
+  if (size_bytes(type) == 1) return static_cast<double>(value % 128);
+  if (size_bytes(type) == 2) return static_cast<double>(value % 2048);
+  return static_cast<double>(value);
+}
+
+struct what_is_there {
+  std::string name;
+  dtype type;
+  std::vector<std::int64_t> row_shape;
+  std::uint64_t rows_written = ~std::uint64_t{0};
+  double fill = 0;
+};
+
+void expect_numbers(const dataset& samples, const what_is_there& what) {
+  SCOPED_TRACE(what.name);
+  const std::vector<field_info> fields = samples.fields();
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const field_info& each) { return each.name == what.name; });
+  ASSERT_NE(found, fields.end());
+  EXPECT_EQ(found->kind, field_kind::tensor);
+  EXPECT_EQ(found->type, what.type);
+  EXPECT_EQ(found->shape, dimensions(std::span(what.row_shape)));
+  const auto elements = static_cast<std::uint64_t>(found->shape.elements());
+  // Each sample that is read by itself opens the file anew: the last one, and about a hundred before it.
+  const std::uint64_t step = 1 + samples.size() / 100;
+  for (std::uint64_t row = (samples.size() - 1) % step; row < samples.size(); row += step) {
+    const std::vector<std::byte> bytes = samples.read(row, what.name);
+    ASSERT_EQ(bytes.size(), elements * size_bytes(what.type));
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const double expected = row < what.rows_written ? expected_number(what.type, row * elements + i) : what.fill;
+      ASSERT_EQ(number_of(what.type, bytes.data() + i * size_bytes(what.type)), expected) << "row " << row << ", " << i;
+    }
+  }
+}
+
+std::string message_of(errc code, const auto& action) {
+  try {
+    action();
+  } catch (const error& said) {
+    EXPECT_EQ(said.code(), code) << said.what();
+    return said.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+class hdf5 : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(hdf5, arrays_of_every_kind_are_read) {
+  const dataset samples = open(file_of(std::string("kinds-") + GetParam() + ".h5"));
+  ASSERT_EQ(samples.size(), 20U);
+  const what_is_there all[] = {{"contiguous", dtype::f32, {3, 4}},
+                               {"never_written", dtype::i32, {5}, 0, 7},
+                               {"gzip", dtype::i16, {6, 5}},
+                               {"shuffled", dtype::f64, {7}},
+                               {"checked", dtype::u16, {3}},
+                               {"plain_chunks", dtype::u8, {9}},
+                               {"pieces", dtype::f32, {8, 8}},
+                               {"big_endian", dtype::i32, {2}},
+                               {"half", dtype::f16, {4}},
+                               {"flags", dtype::boolean, {5}},
+                               {"train/deep/images", dtype::u8, {2, 2}}};
+  for (const what_is_there& each : all) expect_numbers(samples, each);
+  // Rows 8 and 9 lie in one chunk, and only the first of them was written.
+  expect_numbers(samples, {"partly", dtype::i32, {4}, 9, -5});
+  for (std::uint64_t row = 0; row < 20; ++row) EXPECT_EQ(samples.column(row, "labels"), row * 3);
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("other_length"), HasSubstr("not 20 long"))));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("/text"), HasSubstr("tar shards"))));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("/compound"), HasSubstr("an array of its own"))));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'soft'"), HasSubstr("link"))));
+}
+
+TEST_P(hdf5, chunks_are_found_through_every_index) {
+  const std::string file = file_of(std::string("indexes-") + GetParam() + ".h5");
+  const auto with = [&](std::vector<std::string> names) { return open_hdf5(file, {.fields = std::move(names)}); };
+  const dataset twelve = with({"single", "single_plain"});
+  expect_numbers(twelve, {"single", dtype::i32, {4}});
+  expect_numbers(twelve, {"single_plain", dtype::i32, {4}});
+  const dataset many = with({"fixed", "growing"});
+  expect_numbers(many, {"fixed", dtype::i32, {3}});
+  expect_numbers(many, {"growing", dtype::i32, {3}});
+  expect_numbers(with({"growing_second"}), {"growing_second", dtype::i32, {30}});
+  expect_numbers(with({"growing_both"}), {"growing_both", dtype::i32, {20}});
+}
+
+TEST_P(hdf5, groups_of_many_links_are_read) {
+  const dataset samples = open_hdf5(file_of(std::string("many-") + GetParam() + ".h5"));
+  EXPECT_EQ(samples.fields().size(), 40U);
+  expect_numbers(samples, {"field_00", dtype::u8, {2}});
+  expect_numbers(samples, {"field_39", dtype::u8, {2}});
+}
+
+INSTANTIATE_TEST_SUITE_P(written_with, hdf5, ::testing::Values("earliest", "latest"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST(hdf5_index, arrays_in_pages_and_secondary_blocks_are_read) {
+  const std::string file = file_of("indexes-latest.h5");
+  expect_numbers(open_hdf5(file, {.fields = {"fixed_pages"}}), {"fixed_pages", dtype::i16, {2}});
+  expect_numbers(open_hdf5(file, {.fields = {"growing_far"}}), {"growing_far", dtype::i16, {2}});
+  expect_numbers(open_hdf5(file, {.fields = {"growing_farther"}}), {"growing_farther", dtype::i16, {1, 2}, 4700});
+}
+
+TEST(hdf5_file, may_begin_with_bytes_of_the_user_s) {
+  expect_numbers(open(file_of("user-block.h5")), {"x", dtype::i32, {2}});
+}
+
+TEST(hdf5_file, several_follow_one_another) {
+  const dataset both = open({file_of("user-block.h5"), file_of("user-block.h5")});
+  ASSERT_EQ(both.size(), 10U);
+  EXPECT_EQ(both.read(7, "x"), both.read(2, "x"));
+}
+
+TEST(hdf5_file, what_is_not_read_is_named_with_what_to_do) {
+  const dataset rest = open_hdf5(file_of("refused.h5"));
+  expect_numbers(rest, {"fine", dtype::i32, {2}});
+  EXPECT_THAT(rest.notes(), Contains(AllOf(HasSubstr("/scaled"), HasSubstr("scale-offset"), HasSubstr("h5repack"))));
+  EXPECT_THAT(rest.notes(), Contains(AllOf(HasSubstr("/virtual"), HasSubstr("other files"))));
+  EXPECT_THAT(rest.notes(), Contains(AllOf(HasSubstr("/external"), HasSubstr("h5repack"))));
+  const auto wanting = [&](const std::string& name) {
+    return [&, name] { static_cast<void>(open_hdf5(file_of("refused.h5"), {.fields = {name}})); };
+  };
+  EXPECT_THAT(message_of(errc::unsupported, wanting("scaled")), HasSubstr("refused.h5/scaled"));
+  EXPECT_THAT(message_of(errc::not_found, wanting("imges")), AllOf(HasSubstr("'imges'"), HasSubstr("fine, ")));
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open_hdf5(file_of("open.h5"))); }),
+              AllOf(HasSubstr("open for writing"), HasSubstr("h5clear -s")));
+  EXPECT_THAT(
+      message_of(
+          errc::usage,
+          [] { static_cast<void>(open_hdf5(file_of("kinds-latest.h5"), {.fields = {"gzip", "other_length"}})); }),
+      AllOf(HasSubstr("3 rows"), HasSubstr("open them apart")));
+}
+
+// What becomes of a file that was changed: it is opened and all of it read, or there is an error of leat's. Nothing else.
+void expect_an_end(const std::string& path) {
+  try {
+    const dataset samples = open_hdf5(path);
+    for (const field_info& field : samples.fields()) {
+      if (field.bytes_max > (std::uint64_t{1} << 24) || field.column) continue;
+      if (samples.size() == 0) continue;
+      try {
+        static_cast<void>(samples.read(samples.size() / 2, field.name));
+      } catch (const error& said) {
+        EXPECT_THAT(said.code(), AnyOf(errc::corrupt, errc::io, errc::format)) << said.what();
+      }
+    }
+  } catch (const error& said) {
+    EXPECT_THAT(said.code(), AnyOf(errc::format, errc::unsupported, errc::usage, errc::limit, errc::io)) << said.what();
+  }
+}
+
+TEST(hdf5_file, that_is_cut_or_changed_comes_to_an_end) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "changed.h5").string();
+  const auto write = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
+  std::mt19937_64 random(5);
+  for (const char* const name : {"kinds-earliest.h5", "kinds-latest.h5", "indexes-latest.h5", "many-latest.h5"}) {
+    std::ifstream from(file_of(name), std::ios::binary);
+    const std::string whole{std::istreambuf_iterator<char>(from), {}};
+    for (std::size_t cut = 0; cut < whole.size(); cut += 1 + whole.size() / 20) {
+      write(whole.substr(0, cut));
+      expect_an_end(path);
+    }
+    for (int i = 0; i < 60; ++i) {
+      std::string changed = whole;
+      // Headers and indexes are dense at the beginning.
+      const std::size_t within = i % 2 == 0 ? changed.size() : std::min<std::size_t>(changed.size(), 4096);
+      for (std::uint64_t k = 0; k <= random() % 3; ++k) changed[random() % within] = static_cast<char>(random());
+      write(changed);
+      expect_an_end(path);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
