@@ -234,7 +234,7 @@ class dataset_reader {
           break;
       }
     }
-    if (layout == nullptr || element_.bytes == 0) throw not_read{"a dataset without a type or a layout"};
+    if (layout == nullptr || element_.bytes == 0) throw not_read{"no type or no layout is given"};
     array_.type = element_.type;
     if (element_.big_endian && element_.bytes > 1) array_.filters.push_back({filter_kind::swap, element_.bytes});
     const std::size_t own = array_.filters.size();
@@ -261,7 +261,7 @@ class dataset_reader {
     const std::uint64_t version = at.number(1);
     const std::uint64_t rank = at.number(1);
     const std::uint64_t flags = at.number(1);
-    if (version == 2 && at.number(1) == 2) throw not_read{"nothing (a null dataspace)"};
+    if (version == 2 && at.number(1) == 2) throw not_read{"it holds nothing (a null dataspace)"};
     if (version == 1) at.skip(5);
     if (rank > rank_max) at.fail(str_cat("a dataset of ", rank, " axes"));
     array_.shape.clear();
@@ -423,7 +423,7 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
     try {
       contents.arrays.push_back(dataset_reader(file, path).read(messages));
     } catch (const not_read& refused) {
-      const std::string said = str_cat(file.path(), "/", path, " holds or uses ", refused.why);
+      const std::string said = str_cat(file.path(), "/", path, ": ", refused.why);
       if (is_wanted) throw error(errc::unsupported, said);
       contents.notes.push_back(str_cat("left out: ", said));
     }

@@ -267,6 +267,8 @@ void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
       if (each.type == hdf5_message::link_info) take_dense_links(file, each.cursor(), links, left_out);
       if (each.type == hdf5_message::symbol_table) take_symbols(file, each.cursor(), links, left_out);
     }
+    // As h5py lists them, however the file keeps them.
+    std::sort(links.begin(), links.end(), [](const hdf5_link& a, const hdf5_link& b) { return a.name < b.name; });
     const std::string prefix = here.path.empty() ? "" : here.path + "/";
     for (hdf5_link& each : links) objects.push_back({prefix + each.name, each.address});
     for (const std::string& name : left_out) {

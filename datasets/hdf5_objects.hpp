@@ -36,7 +36,7 @@ struct hdf5_message {
 /// All messages of an object; those that are kept elsewhere, for several objects, are fetched.
 [[nodiscard]] std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address);
 
-/// Calls `found` for each object that has data, with its path ("group/name"), in the order of the links. An object with several names
+/// Calls `found` for each object that has data, with its path ("group/name"), group by group, by name. An object with several names
 /// comes under the first.
 ///   notes   gets links that are left out
 void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,

@@ -97,7 +97,11 @@ std::optional<std::string> undo_filters(std::span<const filter> filters, std::ui
                                         std::span<const std::byte> stored, std::span<std::byte> decoded) {
   // What lies between two steps: one is read while the other is written. Kept from chunk to chunk, since chunks of a dataset are alike.
   thread_local std::array<std::vector<std::byte>, 2> between;
-  const auto is_used = [&](std::size_t number) { return number >= 32 || ((skipped >> number) & 1) == 0; };
+  const auto is_used = [&](std::size_t number) {
+    // Elements of a byte are shuffled as they are.
+    const bool changes = filters[number].kind != filter_kind::shuffle || filters[number].element_bytes != 1;
+    return changes && (number >= 32 || ((skipped >> number) & 1) == 0);
+  };
   std::size_t checksums = 0;  // that are still to be checked
   std::size_t first = filters.size();
   for (std::size_t i = filters.size(); i-- > 0;) {
