@@ -48,6 +48,18 @@ find_package(Libdeflate QUIET)
 set(leat_pc_module_of_Libdeflate libdeflate)
 leat_need(Libdeflate_FOUND "libdeflate" libdeflate-dev)
 
+find_package(Zstd QUIET)
+set(leat_pc_module_of_Zstd libzstd)
+leat_need(Zstd_FOUND "Zstandard" libzstd-dev)
+
+find_package(LZ4 QUIET)
+set(leat_pc_module_of_LZ4 liblz4)
+leat_need(LZ4_FOUND "LZ4" liblz4-dev)
+
+find_package(Blosc QUIET)
+set(leat_pc_module_of_Blosc blosc)
+leat_need(Blosc_FOUND "Blosc 1" libblosc-dev)
+
 find_package(hwy 1.0.3 QUIET)
 set(leat_pc_module_of_hwy libhwy)
 leat_need(hwy_FOUND "Highway >= 1.0.3" libhwy-dev)

@@ -241,12 +241,6 @@ class dataset_reader {
     if (filters != nullptr) {
       for (const filter& each : read_filters(filters->cursor(), element_.bytes)) array_.filters.push_back(each);
     }
-    for (const filter& each : array_.filters) {
-      if (!has_filter(each.kind)) {
-        throw not_read{str_cat("the filter ", filter_name(each.kind),
-                               ", which leat does not have yet; `h5repack -f SHUF -f GZIP=4` writes it anew")};
-      }
-    }
     if (fill != nullptr) array_.fill = read_fill(*fill);
     if (array_.fill.size() != element_.bytes) array_.fill.clear();
     if (element_.big_endian) std::reverse(array_.fill.begin(), array_.fill.end());

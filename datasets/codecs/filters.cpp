@@ -1,9 +1,14 @@
 #include "datasets/codecs/filters.hpp"
 
 #include "base/text.hpp"
+#include "datasets/codecs/bitshuffle.hpp"
+#include "datasets/codecs/blosc.hpp"
 #include "datasets/codecs/checksums.hpp"
 #include "datasets/codecs/deflate.hpp"
 #include "datasets/codecs/element_bytes.hpp"
+#include "datasets/codecs/lz4.hpp"
+#include "datasets/codecs/lzf.hpp"
+#include "datasets/codecs/zstd.hpp"
 
 #include <array>
 #include <cstring>
@@ -35,11 +40,27 @@ std::optional<std::string> undo(const filter& what, std::span<const std::byte> f
       return inflate(deflate_wrapper::zlib, from, to);
     case filter_kind::shuffle:
       return unshuffle(what.element_bytes, from, to);
+    case filter_kind::zstd:
+      return expand_zstd(from, to);
+    case filter_kind::lz4:
+      return expand_lz4(from, to);
+    case filter_kind::lz4_hdf5:
+      return expand_lz4_hdf5(from, to);
+    case filter_kind::lzf:
+      return expand_lzf(from, to);
+    case filter_kind::blosc:
+      return expand_blosc(from, to);
+    case filter_kind::bitshuffle:
+      return bitunshuffle(what.element_bytes, from, to);
+    case filter_kind::bitshuffle_lz4:
+      return expand_bitshuffle_lz4(what.element_bytes, from, to);
     case filter_kind::swap:
       return swap_elements(what.element_bytes, from, to);
-    default:
-      return "leat does not have this codec";
+    case filter_kind::fletcher32:
+    case filter_kind::crc32c:
+      break;
   }
+  return "a checksum is no codec";
 }
 
 bool keeps_size(filter_kind kind) {
@@ -47,51 +68,6 @@ bool keeps_size(filter_kind kind) {
 }
 
 }  // namespace
-
-std::string_view filter_name(filter_kind kind) noexcept {
-  switch (kind) {
-    case filter_kind::gzip:
-      return "gzip";
-    case filter_kind::zlib:
-      return "zlib";
-    case filter_kind::zstd:
-      return "zstd";
-    case filter_kind::lz4:
-    case filter_kind::lz4_hdf5:
-      return "lz4";
-    case filter_kind::lzf:
-      return "lzf";
-    case filter_kind::blosc:
-      return "blosc";
-    case filter_kind::bitshuffle:
-      return "bitshuffle";
-    case filter_kind::bitshuffle_lz4:
-      return "bitshuffle with lz4";
-    case filter_kind::shuffle:
-      return "shuffle";
-    case filter_kind::fletcher32:
-      return "fletcher32";
-    case filter_kind::crc32c:
-      return "crc32c";
-    case filter_kind::swap:
-      break;
-  }
-  return "swap";
-}
-
-bool has_filter(filter_kind kind) noexcept {
-  switch (kind) {
-    case filter_kind::gzip:
-    case filter_kind::zlib:
-    case filter_kind::shuffle:
-    case filter_kind::fletcher32:
-    case filter_kind::crc32c:
-    case filter_kind::swap:
-      return true;
-    default:
-      return false;
-  }
-}
 
 std::optional<std::string> undo_filters(std::span<const filter> filters, std::uint32_t skipped,
                                         std::span<const std::byte> stored, std::span<std::byte> decoded) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat::datasets {
@@ -35,12 +34,6 @@ struct filter {
 
   friend bool operator==(const filter&, const filter&) = default;
 };
-
-/// As its users call it: "zstd".
-[[nodiscard]] std::string_view filter_name(filter_kind kind) noexcept;
-
-/// Whether undo_filters() has it.
-[[nodiscard]] bool has_filter(filter_kind kind) noexcept;
 
 /// Undoes `filters`, from the last to the first. Thread-safe.
 ///   skipped   bit k: filters[k] was not used

@@ -169,6 +169,18 @@ TEST(hdf5_index, arrays_in_pages_and_secondary_blocks_are_read) {
   expect_numbers(open_hdf5(file, {.fields = {"growing_farther"}}), {"growing_farther", dtype::i16, {1, 2}, 4700});
 }
 
+TEST(hdf5_file, chunks_are_expanded_whatever_filter_they_went_through) {
+  const dataset samples = open_hdf5(file_of("filters.h5"));
+  ASSERT_EQ(samples.size(), 12U);
+  for (const char* const name : {"lzf", "lzf_shuffled", "zstd", "lz4", "lz4_one_block", "blosc_lz4", "blosc_zstd",
+                                 "blosclz", "bitshuffle", "bitshuffle_lz4", "bitshuffle_blocks"}) {
+    expect_numbers(samples, {name, dtype::i32, {37}});
+  }
+  expect_numbers(samples, {"bitshuffle_wide", dtype::f64, {301}});
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("/bitshuffle_zstd"), HasSubstr("h5repack"))));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("/blosc2"), HasSubstr("h5repack"))));
+}
+
 TEST(hdf5_file, may_begin_with_bytes_of_the_user_s) {
   expect_numbers(open(file_of("user-block.h5")), {"x", dtype::i32, {2}});
 }
@@ -222,14 +234,15 @@ TEST(hdf5_file, that_is_cut_or_changed_comes_to_an_end) {
   const std::string path = (root.path() / "changed.h5").string();
   const auto write = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
   std::mt19937_64 random(5);
-  for (const char* const name : {"kinds-earliest.h5", "kinds-latest.h5", "indexes-latest.h5", "many-latest.h5"}) {
+  for (const char* const name :
+       {"kinds-earliest.h5", "kinds-latest.h5", "indexes-latest.h5", "many-latest.h5", "filters.h5"}) {
     std::ifstream from(file_of(name), std::ios::binary);
     const std::string whole{std::istreambuf_iterator<char>(from), {}};
-    for (std::size_t cut = 0; cut < whole.size(); cut += 1 + whole.size() / 20) {
+    for (std::size_t cut = 0; cut < whole.size(); cut += 1 + whole.size() / 12) {
       write(whole.substr(0, cut));
       expect_an_end(path);
     }
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 40; ++i) {
       std::string changed = whole;
       // Headers and indexes are dense at the beginning.
       const std::size_t within = i % 2 == 0 ? changed.size() : std::min<std::size_t>(changed.size(), 4096);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the HDF5 files of tests/datasets/hdf5_test.cpp: pip install h5py, then run it in this directory.
+"""Writes the HDF5 files of tests/datasets/hdf5_test.cpp: pip install h5py hdf5plugin, then run it in this directory.
 
 The value of an element is always its number in C order (times 3, modulo what the type holds), so that the test knows it.
 """
 import os
 
 import h5py
+import hdf5plugin
 import numpy as np
 
 
@@ -69,6 +70,26 @@ for libver in ("earliest", "latest"):
 
 with h5py.File("user-block.h5", "w", userblock_size=1024) as f:
     add(f, "x", (5, 2), "<i4", chunks=(2, 2), compression="gzip")
+
+with h5py.File("filters.h5", "w", libver="latest") as f:
+    how = {
+        "lzf": {"compression": "lzf"},
+        "lzf_shuffled": {"compression": "lzf", "shuffle": True},
+        "zstd": hdf5plugin.Zstd(clevel=3),
+        "lz4": hdf5plugin.LZ4(nbytes=64),
+        "lz4_one_block": hdf5plugin.LZ4(),
+        "blosc_lz4": hdf5plugin.Blosc(cname="lz4", shuffle=hdf5plugin.Blosc.SHUFFLE),
+        "blosc_zstd": hdf5plugin.Blosc(cname="zstd", shuffle=hdf5plugin.Blosc.BITSHUFFLE),
+        "blosclz": hdf5plugin.Blosc(cname="blosclz", shuffle=hdf5plugin.Blosc.NOSHUFFLE),
+        "bitshuffle": hdf5plugin.Bitshuffle(cname="none"),
+        "bitshuffle_lz4": hdf5plugin.Bitshuffle(cname="lz4"),
+        "bitshuffle_blocks": hdf5plugin.Bitshuffle(nelems=64, cname="lz4"),
+    }
+    for name, filters in how.items():
+        add(f, name, (12, 37), "<i4", chunks=(5, 37), **filters)
+    add(f, "bitshuffle_wide", (12, 301), "<f8", chunks=(6, 301), **hdf5plugin.Bitshuffle(cname="lz4"))
+    f.create_dataset("bitshuffle_zstd", data=numbers((12, 3), "<i4"), chunks=(6, 3), **hdf5plugin.Bitshuffle(cname="zstd"))
+    f.create_dataset("blosc2", data=numbers((12, 3), "<i4"), chunks=(6, 3), **hdf5plugin.Blosc2())
 
 # Files of today's library that leat refuses by name.
 with h5py.File("refused.h5", "w", libver="latest") as f:

@@ -1,0 +1,70 @@
+#include "datasets/codecs/lz4.hpp"
+
+#include "base/text.hpp"
+#include "datasets/codecs/big_endian.hpp"
+
+#include <lz4.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace leat::datasets {
+namespace {
+
+std::string cut_short(std::size_t bytes) { return str_cat("lz4 data end too early, after ", bytes, " bytes"); }
+
+}  // namespace
+
+std::optional<std::string> expand_lz4_block(std::span<const std::byte> stored, std::span<std::byte> decoded) {
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  if (stored.size() > most || decoded.size() > most) return "an lz4 block of more than 2 GiB";
+  if (decoded.empty() && stored.empty()) return std::nullopt;
+  const int written =
+      LZ4_decompress_safe(reinterpret_cast<const char*>(stored.data()), reinterpret_cast<char*>(decoded.data()),
+                          static_cast<int>(stored.size()), static_cast<int>(decoded.size()));
+  if (written < 0) return str_cat("damaged lz4 data in ", stored.size(), " bytes");
+  if (static_cast<std::size_t>(written) == decoded.size()) return std::nullopt;
+  return str_cat("lz4 data become ", written, " bytes where ", decoded.size(), " were expected");
+}
+
+std::optional<std::string> expand_lz4(std::span<const std::byte> stored, std::span<std::byte> decoded) {
+  std::uint32_t bytes = 0;
+  if (stored.size() < sizeof bytes) return cut_short(stored.size());
+  std::memcpy(&bytes, stored.data(), sizeof bytes);
+  if (bytes != decoded.size()) {
+    return str_cat("lz4 data become ", bytes, " bytes where ", decoded.size(), " were expected");
+  }
+  return expand_lz4_block(stored.subspan(sizeof bytes), decoded);
+}
+
+std::optional<std::string> expand_lz4_hdf5(std::span<const std::byte> stored, std::span<std::byte> decoded) {
+  constexpr std::size_t header_bytes = 12;
+  constexpr std::size_t size_bytes = 4;
+  const std::size_t all = stored.size();
+  if (all < header_bytes) return cut_short(all);
+  const std::uint64_t bytes = big_endian(stored.first(8));
+  const std::uint64_t block_bytes = big_endian(stored.subspan(8, 4));
+  stored = stored.subspan(header_bytes);
+  if (bytes != decoded.size()) {
+    return str_cat("lz4 data become ", bytes, " bytes where ", decoded.size(), " were expected");
+  }
+  if (block_bytes == 0 && !decoded.empty()) return "lz4 data in blocks of no bytes";
+  while (!decoded.empty()) {
+    const std::size_t into = std::min<std::size_t>(decoded.size(), block_bytes);
+    if (stored.size() < size_bytes) return cut_short(all);
+    const std::uint64_t packed = big_endian(stored.first(size_bytes));
+    stored = stored.subspan(size_bytes);
+    if (packed > stored.size()) return cut_short(all);
+    if (packed == into) {
+      std::memcpy(decoded.data(), stored.data(), into);
+    } else if (auto reason = expand_lz4_block(stored.first(packed), decoded.first(into))) {
+      return reason;
+    }
+    stored = stored.subspan(packed);
+    decoded = decoded.subspan(into);
+  }
+  return std::nullopt;
+}
+
+}  // namespace leat::datasets

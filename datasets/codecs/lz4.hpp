@@ -1,0 +1,28 @@
+// What LZ4 packed, by liblz4, in the two frames that array formats put around its blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace leat::datasets {
+
+/// numcodecs: the size as u32, little-endian, then one block. Thread-safe.
+///   decoded   becomes exactly full, or there is a reason
+///   returns   the reason why not; nothing where it was done
+[[nodiscard]] std::optional<std::string> expand_lz4(std::span<const std::byte> stored, std::span<std::byte> decoded);
+
+/// HDF5's filter 32004: the size as u64 and that of a block as u32, both big-endian; each block behind its own size, a u32, and as it is
+/// where that is a block's. Thread-safe.
+///   decoded   becomes exactly full, or there is a reason
+///   returns   the reason why not; nothing where it was done
+[[nodiscard]] std::optional<std::string> expand_lz4_hdf5(std::span<const std::byte> stored,
+                                                         std::span<std::byte> decoded);
+
+/// One bare block.
+[[nodiscard]] std::optional<std::string> expand_lz4_block(std::span<const std::byte> stored,
+                                                          std::span<std::byte> decoded);
+
+}  // namespace leat::datasets
