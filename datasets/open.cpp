@@ -5,6 +5,7 @@
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/tar_header.hpp"
+#include "datasets/zarr_store.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -141,6 +142,11 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
         if (found == file_kind::other) check_shard(path);
         add_file(std::move(path), found);
+        continue;
+      }
+      if (datasets::is_zarr(path)) {
+        open_files();
+        parts.push_back(open_zarr(path));
         continue;
       }
       std::vector<std::string> inside = files_in(path, ".tar");

@@ -290,6 +290,23 @@ struct hdf5_options {
 [[nodiscard]] dataset open_hdf5(std::initializer_list<std::string_view> files, const hdf5_options& options = {});
 [[nodiscard]] dataset open_hdf5(const std::string& files, const hdf5_options& options = {});
 
+///   fields    arrays by their paths below the folder, "train/images"; empty: as hdf5_options::fields
+///   threads   that look at files; 0: chosen from the machine
+struct zarr_options {
+  std::vector<std::string> fields = {};
+  unsigned threads = 0;
+};
+
+/// Arrays of a Zarr hierarchy, version 2 or 3, in a folder: a field each, as open_hdf5() has them. Chunks in files of their own or in
+/// shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle and crc32c, which is verified; integers, floats and
+/// bool, of either byte order; fill values, which chunks that were never written are.
+///   folder   that has zarr.json, .zgroup or .zarray
+///   throws   error{errc::not_found} a folder that is no Zarr, or a field, with those that are there; error{errc::format} metadata or
+///            the index of a shard that is damaged, by name; error{errc::unsupported} a wanted field of another dtype or codec, or in
+///            Fortran's order, with what to do; error{errc::usage} fields of different lengths
+///   source   zarr-specs: v2, v3 core, sharding-indexed 1.0
+[[nodiscard]] dataset open_zarr(const std::string& folder, const zarr_options& options = {});
+
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
 ///
 ///     {"fields": [{"name": "x", "dtype": "f32", "shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}],
@@ -333,8 +350,8 @@ struct open_options {
   index_options index = {};  ///< of shards and of folders; tar.index is not looked at
 };
 
-/// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; any other folder is
-/// one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, HDF5, records, tokens), else a shard;
+/// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,
+/// .zgroup or .zarray is Zarr; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, HDF5, records, tokens), else a shard;
 /// brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of

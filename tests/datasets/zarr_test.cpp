@@ -1,0 +1,154 @@
+// Zarr hierarchies that zarr-python wrote (tests/data/zarr/make.py): every element is known from its place.
+#include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using testing::expect_numbers;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::numbered_array;
+
+std::string folder_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/zarr/" + name; }
+
+TEST(zarr, version_2_is_read) {
+  const dataset samples = open(folder_of("v2.zarr"));
+  ASSERT_EQ(samples.size(), 10U);
+  const numbered_array all[] = {{"plain", dtype::i32, {6}},
+                                {"zlib", dtype::i16, {6}},
+                                {"gzip", dtype::u16, {3}},
+                                {"zstd", dtype::f64, {3}},
+                                {"lz4", dtype::f32, {3}},
+                                {"blosc", dtype::f32, {4, 4}},
+                                {"filtered", dtype::i32, {5}},
+                                {"big_endian", dtype::i32, {2}},
+                                {"flags", dtype::boolean, {2}},
+                                {"slashes", dtype::i32, {2}},
+                                {"deep/er/images", dtype::u8, {2, 2}},
+                                {"partly", dtype::i32, {2}, 4, -7}};
+  for (const numbered_array& each : all) expect_numbers(samples, each);
+  for (std::uint64_t row = 0; row < 10; ++row) EXPECT_EQ(samples.column(row, "labels"), row * 3);
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("fortran"), HasSubstr("order='C'"))));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("delta"), HasSubstr("leat has gzip"))));
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("other_length")));
+}
+
+TEST(zarr, version_3_is_read) {
+  const dataset samples = open(folder_of("v3.zarr"));
+  ASSERT_EQ(samples.size(), 10U);
+  const numbered_array all[] = {{"plain", dtype::i32, {6}},        {"zstd", dtype::i32, {6}},
+                                {"gzip_checked", dtype::i32, {6}}, {"blosc", dtype::f64, {6}},
+                                {"sharded", dtype::i32, {6}},      {"sharded_at_start", dtype::i16, {4}},
+                                {"half", dtype::f16, {2}},         {"deep/er/images", dtype::u8, {2, 2}}};
+  for (const numbered_array& each : all) expect_numbers(samples, each);
+  for (std::uint64_t row = 0; row < 10; ++row) EXPECT_EQ(samples.column(row, "labels"), row * 3);
+  // Rows 0 to 4 were written, and the rest of their chunks is the fill value.
+  const std::vector<std::byte> empty = samples.read(9, "sharded_partly");
+  float value = 0;
+  std::memcpy(&value, empty.data(), sizeof value);
+  EXPECT_TRUE(std::isnan(value));
+  const std::vector<std::byte> written = samples.read(4, "sharded_partly");
+  std::memcpy(&value, written.data() + 5 * sizeof value, sizeof value);
+  EXPECT_EQ(value, 29 * 3);
+}
+
+TEST(zarr, a_folder_that_is_an_array_is_called_as_the_folder) {
+  expect_numbers(open_zarr(folder_of("array.zarr")), {"array", dtype::i32, {2}});
+}
+
+TEST(zarr, what_is_not_read_is_named_with_what_to_do) {
+  const auto wanting = [](const std::string& name) {
+    return [name] { static_cast<void>(open_zarr(folder_of("v2.zarr"), {.fields = {name}})); };
+  };
+  EXPECT_THAT(message_of(errc::unsupported, wanting("fortran")), HasSubstr("v2.zarr/fortran"));
+  EXPECT_THAT(message_of(errc::not_found, wanting("imges")), AllOf(HasSubstr("'imges'"), HasSubstr("plain")));
+  EXPECT_THAT(message_of(errc::not_found, [] { static_cast<void>(open_zarr(folder_of(""))); }), HasSubstr(".zarray"));
+}
+
+// Copies the hierarchy, and changes one of its files.
+std::string changed_copy(const testing::temporary_directory& root, const std::string& name, const std::string& file,
+                         const auto& change) {
+  const std::filesystem::path copy = root.path() / name;
+  std::filesystem::remove_all(copy);
+  std::filesystem::copy(folder_of(name), copy, std::filesystem::copy_options::recursive);
+  std::string content;
+  {
+    std::ifstream from(copy / file, std::ios::binary);
+    content.assign(std::istreambuf_iterator<char>(from), {});
+  }
+  change(content);
+  std::ofstream(copy / file, std::ios::binary) << content;
+  return copy.string();
+}
+
+TEST(zarr, a_damaged_chunk_is_the_samples_own_and_a_damaged_index_is_said_when_it_is_opened) {
+  const testing::temporary_directory root;
+  const auto flip = [](std::string& content) {
+    content[content.size() / 2] = static_cast<char>(~content[content.size() / 2]);
+  };
+  const dataset samples =
+      open_zarr(changed_copy(root, "v3.zarr", "gzip_checked/c/0/0", flip), {.fields = {"gzip_checked"}});
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(3, "gzip_checked")); }),
+              AllOf(HasSubstr("gzip_checked/c/0/0"), HasSubstr("CRC-32C")));
+  const auto flip_end = [](std::string& content) {
+    content[content.size() - 9] = static_cast<char>(~content[content.size() - 9]);
+  };
+  const std::string broken = changed_copy(root, "v3.zarr", "sharded/c/1/0", flip_end);
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_zarr(broken, {.fields = {"sharded"}})); }),
+              AllOf(HasSubstr("sharded/c/1/0"), HasSubstr("index of the shard")));
+}
+
+TEST(zarr, metadata_that_was_cut_or_changed_comes_to_an_end) {
+  const testing::temporary_directory root;
+  std::mt19937_64 random(3);
+  const std::pair<const char*, const char*> files[] = {{"v2.zarr", "blosc/.zarray"}, {"v3.zarr", "sharded/zarr.json"}};
+  for (const auto& [name, file] : files) {
+    for (int i = 0; i < 60; ++i) {
+      const std::string path = changed_copy(root, name, file, [&](std::string& content) {
+        if (i % 3 == 0) content.resize(random() % content.size());
+        // Digits become others, so that sizes change and the JSON stays one.
+        for (std::uint64_t k = 0; k <= random() % 3 && !content.empty(); ++k) {
+          const std::size_t digit = content.find_first_of("0123456789", random() % content.size());
+          if (digit != std::string::npos) content[digit] = static_cast<char>('0' + random() % 10);
+        }
+      });
+      try {
+        const dataset samples = open_zarr(path);
+        for (const field_info& field : samples.fields()) {
+          if (field.column || field.bytes_max > (std::uint64_t{1} << 24) || samples.size() == 0) continue;
+          if (field.decoded_block_bytes_max > (std::uint64_t{1} << 24)) continue;
+          try {
+            static_cast<void>(samples.read(samples.size() / 2, field.name));
+          } catch (const error& said) {
+            EXPECT_THAT(said.code(), AnyOf(errc::corrupt, errc::io, errc::format)) << said.what();
+          }
+        }
+      } catch (const error& said) {
+        EXPECT_THAT(said.code(), AnyOf(errc::format, errc::unsupported, errc::usage, errc::limit, errc::io))
+            << said.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
