@@ -188,6 +188,16 @@ class chunked_model final : public dataset_model {
   void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
                 std::span<std::byte> bytes) const override;
 
+  std::vector<std::uint64_t> blocks() const override {
+    std::uint64_t rows = 1;
+    for (std::size_t field = 0; field < fields_.size(); ++field) {
+      if (fields_[field].chunked) rows = std::max(rows, geometries_[field].rows_in_chunk);
+    }
+    std::vector<std::uint64_t> firsts;
+    for (std::uint64_t first = 0; rows > 1 && first < size(); first += rows) firsts.push_back(first);
+    return firsts;
+  }
+
   std::string name(std::uint64_t sample) const override { return str_cat(title_, "[", sample, "]"); }
 
   void describe(description& out) const override {

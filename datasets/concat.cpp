@@ -117,6 +117,20 @@ class concat_model final : public dataset_model {
     return found;
   }
 
+  // A part whose samples share none has a block for each sample.
+  std::vector<std::uint64_t> blocks() const override {
+    std::vector<std::uint64_t> firsts;
+    bool any = false;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::uint64_t begin = i == 0 ? 0 : ends_[i - 1];
+      const std::vector<std::uint64_t> inner = parts_[i].model->blocks();
+      any = any || !inner.empty();
+      for (const std::uint64_t first : inner) firsts.push_back(begin + first);
+      for (std::uint64_t sample = begin; inner.empty() && sample < ends_[i]; ++sample) firsts.push_back(sample);
+    }
+    return any ? firsts : std::vector<std::uint64_t>();
+  }
+
   std::vector<std::shared_ptr<const dataset_model>> joined() const override {
     std::vector<std::shared_ptr<const dataset_model>> models;
     for (const joined_part& part : parts_) models.push_back(part.model);

@@ -58,6 +58,8 @@ std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std
 
 std::vector<std::shared_ptr<const dataset_model>> dataset_model::joined() const { return {}; }
 
+std::vector<std::uint64_t> dataset_model::blocks() const { return {}; }
+
 window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return {}; }
 
 std::optional<std::string> dataset_model::expand(std::uint64_t sample, const part& of,

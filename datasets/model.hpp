@@ -160,6 +160,11 @@ class dataset_model {
   /// What was counted while it was opened; null where nobody did, and who wants to know asks for each sample.
   [[nodiscard]] virtual const sample_counts* counts() const noexcept { return nullptr; }
 
+  /// The first sample of each block that samples share, ascending, from 0: who takes a block's samples near one another expands it
+  /// once. Where fields have blocks of different lengths, those of the longest.
+  ///   default   empty: samples share no blocks
+  [[nodiscard]] virtual std::vector<std::uint64_t> blocks() const;
+
   /// The parts of a concatenation, in its order. Empty for what is none.
   [[nodiscard]] virtual std::vector<std::shared_ptr<const dataset_model>> joined() const;
 

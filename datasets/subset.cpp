@@ -118,6 +118,19 @@ class subset_model final : public dataset_model {
                                    blocking_sources& from) const override {
     return whole_->members(choice_[sample], wanted, from);
   }
+  // Neighbours here that are of one block there.
+  std::vector<std::uint64_t> blocks() const override {
+    const std::vector<std::uint64_t> whole = whole_->blocks();
+    std::vector<std::uint64_t> firsts;
+    if (whole.empty()) return firsts;
+    auto before = whole.end();
+    for (std::uint64_t i = 0; i < choice_.size(); ++i) {
+      const auto block = std::upper_bound(whole.begin(), whole.end(), choice_[i]);
+      if (i == 0 || block != before) firsts.push_back(i);
+      before = block;
+    }
+    return firsts;
+  }
   std::uint64_t defects() const noexcept override { return defects_; }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(choice_[sample]); }
   window_number window_of(std::uint64_t sample) const override { return whole_->window_of(choice_[sample]); }

@@ -53,6 +53,7 @@ order named_order(const std::string& given) {
   };
   if (is("sequential", 0, 0)) return sequential();
   if (is("shuffled", 0, 0)) return shuffled();
+  if (is("shuffled_blocks", 1, 1)) return shuffled_blocks(number_of<std::uint32_t>(given, pieces[1]));
   if (is("repeated", 1, 1)) return repeated(number_of<std::uint32_t>(given, pieces[1]));
   if (is("balanced", 1, 1) && !pieces[1].empty()) return balanced(pieces[1]);
   if (is("bucketed", 2, 3) && !pieces[1].empty()) {
@@ -61,7 +62,8 @@ order named_order(const std::string& given) {
                      .rows_max = pieces.size() > 3 ? number_of<std::uint32_t>(given, pieces[3]) : 0});
   }
   refuse_choice("--order", given,
-                "give sequential, shuffled, repeated:N, balanced:COLUMN, or bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+                "give sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, or "
+                "bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
 }
 
 order mixture_order(const std::string& given, std::size_t sources) {
@@ -87,9 +89,9 @@ order mixture_order(const std::string& given, std::size_t sources) {
 
 void add_order_choice(CLI::App& app, order_choice& choice) {
   CLI::Option* const drop = app.add_flag("--drop-last", choice.drop_last, "leave out a last batch that is not full");
-  CLI::Option* const named =
-      add_text(app, "--order", choice.order, "ORDER",
-               "sequential, shuffled, repeated:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+  CLI::Option* const named = add_text(
+      app, "--order", choice.order, "ORDER",
+      "sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
   CLI::Option* const mixed =
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
   mixed->excludes(named);

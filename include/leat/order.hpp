@@ -36,6 +36,13 @@ class order {
 /// Each sample once per epoch, in an order drawn exactly and globally from (seed, epoch).
 [[nodiscard]] order shuffled();
 
+/// Each sample once per epoch. The blocks that samples share (the chunks of HDF5 and Zarr) stand in an order that is drawn; each
+/// `pool_blocks` of them in a row are a pool, whose samples stand in an order that is drawn. A batch needs the blocks of one pool or two,
+/// and not one for nearly every row, as in shuffled(); a sample meets those of its pool's blocks and no others.
+///   memory   8 bytes a block, and 8 a pool for each of the epochs that are kept, three mostly
+///   throws   error{errc::usage} for pool_blocks = 0; when the loader is built, for a dataset whose samples share no blocks
+[[nodiscard]] order shuffled_blocks(std::uint32_t pool_blocks);
+
 /// `n` draws of each sample side by side, the samples shuffled: repeated augmentation. An epoch has n times as many rows as the
 /// dataset has samples; each row of a sample has a draw of its own.
 ///   throws   error{errc::usage} for n = 0; when the loader is built, for more than 2^48 rows

@@ -2,6 +2,8 @@
 // concerns the rows that need the damaged chunk.
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/model.hpp"
+#include "stages/order/order_model.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -10,6 +12,7 @@
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
+#include <leat/order.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,8 +21,10 @@
 
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -398,6 +403,108 @@ TEST(chunked, several_fields_of_several_files_are_read_together) {
     }
   }
   EXPECT_EQ(got_values, values);
+}
+
+std::vector<std::uint64_t> epoch_of(const sampler& order, std::uint32_t epoch) {
+  std::vector<std::uint64_t> samples;
+  for (std::uint64_t batch = 0; batch < order.batches(epoch); ++batch) {
+    std::vector<pick> rows(order.rows(epoch, batch));
+    order.picks(epoch, batch, 0, order.rows(epoch, batch), rows);
+    for (const pick& row : rows) samples.push_back(row.sample);
+  }
+  return samples;
+}
+
+TEST(shuffled_blocks, give_each_sample_once_and_those_of_few_blocks_at_a_time) {
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {103, 2}, .chunk = {8, 2}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  const dataset twice = concat(std::vector<dataset>{same.chunked, same.chunked});
+  for (const dataset& samples : {same.chunked, twice, same.chunked.slice(5, 90)}) {
+    const std::vector<std::uint64_t> firsts = samples.model()->blocks();
+    ASSERT_GT(firsts.size(), 11U);
+    for (const std::uint32_t pool_blocks : {1U, 3U, 50U}) {
+      const auto order = shuffled_blocks(pool_blocks).model().bind(samples, {.seed = 5, .batch_size = 7});
+      std::vector<std::uint64_t> first_epoch;
+      for (const std::uint32_t epoch : {0U, 1U, 9U}) {
+        std::vector<std::uint64_t> all = epoch_of(*order, epoch);
+        if (epoch == 0) first_epoch = all;
+        if (epoch != 0) EXPECT_NE(all, first_epoch);
+        // A block that has begun ends before more than pool_blocks - 1 others begin.
+        std::set<std::uint64_t> open;
+        std::map<std::uint64_t, std::uint64_t> left;
+        for (const std::uint64_t sample : all) {
+          const auto block =
+              static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), sample) - firsts.begin()) - 1;
+          const std::uint64_t end = block + 1 < firsts.size() ? firsts[block + 1] : samples.size();
+          if (left.try_emplace(block, end - firsts[block]).second) open.insert(block);
+          if (--left[block] == 0) open.erase(block);
+          ASSERT_LE(open.size(), pool_blocks);
+        }
+        std::sort(all.begin(), all.end());
+        for (std::uint64_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i);
+        ASSERT_EQ(all.size(), samples.size());
+      }
+    }
+  }
+}
+
+// Pearson's test of where each of 12 samples stands, over 6,000 epochs: 121 degrees of freedom, and the hundred-thousandth part of their
+// distribution lies above 196.
+TEST(shuffled_blocks, put_every_sample_to_every_place_alike) {
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {12, 2}, .chunk = {3, 2}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  const auto order = shuffled_blocks(2).model().bind(same.chunked, {.seed = 11, .batch_size = 12});
+  constexpr std::uint32_t epochs = 6000;
+  double seen[12][12] = {};
+  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
+    const std::vector<std::uint64_t> all = epoch_of(*order, epoch);
+    for (std::size_t place = 0; place < all.size(); ++place) ++seen[place][all[place]];
+  }
+  double sum = 0;
+  constexpr double expected = epochs / 12.0;
+  for (const auto& place : seen) {
+    for (const double count : place) sum += (count - expected) * (count - expected) / expected;
+  }
+  EXPECT_LT(sum, 196);
+  EXPECT_GT(sum, 60);
+}
+
+TEST(shuffled_blocks, expand_a_block_few_times) {
+  const testing::watchdog dog("shuffled blocks");
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {512, 4}, .chunk = {16, 4}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  const auto blocks_with = [&](order chosen) {
+    loader_options options = small_options();
+    options.epochs = 1;
+    options.batch_size = 64;
+    options.order = std::move(chosen);
+    loader train(same.chunked, options, array{"x"});
+    std::uint64_t rows = 0;
+    for (const batch& got : train.blocking()) rows += got.valid_rows();
+    EXPECT_EQ(rows, 512U);
+    return train.stats().expand.blocks;
+  };
+  EXPECT_EQ(blocks_with(shuffled_blocks(4)), 32U);  // a pool is a batch
+  EXPECT_LE(blocks_with(shuffled_blocks(8)), 64U);
+  EXPECT_GT(blocks_with(shuffled()), 200U);
+}
+
+TEST(shuffled_blocks, are_refused_where_samples_share_none) {
+  const testing::temporary_directory root;
+  const both_forms same = make_both(root, {.shape = {8, 2}, .chunk = {4, 2}}, 3);
+  loader_options options = small_options();
+  options.order = shuffled_blocks(4);
+  try {
+    const loader train(same.in_one_piece, options, array{"x"}.from("npy"));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::usage);
+    EXPECT_THAT(refused.what(), HasSubstr("share blocks"));
+  }
+  EXPECT_THROW(static_cast<void>(shuffled_blocks(0)), error);
 }
 
 TEST(chunked, another_field_than_an_array_is_refused) {
