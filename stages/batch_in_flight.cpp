@@ -39,6 +39,9 @@ void block_slot::begin(batch_in_flight& batch, const batch_plan::block& planned)
   decoded = {};
   damaged = false;
   reason.clear();
+  unreadable = false;
+  shared.reset();
+  expands_shared = false;
 }
 
 datasets::part block_slot::part() const noexcept {

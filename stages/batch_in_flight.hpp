@@ -35,6 +35,7 @@ class row_maker;
 struct batch_in_flight;
 struct block_slot;
 struct sample_slot;
+struct shared_block;
 
 /// Events that the stages report to the loader.
 class line_events {
@@ -113,7 +114,11 @@ struct block_slot final : io::set_read, async::job {
   io::lease memory;                  ///< for the stored bytes and, behind them, the expanded ones
   std::span<std::byte> decoded;      ///< in the lease; empty where it goes to a row
   bool damaged = false;
-  std::string reason;  ///< why, where it is
+  std::string reason;       ///< why, where it is
+  bool unreadable = false;  ///< the fault is a file's: io::fault
+  /// Where batches share it (stages/kept_blocks.hpp): then its memory and what it becomes are there, and one of them expands it.
+  std::shared_ptr<shared_block> shared;
+  bool expands_shared = false;
 };
 
 /// Bytes that a coroutine fetched for one field of one sample.

@@ -2,6 +2,7 @@
 
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
+#include "stages/kept_blocks.hpp"
 #include "stages/range.hpp"
 
 #include <cstring>
@@ -28,7 +29,6 @@ void expander::run(block_slot& block) noexcept {
     block.damaged = true;
     block.reason = current_exception_text();
   }
-  block.memory = {};
 }
 
 std::span<std::byte> expander::row_of(const block_slot& block, const block_slot::use& use) const {
@@ -39,12 +39,18 @@ std::span<std::byte> expander::row_of(const block_slot& block, const block_slot:
 void expander::expand(block_slot& block) {
   const auto sample_of = [&](const block_slot::use& use) { return block.owner->samples[use.row].pick().sample; };
   const datasets::part part = block.part();
-  const std::span<std::byte> to = block.to_row() ? row_of(block, block.uses.front()) : block.decoded;
-  const std::optional<std::string> reason = dataset_.expand(sample_of(block.uses.front()), part, block.data, to);
-  if (reason) {
-    block.damaged = true;
-    block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", *reason);
-    return;
+  const bool is_there = block.shared != nullptr && !block.expands_shared;  // a batch before has expanded it
+  const std::span<std::byte> to = is_there         ? block.shared->decoded
+                                  : block.to_row() ? row_of(block, block.uses.front())
+                                                   : block.decoded;
+  if (!is_there) {
+    if (const auto reason = dataset_.expand(sample_of(block.uses.front()), part, block.data, to)) {
+      block.damaged = true;
+      block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", *reason);
+      return;
+    }
+    blocks_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
   }
   for (const block_slot::use& use : block.uses) {
     const std::span<std::byte> row = row_of(block, use);
@@ -54,9 +60,7 @@ void expander::expand(block_slot& block) {
       std::memcpy(row.data(), to.data(), to.size());
     }
   }
-  blocks_.fetch_add(1, std::memory_order_relaxed);
   uses_.fetch_add(block.uses.size(), std::memory_order_relaxed);
-  bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
 }
 
 expand_stats expander::count() const noexcept {

@@ -22,8 +22,8 @@ class expander {
   expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
            const batch_layout& layout);
 
-  /// Fills the rows' boxes, and gives the block's memory back. A block that cannot be expanded is marked with the reason.
-  /// Thread: decode threads.
+  /// Fills the rows' boxes, out of a block that is expanded first unless a batch before has done that. A block that cannot be expanded is
+  /// marked with the reason. Thread: decode threads.
   void run(block_slot& block) noexcept;
 
   [[nodiscard]] expand_stats count() const noexcept;

@@ -73,7 +73,7 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
   const io::huge_pages pages = options.reader.huge_pages == choice::on    ? io::huge_pages::on
                                : options.reader.huge_pages == choice::off ? io::huge_pages::off
                                                                           : io::huge_pages::automatic;
-  return {.bytes_max = memory.read_bytes + memory.batch_bytes, .pages = pages};
+  return {.bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages};
 }
 
 }  // namespace
@@ -97,7 +97,8 @@ class loader::machine final : public line_events {
                    .epoch_samples = options_.corrupt_max.share < 1 ? run_.epoch_samples() : 0},
                   span_.from),
         arena_(std::make_shared<io::arena>(arena_settings(options_, memory_))),
-        read_pool_(arena_, {.bytes_max = memory_.read_bytes, .name = "read buffers", .in_pieces = true}),
+        read_pool_(arena_,
+                   {.bytes_max = memory_.read_bytes + memory_.kept_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
         batch_pool_(arena_, {.bytes_max = memory_.batch_bytes,
                              .name = "batches",
@@ -117,7 +118,7 @@ class loader::machine final : public line_events {
                  .loops = io_,
                  .events = *this,
                  .decode_threads = memory_.decode_threads}),
-        reads_(run_.dataset(), run_.programs(), connectors(), read_pool_, *this),
+        reads_(run_.dataset(), run_.programs(), connectors(), read_pool_, memory_.kept_bytes, *this),
         batches_(memory_.batches, rows_, ending_),
         prefetch_({.run = run_,
                    .options = options_,

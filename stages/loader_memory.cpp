@@ -89,6 +89,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
     read_bytes_max += largest;
     expanded_bytes += expanded_bytes_of(dataset, *program);
   }
+  if (needs.block_bytes_max != 0) needs.blocks_kept = run.order().blocks_near();
   needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
   needs.expanded_bytes_per_thread = expanded_bytes;
   needs.scratch_bytes_per_thread += expanded_bytes;

@@ -152,6 +152,9 @@ memory_plan divide_memory(const memory_needs& needs) {
   left -= read_more;
   const std::size_t scratch_more = std::min(left, scratch_wanted - scratch_least);
   left -= scratch_more;
+  const std::size_t kept_wanted = whole_pages(needs.blocks_kept * needs.block_bytes_max);
+  plan.kept_bytes = std::min(left / page_bytes * page_bytes, kept_wanted);
+  left -= plan.kept_bytes;
   add_batches(batches_wanted);
 
   plan.batches = static_cast<std::uint32_t>(batches);
@@ -178,13 +181,19 @@ memory_plan divide_memory(const memory_needs& needs) {
                needs.expanded_bytes_per_thread == 0
                    ? std::string()
                    : str_cat("; of it ", bytes_text(needs.expanded_bytes_per_thread), " for expanded blocks"))}};
+  if (kept_wanted != 0) {
+    shown.lines.push_back({"kept blocks", plan.kept_bytes,
+                           str_cat(needs.blocks_kept, " x ", bytes_text(needs.block_bytes_max),
+                                   plan.kept_bytes < kept_wanted ? " wanted" : "",
+                                   ": expanded, for the batches that follow, as long as no read lacks memory")});
+  }
   const std::size_t bookkeeping_bytes = batches * bookkeeping;
   if (bookkeeping != 0) {
     shown.lines.push_back({"bookkeeping", bookkeeping_bytes,
                            str_cat(batches, " x ", bytes_text(bookkeeping),
                                    ": of the rows of a batch that are under way, and their reads")});
   }
-  shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.scratch_bytes + bookkeeping_bytes;
+  shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.kept_bytes + plan.scratch_bytes + bookkeeping_bytes;
   shown.host_bytes_max = needs.host_bytes_max;
   shown.batches = plan.batches;
   shown.batch_bytes = needs.batch_bytes;

@@ -18,6 +18,7 @@ struct memory_needs {
   std::size_t read_bytes_max = 0;           ///< the largest lease of one read
   std::size_t read_bytes_mean = 0;          ///< a usual one
   std::size_t block_bytes_max = 0;          ///< of these, the largest of a block, as stored and expanded
+  std::uint64_t blocks_kept = 0;            ///< how many the samples of neighbouring batches come from
   std::uint32_t decode_threads = 1;
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;
@@ -35,7 +36,8 @@ struct memory_plan {
   std::size_t read_bytes = 0;
   std::size_t batch_bytes = 0;
   std::size_t scratch_bytes = 0;
-  std::uint32_t batches = 0;  ///< with the consumer, and ahead of it
+  std::size_t kept_bytes = 0;  ///< for expanded blocks that later batches want; given up for reads
+  std::uint32_t batches = 0;   ///< with the consumer, and ahead of it
   std::uint32_t decode_threads = 0;
   loader_plan shown;
 };

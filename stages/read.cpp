@@ -31,8 +31,9 @@ bool is_last(sample_slot& slot) { return slot.reads_missing.fetch_sub(1, std::me
 
 reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs,
-                           std::span<io::connector* const> loops, io::lease_pool& pool, line_events& events)
-    : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), events_(events) {
+                           std::span<io::connector* const> loops, io::lease_pool& pool, std::size_t kept_bytes,
+                           line_events& events)
+    : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), kept_(kept_bytes), events_(events) {
   for (const auto& description : dataset_.sources()) sources_.add(*description);
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
@@ -73,10 +74,14 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     sample_slot& slot = batch.samples[row];
     for (std::uint32_t i = 0; i < slot.blocks; ++i) {
       block_slot& block = batch.blocks[slot.first_block + i];
+      block.stage = this;
+      const kept_blocks::state known = kept_.find(block);
+      if (known == kept_blocks::state::there) events_.ready(block, loop_of(batch));
+      if (known != kept_blocks::state::absent) continue;
       const std::size_t wanted = lease_bytes(block);
       std::optional<io::lease> memory;
       if (wanted != 0) {
-        memory = pool_.try_lease(wanted);
+        memory = try_lease(wanted);
         if (!memory || pool_.populate_next(*memory)) {
           start(batch, operations);
           memory = co_await wait_for_memory(wanted, std::move(memory));
@@ -107,7 +112,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     // One lease for all that the sample needs.
     std::optional<io::lease> memory;
     if (bytes != 0) {
-      memory = pool_.try_lease(bytes);
+      memory = try_lease(bytes);
       if (!memory || pool_.populate_next(*memory)) {
         // Start the reads collected so far: the disk works while this waits.
         start(batch, operations);
@@ -123,13 +128,21 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
   start(batch, operations);
 }
 
+std::optional<io::lease> reader_stage::try_lease(std::size_t bytes) {
+  std::optional<io::lease> memory = pool_.try_lease(bytes);
+  while (!memory && kept_.let_go_of_one()) memory = pool_.try_lease(bytes);
+  return memory;
+}
+
 // Takes a lease if there is none, and faults in its memory piece by piece. After each piece the loop has a turn, for completions,
 // other batches and stop(). A lease that was passed in has had a piece faulted in just before.
 asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std::optional<io::lease> memory) {
   if (memory) {
     co_await async::next_turn();
   } else {
+    kept_.set_starving(true);
     memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
+    kept_.set_starving(false);
   }
   while (pool_.populate_next(*memory)) co_await async::next_turn();
   co_return std::move(*memory);
@@ -245,13 +258,18 @@ void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
 
 void reader_stage::start_block(batch_in_flight& batch, block_slot& block, io::lease memory,
                                std::vector<io::read_operation*>& operations) {
-  block.stage = this;
   const std::size_t stored = io::aligned_bytes(block.of.offset, block.of.bytes);
   if (memory) {
     block.into = {memory.bytes().first(stored), io::arena::piece_at(memory.data(), memory.data(), memory.piece())};
     if (!block.to_row()) block.decoded = memory.bytes().subspan(stored).first(block.of.decoded_bytes);
   }
-  block.memory = std::move(memory);
+  kept_.begin(block, memory ? memory.bytes().size() : 0);
+  if (block.shared != nullptr) {
+    block.shared->decoded = block.decoded;
+    block.shared->memory = std::move(memory);
+  } else {
+    block.memory = std::move(memory);
+  }
   if (block.of.bytes == 0) return events_.ready(block, loop_of(batch));
   block.ended = [](io::set_read& operation) noexcept {
     auto& ended = static_cast<block_slot&>(operation);
@@ -269,20 +287,27 @@ void reader_stage::finished(block_slot& block) noexcept {
 
 void reader_stage::settle_block(block_slot& block) noexcept {
   batch_in_flight& batch = *block.owner;
-  block.memory = {};
-  io::fault whose = io::fault::sample;
-  if (block.failure != 0) {
+  if (block.failure != 0 && !block.damaged) {
     block.damaged = true;
     if (block.failure != ECANCELED) {  // as settle()
       const error why = sources_.explain(block);
-      whose = io::fault_of(block);
-      if (whose != io::fault::environment) {
-        block.reason = why.what();
-      } else {
-        events_.broken(std::make_exception_ptr(why));
-      }
+      const io::fault whose = io::fault_of(block);
+      if (whose == io::fault::environment) events_.broken(std::make_exception_ptr(why));
+      block.reason = why.what();
+      block.unreadable = whose == io::fault::unreadable;
     }
   }
+  block.memory = {};
+  if (block.expands_shared) {
+    for (block_slot* const waiter : kept_.finish(block)) {
+      waiter->damaged = block.damaged;
+      waiter->reason = block.reason;
+      waiter->failure = block.failure;
+      waiter->unreadable = block.unreadable;
+      events_.ready(*waiter, loop_of(*waiter->owner));
+    }
+  }
+  block.shared.reset();
   for (const block_slot::use& each : block.uses) {
     sample_slot& slot = batch.samples[each.row];
     if (block.damaged && !slot.corrupt) {
@@ -290,7 +315,7 @@ void reader_stage::settle_block(block_slot& block) noexcept {
       sample_trouble& trouble = slot.in_trouble();
       trouble.reason = block.reason;
       trouble.read_failure = block.failure;
-      trouble.unreadable = whose == io::fault::unreadable;
+      trouble.unreadable = block.unreadable;
       if (block.failure == 0) trouble.field_at_fault = block.of.field;
     }
     if (is_last(slot)) events_.ready(slot, loop_of(batch));

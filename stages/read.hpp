@@ -8,6 +8,7 @@
 #include "io/source_set.hpp"
 #include "stages/batch_in_flight.hpp"
 #include "stages/field_model.hpp"
+#include "stages/kept_blocks.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -35,9 +36,11 @@ class reader_stage {
   };
 
   /// Connects the dataset's sources to each of the loops.
-  ///   pool   whose leases come without their memory (in_pieces)
+  ///   pool         whose leases come without their memory (in_pieces)
+  ///   kept_bytes   of it, for expanded blocks that later batches may want
   reader_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-               std::span<io::connector* const> loops, io::lease_pool& pool, line_events& events);
+               std::span<io::connector* const> loops, io::lease_pool& pool, std::size_t kept_bytes,
+               line_events& events);
 
   /// Opens the first file of every source, and waits. Throws error{errc::unsupported} where O_DIRECT was insisted on and a file has
   /// none; other errors of a file are reported when it is read. Thread: any but a loop's.
@@ -72,6 +75,8 @@ class reader_stage {
   [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept {
     return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % sources_.loops());
   }
+  /// A lease that is to be had now, perhaps for blocks that are kept.
+  [[nodiscard]] std::optional<io::lease> try_lease(std::size_t bytes);
   asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
   void place_reads(batch_in_flight& batch, sample_slot& slot, io::lease memory,
                    std::vector<io::read_operation*>& operations);
@@ -89,6 +94,7 @@ class reader_stage {
   /// Its lists of reads are the loops' own: those of the batches belong to the first loop, which may reuse a batch at any time.
   io::source_set sources_;
   io::lease_pool& pool_;
+  kept_blocks kept_;
   line_events& events_;
   bool awaits_ = false;  // some program's bytes may come from a coroutine
   std::atomic<std::uint64_t> reads_{0};

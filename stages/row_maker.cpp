@@ -56,7 +56,9 @@ void row_maker::ready(block_slot& block, std::size_t loop) noexcept {
 
 // Its rows may be ready then, which their loop finds out: it counts what each waits for, and says what is wrong.
 void row_maker::expand(block_slot& block) noexcept {
-  if (!is_unwanted(*block.owner)) expander_.run(block);
+  // Others may wait for what becomes of a shared one.
+  const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
+  if (is_wanted && !block.damaged) expander_.run(block);
   loops_.loop(static_cast<std::uint32_t>(block.batch_loop))
       .post(
           [](void* argument) noexcept {

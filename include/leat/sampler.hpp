@@ -76,6 +76,11 @@ class sampler {
   /// Whether rows follow one another as their samples do in the dataset, mostly: those of neighbours are then read together.
   [[nodiscard]] virtual bool in_order() const { return false; }
 
+  /// How many of the blocks that samples share (chunks of HDF5 and Zarr) the rows of neighbouring batches come from: so many are worth
+  /// keeping once they are expanded.
+  ///   default   1 in order; else 0: any
+  [[nodiscard]] virtual std::uint64_t blocks_near() const { return in_order() ? 1 : 0; }
+
   /// Rows of all batches of this epoch, padded ones among them.
   ///   default   the sum of rows(), which asks for each batch
   [[nodiscard]] virtual std::uint64_t samples(std::uint32_t epoch) const;

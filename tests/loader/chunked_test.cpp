@@ -471,6 +471,33 @@ TEST(shuffled_blocks, put_every_sample_to_every_place_alike) {
   EXPECT_GT(sum, 60);
 }
 
+TEST(shuffled_blocks, give_the_rows_of_the_array_whatever_is_kept) {
+  const testing::watchdog dog("kept blocks");
+  testing::for_each_seed(30, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::temporary_directory root;
+    what_to_make what = any_array(random);
+    what.filters = {{.kind = filter_kind::zlib}};
+    what.shape.front() = 40 + random() % 60;
+    what.chunk.front() = 2 + random() % 9;
+    const both_forms same = make_both(root, what, seed);
+    loader_options options = small_options();
+    options.shuffle = false;
+    std::vector<std::string> expected = rows_of(same.in_one_piece, options, "npy");
+    options.order = shuffled_blocks(static_cast<std::uint32_t>(1 + random() % 6));
+    options.batch_size = static_cast<std::uint32_t>(1 + random() % 20);
+    options.decode_threads = static_cast<std::uint32_t>(1 + random() % 3);
+    options.reader.io_threads = static_cast<std::uint32_t>(1 + random() % 2);
+    options.prefetch_batches = static_cast<std::uint32_t>(1 + random() % 5);
+    // Now and then there is little room beside what must be.
+    if (random() % 2 == 0) options.host_bytes_max = loader(same.chunked, options, array{"x"}).plan().host_bytes_least;
+    std::vector<std::string> rows = rows_of(same.chunked, options, "x");
+    std::sort(rows.begin(), rows.end());
+    std::sort(expected.begin(), expected.end());
+    ASSERT_EQ(rows, expected);
+  });
+}
+
 TEST(shuffled_blocks, expand_a_block_few_times) {
   const testing::watchdog dog("shuffled blocks");
   const testing::temporary_directory root;
@@ -488,7 +515,8 @@ TEST(shuffled_blocks, expand_a_block_few_times) {
     return train.stats().expand.blocks;
   };
   EXPECT_EQ(blocks_with(shuffled_blocks(4)), 32U);  // a pool is a batch
-  EXPECT_LE(blocks_with(shuffled_blocks(8)), 64U);
+  EXPECT_EQ(blocks_with(shuffled_blocks(8)), 32U);  // a pool is two batches, and blocks are kept for the second
+  EXPECT_EQ(blocks_with(shuffled_blocks(32)), 32U);
   EXPECT_GT(blocks_with(shuffled()), 200U);
 }
 

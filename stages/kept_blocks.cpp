@@ -1,0 +1,74 @@
+#include "stages/kept_blocks.hpp"
+
+#include <utility>
+
+namespace leat::stages {
+
+kept_blocks::state kept_blocks::find(block_slot& block) {
+  if (bytes_max_ == 0 || block.to_row()) return state::absent;
+  const mutex_lock lock(mutex_);
+  const auto found = blocks_.find(key_of(block.of));
+  if (found == blocks_.end()) return state::absent;
+  by_use_.splice(by_use_.begin(), by_use_, found->second.used);
+  block.shared = found->second.block;
+  if (block.shared->ready) return state::there;
+  block.shared->waiters.push_back(&block);
+  return state::awaited;
+}
+
+void kept_blocks::begin(block_slot& block, std::size_t bytes) {
+  if (bytes > bytes_max_ || block.to_row()) return;
+  std::vector<std::shared_ptr<shared_block>> gone;  // Their memory goes home when nobody holds the mutex.
+  const mutex_lock lock(mutex_);
+  const key what = key_of(block.of);
+  if (blocks_.contains(what)) return;  // begun while this one waited for its memory
+  while (bytes_ + bytes > bytes_max_) {
+    gone.push_back(take_oldest());
+    if (gone.back() == nullptr) break;
+  }
+  if (bytes_ + bytes > bytes_max_) return;
+  block.shared = std::make_shared<shared_block>();
+  block.expands_shared = true;
+  by_use_.push_front(what);
+  blocks_.emplace(what, entry{block.shared, bytes, by_use_.begin()});
+  bytes_ += bytes;
+}
+
+std::vector<block_slot*> kept_blocks::finish(block_slot& first) {
+  std::shared_ptr<shared_block> gone;
+  const mutex_lock lock(mutex_);
+  first.shared->ready = true;
+  std::vector<block_slot*> waiters = std::exchange(first.shared->waiters, {});
+  if (first.damaged || starving_) gone = take(key_of(first.of));
+  return waiters;
+}
+
+bool kept_blocks::let_go_of_one() {
+  std::shared_ptr<shared_block> gone;
+  const mutex_lock lock(mutex_);
+  gone = take_oldest();
+  return gone != nullptr;
+}
+
+void kept_blocks::set_starving(bool starving) {
+  const mutex_lock lock(mutex_);
+  starving_ = starving;
+}
+
+std::shared_ptr<shared_block> kept_blocks::take_oldest() {
+  for (auto each = by_use_.rbegin(); each != by_use_.rend(); ++each) {
+    if (blocks_.find(*each)->second.block->ready) return take(key(*each));
+  }
+  return nullptr;
+}
+
+std::shared_ptr<shared_block> kept_blocks::take(const key& what) {
+  const auto found = blocks_.find(what);
+  std::shared_ptr<shared_block> taken = std::move(found->second.block);
+  bytes_ -= found->second.bytes;
+  by_use_.erase(found->second.used);
+  blocks_.erase(found);
+  return taken;
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,81 @@
+// Expanded blocks that later batches want as well: each is read and expanded once, as long as there is memory for it.
+#pragma once
+
+#include "base/mutex.hpp"
+#include "io/lease_pool.hpp"
+#include "stages/batch_in_flight.hpp"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace leat::stages {
+
+/// A block that several batches may use, from when the first of them asks for it.
+struct shared_block {
+  io::lease memory;
+  std::span<std::byte> decoded;      ///< in `memory`
+  bool ready = false;                ///< `decoded` is filled, and nobody writes it any more
+  std::vector<block_slot*> waiters;  ///< blocks of later batches, until it is ready
+};
+
+/// Blocks by what they are, the one that was used longest ago goes first. Thread: any.
+class kept_blocks {
+ public:
+  enum class state : std::uint8_t {
+    absent,   ///< nobody has it: it has to be read
+    awaited,  ///< a batch before has asked for it: finish() passes it on
+    there     ///< its boxes may be copied
+  };
+
+  ///   bytes_max   of all leases that are held for them
+  explicit kept_blocks(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
+
+  /// Where there is one like it, `block` gets it as block_slot::shared.
+  [[nodiscard]] state find(block_slot& block);
+
+  /// `block`, which is about to be read, will be kept if there is room beside others: it gets a place for its memory then, as
+  /// block_slot::shared.
+  ///   bytes   of its lease
+  void begin(block_slot& block, std::size_t bytes);
+
+  /// `first`, for which begin() was called, has been expanded, or cannot be.
+  ///   returns   blocks that wait for it, for whom nothing has to be read any more
+  [[nodiscard]] std::vector<block_slot*> finish(block_slot& first);
+
+  /// Lets go of one that nobody reads or writes. False where there is none.
+  [[nodiscard]] bool let_go_of_one();
+
+  /// While somebody waits for memory none is kept.
+  void set_starving(bool starving);
+
+ private:
+  using key = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
+  struct entry {
+    std::shared_ptr<shared_block> block;
+    std::size_t bytes = 0;
+    std::list<key>::iterator used;
+  };
+
+  static key key_of(const batch_plan::block& of) noexcept {
+    return {of.field, of.decode, of.source, of.file, of.offset, of.number};
+  }
+  [[nodiscard]] std::shared_ptr<shared_block> take_oldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] std::shared_ptr<shared_block> take(const key& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t bytes_max_;
+  mutex mutex_;
+  absl::flat_hash_map<key, entry> blocks_ ABSL_GUARDED_BY(mutex_);
+  std::list<key> by_use_ ABSL_GUARDED_BY(mutex_);  // the one used last in front
+  std::size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool starving_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace leat::stages
