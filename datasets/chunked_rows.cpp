@@ -26,6 +26,8 @@ namespace {
 using axes = absl::InlinedVector<std::uint64_t, dimensions::rank_max>;
 
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 40;
+// A sample counts what it waits for.
+constexpr std::uint64_t chunks_in_row_max = 8192;
 
 // What arithmetic needs of an array. Axes are those behind the first, which counts the rows.
 struct geometry {
@@ -66,6 +68,10 @@ geometry geometry_of(const chunked_array& array, const std::string& where) {
     it.row_bytes = product(it.row_bytes, extent, where);
     it.chunk_row_bytes = product(it.chunk_row_bytes, chunk, where);
     it.as_stored = it.as_stored && extent == chunk;
+  }
+  if (it.cells_in_row > chunks_in_row_max) {
+    throw error(errc::limit, str_cat(where, ": a row lies in ", it.cells_in_row, " chunks; leat has up to ",
+                                     chunks_in_row_max, ": write it anew with larger ones"));
   }
   it.rows_in_chunk = array.chunk.front();
   // The only chunk of an array in one piece may be of any size: no row needs all of it.

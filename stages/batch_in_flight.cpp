@@ -63,6 +63,7 @@ void batch_in_flight::begin() {
   reads_idle.store(0, std::memory_order_relaxed);
   next_read = 0;
   blocks_used = 0;
+  row_blocks.clear();
   while (samples.size() < rows()) samples.emplace_back();
   encoded.assign(cells, {});
   ragged_bytes.assign(plan.ragged.size(), 0);
@@ -91,6 +92,7 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.field_at_fault = batch_plan::no_field;
   trouble.over_budget = false;
   slot.begin_reads();
+  if (!row_blocks.empty()) row_blocks[row] = {};
   std::fill_n(encoded.begin() + static_cast<std::ptrdiff_t>(row * plan.programs), plan.programs,
               std::span<const std::byte>());
   take_reads();
@@ -136,27 +138,26 @@ void batch_in_flight::take_reads() {
 }
 
 void batch_in_flight::take_blocks() {
+  if (plan.block_uses.empty()) return;
+  row_blocks.resize(rows());
   const std::size_t first = blocks_used;
   for (const batch_plan::block& planned : plan.blocks) {
     if (blocks_used == blocks.size()) blocks.emplace_back();
-    sample_slot& slot = samples[planned.first_row];
-    if (slot.blocks++ == 0) slot.first_block = static_cast<std::uint32_t>(blocks_used);
+    blocks_of_row& row = row_blocks[planned.first_row];
+    if (row.count++ == 0) row.first = static_cast<std::uint32_t>(blocks_used);
     blocks[blocks_used++].begin(*this, planned);
   }
-  for (std::size_t i = 0; i < plan.block_uses.size(); ++i) {
-    const batch_plan::block_use& each = plan.block_uses[i];
+  // Uses come row by row, and of a row program by program.
+  const batch_plan::block_use* before = nullptr;
+  for (const batch_plan::block_use& each : plan.block_uses) {
     blocks[first + each.block].uses.push_back({each.row, each.program});
     sample_slot& slot = samples[each.row];
-    if (!slot.in_blocks) {
-      slot.in_blocks = true;
-      slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
-    }
+    blocks_of_row& row = row_blocks[each.row];
+    if (row.programs == 0) slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
+    if (before == nullptr || before->row != each.row || before->program != each.program) ++row.programs;
     slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
-    // Uses come row by row, and of a row program by program.
-    const bool is_new =
-        i == 0 || plan.block_uses[i - 1].row != each.row || plan.block_uses[i - 1].program != each.program;
-    if (is_new) ++slot.programs_in_blocks;
-    slot.read_into = slot.reads.empty() && slot.programs_in_blocks == plan.programs;
+    slot.read_into = slot.reads.empty() && row.programs == plan.programs;
+    before = &each;
   }
   plan.blocks.clear();
   plan.block_uses.clear();

@@ -121,6 +121,15 @@ struct block_slot final : io::set_read, async::job {
   bool expands_shared = false;
 };
 
+/// Of a row's blocks.
+///   first, count   those that are asked for with it, in batch_in_flight::blocks
+///   programs       whose bytes of the row come out of blocks
+struct blocks_of_row {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t programs = 0;
+};
+
 /// Bytes that a coroutine fetched for one field of one sample.
 struct fetched_field {
   std::vector<std::byte> bytes;
@@ -175,9 +184,6 @@ struct sample_slot final : async::job {
     reads.clear();
     fetched.reset();
     reads_missing.store(0, std::memory_order_relaxed);
-    blocks = 0;
-    programs_in_blocks = 0;
-    in_blocks = false;
     read_into = false;
   }
 
@@ -185,11 +191,7 @@ struct sample_slot final : async::job {
   std::uint32_t row = 0;
   /// Reads, fetches and blocks that it waits for; of a sample with blocks, one more until reader_stage::issue() has come to its row, since
   /// another row may have asked for all of its blocks before.
-  std::atomic<std::uint32_t> reads_missing{0};
-  std::uint32_t first_block = 0;  ///< of the blocks that are asked for with this row, in batch_in_flight::blocks
-  std::uint32_t blocks = 0;
-  std::uint16_t programs_in_blocks = 0;  ///< whose rows come out of blocks
-  bool in_blocks = false;
+  std::atomic<std::uint16_t> reads_missing{0};
   bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks, and nothing else fills it
   bool corrupt = false;
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
@@ -257,6 +259,10 @@ struct batch_in_flight {
     return std::span(ragged_bytes).subspan(row * plan.buffers.size(), plan.buffers.size());
   }
 
+  [[nodiscard]] blocks_of_row blocks_of(std::uint32_t row) const noexcept {
+    return row_blocks.empty() ? blocks_of_row() : row_blocks[row];
+  }
+
   row_maker* rows_by = nullptr;
   hand_over* ended_by = nullptr;
   std::uint64_t sequence = 0;  ///< among all deliveries of the run
@@ -270,6 +276,7 @@ struct batch_in_flight {
   std::size_t next_read = 0;                 ///< where the search for a read to reuse goes on
   std::deque<block_slot> blocks;             ///< a deque: jobs and operations never move
   std::size_t blocks_used = 0;
+  std::vector<blocks_of_row> row_blocks;            ///< of each row; empty where no row has any
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
   std::vector<std::size_t> ragged_bytes;            ///< [row * ragged outputs + output]
   std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted
@@ -295,12 +302,14 @@ inline const pick& sample_slot::planned() const noexcept { return owner->plan.pi
 ///   rows     of the largest batch
 ///   reads    of it that are there at the same time
 ///   planned  reads that are planned at once
+///   blocks   of it
 struct bookkeeping {
   std::size_t rows = 0;
   std::size_t reads = 0;
   std::size_t planned = 0;
   std::size_t programs = 0;
   std::size_t ragged = 0;
+  std::size_t blocks = 0;
   bool digests = false;
   bool names = false;
 
@@ -320,6 +329,8 @@ struct bookkeeping {
   [[nodiscard]] std::size_t bytes() const noexcept {
     constexpr std::size_t block = read_slots::block_reads;
     return rows * row_bytes() + (reads + block - 1) / block * block * read_bytes() +
+           blocks * (sizeof(block_slot) + sizeof(blocks_of_row) + sizeof(batch_plan::block) +
+                     sizeof(batch_plan::block_use)) +
            planned * (sizeof(batch_plan::read) + sizeof(batch_plan::part) + sizeof(std::uint32_t));
   }
 };

@@ -23,10 +23,12 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   const planner& plan = run.planner();
   std::vector<bool> fetched(dataset.fields().size(), false);
   bool leased = plan.in_steps();
+  std::size_t blocks = 0;
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
     fetched[first] = dataset.origin(first) == datasets::field_origin::extents;
+    if (dataset.fields()[first].chunked) blocks += layout.rows_max();
     leased = leased && !reads_into_rows(dataset, *program);
   }
   const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true));
@@ -34,6 +36,7 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
                   .reads = reads * layout.rows_max(),
                   .programs = run.programs().size(),
                   .ragged = layout.ragged_count(),
+                  .blocks = blocks,
                   .digests = options.digests,
                   .names = options.names};
   all.planned = plan.in_steps() ? std::min<std::size_t>(all.reads, reads * planner::rows_at_once) : all.reads;

@@ -72,8 +72,10 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
   operations.reserve(rows.size());
   for (const std::uint32_t row : rows) {
     sample_slot& slot = batch.samples[row];
-    for (std::uint32_t i = 0; i < slot.blocks; ++i) {
-      block_slot& block = batch.blocks[slot.first_block + i];
+    const blocks_of_row blocks = batch.blocks_of(row);
+    const bool in_blocks = blocks.programs != 0;
+    for (std::uint32_t i = 0; i < blocks.count; ++i) {
+      block_slot& block = batch.blocks[blocks.first + i];
       block.stage = this;
       const kept_blocks::state known = kept_.find(block);
       if (known == kept_blocks::state::there) events_.ready(block, loop_of(batch));
@@ -99,8 +101,8 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       fetched.push_back(static_cast<std::uint16_t>(p));
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
-    slot.reads_missing.fetch_add(static_cast<std::uint32_t>(fetched.size()), std::memory_order_relaxed);
-    if (!slot.in_blocks && slot.reads_missing.load(std::memory_order_relaxed) == 0) {
+    slot.reads_missing.fetch_add(static_cast<std::uint16_t>(fetched.size()), std::memory_order_relaxed);
+    if (!in_blocks && slot.reads_missing.load(std::memory_order_relaxed) == 0) {
       events_.ready(slot, 0);
       continue;
     }
@@ -123,7 +125,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       fetches.spawn(fetch(batch, slot, slot.fetched[i], fetched[i]));
     }
-    if (slot.in_blocks && is_last(slot)) events_.ready(slot, 0);
+    if (in_blocks && is_last(slot)) events_.ready(slot, 0);
   }
   start(batch, operations);
 }
