@@ -143,6 +143,17 @@ void hdf5_bytes::count_node(std::uint64_t address) {
   if (++nodes_ > always + size() / least_node_bytes) fail(address, "an index that goes in a circle");
 }
 
+void hdf5_bytes::count_path(std::uint64_t bytes) {
+  constexpr std::uint64_t always = std::uint64_t{16} << 20;
+  path_bytes_ += bytes;
+  if (path_bytes_ > always + 8 * size()) fail(0, "groups whose links have more names than the file has room for");
+}
+
+void hdf5_bytes::refuse(std::uint64_t offset, std::string_view what) const {
+  throw error(errc::unsupported, str_cat(path(), ": at offset ", offset, ": ", what,
+                                         ", which leat does not read; h5repack writes the file anew"));
+}
+
 void hdf5_bytes::fail(std::uint64_t offset, std::string_view what) const {
   throw error(errc::format, str_cat(path(), ": at offset ", offset, ": ", what,
                                     "; the file is damaged: `h5dump -H` may say more, h5py may open it"));

@@ -89,7 +89,12 @@ class hdf5_bytes {
   /// looks at more.
   void count_node(std::uint64_t address);
 
+  /// A path was made of so many bytes. Links may share the bytes of their names, and a file has no use for more paths than this allows.
+  void count_path(std::uint64_t bytes);
+
   [[noreturn]] void fail(std::uint64_t offset, std::string_view what) const;
+  /// Not damaged, and not read all the same: throws error{errc::unsupported}.
+  [[noreturn]] void refuse(std::uint64_t offset, std::string_view what) const;
 
  private:
   const file_bytes& file_;
@@ -98,6 +103,7 @@ class hdf5_bytes {
   std::size_t address_bytes_ = 8;
   std::size_t length_bytes_ = 8;
   std::uint64_t nodes_ = 0;
+  std::uint64_t path_bytes_ = 0;
 };
 
 }  // namespace leat::datasets

@@ -301,7 +301,8 @@ class index_reader {
       const std::uint64_t pages = count > page_entries ? count / page_entries : 0;
       // A bit for each page, for each block in whole bytes.
       const std::uint64_t bits_bytes = (pages + 7) / 8;
-      if (blocks > file_.size() || bits_bytes > file_.size()) inside.fail("an array of sizes that make no sense");
+      if (blocks > hdf5_bytes::block_bytes_max || bits_bytes > hdf5_bytes::block_bytes_max)
+        inside.fail("an array of sizes that make no sense");
       if (secondary == undefined) {
         first += blocks * count;
         continue;

@@ -99,6 +99,9 @@ element read_element(hdf5_cursor& at) {
       return found;
     }
     case 8: {
+      hdf5_cursor base_class = at;
+      if ((base_class.number(1) & 15) != 0)
+        throw not_read{"an enumeration of what are no integers; write them as integers"};
       element base = read_element(at);
       if (base.bytes == found.bytes && is_boolean(at, version, bits & 0xFFFF, base.bytes)) base.type = dtype::boolean;
       return base;

@@ -123,7 +123,7 @@ hdf5_message fetch_shared(hdf5_bytes& file, const hdf5_message& reference) {
   const std::uint64_t version = at.number(1);
   const std::uint64_t kind = at.number(1);
   if (version == 1) at.skip(6);
-  if (version >= 3 && kind == 1) at.fail("a message that lies in a heap for shared messages, which leat does not read");
+  if (version >= 3 && kind == 1) file.refuse(at.offset(), "a message that lies in a heap for shared messages");
   for (hdf5_message& each : read_own_messages(file, at.address())) {
     if (each.type == reference.type && (each.flags & shared) == 0) return std::move(each);
   }
@@ -198,6 +198,7 @@ void take_symbols(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& link
       if (name_at >= names.bytes.size()) symbols.fail("a name outside its heap");
       hdf5_cursor name(file, std::span(names.bytes).subspan(name_at), names.offset + name_at);
       std::string text = name.text_to_zero();
+      file.count_path(text.size());
       if (cached == cached_soft_link) {
         left_out.push_back(std::move(text));
       } else {
@@ -222,6 +223,7 @@ void take_dense_links(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& 
     if (kind != by_name) record.fail("an index that is of no names");
     record.skip(4);
     const hdf5_block link = heap.object(record);
+    file.count_path(link.bytes.size());
     take_link(link.cursor(), links, left_out);
   });
 }
@@ -270,7 +272,10 @@ void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
     // As h5py lists them, however the file keeps them.
     std::sort(links.begin(), links.end(), [](const hdf5_link& a, const hdf5_link& b) { return a.name < b.name; });
     const std::string prefix = here.path.empty() ? "" : here.path + "/";
-    for (hdf5_link& each : links) objects.push_back({prefix + each.name, each.address});
+    for (hdf5_link& each : links) {
+      file.count_path(prefix.size() + each.name.size());
+      objects.push_back({prefix + each.name, each.address});
+    }
     for (const std::string& name : left_out) {
       notes.push_back(str_cat(file.path(), ": left out: '", prefix, name, "', a soft or external link"));
     }

@@ -86,7 +86,7 @@ hdf5_heap::hdf5_heap(hdf5_bytes& file, std::uint64_t header) : file_(file) {
   hdf5_cursor at = block.cursor();
   at.expect("FRHP");
   at.skip(1 + 2);
-  if (at.number(2) != 0) at.fail("a heap whose objects are filtered, which leat does not read");
+  if (at.number(2) != 0) file.refuse(at.offset(), "a heap whose objects are filtered");
   at.skip(1);
   const std::uint64_t managed_bytes_max = at.number(4);
   at.skip(lengths + file.address_bytes() + lengths + file.address_bytes() + 8 * lengths);
@@ -108,7 +108,7 @@ hdf5_heap::hdf5_heap(hdf5_bytes& file, std::uint64_t header) : file_(file) {
 
 hdf5_block hdf5_heap::object(hdf5_cursor id) const {
   constexpr std::uint64_t object_bytes_max = std::uint64_t{1} << 20;
-  if (((id.number(1) >> 4) & 3) != 0) id.fail("a heap object of a kind that leat does not read");
+  if (((id.number(1) >> 4) & 3) != 0) file_.refuse(id.offset(), "a heap object of another kind");
   const std::uint64_t offset = id.number(offset_bytes_);
   const std::uint64_t bytes = id.number(length_bytes_);
   if (bytes > object_bytes_max) id.fail(str_cat("a heap object of ", bytes, " bytes"));

@@ -1,0 +1,137 @@
+// Does a file that was made up bring down the readers of arrays in chunks? It may only be read, or refused with an error of leat's.
+//
+// The first byte of an input says what the rest is: an HDF5 file, the metadata of a Zarr array of version 2 or 3, or a chunk, whose
+// next bytes say which filters it went through. scripts/fuzz runs it.
+#include "datasets/codecs/filters.hpp"
+#include "datasets/file_bytes.hpp"
+#include "datasets/hdf5_file.hpp"
+#include "datasets/zarr_metadata.hpp"
+
+#include <leat/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using datasets::chunk_place;
+using datasets::chunked_array;
+using datasets::filter;
+using datasets::filter_kind;
+
+constexpr std::uint64_t chunk_bytes_max = std::uint64_t{1} << 16;
+
+struct tally {
+  std::uint64_t files = 0;
+  std::uint64_t arrays = 0;
+  std::uint64_t chunks = 0;
+
+  ~tally() {
+    std::fprintf(stderr, "decoded: %llu inputs were read, with %llu arrays, and %llu chunks were expanded\n",
+                 static_cast<unsigned long long>(files), static_cast<unsigned long long>(arrays),
+                 static_cast<unsigned long long>(chunks));
+  }
+} seen;
+
+class bytes_in_memory final : public datasets::file_bytes {
+ public:
+  explicit bytes_in_memory(std::span<const std::byte> bytes) : file_bytes("made-up.h5"), bytes_(bytes) {
+    set_size(bytes.size());
+  }
+  using file_bytes::read;
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (offset >= bytes_.size()) return 0;
+    const std::span<const std::byte> from = bytes_.subspan(offset);
+    const std::size_t count = std::min(from.size(), into.size());
+    if (count != 0) std::memcpy(into.data(), from.data(), count);
+    return count;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+void expand(std::span<const filter> filters, std::uint32_t skipped, std::span<const std::byte> stored,
+            std::uint64_t bytes) {
+  // Of exactly this size, so that AddressSanitizer sees who goes beyond.
+  std::vector<std::byte> decoded(bytes);
+  if (!datasets::undo_filters(filters, skipped, stored, decoded)) ++seen.chunks;
+}
+
+void read_file(std::span<const std::byte> bytes) {
+  const datasets::hdf5_contents contents = datasets::read_hdf5(bytes_in_memory(bytes));
+  for (const chunked_array& array : contents.arrays) {
+    ++seen.arrays;
+    std::uint64_t chunk_bytes = size_bytes(array.type);
+    for (const std::uint64_t extent : array.chunk)
+      chunk_bytes = std::min(chunk_bytes * std::min(extent, chunk_bytes_max), 2 * chunk_bytes_max);
+    if (chunk_bytes > chunk_bytes_max) continue;
+    for (std::size_t i = 0; i < std::min<std::size_t>(array.places.size(), 4); ++i) {
+      const chunk_place& place = array.places[i];
+      if (place.offset > bytes.size() || place.bytes > bytes.size() - place.offset) continue;
+      expand(array.filters, place.skipped, bytes.subspan(place.offset, place.bytes), chunk_bytes);
+    }
+  }
+}
+
+void read_metadata(std::span<const std::byte> bytes, bool is_v3) {
+  const char* const begin = reinterpret_cast<const char*>(bytes.data());
+  const nlohmann::json metadata = nlohmann::json::parse(begin, begin + bytes.size(), nullptr, false);
+  if (!metadata.is_object()) return;
+  try {
+    static_cast<void>(is_v3 ? datasets::zarr_layout_v3(metadata, "x", "zarr.json")
+                            : datasets::zarr_layout_v2(metadata, "x", ".zarray"));
+    ++seen.arrays;
+  } catch (const datasets::zarr_not_read&) {
+  } catch (const nlohmann::json::exception&) {  // as read_zarr() takes it
+  }
+}
+
+// Filters, the bytes that come out, and the chunk.
+void read_chunk(std::span<const std::byte> bytes) {
+  constexpr std::size_t header_bytes = 5;
+  if (bytes.size() < header_bytes) return;
+  std::vector<filter> filters;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto code = std::to_integer<unsigned>(bytes[i]);
+    if (code == 0xFF) continue;
+    filters.push_back({static_cast<filter_kind>(code % (static_cast<unsigned>(filter_kind::swap) + 1)),
+                       1U + std::to_integer<std::uint32_t>(bytes[2]) % 16});
+  }
+  const std::uint64_t decoded =
+      std::to_integer<std::uint64_t>(bytes[3]) << 8 | std::to_integer<std::uint64_t>(bytes[4]);
+  expand(filters, 0, bytes.subspan(header_bytes), decoded);
+}
+
+}  // namespace
+}  // namespace leat
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size)).subspan(1);
+  try {
+    switch (data[0] % 4) {
+      case 0:
+        leat::read_file(bytes);
+        break;
+      case 1:
+      case 2:
+        leat::read_metadata(bytes, data[0] % 4 == 2);
+        break;
+      default:
+        leat::read_chunk(bytes);
+    }
+    ++leat::seen.files;
+  } catch (const leat::error&) {
+  }
+  return 0;
+}
