@@ -92,14 +92,24 @@ std::vector<std::string> paths_of(const std::string& source) {
   return paths;
 }
 
+// What was asked for is not passed over.
+void check_fields(const open_options& options, const std::string& source) {
+  if (options.fields.empty()) return;
+  throw error(errc::usage,
+              str_cat(source,
+                      ": fields are chosen of HDF5 and Zarr, and this is neither; leave fields out: a loader "
+                      "takes those that it is given"));
+}
+
 dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
+  if (kind != file_kind::hdf5) check_fields(options, files.front());
   switch (kind) {
     case file_kind::npy:
       return open_npy(files);
     case file_kind::npz:
       return open_npz(files);
     case file_kind::hdf5:
-      return open_hdf5(files);
+      return open_hdf5(files, {.fields = options.fields});
     case file_kind::records:
       return open_records(files);
     case file_kind::tokens:
@@ -146,7 +156,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       }
       if (datasets::is_zarr(path)) {
         open_files();
-        parts.push_back(open_zarr(path));
+        parts.push_back(open_zarr(path, {.fields = options.fields}));
         continue;
       }
       std::vector<std::string> inside = files_in(path, ".tar");
@@ -155,6 +165,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         continue;
       }
       open_files();
+      check_fields(options, path);
       parts.push_back(open_pictures(path, options.index));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {

@@ -114,7 +114,7 @@ void batch_in_flight::take_reads() {
     for (std::uint32_t row = read.first_row; row < read.end_row(); ++row) {
       sample_slot& slot = samples[row];
       slot.reads.push_back(number);
-      slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
+      slot.wait_for_one_more();
     }
   }
   for (const batch_plan::part& part : plan.parts) {
@@ -153,9 +153,9 @@ void batch_in_flight::take_blocks() {
     blocks[first + each.block].uses.push_back({each.row, each.program});
     sample_slot& slot = samples[each.row];
     blocks_of_row& row = row_blocks[each.row];
-    if (row.programs == 0) slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
+    if (row.programs == 0) slot.wait_for_one_more();
     if (before == nullptr || before->row != each.row || before->program != each.program) ++row.programs;
-    slot.reads_missing.fetch_add(1, std::memory_order_relaxed);
+    slot.wait_for_one_more();
     slot.read_into = slot.reads.empty() && row.programs == plan.programs;
     before = &each;
   }

@@ -187,6 +187,12 @@ struct sample_slot final : async::job {
     read_into = false;
   }
 
+  /// Before any of it has begun.
+  void wait_for_one_more() noexcept {
+    const auto now = reads_missing.load(std::memory_order_relaxed);
+    reads_missing.store(static_cast<std::uint16_t>(now + 1), std::memory_order_relaxed);
+  }
+
   batch_in_flight* owner = nullptr;
   std::uint32_t row = 0;
   /// Reads, fetches and blocks that it waits for; of a sample with blocks, one more until reader_stage::issue() has come to its row, since

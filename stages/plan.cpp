@@ -93,6 +93,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
+      any_chunked_ = any_chunked_ || dataset_.fields()[field].chunked;
       if (dataset_.origin(field) == datasets::field_origin::extents) {
         needs_.push_back({.field = field, .seed = how.seed});
       }
@@ -254,7 +255,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         chosen = field;
         break;
       }
-      if (dataset_.fields()[field].chunked && is_in_blocks({parts.data(), parts.size()}, field)) {
+      if (any_chunked_ && dataset_.fields()[field].chunked && is_in_blocks({parts.data(), parts.size()}, field)) {
         chosen = field;
         bytes = dataset_.fields()[field].bytes_max;
         add_block_uses(plan, number, {parts.data(), parts.size()}, field, static_cast<std::uint16_t>(p), before);

@@ -116,6 +116,7 @@ class planner {
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
   const settings how_;
+  bool any_chunked_ = false;                   // of the fields that some program reads
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output

@@ -25,7 +25,13 @@ std::size_t lease_bytes(const block_slot& block) {
 }
 
 // Whether what has just ended is the last that the sample waited for.
-bool is_last(sample_slot& slot) { return slot.reads_missing.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+bool is_last(sample_slot& slot) {
+  // Only of samples with blocks do two threads count.
+  if (!slot.owner->row_blocks.empty()) return slot.reads_missing.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  const auto left = static_cast<std::uint16_t>(slot.reads_missing.load(std::memory_order_relaxed) - 1);
+  slot.reads_missing.store(left, std::memory_order_relaxed);
+  return left == 0;
+}
 
 }  // namespace
 
@@ -101,7 +107,9 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       fetched.push_back(static_cast<std::uint16_t>(p));
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
-    slot.reads_missing.fetch_add(static_cast<std::uint16_t>(fetched.size()), std::memory_order_relaxed);
+    if (!fetched.empty()) {
+      slot.reads_missing.fetch_add(static_cast<std::uint16_t>(fetched.size()), std::memory_order_relaxed);
+    }
     if (!in_blocks && slot.reads_missing.load(std::memory_order_relaxed) == 0) {
       events_.ready(slot, 0);
       continue;

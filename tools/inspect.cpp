@@ -73,7 +73,19 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
   for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
     parts.clear();
     model.parts(sample, parts);
-    for (const datasets::part& part : parts) sizes[sample] += part.where.stored_bytes;
+    for (const datasets::part& part : parts) {
+      const field_info& field = model.fields()[part.field];
+      if (!field.chunked || part.decode == 0) {
+        sizes[sample] += part.where.stored_bytes;
+        continue;
+      }
+      // Of a chunk, the sample's share.
+      const auto chunks = std::count_if(parts.begin(), parts.end(),
+                                        [&](const datasets::part& each) { return each.field == part.field; });
+      const double of_all = static_cast<double>(part.where.decoded_bytes) * static_cast<double>(chunks);
+      sizes[sample] += static_cast<std::uint64_t>(static_cast<double>(part.where.stored_bytes) *
+                                                  static_cast<double>(field.bytes_max) / of_all);
+    }
   }
   return sizes;
 }
@@ -274,6 +286,10 @@ nlohmann::ordered_json as_json(const findings& found) {
       field["bytes_mean"] =
           static_cast<double>(each.bytes_total) / static_cast<double>(std::max<std::uint64_t>(each.samples, 1));
     }
+    if (each.chunked) {
+      field["chunk_bytes_max"] = each.decoded_block_bytes_max;
+      field["chunk_stored_bytes_max"] = each.stored_block_bytes_max;
+    }
     if (!each.column && has_type(each)) {
       field["dtype"] = name(each.type);
       field["shape"] = std::vector<std::int64_t>(each.shape.begin(), each.shape.end());
@@ -351,6 +367,21 @@ std::string fields_text(const terminal& screen, const findings& found) {
     }
   }
   return text;
+}
+
+// Chunks that several samples share, and what is to be done about it.
+std::string chunks_text(const terminal& screen, const findings& found) {
+  std::string text;
+  for (const field_info& each : found.fields) {
+    const std::uint64_t rows = each.decoded_block_bytes_max / std::max<std::uint64_t>(each.bytes_max, 1);
+    if (!each.chunked || rows < 2) continue;
+    str_append(text, "  ", one_line(each.name), ": up to ", bytes_text(each.stored_block_bytes_max), " that expand to ",
+               bytes_text(each.decoded_block_bytes_max), ", as much as ", counted(rows, "sample", "samples"), "\n");
+  }
+  if (text.empty()) return text;
+  return str_cat(
+      heading(screen, "chunks"), text,
+      "  shuffled, nearly each sample expands one; `--order shuffled_blocks:64` expands each about once an epoch\n");
 }
 
 std::string sizes_text(const terminal& screen, const findings& found) {
@@ -469,7 +500,7 @@ std::string as_text(const findings& found) {
       str_cat("\n  ", screen.bold(counted(found.samples.size(), "sample", "samples")), " in ",
               counted(found.files, "file", "files"), ", ", bytes_text(found.bytes), "\n  ",
               screen.dim(str_cat("the table of them takes ", bytes_text(memory.total()), " of memory")), "\n");
-  text += fields_text(screen, found);
+  text += fields_text(screen, found) + chunks_text(screen, found);
   if (!found.sizes.buckets.empty()) text += sizes_text(screen, found);
   if (!found.classes.samples.empty()) text += classes_text(screen, found);
   text += pictures_text(screen, found);

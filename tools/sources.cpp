@@ -11,6 +11,9 @@
 
 #include <leat/error.hpp>
 
+#include <CLI/CLI.hpp>
+#include <absl/strings/str_split.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -64,6 +67,11 @@ std::string advise_loading(dtype type) {
 void add_opening_options(CLI::App& app, open_options& opening) {
   app.add_flag("--ignore-zeros", opening.tar.ignore_zeros,
                "read tars on behind their end marker, for what `cat a.tar b.tar` made; else a warning");
+  app.add_option_function<std::string>(
+         "--fields",
+         [&opening](const std::string& names) { opening.fields = absl::StrSplit(names, ',', absl::SkipEmpty()); },
+         "arrays of HDF5 and Zarr, by their paths; else those that share the commonest length")
+      ->type_name("A,B");
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,

@@ -345,14 +345,17 @@ struct token_options {
 [[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
 
 /// Options that open() passes on to the function that opens the format.
+///   index    of shards and of folders; tar.index is not looked at
+///   fields   hdf5_options::fields and zarr_options::fields; all sources are of these formats then
 struct open_options {
   tar_options tar = {};
-  index_options index = {};  ///< of shards and of folders; tar.index is not looked at
+  index_options index = {};
+  std::vector<std::string> fields = {};
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,
-/// .zgroup or .zarray is Zarr; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz, HDF5, records, tokens), else a shard;
-/// brace lists and globs stand for several. Several become one, in their order.
+/// .zgroup or .zarray is Zarr; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
+/// HDF5, records, tokens), else a shard; brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about
