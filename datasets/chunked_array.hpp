@@ -25,7 +25,8 @@ struct chunk_place {
 };
 
 /// Elements lie in C order (the last axis fastest) in the array as in a chunk. Chunks at the end of an axis that they do not divide
-/// are stored whole; what is beyond the shape is never looked at.
+/// are stored whole; what is beyond the shape is never looked at. (Without filters, the last chunk along the first axis may also be
+/// stored without the rows beyond the shape.)
 ///   name      path in its file, without a leading slash: "train/images"
 ///   type      of an element when its filters are undone; the filters give little-endian
 ///   shape     elements of each axis; the first axis is that of samples
@@ -33,6 +34,10 @@ struct chunk_place {
 ///   places    of all chunks, in C order of their grid: ceil(shape / chunk) along each axis
 ///   filters   how an element's bytes were changed when written, first one first; reading undoes them from the last to the first
 ///   fill      an element, little-endian; size_bytes(type) bytes, or empty for zeros
+///   record_bytes    of an array of records, of which this is one member: bytes from one record to the next in a chunk; `fill` is a record
+///                   too. 0: elements follow one another
+///   record_offset   of the member in its record
+///   stored_axes     axes in the order in which a chunk has them, slowest first; empty: the array's own order
 struct chunked_array {
   std::string name;
   dtype type = dtype::u8;
@@ -41,6 +46,9 @@ struct chunked_array {
   std::vector<chunk_place> places;
   std::vector<filter> filters;
   std::vector<std::byte> fill;
+  std::uint32_t record_bytes = 0;
+  std::uint32_t record_offset = 0;
+  std::vector<std::uint8_t> stored_axes;
 };
 
 }  // namespace leat::datasets

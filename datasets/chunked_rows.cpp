@@ -3,14 +3,13 @@
 #include "base/hasher.hpp"
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
+#include "datasets/chunk_grid.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/model.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/inlined_vector.h>
 
 #include <algorithm>
 #include <cassert>
@@ -23,61 +22,8 @@
 namespace leat::datasets {
 namespace {
 
-using axes = absl::InlinedVector<std::uint64_t, dimensions::rank_max>;
-
-constexpr std::uint64_t bytes_max = std::uint64_t{1} << 40;
-// A sample counts what it waits for.
-constexpr std::uint64_t chunks_in_row_max = 8192;
-
-// What arithmetic needs of an array. Axes are those behind the first, which counts the rows.
-struct geometry {
-  axes shape;
-  axes chunk;
-  axes cells;                         // chunks along each axis
-  std::uint64_t cells_in_row = 1;     // chunks that a row lies in
-  std::uint64_t rows_in_chunk = 1;    // along the first axis
-  std::uint64_t chunk_row_bytes = 0;  // of one row of a chunk
-  std::uint64_t row_bytes = 0;        // of a row of the array
-  std::uint64_t chunk_bytes = 0;      // of a chunk when its filters are undone
-  std::size_t element_bytes = 1;
-  bool as_stored = false;  // rows lie in the file as they are: no filter, and no chunk has only a part of one
-};
-
-std::uint64_t product(std::uint64_t a, std::uint64_t b, const std::string& where) {
-  if (b != 0 && a > bytes_max / b) {
-    throw error(errc::limit, str_cat(where, ": a row or a chunk has more than 1 TiB; leat has no room for it"));
-  }
-  return a * b;
-}
-
-geometry geometry_of(const chunked_array& array, const std::string& where) {
-  assert(!array.shape.empty() && array.shape.size() == array.chunk.size());
-  geometry it;
-  it.element_bytes = size_bytes(array.type);
-  it.row_bytes = it.element_bytes;
-  it.chunk_row_bytes = it.element_bytes;
-  it.as_stored = array.filters.empty();
-  for (std::size_t axis = 1; axis < array.shape.size(); ++axis) {
-    const std::uint64_t extent = array.shape[axis];
-    const std::uint64_t chunk = array.chunk[axis];
-    if (extent == 0) throw error(errc::usage, str_cat(where, ": an axis has no elements: there is nothing to load"));
-    it.shape.push_back(extent);
-    it.chunk.push_back(chunk);
-    it.cells.push_back(extent / chunk + (extent % chunk != 0));
-    it.cells_in_row = product(it.cells_in_row, it.cells.back(), where);
-    it.row_bytes = product(it.row_bytes, extent, where);
-    it.chunk_row_bytes = product(it.chunk_row_bytes, chunk, where);
-    it.as_stored = it.as_stored && extent == chunk;
-  }
-  if (it.cells_in_row > chunks_in_row_max) {
-    throw error(errc::limit, str_cat(where, ": a row lies in ", it.cells_in_row, " chunks; leat has up to ",
-                                     chunks_in_row_max, ": write it anew with larger ones"));
-  }
-  it.rows_in_chunk = array.chunk.front();
-  // The only chunk of an array in one piece may be of any size: no row needs all of it.
-  it.chunk_bytes = it.as_stored ? it.chunk_row_bytes : product(it.rows_in_chunk, it.chunk_row_bytes, where);
-  return it;
-}
+// A sample has one value in each column: there are no more samples than that.
+constexpr std::uint64_t column_rows_max = std::uint64_t{1} << 32;
 
 std::string at(const std::string& title, const chunked_array& array) { return str_cat(title, "/", array.name); }
 
@@ -97,72 +43,83 @@ void fill_with(std::span<const std::byte> element, std::span<std::byte> bytes) {
   }
 }
 
-std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_place& place,
+std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_place& place, std::uint64_t least_bytes,
                                         std::span<const std::byte> stored, std::span<std::byte> decoded) {
   if (place.offset == chunk_place::absent) {
     fill_with(array.fill, decoded);
     return std::nullopt;
   }
   if (!array.filters.empty()) return undo_filters(array.filters, place.skipped, stored, decoded);
-  if (stored.size() != decoded.size()) {
+  if (stored.size() != decoded.size() && stored.size() != least_bytes) {
     return str_cat("a chunk of ", stored.size(), " bytes where ", decoded.size(), " were expected");
   }
   std::memcpy(decoded.data(), stored.data(), stored.size());
+  std::fill(decoded.begin() + static_cast<std::ptrdiff_t>(stored.size()), decoded.end(), std::byte{});
   return std::nullopt;
 }
 
-// All values of a one-dimensional array.
-column_values read_column(const chunked_array& array, const chunked_table& table, blocking_sources& sources) {
-  column_values column{array.name, {}};
+// All values of a one-dimensional array, dense.
+std::vector<std::byte> read_values(const chunked_array& array, const chunked_table& table, blocking_sources& sources) {
+  const std::string where = at(table.title, array);
   const std::uint64_t rows = array.shape.front();
-  const std::size_t element = size_bytes(array.type);
+  if (rows > column_rows_max) {
+    throw error(errc::limit, str_cat(where, ": ", rows, " values; leat keeps up to ", column_rows_max,
+                                     " of a one-dimensional array: leave it out, or give it a second axis"));
+  }
+  const chunk_grid grid(array, where);
+  std::vector<std::byte> values;
   std::vector<std::byte> stored;
   std::vector<std::byte> decoded;
-  std::uint64_t row = 0;
-  for (const chunk_place& place : array.places) {
-    const std::uint64_t count = std::min(array.chunk.front(), rows - row);
-    const bool whole = !array.filters.empty() || place.offset == chunk_place::absent;
-    decoded.resize(static_cast<std::size_t>((whole ? array.chunk.front() : count) * element));
-    stored.resize(
-        place.offset == chunk_place::absent ? 0 : static_cast<std::size_t>(whole ? place.bytes : count * element));
+  for (std::uint64_t chunk = 0; chunk < array.places.size() && rows > 0; ++chunk) {
+    const chunk_place& place = array.places[chunk];
+    const array_region held = grid.region_of(chunk);
+    const std::uint64_t held_bytes = held.count.front() * grid.element_bytes();
+    const bool absent = place.offset == chunk_place::absent;
+    values.resize(values.size() + held_bytes);
+    const std::span<std::byte> to = std::span(values).last(held_bytes);
+    decoded.resize(grid.rows_as_stored() ? held_bytes : grid.chunk_bytes());
+    stored.resize(absent ? 0 : grid.rows_as_stored() ? held_bytes : place.bytes);
     if (!stored.empty()) {
       const blocking_source::request request{place.file, place.offset, stored};
       sources.of(*table.source).read({&request, 1});
     }
-    if (const auto reason = expand_chunk(array, place, stored, decoded)) {
-      throw error(errc::format, str_cat(at(table.title, array), ": the chunk at offset ", place.offset, " of ",
+    if (const auto reason = expand_chunk(array, place, grid.bytes_within(chunk), stored, decoded)) {
+      throw error(errc::format, str_cat(where, ": the chunk at offset ", place.offset, " of ",
                                         table.files->path(place.file), ": ", *reason));
     }
-    append_integers(std::span(decoded).first(static_cast<std::size_t>(count * element)), array.type,
-                    at(table.title, array), column.values);
-    row += count;
+    if (grid.rows_as_stored()) {
+      std::memcpy(to.data(), decoded.data(), decoded.size());
+    } else {
+      grid.copy(chunk, decoded, held, to);
+    }
   }
-  return column;
+  return values;
 }
 
-bool is_column(const chunked_array& array) { return array.shape.size() == 1 && is_integer(array.type); }
+// A one-dimensional array that is no column of integers: it is kept in memory.
+struct kept_values {
+  std::string name;
+  dtype type = dtype::u8;
+  std::vector<std::byte> bytes;
+};
 
-std::vector<column_values> take_columns(chunked_table& table) {
-  std::vector<column_values> columns;
-  blocking_sources sources;
-  for (const chunked_array& array : table.arrays) {
-    if (is_column(array)) columns.push_back(read_column(array, table, sources));
-  }
-  std::erase_if(table.arrays, is_column);
-  return columns;
-}
+bool has_one_axis(const chunked_array& array) { return array.shape.size() == 1; }
 
 class chunked_model final : public dataset_model {
  public:
-  ///   columns   that were taken out of the table
-  chunked_model(chunked_table table, std::vector<column_values> columns, std::uint64_t rows)
+  ///   columns, kept   that were taken out of the table
+  chunked_model(chunked_table table, std::vector<column_values> columns, std::vector<kept_values> kept,
+                std::uint64_t samples)
       : title_(std::move(table.title)),
         format_(std::move(table.format)),
         files_(std::move(table.files)),
-        columns_(std::move(columns), rows),
-        notes_(std::move(table.notes)) {
+        rows_(table.rows),
+        columns_(std::move(columns), samples),
+        notes_(std::move(table.notes)),
+        kept_(std::move(kept)) {
     sources_.push_back(std::move(table.source));
     for (chunked_array& array : table.arrays) add_field(std::move(array));
+    for (const kept_values& each : kept_) add_kept(each);
   }
 
   std::uint64_t size() const noexcept override { return columns_.samples(); }
@@ -176,31 +133,56 @@ class chunked_model final : public dataset_model {
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
-    for (const need& wanted : needs) add_parts(sample, wanted.field, out);
+    for (const need& wanted : needs) {
+      if (wanted.field < arrays_.size()) add_parts(sample, wanted.field, wanted.within, out);
+    }
     sort(out, before);
   }
   void parts(std::uint64_t sample, part_list& out) const override {
     const std::size_t before = out.size();
-    for (std::uint16_t field = 0; field < fields_.size(); ++field) add_parts(sample, field, out);
+    for (std::uint16_t field = 0; field < arrays_.size(); ++field) add_parts(sample, field, nullptr, out);
     sort(out, before);
+  }
+
+  field_origin origin(std::uint16_t field) const noexcept override {
+    return field < arrays_.size() ? field_origin::extents : field_origin::call;
+  }
+  bool makes(std::uint64_t, std::uint16_t field) const noexcept override { return field >= arrays_.size(); }
+  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                     std::vector<std::byte>&) const override {
+    const kept_values& from = kept_[field - arrays_.size()];
+    const std::size_t element = size_bytes(from.type);
+    return std::span(from.bytes).subspan(rows_.first_of(sample) * element, rows_.count() * element);
   }
 
   std::optional<std::string> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte> decoded) const override {
     const chunked_array& array = arrays_[of.field];
-    return expand_chunk(array, array.places[of.block], stored, decoded);
+    return expand_chunk(array, array.places[of.block], grids_[of.field].bytes_within(of.block), stored, decoded);
   }
 
-  void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
-                std::span<std::byte> bytes) const override;
+  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    const chunk_grid& grid = grids_[of.field];
+    const array_region region = region_of(sample, of.field, within);
+    if (grid.rows_as_stored()) {
+      grid.copy(rows_held(region, of.field, of.block), decoded, region, bytes);
+    } else {
+      grid.copy(of.block, decoded, region, bytes);
+    }
+  }
 
   std::vector<std::uint64_t> blocks() const override {
     std::uint64_t rows = 1;
-    for (std::size_t field = 0; field < fields_.size(); ++field) {
-      if (fields_[field].chunked) rows = std::max(rows, geometries_[field].rows_in_chunk);
+    for (std::size_t field = 0; field < arrays_.size(); ++field) {
+      if (fields_[field].chunked) rows = std::max(rows, grids_[field].rows_in_chunk());
     }
     std::vector<std::uint64_t> firsts;
-    for (std::uint64_t first = 0; rows > 1 && first < size(); first += rows) firsts.push_back(first);
+    if (rows <= rows_.stride) return firsts;
+    for (std::uint64_t row = 0; row < rows_.first_of(size()); row += rows) {
+      const std::uint64_t first = row / rows_.stride + (row % rows_.stride != 0);
+      if (first < size()) firsts.push_back(first);
+    }
     return firsts;
   }
 
@@ -224,7 +206,10 @@ class chunked_model final : public dataset_model {
         hash.add(each.skipped);
       }
     }
+    for (const kept_values& each : kept_) hash.add(std::as_bytes(std::span(each.bytes)));
     out.add("chunks", hash.finish());
+    if (rows_.window != 0) out.add("window", rows_.window);
+    if (rows_.stride != 1) out.add("stride", rows_.stride);
     columns_.describe(out);
   }
 
@@ -233,45 +218,69 @@ class chunked_model final : public dataset_model {
     for (const chunked_array& array : arrays_) held.extents += array.places.capacity() * sizeof(chunk_place);
     held.files = files_->memory_bytes();
     held.columns = columns_.memory_bytes();
+    for (const kept_values& each : kept_) held.columns += each.bytes.capacity();
     return held;
   }
 
  private:
+  // Whether a sample's rows may lie in several places though they are stored as they are.
+  [[nodiscard]] bool crosses_places(const chunked_array& array) const {
+    return rows_.count() > 1 && array.places.size() > 1;
+  }
+
   void add_field(chunked_array array) {
     const std::string where = at(title_, array);
-    const geometry it = geometry_of(array, where);
+    const chunk_grid grid(array, where);
     field_info info;
     info.name = array.name;
     info.kind = field_kind::tensor;
     info.type = array.type;
-    if (it.shape.size() >= dimensions::rank_max) {
+    const std::size_t axes_count = array.shape.size() - (rows_.window == 0 ? 1 : 0);
+    if (axes_count >= dimensions::rank_max) {
       throw error(errc::unsupported,
-                  str_cat(where, ": rows of ", it.shape.size(), " axes, and a batch has one more; leat has up to ",
+                  str_cat(where, ": rows of ", axes_count, " axes, and a batch has one more; leat has up to ",
                           dimensions::rank_max, ": reshape them"));
     }
-    for (const std::uint64_t extent : it.shape) info.shape.push_back(static_cast<std::int64_t>(extent));
-    info.samples = array.shape.front();
-    info.bytes_max = it.row_bytes;
-    std::uint64_t offsets = it.row_bytes;
+    if (rows_.window != 0) info.shape.push_back(static_cast<std::int64_t>(rows_.window));
+    for (std::size_t axis = 1; axis < array.shape.size(); ++axis) {
+      info.shape.push_back(static_cast<std::int64_t>(array.shape[axis]));
+    }
+    info.samples = size();
+    info.bytes_max = grid.row_bytes() * rows_.count();
+    info.chunked = !grid.rows_as_stored() || crosses_places(array);
+    std::uint64_t offsets = info.bytes_max;
+    std::uint64_t stored_max = 0;
     for (std::size_t number = 0; number < array.places.size(); ++number) {
       const chunk_place& place = array.places[number];
-      if (place.offset != chunk_place::absent) {
-        // As stored, the last chunk along the first axis may end with the array.
-        const std::uint64_t rows = std::min(it.rows_in_chunk, array.shape.front() - number * it.rows_in_chunk);
-        check(place, it.as_stored ? it.row_bytes * rows : 0, where);
-        info.bytes_total += place.bytes;
-        offsets |= place.offset;
-        if (it.as_stored) continue;
+      if (place.offset == chunk_place::absent) {
+        info.chunked = true;
+        continue;
       }
-      info.chunked = true;
-      info.stored_block_bytes_max =
-          std::max({info.stored_block_bytes_max, place.bytes, it.as_stored ? it.row_bytes : 0});
-      info.decoded_block_bytes_max = it.chunk_bytes;
+      check(place, grid.rows_as_stored() ? grid.bytes_within(number) : 0, where);
+      info.bytes_total += place.bytes;
+      offsets |= place.offset | (rows_.stride * grid.row_bytes());
+      stored_max = std::max(stored_max, place.bytes);
     }
-    if (it.as_stored) info.alignment = io::alignment_of(offsets);
+    if (info.chunked) {
+      info.stored_block_bytes_max = grid.rows_as_stored() ? info.bytes_max : stored_max;
+      info.decoded_block_bytes_max = grid.rows_as_stored() ? info.bytes_max : grid.chunk_bytes();
+    }
+    if (grid.rows_as_stored()) info.alignment = io::alignment_of(offsets);
     fields_.push_back(std::move(info));
     arrays_.push_back(std::move(array));
-    geometries_.push_back(it);
+    grids_.push_back(grid);
+  }
+
+  void add_kept(const kept_values& values) {
+    field_info info;
+    info.name = values.name;
+    info.kind = field_kind::tensor;
+    info.type = values.type;
+    if (rows_.window != 0) info.shape.push_back(static_cast<std::int64_t>(rows_.window));
+    info.samples = size();
+    info.bytes_max = rows_.count() * size_bytes(values.type);
+    info.bytes_total = values.bytes.size();
+    fields_.push_back(std::move(info));
   }
 
   void check(const chunk_place& place, std::uint64_t least_bytes, const std::string& where) const {
@@ -287,25 +296,52 @@ class chunked_model final : public dataset_model {
     }
   }
 
-  void add_parts(std::uint64_t sample, std::uint16_t field, part_list& out) const {
+  [[nodiscard]] array_region region_of(std::uint64_t sample, std::uint16_t field, const box* within) const {
+    array_region region = grids_[field].rows(rows_.first_of(sample), rows_.count());
+    if (within == nullptr || !fields_[field].chunked) return region;
+    const std::size_t before = rows_.window == 0 ? 1 : 0;  // axes of the array that are none of the row
+    assert(within->first.size() + before == region.first.size());
+    for (std::size_t axis = 0; axis < within->first.size(); ++axis) {
+      region.first[axis + before] += static_cast<std::uint64_t>(within->first[axis]);
+      region.count[axis + before] = static_cast<std::uint64_t>(within->count[axis]);
+    }
+    return region;
+  }
+
+  // Of rows that are stored as they are: those of the region that the chunk has, whole.
+  [[nodiscard]] array_region rows_held(const array_region& region, std::uint16_t field, std::uint64_t chunk) const {
+    const chunk_grid& grid = grids_[field];
+    const std::uint64_t first = std::max(region.first.front(), chunk * grid.rows_in_chunk());
+    const std::uint64_t end = std::min(region.first.front() + region.count.front(), (chunk + 1) * grid.rows_in_chunk());
+    return grid.rows(first, end - first);
+  }
+
+  void add_parts(std::uint64_t sample, std::uint16_t field, const box* within, part_list& out) const {
     const chunked_array& array = arrays_[field];
-    const geometry& it = geometries_[field];
-    const std::uint64_t first = sample / it.rows_in_chunk * it.cells_in_row;
-    for (std::uint64_t block = first; block < first + it.cells_in_row; ++block) {
-      const chunk_place& place = array.places[block];
-      part one{.field = field, .where = {.file = place.file}, .block = block};
-      if (it.as_stored && place.offset != chunk_place::absent) {
-        one.where.offset = place.offset + sample % it.rows_in_chunk * it.row_bytes;
-        one.where.stored_bytes = it.row_bytes;
-        one.where.decoded_bytes = it.row_bytes;
-      } else {
+    const chunk_grid& grid = grids_[field];
+    const array_region region = region_of(sample, field, within);
+    grid.for_each_chunk(region, [&](std::uint64_t chunk) {
+      const chunk_place& place = array.places[chunk];
+      const bool absent = place.offset == chunk_place::absent;
+      part one{.field = field, .where = {.file = place.file, .offset = place.offset}, .block = chunk};
+      if (!grid.rows_as_stored()) {
         one.decode = 1;
-        one.where.offset = place.offset;
+        one.whole = grid.is_whole(chunk, region);
         one.where.stored_bytes = place.bytes;
-        one.where.decoded_bytes = it.chunk_bytes;
+        one.where.decoded_bytes = grid.chunk_bytes();
+        out.push_back(one);
+        return;
+      }
+      const array_region held = rows_held(region, field, chunk);
+      one.whole = held.first == region.first && held.count == region.count;
+      one.decode = absent || !one.whole ? 1 : 0;
+      one.where.decoded_bytes = held.count.front() * grid.row_bytes();
+      if (!absent) {
+        one.where.offset += (held.first.front() - chunk * grid.rows_in_chunk()) * grid.row_bytes();
+        one.where.stored_bytes = one.where.decoded_bytes;
       }
       out.push_back(one);
-    }
+    });
   }
 
   // In the order in which they lie in their files.
@@ -319,68 +355,15 @@ class chunked_model final : public dataset_model {
   std::string title_;
   std::string format_;
   std::shared_ptr<const io::file_table> files_;
+  row_windows rows_;
   column_table columns_;
   std::vector<std::string> notes_;
+  std::vector<kept_values> kept_;  // the fields behind those of arrays_
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<field_info> fields_;
-  std::vector<chunked_array> arrays_;  // of the fields
-  std::vector<geometry> geometries_;   // of the fields
+  std::vector<chunked_array> arrays_;  // of the first fields
+  std::vector<chunk_grid> grids_;      // likewise
 };
-
-// Trailing axes that the box has whole, in the chunk as in the array, are one run of bytes with the axis before them.
-void chunked_model::copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
-                             std::span<std::byte> bytes) const {
-  const geometry& it = geometries_[of.field];
-  const std::size_t rank = it.shape.size();
-  assert(bytes.size() == it.row_bytes && decoded.size() == it.chunk_bytes);
-  axes first(rank);  // of the box in the array
-  axes count(rank);
-  std::uint64_t cell = of.block % it.cells_in_row;
-  for (std::size_t axis = rank; axis-- > 0;) {
-    first[axis] = cell % it.cells[axis] * it.chunk[axis];
-    count[axis] = std::min(it.chunk[axis], it.shape[axis] - first[axis]);
-    cell /= it.cells[axis];
-  }
-  const std::uint64_t row = it.as_stored ? 0 : sample % it.rows_in_chunk;
-  const std::byte* from = decoded.data() + row * it.chunk_row_bytes;
-
-  // Bytes from one element of an axis to the next.
-  axes from_stride(rank);
-  axes to_stride(rank);
-  std::uint64_t from_bytes = it.element_bytes;
-  std::uint64_t to_bytes = it.element_bytes;
-  for (std::size_t axis = rank; axis-- > 0;) {
-    from_stride[axis] = from_bytes;
-    to_stride[axis] = to_bytes;
-    from_bytes *= it.chunk[axis];
-    to_bytes *= it.shape[axis];
-  }
-  std::byte* to = bytes.data();
-  for (std::size_t axis = 0; axis < rank; ++axis) to += first[axis] * to_stride[axis];
-  std::uint64_t run = it.element_bytes;
-  std::size_t outer = rank;
-  while (outer > 0) {
-    --outer;
-    run *= count[outer];
-    if (count[outer] != it.chunk[outer] || count[outer] != it.shape[outer]) break;
-  }
-  axes at_axis(outer, 0);
-  for (;;) {
-    std::memcpy(to, from, run);
-    std::size_t axis = outer;
-    while (axis > 0) {
-      --axis;
-      from += from_stride[axis];
-      to += to_stride[axis];
-      if (++at_axis[axis] < count[axis]) break;
-      from -= count[axis] * from_stride[axis];
-      to -= count[axis] * to_stride[axis];
-      at_axis[axis] = 0;
-      if (axis == 0) return;
-    }
-    if (outer == 0) return;
-  }
-}
 
 std::string names_of(const std::vector<chunked_array>& arrays) {
   constexpr std::size_t named_max = 12;
@@ -445,8 +428,32 @@ void choose_arrays(std::vector<chunked_array>& arrays, std::span<const std::stri
 dataset chunked_rows(chunked_table table) {
   assert(!table.arrays.empty());
   const std::uint64_t rows = table.arrays.front().shape.front();
-  std::vector<column_values> columns = take_columns(table);
-  return dataset(std::make_shared<chunked_model>(std::move(table), std::move(columns), rows));
+  const row_windows& windows = table.rows;
+  if (windows.stride == 0) throw error(errc::usage, str_cat(table.title, ": a stride of 0 rows; give 1 or more"));
+  if (rows < windows.count() && windows.window != 0) {
+    throw error(errc::usage, str_cat(table.title, ": windows of ", windows.window, " rows, and it has ", rows));
+  }
+  const std::uint64_t samples = rows < windows.count() ? 0 : (rows - windows.count()) / windows.stride + 1;
+
+  std::vector<column_values> columns;
+  std::vector<kept_values> kept;
+  blocking_sources sources;
+  for (const chunked_array& array : table.arrays) {
+    if (!has_one_axis(array)) continue;
+    std::vector<std::byte> values = read_values(array, table, sources);
+    if (windows.window != 0 || !is_integer(array.type)) {
+      kept.push_back({array.name, array.type, std::move(values)});
+      continue;
+    }
+    column_values& column = columns.emplace_back(array.name, std::vector<std::int64_t>{});
+    append_integers(values, array.type, at(table.title, array), column.values);
+    for (std::uint64_t sample = 0; windows.stride > 1 && sample < samples; ++sample) {
+      column.values[sample] = column.values[sample * windows.stride];
+    }
+    column.values.resize(samples);
+  }
+  std::erase_if(table.arrays, has_one_axis);
+  return dataset(std::make_shared<chunked_model>(std::move(table), std::move(columns), std::move(kept), samples));
 }
 
 }  // namespace leat::datasets

@@ -72,10 +72,10 @@ class concat_model final : public dataset_model {
     const place at = find(sample);
     return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);
   }
-  void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                 std::span<std::byte> bytes) const override {
     const place at = find(sample);
-    at.of->model->copy_box(at.sample, inner_part(at, of), decoded, bytes);
+    at.of->model->copy_box(at.sample, inner_part(at, of), within, decoded, bytes);
   }
 
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {

@@ -72,10 +72,11 @@ std::optional<std::string> dataset_model::expand(std::uint64_t sample, const par
   return "the data set does not say how these bytes are decoded";
 }
 
-void dataset_model::copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
-                             std::span<std::byte> bytes) const {
+void dataset_model::copy_box(std::uint64_t sample, const part& of, const box* within,
+                             std::span<const std::byte> decoded, std::span<std::byte> bytes) const {
   static_cast<void>(sample);
   static_cast<void>(of);
+  static_cast<void>(within);
   static_cast<void>(decoded);
   static_cast<void>(bytes);
   assert(false);

@@ -2,6 +2,7 @@
 // what says so may block.
 #pragma once
 
+#include "datasets/box.hpp"
 #include "io/source.hpp"
 
 #include <leat/dataset.hpp>
@@ -32,21 +33,26 @@ class token_windows;
 ///            have no stored bytes at all (a chunk that was never written is its fill value)
 ///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two samples'
 ///            parts of the same field, place, decode and block expand to the same bytes, of which copy_box() takes each sample's box
+///   whole    of a chunked field: it expands to what is wanted of the sample, as it is, and copy_box() need not be asked
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   extent where;             ///< where.source indexes dataset_model::sources()
   std::uint32_t decode = 0;
   std::uint64_t block = 0;
+  bool whole = false;
 };
 using part_list = absl::InlinedVector<part, 4>;
 
 /// A field that is wanted.
 ///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick
+///   within              of a chunked field, the elements that are wanted: blocks without any are left out. Null: all. Of other fields it is
+///                       not looked at
 struct need {
   std::uint16_t field = 0;
   std::uint64_t seed = 0;
   std::uint64_t draw = 0;
   std::uint32_t epoch = 0;
+  const box* within = nullptr;
 };
 
 /// A sample known to be damaged before anything was read: what goes to the corrupt policy and the journal.
@@ -102,12 +108,13 @@ class dataset_model {
                                                           std::span<const std::byte> stored,
                                                           std::span<std::byte> decoded) const;
 
-  /// Copies the sample's box out of a block that was expanded to its place in the sample. Thread-safe, as expand().
+  /// Copies what a block that was expanded has of the sample to its place there. Thread-safe, as expand().
   ///   of        a part with part::decode, of a field that is chunked
+  ///   within    as the part was asked for: need::within
   ///   decoded   what expand() made
-  ///   bytes     of the sample: field_info::bytes_max. Those of its other parts are left alone
+  ///   bytes     of the sample, dense: all that is wanted of it. Those of its other parts are left alone
   ///   default   a model without chunked fields is never asked
-  virtual void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+  virtual void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                         std::span<std::byte> bytes) const;
 
   /// What to connect to a loop; extents index it.

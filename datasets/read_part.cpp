@@ -43,7 +43,7 @@ void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_
     to.resize(begin + info.bytes_max);
     block.clear();
     append_part(model, sample, each, from, block, stop);
-    model.copy_box(sample, each, block, std::span(to).subspan(begin));
+    model.copy_box(sample, each, nullptr, block, std::span(to).subspan(begin));
   }
 }
 

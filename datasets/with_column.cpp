@@ -51,9 +51,9 @@ class with_column_model final : public dataset_model {
                                     std::span<std::byte> decoded) const override {
     return whole_->expand(sample, of, stored, decoded);
   }
-  void copy_box(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                 std::span<std::byte> bytes) const override {
-    whole_->copy_box(sample, of, decoded, bytes);
+    whole_->copy_box(sample, of, within, decoded, bytes);
   }
   std::span<const std::string> columns() const noexcept override { return names_; }
   std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {

@@ -179,7 +179,8 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
                              .encoded = own.encoded[p],
                              .present = field != batch_plan::no_field,
                              .stop = &stop};
-    if (program.verbatim() && input.present && input.encoded.data() == rows.front().bytes.data()) {
+    const bool as_read = program.verbatim() || program.crop() != nullptr;
+    if (as_read && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it
     }
     if (followers_[p] != 0 && decode_together(p, input, own)) {

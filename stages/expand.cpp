@@ -2,6 +2,7 @@
 
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
+#include "stages/fields/array_crop.hpp"
 #include "stages/kept_blocks.hpp"
 #include "stages/range.hpp"
 
@@ -12,8 +13,8 @@
 namespace leat::stages {
 
 expander::expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-                   const batch_layout& layout)
-    : dataset_(dataset), layout_(layout) {
+                   const batch_layout& layout, std::uint64_t seed)
+    : dataset_(dataset), programs_(programs), layout_(layout), seed_(seed) {
   std::size_t outputs = 0;
   for (const auto& program : programs) {
     first_output_.push_back(outputs);
@@ -37,14 +38,14 @@ std::span<std::byte> expander::row_of(const block_slot& block, const block_slot:
 }
 
 void expander::expand(block_slot& block) {
-  const auto sample_of = [&](const block_slot::use& use) { return block.owner->samples[use.row].pick().sample; };
   const datasets::part part = block.part();
   const bool is_there = block.shared != nullptr && !block.expands_shared;  // a batch before has expanded it
   const std::span<std::byte> to = is_there         ? block.shared->decoded
                                   : block.to_row() ? row_of(block, block.uses.front())
                                                    : block.decoded;
   if (!is_there) {
-    if (const auto reason = dataset_.expand(sample_of(block.uses.front()), part, block.data, to)) {
+    const std::uint64_t sample = block.owner->samples[block.uses.front().row].pick().sample;
+    if (const auto reason = dataset_.expand(sample, part, block.data, to)) {
       block.damaged = true;
       block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", *reason);
       return;
@@ -52,15 +53,24 @@ void expander::expand(block_slot& block) {
     blocks_.fetch_add(1, std::memory_order_relaxed);
     bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
   }
-  for (const block_slot::use& use : block.uses) {
-    const std::span<std::byte> row = row_of(block, use);
-    if (!block.to_row()) {
-      dataset_.copy_box(sample_of(use), part, to, row);
-    } else if (row.data() != to.data()) {
-      std::memcpy(row.data(), to.data(), to.size());
-    }
-  }
+  for (const block_slot::use& use : block.uses) fill(block, use, part, to);
   uses_.fetch_add(block.uses.size(), std::memory_order_relaxed);
+}
+
+// The block may have been planned as the whole row of one program where another one takes a part of it.
+void expander::fill(const block_slot& block, const block_slot::use& use, const datasets::part& part,
+                    std::span<const std::byte> expanded) const {
+  const std::span<std::byte> row = row_of(block, use);
+  if (row.data() == expanded.data()) return;
+  const pick& of = block.owner->samples[use.row].pick();
+  if (const array_crop* const crop = programs_[use.program]->crop(); crop != nullptr) {
+    const datasets::box box = crop->box_of(seed_, of.epoch, of.draw);
+    dataset_.copy_box(of.sample, part, &box, expanded, row);
+  } else if (block.to_row() && row.size() == expanded.size()) {
+    std::memcpy(row.data(), expanded.data(), expanded.size());
+  } else {
+    dataset_.copy_box(of.sample, part, nullptr, expanded, row);
+  }
 }
 
 expand_stats expander::count() const noexcept {

@@ -19,8 +19,9 @@ namespace leat::stages {
 /// Refers to its arguments, which the loader keeps.
 class expander {
  public:
+  ///   seed   of the loader: it keys crops
   expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-           const batch_layout& layout);
+           const batch_layout& layout, std::uint64_t seed);
 
   /// Fills the rows' boxes, out of a block that is expanded first unless a batch before has done that. A block that cannot be expanded is
   /// marked with the reason. Thread: decode threads.
@@ -31,9 +32,13 @@ class expander {
  private:
   [[nodiscard]] std::span<std::byte> row_of(const block_slot& block, const block_slot::use& use) const;
   void expand(block_slot& block);
+  void fill(const block_slot& block, const block_slot::use& use, const datasets::part& part,
+            std::span<const std::byte> expanded) const;
 
   const datasets::dataset_model& dataset_;
+  std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
+  const std::uint64_t seed_;
   std::vector<std::size_t> first_output_;  // of each program
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::uint64_t> uses_{0};

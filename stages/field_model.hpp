@@ -29,6 +29,8 @@ class scratch_budget;
 
 namespace leat::stages {
 
+class array_crop;
+
 /// Whether the host makes a row to its end, or leaves what it can to an operation on the device.
 enum class finished_by : std::uint8_t { host, device };
 
@@ -120,6 +122,9 @@ class field_program {
   /// Whether each row is its sample's stored bytes as they are, so that a read could put them there: one output, of fixed
   /// size, as many bytes as the part that is read for it.
   [[nodiscard]] virtual bool verbatim() const { return false; }
+  /// What part of its stored row each row is, as it is: no more than that is read. It reads one field, and it is not verbatim().
+  ///   default   null: it takes all
+  [[nodiscard]] virtual const array_crop* crop() const { return nullptr; }
   /// Of a row made of so many encoded bytes, those that decode() copies as they are.
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
     return verbatim() ? encoded_bytes : 0;

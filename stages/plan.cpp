@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/sample_counts.hpp"
 #include "io/source.hpp"
+#include "stages/fields/array_crop.hpp"
 #include "stages/range.hpp"
 
 #include <leat/error.hpp>
@@ -94,10 +95,15 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
       any_chunked_ = any_chunked_ || dataset_.fields()[field].chunked;
-      if (dataset_.origin(field) == datasets::field_origin::extents) {
-        needs_.push_back({.field = field, .seed = how.seed});
-      }
     }
+  }
+  for (const std::uint16_t field : wanted_) {
+    if (dataset_.origin(field) != datasets::field_origin::extents) continue;
+    const bool all_of_it = std::any_of(programs_.begin(), programs_.end(), [&](const auto& program) {
+      const auto reads = program->reads();
+      return program->crop() == nullptr && std::find(reads.begin(), reads.end(), field) != reads.end();
+    });
+    if (all_of_it) needs_.push_back({.field = field, .seed = how.seed});
   }
   for (const auto& program : programs_) {
     std::size_t largest = 0;
@@ -255,13 +261,20 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         chosen = field;
         break;
       }
-      if (any_chunked_ && dataset_.fields()[field].chunked && is_in_blocks({parts.data(), parts.size()}, field)) {
+      const auto number_of_program = static_cast<std::uint16_t>(p);
+      std::span<const datasets::part> of_row(parts.data(), parts.size());
+      datasets::part_list cropped;
+      if (program.crop() != nullptr) {
+        parts_of_crop(row, *program.crop(), field, cropped);
+        of_row = {cropped.data(), cropped.size()};
+      }
+      if (any_chunked_ && dataset_.fields()[field].chunked && is_in_blocks(of_row, field)) {
         chosen = field;
         bytes = dataset_.fields()[field].bytes_max;
-        add_block_uses(plan, number, {parts.data(), parts.size()}, field, static_cast<std::uint16_t>(p), before);
+        add_block_uses(plan, number, of_row, field, number_of_program, before);
         break;
       }
-      for (const datasets::part& part : parts) {
+      for (const datasets::part& part : of_row) {
         if (part.field != field) continue;
         if (chosen == field) {
           return corrupt(
@@ -271,7 +284,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         chosen = field;
         bytes = part.where.decoded_bytes;
         // Nothing to read of an empty member: decode sees it as it is.
-        if (part.where.stored_bytes != 0) placed.push_back({part.where, static_cast<std::uint16_t>(p)});
+        if (part.where.stored_bytes != 0) placed.push_back({part.where, number_of_program});
       }
       if (chosen == field) break;
     }
@@ -286,12 +299,25 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
   add_reads(plan, number, {placed.data(), placed.size()}, before.reads);
 }
 
+// Of a field that is not chunked no more is read than from the first to the last element of its first axis.
+void planner::parts_of_crop(const pick& row, const array_crop& crop, std::uint16_t field,
+                            datasets::part_list& out) const {
+  const datasets::box box = crop.box_of(how_.seed, row.epoch, row.draw);
+  const datasets::need wanted{.field = field, .seed = how_.seed, .draw = row.draw, .epoch = row.epoch, .within = &box};
+  dataset_.parts(row.sample, {&wanted, 1}, out);
+  for (datasets::part& part : out) {
+    if (part.decode != 0 || part.where.stored_bytes != crop.row_bytes()) continue;
+    const array_crop::byte_range slab = crop.slab_of(box);
+    part.where.offset += slab.first;
+    part.where.stored_bytes = slab.bytes;
+    part.where.decoded_bytes = slab.bytes;
+  }
+}
+
 void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts,
                              std::uint16_t field, std::uint16_t program, planned_before& before) const {
-  const auto is_of_field = [&](const datasets::part& each) { return each.field == field; };
-  const bool alone = std::count_if(parts.begin(), parts.end(), is_of_field) == 1;
   for (const datasets::part& part : parts) {
-    if (!is_of_field(part)) continue;
+    if (part.field != field) continue;
     const extent& where = part.where;
     const auto next = static_cast<std::uint32_t>(plan.blocks.size());
     const auto [known, is_new] =
@@ -305,8 +331,7 @@ void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<cons
                              .number = part.block,
                              .decode = part.decode,
                              .field = field,
-                             // The only block of a row has all of it: of the same size, it is the row.
-                             .whole_row = alone && where.decoded_bytes == dataset_.fields()[field].bytes_max,
+                             .whole_row = part.whole,
                              .first_row = row});
     }
     plan.block_uses.push_back({.block = known->second, .row = row, .program = program});

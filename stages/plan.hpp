@@ -100,6 +100,7 @@ class planner {
   ///   needs   as the dataset is asked; gets what keys the row's draws
   void plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
                 std::span<std::size_t> ragged_bytes, planned_before& before) const;
+  void parts_of_crop(const pick& row, const array_crop& crop, std::uint16_t field, datasets::part_list& out) const;
   void add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts, std::uint16_t field,
                       std::uint16_t program, planned_before& before) const;
   void add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const;

@@ -16,7 +16,7 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
       threads_(threads),
       loops_(loops),
       flags_(flags),
-      expander_(dataset, programs, layout),
+      expander_(dataset, programs, layout, settings.seed),
       decoder_(dataset, programs, layout, settings, budget,
                threads + (placement_.io_threads_write() ? loops.size() : 0)),
       turns_(loops.size()),

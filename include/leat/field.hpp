@@ -8,6 +8,7 @@
 #include <leat/tensor.hpp>
 #include <leat/transforms.hpp>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -168,11 +169,31 @@ class array {
   explicit array(std::string name);
   /// Reads this field of the dataset.
   [[nodiscard]] array from(std::string member) const;
+
+  /// Only a part of each row, which the output's shape is then. Of an array in chunks (HDF5, Zarr) only those that the part touches are
+  /// read and expanded; of any other, what lies between its first and its last element along the first axis.
+  ///   shape    elements along the last axes of a row, as many as are given; axes before them are taken whole
+  ///   axis     of a row, from 0; negative: from the last, -1. Slices come before a crop, and another slice is one of what is left
+  ///   output   [rows, ...what is taken]
+  ///   throws   (slices after a crop and two crops at once, the others when the loader is built) error{errc::usage} what does not fit
+  ///            into the rows
+  ///
+  /// A random crop's place is drawn by (seed, epoch, draw), uniformly along each axis, from the last axis on: fields of a loader whose
+  /// crops have as much room along their last axes (a volume with channels and its mask without) take the same box. The box in the middle
+  /// begins at (extent - elements) / 2, rounded down.
+  [[nodiscard]] array random_crop(std::vector<std::int64_t> shape) const;
+  [[nodiscard]] array center_crop(std::vector<std::int64_t> shape) const;
+  [[nodiscard]] array slice(std::int64_t axis, std::int64_t first, std::int64_t count) const;
   operator field() const;  // NOLINT: an array is a field.
 
  private:
+  [[nodiscard]] array cropped(std::vector<std::int64_t> shape, bool random) const;
+
   std::string name_;
   std::string member_;
+  std::vector<std::array<std::int64_t, 3>> slices_;  // axis, first, count
+  std::vector<std::int64_t> crop_;
+  bool random_ = false;
 };
 
 /// Where the windows of an epoch begin. A run is a file, or documents that lie side by side in one; no window leaves its run.

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "stages/field_model.hpp"
+#include "stages/fields/array_crop.hpp"
 #include "stages/fields/bind.hpp"
 
 #include <leat/error.hpp>
@@ -15,6 +16,34 @@ namespace stages {
 namespace {
 
 constexpr std::size_t copy_bytes = std::size_t{4} << 20;
+
+// A row is a part of what is stored.
+class array_crop_program final : public field_program {
+ public:
+  array_crop_program(output_spec output, std::uint16_t field, array_crop crop)
+      : outputs_{std::move(output)}, fields_{field}, crop_(std::move(crop)) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  const array_crop* crop() const override { return &crop_; }
+  bool random() const override { return crop_.random(); }
+  void set_view(std::uint32_t number) override { crop_.set_view(number); }
+  std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    const datasets::box box = crop_.box_of(input.seed, input.epoch, input.draw);
+    if (crop_.copy(box, input.encoded, rows.front().bytes)) return {};
+    return corrupt(str_cat("holds ", input.encoded.size(), " bytes where a row has ", crop_.row_bytes()));
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  array_crop crop_;
+};
 
 class array_program final : public field_program {
  public:
@@ -50,12 +79,14 @@ class array_program final : public field_program {
 
 class array_model final : public field_model {
  public:
-  array_model(std::string name, std::string member) : name_(std::move(name)), member_(std::move(member)) {}
+  array_model(std::string name, std::string member, array_cut cut)
+      : name_(std::move(name)), member_(std::move(member)), cut_(std::move(cut)) {}
 
   const std::string& name() const noexcept override { return name_; }
   void describe(description& out) const override {
     out.add("kind", "array");
     out.add("member", member_);
+    cut_.describe(out);
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::optional<std::uint16_t> field = dataset.find_field(member_);
@@ -71,6 +102,11 @@ class array_model final : public field_model {
                                        "is; leat::bytes(\"",
                                        member_, "\") takes it as it is"));
     }
+    if (!cut_.is_whole()) {
+      array_crop crop(cut_, info.type, info.shape, name_);
+      output_spec output{.name = name_, .type = info.type, .row_shape = crop.shape(), .copied = true};
+      return std::make_unique<array_crop_program>(std::move(output), *field, std::move(crop));
+    }
     return std::make_unique<array_program>(
         output_spec{.name = name_, .type = info.type, .row_shape = info.shape, .copied = true}, *field,
         dataset.origin(*field) == datasets::field_origin::extents);
@@ -79,17 +115,43 @@ class array_model final : public field_model {
  private:
   std::string name_;
   std::string member_;
+  array_cut cut_;
 };
+
+array_cut cut_of(const std::vector<std::array<std::int64_t, 3>>& slices, std::vector<std::int64_t> size, bool random) {
+  array_cut cut{.slices = {}, .size = std::move(size), .random = random};
+  for (const auto& [axis, first, count] : slices) cut.slices.push_back({axis, first, count});
+  return cut;
+}
 
 }  // namespace
 }  // namespace stages
 
 array::array(std::string name) : name_(std::move(name)), member_(name_) {}
+array array::cropped(std::vector<std::int64_t> shape, bool random) const {
+  if (shape.empty())
+    throw error(errc::usage, str_cat(name_, ": a crop without a shape; give elements along the last axes"));
+  if (!crop_.empty()) throw error(errc::usage, str_cat(name_, ": two crops; give one, or slices and one crop"));
+  array changed = *this;
+  changed.crop_ = std::move(shape);
+  changed.random_ = random;
+  return changed;
+}
+array array::random_crop(std::vector<std::int64_t> shape) const { return cropped(std::move(shape), true); }
+array array::center_crop(std::vector<std::int64_t> shape) const { return cropped(std::move(shape), false); }
+array array::slice(std::int64_t axis, std::int64_t first, std::int64_t count) const {
+  if (!crop_.empty()) throw error(errc::usage, str_cat(name_, ": a slice after a crop; slice first"));
+  array changed = *this;
+  changed.slices_.push_back({axis, first, count});
+  return changed;
+}
 array array::from(std::string member) const {
   array changed = *this;
   changed.member_ = std::move(member);
   return changed;
 }
-array::operator field() const { return field(std::make_shared<stages::array_model>(name_, member_)); }
+array::operator field() const {
+  return field(std::make_shared<stages::array_model>(name_, member_, stages::cut_of(slices_, crop_, random_)));
+}
 
 }  // namespace leat

@@ -1,0 +1,18 @@
+// Some elements of an array: a range along each of its axes.
+#pragma once
+
+#include <leat/tensor.hpp>
+
+namespace leat::datasets {
+
+/// Of as many axes as what it is a box of, the slowest first.
+///   first   element along each axis
+///   count   elements along each axis, at least 1
+struct box {
+  dimensions first;
+  dimensions count;
+
+  friend bool operator==(const box&, const box&) = default;
+};
+
+}  // namespace leat::datasets
