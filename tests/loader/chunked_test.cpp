@@ -78,6 +78,9 @@ struct what_to_make {
   extents chunk;
   std::vector<filter> filters = {};
   double absent = 0;  ///< the share of chunks that were never written
+  std::vector<std::uint8_t> stored_axes = {};
+  std::size_t record_bytes = 0;
+  std::size_t record_offset = 0;
 };
 
 /// Writes the chunks to `to`, one by one in any order, with gaps.
@@ -90,7 +93,14 @@ made_array make_array(const std::string& name, const what_to_make& what, std::mt
   made.array.shape = what.shape;
   made.array.chunk = what.chunk;
   made.array.filters = what.filters;
-  made.array.fill = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  const std::size_t step = what.record_bytes != 0 ? what.record_bytes : element;
+  made.array.fill.assign(step, std::byte{9});
+  for (std::size_t i = 0; i < element; ++i) {
+    made.array.fill[what.record_offset + i] = std::byte{static_cast<unsigned char>(i + 1)};
+  }
+  made.array.stored_axes = what.stored_axes;
+  made.array.record_bytes = static_cast<std::uint32_t>(what.record_bytes);
+  made.array.record_offset = static_cast<std::uint32_t>(what.record_offset);
   made.values.resize(product_of(what.shape) * element);
   extents grid;
   for (std::size_t axis = 0; axis < what.shape.size(); ++axis) {
@@ -109,21 +119,25 @@ made_array make_array(const std::string& name, const what_to_make& what, std::mt
     }
     const bool absent = std::uniform_real_distribution<>(0, 1)(random) < what.absent;
     // The slow reference: element by element.
-    std::string chunk(product_of(what.chunk) * element, '\0');
+    std::string chunk(product_of(what.chunk) * step, '\0');
     for (std::uint64_t i = 0; i < product_of(what.chunk); ++i) {
       std::uint32_t value = absent ? 0x04030201 : static_cast<std::uint32_t>(random() % 7 * 1'000'003);
       std::uint64_t left = i;
       std::uint64_t place = 0;
       std::uint64_t stride = 1;
       bool inside = true;
-      for (std::size_t axis = grid.size(); axis-- > 0;) {
-        const std::uint64_t coordinate = at[axis] * what.chunk[axis] + left % what.chunk[axis];
+      extents coordinates(grid.size());
+      for (std::size_t slower = grid.size(); slower-- > 0;) {
+        const std::size_t axis = what.stored_axes.empty() ? slower : what.stored_axes[slower];
+        coordinates[axis] = at[axis] * what.chunk[axis] + left % what.chunk[axis];
         left /= what.chunk[axis];
-        inside = inside && coordinate < what.shape[axis];
-        place += coordinate * stride;
+      }
+      for (std::size_t axis = grid.size(); axis-- > 0;) {
+        inside = inside && coordinates[axis] < what.shape[axis];
+        place += coordinates[axis] * stride;
         stride *= what.shape[axis];
       }
-      std::memcpy(chunk.data() + i * element, &value, element);
+      std::memcpy(chunk.data() + i * step + what.record_offset, &value, element);
       if (inside) std::memcpy(made.values.data() + place * element, &value, element);
     }
     if (absent) continue;
@@ -158,7 +172,7 @@ struct both_forms {
   chunked_array array;
 };
 
-dataset opened(const std::string& file, std::vector<chunked_array> arrays) {
+dataset opened(const std::string& file, std::vector<chunked_array> arrays, datasets::row_windows rows = {}) {
   const auto from = datasets::files_on_disk({file});
   const datasets::sized_file sized{file, std::filesystem::file_size(file)};
   datasets::placed_files placed = from->place({&sized, 1});
@@ -167,7 +181,8 @@ dataset opened(const std::string& file, std::vector<chunked_array> arrays) {
                                  .files = std::move(placed.table),
                                  .source = std::move(placed.source),
                                  .arrays = std::move(arrays),
-                                 .notes = {}});
+                                 .notes = {},
+                                 .rows = rows});
 }
 
 both_forms make_both(const testing::temporary_directory& root, const what_to_make& what, std::uint64_t seed) {
@@ -182,8 +197,8 @@ both_forms make_both(const testing::temporary_directory& root, const what_to_mak
   return {opened(file, {made.array}), open_npy(plain, {.samples = npy_options::sample::row}), file, made.array};
 }
 
-std::vector<std::string> rows_of(const dataset& samples, const loader_options& options, const std::string& member) {
-  loader train(samples, options, array{"x"}.from(member));
+std::vector<std::string> rows_of(const dataset& samples, const loader_options& options, const array& field) {
+  loader train(samples, options, field);
   std::vector<std::string> rows;
   for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
     for (const batch& got : train.blocking()) {
@@ -193,6 +208,10 @@ std::vector<std::string> rows_of(const dataset& samples, const loader_options& o
     }
   }
   return rows;
+}
+
+std::vector<std::string> rows_of(const dataset& samples, const loader_options& options, const std::string& member) {
+  return rows_of(samples, options, array{"x"}.from(member));
 }
 
 what_to_make any_array(std::mt19937_64& random) {
@@ -219,6 +238,15 @@ what_to_make any_array(std::mt19937_64& random) {
       what.filters = {{.kind = filter_kind::shuffle, .element_bytes = 4}, {.kind = filter_kind::zlib}};
   }
   if (random() % 3 == 0) what.absent = 0.4;
+  if (random() % 4 == 0) {
+    for (std::size_t axis = 0; axis < what.shape.size(); ++axis)
+      what.stored_axes.push_back(static_cast<std::uint8_t>(axis));
+    std::shuffle(what.stored_axes.begin(), what.stored_axes.end(), random);
+  }
+  if (random() % 4 == 0) {
+    what.record_offset = random() % 6;
+    what.record_bytes = what.record_offset + 4 + random() % 6;
+  }
   return what;
 }
 
@@ -235,6 +263,73 @@ TEST(chunked, rows_are_those_of_the_array_in_one_piece) {
     options.reader.io_threads = static_cast<std::uint32_t>(1 + random() % 2);
     options.digests = seed % 3 == 0;
     ASSERT_EQ(rows_of(same.chunked, options, "x"), rows_of(same.in_one_piece, options, "npy"));
+  });
+}
+
+// Crops and slices of "x", drawn once for both forms.
+array any_crop(std::mt19937_64& random, std::span<const std::int64_t> row) {
+  array field{"x"};
+  std::vector<std::int64_t> room(row.begin(), row.end());
+  if (random() % 2 == 0) {
+    const std::size_t axis = random() % room.size();
+    const auto first = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(room[axis]));
+    room[axis] = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(room[axis] - first));
+    const auto named =
+        static_cast<std::int64_t>(axis) - (random() % 2 == 0 ? static_cast<std::int64_t>(room.size()) : 0);
+    field = field.slice(named, first, room[axis]);
+  }
+  std::vector<std::int64_t> size;
+  for (std::size_t axis = random() % room.size(); axis < room.size(); ++axis) {
+    size.push_back(1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(room[axis])));
+  }
+  return random() % 2 == 0 ? field.random_crop(size) : field.center_crop(size);
+}
+
+TEST(chunked, crops_are_those_of_the_array_in_one_piece) {
+  const testing::watchdog dog("cropped rows");
+  testing::for_each_seed(60, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::temporary_directory root;
+    const both_forms same = make_both(root, any_array(random), seed);
+    const dimensions row = same.in_one_piece.fields().front().shape;
+    const array field = any_crop(random, {row.begin(), row.end()});
+    loader_options options = small_options();
+    options.batch_size = static_cast<std::uint32_t>(1 + random() % 40);
+    options.decode_threads = static_cast<std::uint32_t>(1 + random() % 3);
+    options.seed = seed;
+    options.digests = seed % 3 == 0;
+    const std::vector<std::string> rows = rows_of(same.chunked, options, field);
+    ASSERT_FALSE(rows.empty());
+    ASSERT_EQ(rows, rows_of(same.in_one_piece, options, field.from("npy")));
+  });
+}
+
+TEST(chunked, windows_are_rows_side_by_side) {
+  const testing::watchdog dog("windows of rows");
+  testing::for_each_seed(30, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::temporary_directory root;
+    const both_forms same = make_both(root, any_array(random), seed);
+    const std::uint64_t rows = same.array.shape.front();
+    const datasets::row_windows windows{.window = random() % std::min<std::uint64_t>(rows, 9),
+                                        .stride = 1 + random() % 5};
+    const dataset cut = opened(same.file, {same.array}, windows);
+    ASSERT_EQ(cut.size(), (rows - windows.count()) / windows.stride + 1);
+    loader_options options = small_options();
+    options.shuffle = false;
+    options.epochs = 1;
+    options.batch_size = 7;
+    const std::vector<std::string> got = rows_of(cut, options, "x");
+    ASSERT_EQ(got.size(), cut.size());
+    for (std::uint64_t sample = 0; sample < cut.size(); ++sample) {
+      std::string expected;
+      for (std::uint64_t row = 0; row < windows.count(); ++row) {
+        for (const std::byte each : same.in_one_piece.read(windows.first_of(sample) + row, "npy")) {
+          expected += static_cast<char>(each);
+        }
+      }
+      ASSERT_EQ(got[sample], expected) << "sample " << sample;
+    }
   });
 }
 
