@@ -133,9 +133,19 @@ chunk_grid::axes chunk_grid::dense_strides(const axes& count) const {
 void chunk_grid::copy(std::uint64_t chunk, std::span<const std::byte> expanded, const array_region& region,
                       std::span<std::byte> to) const {
   assert(expanded.size() == chunk_bytes_);
-  const array_region held = region_of(chunk);
+  copy_shared(region_of(chunk), expanded.data() + record_offset_, stride_, region, to);
+}
+
+void chunk_grid::copy(const array_region& rows, std::span<const std::byte> stored, const array_region& region,
+                      std::span<std::byte> to) const {
+  assert(rows_as_stored_ && stored.size() == rows.count.front() * row_bytes_);
+  copy_shared(rows, stored.data(), dense_strides(rows.count), region, to);
+}
+
+void chunk_grid::copy_shared(const array_region& held, const std::byte* from, const axes& from_stride,
+                             const array_region& region, std::span<std::byte> to) const {
   const axes to_stride = dense_strides(region.count);
-  const std::byte* from = expanded.data() + record_offset_;
+  assert(to.size() == to_stride.front() * region.count.front());
   std::byte* at = to.data();
   axes count(rank());
   for (std::size_t axis = 0; axis < rank(); ++axis) {
@@ -143,23 +153,10 @@ void chunk_grid::copy(std::uint64_t chunk, std::span<const std::byte> expanded, 
     const std::uint64_t end = std::min(held.first[axis] + held.count[axis], region.first[axis] + region.count[axis]);
     assert(first < end);
     count[axis] = end - first;
-    from += (first - held.first[axis]) * stride_[axis];
+    from += (first - held.first[axis]) * from_stride[axis];
     at += (first - region.first[axis]) * to_stride[axis];
   }
-  assert(to.size() == to_stride.front() * region.count.front());
-  copy_elements(from, stride_, at, to_stride, count);
-}
-
-void chunk_grid::copy(const array_region& rows, std::span<const std::byte> stored, const array_region& region,
-                      std::span<std::byte> to) const {
-  const axes from_stride = dense_strides(rows.count);
-  assert(stored.size() == from_stride.front() * rows.count.front());
-  const std::byte* from = stored.data();
-  for (std::size_t axis = 0; axis < rank(); ++axis) {
-    assert(rows.first[axis] <= region.first[axis]);
-    from += (region.first[axis] - rows.first[axis]) * from_stride[axis];
-  }
-  copy_elements(from, from_stride, to.data(), dense_strides(region.count), region.count);
+  copy_elements(from, from_stride, at, to_stride, count);
 }
 
 // Trailing axes that lie side by side at both ends are one run of bytes.

@@ -62,12 +62,14 @@ class chunk_grid {
   void copy(std::uint64_t chunk, std::span<const std::byte> expanded, const array_region& region,
             std::span<std::byte> to) const;
   /// The same of rows that are stored as they are.
-  ///   rows   whole rows, dense, which have the region
+  ///   rows   whole rows, dense
   void copy(const array_region& rows, std::span<const std::byte> stored, const array_region& region,
             std::span<std::byte> to) const;
 
  private:
   [[nodiscard]] axes dense_strides(const axes& count) const;
+  void copy_shared(const array_region& held, const std::byte* from, const axes& from_stride, const array_region& region,
+                   std::span<std::byte> to) const;
   void copy_elements(const std::byte* from, const axes& from_stride, std::byte* to, const axes& to_stride,
                      const axes& count) const;
 

@@ -158,7 +158,8 @@ class chunked_model final : public dataset_model {
   std::optional<std::string> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte> decoded) const override {
     const chunked_array& array = arrays_[of.field];
-    return expand_chunk(array, array.places[of.block], grids_[of.field].bytes_within(of.block), stored, decoded);
+    const std::uint64_t chunk = chunk_of(of);
+    return expand_chunk(array, array.places[chunk], grids_[of.field].bytes_within(chunk), stored, decoded);
   }
 
   void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
@@ -166,7 +167,7 @@ class chunked_model final : public dataset_model {
     const chunk_grid& grid = grids_[of.field];
     const array_region region = region_of(sample, of.field, within);
     if (grid.rows_as_stored()) {
-      grid.copy(rows_held(region, of.field, of.block), decoded, region, bytes);
+      grid.copy(rows_held(region, of.field, chunk_of(of)), decoded, region, bytes);
     } else {
       grid.copy(of.block, decoded, region, bytes);
     }
@@ -316,6 +317,9 @@ class chunked_model final : public dataset_model {
     return grid.rows(first, end - first);
   }
 
+  // Of rows that are stored as they are, other samples may want fewer or more from the same one on, which is another block.
+  [[nodiscard]] std::uint64_t chunk_of(const part& of) const { return of.block % arrays_[of.field].places.size(); }
+
   void add_parts(std::uint64_t sample, std::uint16_t field, const box* within, part_list& out) const {
     const chunked_array& array = arrays_[field];
     const chunk_grid& grid = grids_[field];
@@ -336,6 +340,7 @@ class chunked_model final : public dataset_model {
       one.whole = held.first == region.first && held.count == region.count;
       one.decode = absent || !one.whole ? 1 : 0;
       one.where.decoded_bytes = held.count.front() * grid.row_bytes();
+      one.block += array.places.size() * held.count.front();
       if (!absent) {
         one.where.offset += (held.first.front() - chunk * grid.rows_in_chunk()) * grid.row_bytes();
         one.where.stored_bytes = one.where.decoded_bytes;

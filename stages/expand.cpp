@@ -6,7 +6,6 @@
 #include "stages/kept_blocks.hpp"
 #include "stages/range.hpp"
 
-#include <cstring>
 #include <optional>
 #include <string>
 
@@ -57,7 +56,7 @@ void expander::expand(block_slot& block) {
   uses_.fetch_add(block.uses.size(), std::memory_order_relaxed);
 }
 
-// The block may have been planned as the whole row of one program where another one takes a part of it.
+// The block may be the whole row of its first use, and a part of others.
 void expander::fill(const block_slot& block, const block_slot::use& use, const datasets::part& part,
                     std::span<const std::byte> expanded) const {
   const std::span<std::byte> row = row_of(block, use);
@@ -66,8 +65,6 @@ void expander::fill(const block_slot& block, const block_slot::use& use, const d
   if (const array_crop* const crop = programs_[use.program]->crop(); crop != nullptr) {
     const datasets::box box = crop->box_of(seed_, of.epoch, of.draw);
     dataset_.copy_box(of.sample, part, &box, expanded, row);
-  } else if (block.to_row() && row.size() == expanded.size()) {
-    std::memcpy(row.data(), expanded.data(), expanded.size());
   } else {
     dataset_.copy_box(of.sample, part, nullptr, expanded, row);
   }

@@ -142,7 +142,7 @@ made_array make_array(const std::string& name, const what_to_make& what, std::mt
     }
     if (absent) continue;
     for (const filter& each : what.filters) {
-      chunk = each.kind == filter_kind::zlib ? packed_by_zlib(chunk) : shuffled_bytes(chunk, element);
+      chunk = each.kind == filter_kind::zlib ? packed_by_zlib(chunk) : shuffled_bytes(chunk, each.element_bytes);
     }
     const std::string gap(random() % 5, 'x');
     to << gap << chunk;
@@ -246,6 +246,9 @@ what_to_make any_array(std::mt19937_64& random) {
   if (random() % 4 == 0) {
     what.record_offset = random() % 6;
     what.record_bytes = what.record_offset + 4 + random() % 6;
+    for (filter& each : what.filters) {
+      if (each.kind == filter_kind::shuffle) each.element_bytes = static_cast<std::uint32_t>(what.record_bytes);
+    }
   }
   return what;
 }
@@ -262,7 +265,7 @@ TEST(chunked, rows_are_those_of_the_array_in_one_piece) {
     options.decode_threads = static_cast<std::uint32_t>(1 + random() % 3);
     options.reader.io_threads = static_cast<std::uint32_t>(1 + random() % 2);
     options.digests = seed % 3 == 0;
-    ASSERT_EQ(rows_of(same.chunked, options, "x"), rows_of(same.in_one_piece, options, "npy"));
+    ASSERT_TRUE(rows_of(same.chunked, options, "x") == rows_of(same.in_one_piece, options, "npy"));
   });
 }
 
@@ -300,7 +303,7 @@ TEST(chunked, crops_are_those_of_the_array_in_one_piece) {
     options.digests = seed % 3 == 0;
     const std::vector<std::string> rows = rows_of(same.chunked, options, field);
     ASSERT_FALSE(rows.empty());
-    ASSERT_EQ(rows, rows_of(same.in_one_piece, options, field.from("npy")));
+    ASSERT_TRUE(rows == rows_of(same.in_one_piece, options, field.from("npy")));
   });
 }
 
@@ -328,7 +331,7 @@ TEST(chunked, windows_are_rows_side_by_side) {
           expected += static_cast<char>(each);
         }
       }
-      ASSERT_EQ(got[sample], expected) << "sample " << sample;
+      ASSERT_TRUE(got[sample] == expected) << "sample " << sample;
     }
   });
 }
