@@ -2,6 +2,7 @@
 
 #include "base/hasher.hpp"
 #include "base/text.hpp"
+#include "datasets/arrays_as_samples.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/chunk_grid.hpp"
 #include "datasets/column_table.hpp"
@@ -50,7 +51,7 @@ std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_
     return std::nullopt;
   }
   if (!array.filters.empty()) return undo_filters(array.filters, place.skipped, stored, decoded);
-  if (stored.size() != decoded.size() && stored.size() != least_bytes) {
+  if (stored.size() > decoded.size() || (stored.size() != decoded.size() && stored.size() != least_bytes)) {
     return str_cat("a chunk of ", stored.size(), " bytes where ", decoded.size(), " were expected");
   }
   std::memcpy(decoded.data(), stored.data(), stored.size());
@@ -380,11 +381,38 @@ std::string names_of(const std::vector<chunked_array>& arrays) {
   return names;
 }
 
+// By their paths or the last parts of those; all where nothing is wanted.
+std::vector<chunked_array> those_named(std::vector<chunked_array> arrays, const std::vector<std::string>& wanted,
+                                       const std::string& title) {
+  for (const std::string& name : wanted) {
+    const auto is_named = [&](const chunked_array& each) {
+      return each.name == name || each.name.ends_with("/" + name);
+    };
+    if (std::any_of(arrays.begin(), arrays.end(), is_named)) continue;
+    throw error(errc::not_found, str_cat(title, ": no array '", name, "'; it has ", names_of(arrays)));
+  }
+  if (wanted.empty()) return arrays;
+  std::erase_if(arrays, [&](const chunked_array& each) {
+    return std::none_of(wanted.begin(), wanted.end(),
+                        [&](const std::string& name) { return each.name == name || each.name.ends_with("/" + name); });
+  });
+  return arrays;
+}
+
 }  // namespace
 
-void choose_arrays(std::vector<chunked_array>& arrays, std::span<const std::string> wanted, const std::string& title,
+std::span<const std::string> wanted_by_path(const array_options& options) noexcept {
+  return options.samples == array_options::sample::array ? std::span<const std::string>() : options.fields;
+}
+
+void choose_arrays(std::vector<chunked_array>& arrays, const array_options& options, const std::string& title,
                    std::vector<std::string>& notes) {
+  const std::vector<std::string>& wanted = options.fields;
   if (arrays.empty()) throw error(errc::usage, str_cat(title, ": it has no array that leat reads"));
+  if (options.samples == array_options::sample::array) {
+    arrays = arrays_as_samples(those_named(std::move(arrays), wanted, title), title);
+    return;
+  }
   std::vector<chunked_array> chosen;
   for (const std::string& name : wanted) {
     const auto found =

@@ -38,12 +38,15 @@ struct chunked_table {
   row_windows rows = {};
 };
 
-/// Leaves those that become fields, in the order of `wanted`; without any, those that share the commonest length of the first axis
-/// (of several that are as common, the first array's), and a note names the rest.
+/// The paths that a reader has to find, as array_options::fields names them: none where these may be parts of paths.
+[[nodiscard]] std::span<const std::string> wanted_by_path(const array_options& options) noexcept;
+
+/// Leaves those that become fields: in the order of options.fields; without any, those that share the commonest length of the first
+/// axis (of several that are as common, the first array's), and a note names the rest. Where arrays are samples, they are joined.
 ///   title    names the source in errors
 ///   throws   error{errc::not_found} a name that is not there, with those that are; error{errc::usage} arrays of different lengths,
-///            an array without axes, or none at all
-void choose_arrays(std::vector<chunked_array>& arrays, std::span<const std::string> wanted, const std::string& title,
+///            an array without axes, or none at all; as arrays_as_samples()
+void choose_arrays(std::vector<chunked_array>& arrays, const array_options& options, const std::string& title,
                    std::vector<std::string>& notes);
 
 /// One-dimensional arrays of integers become columns; where samples are windows of rows, and of floats, they become fields that are kept in

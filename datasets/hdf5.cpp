@@ -21,8 +21,8 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size()};
-    contents[i] = read_hdf5(*file, options.fields);
-    choose_arrays(contents[i].arrays, options.fields, paths[i], contents[i].notes);
+    contents[i] = read_hdf5(*file, wanted_by_path(options));
+    choose_arrays(contents[i].arrays, options, paths[i], contents[i].notes);
   });
   const placed_files placed = from.place(sized);
   std::vector<dataset> parts;
@@ -35,7 +35,8 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
                                   .files = placed.table,
                                   .source = placed.source,
                                   .arrays = std::move(contents[i].arrays),
-                                  .notes = std::move(contents[i].notes)}));
+                                  .notes = std::move(contents[i].notes),
+                                  .rows = {.window = options.window, .stride = options.stride}}));
   }
   return parts.size() == 1 ? parts.front() : concat(parts);
 }

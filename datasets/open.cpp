@@ -93,23 +93,29 @@ std::vector<std::string> paths_of(const std::string& source) {
 }
 
 // What was asked for is not passed over.
-void check_fields(const open_options& options, const std::string& source) {
-  if (options.fields.empty()) return;
-  throw error(errc::usage,
-              str_cat(source,
-                      ": fields are chosen of HDF5 and Zarr, and this is neither; leave fields out: a loader "
-                      "takes those that it is given"));
+void refuse_array_options(const open_options& options, const std::string& source) {
+  const array_options& asked = options.arrays;
+  if (!asked.fields.empty()) {
+    throw error(errc::usage,
+                str_cat(source,
+                        ": fields are chosen of HDF5 and Zarr, and this is neither; leave fields out: a loader "
+                        "takes those that it is given"));
+  }
+  if (asked.window == 0 && asked.stride == 1 && asked.samples == array_options::sample::row) return;
+  throw error(errc::usage, str_cat(source,
+                                   ": windows of rows, and arrays as samples, are of HDF5 and Zarr, and this "
+                                   "is neither"));
 }
 
 dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
-  if (kind != file_kind::hdf5) check_fields(options, files.front());
+  if (kind != file_kind::hdf5) refuse_array_options(options, files.front());
   switch (kind) {
     case file_kind::npy:
       return open_npy(files);
     case file_kind::npz:
       return open_npz(files);
     case file_kind::hdf5:
-      return open_hdf5(files, {.fields = options.fields});
+      return open_hdf5(files, options.arrays);
     case file_kind::records:
       return open_records(files);
     case file_kind::tokens:
@@ -156,7 +162,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       }
       if (datasets::is_zarr(path)) {
         open_files();
-        parts.push_back(open_zarr(path, {.fields = options.fields}));
+        parts.push_back(open_zarr(path, options.arrays));
         continue;
       }
       std::vector<std::string> inside = files_in(path, ".tar");
@@ -165,7 +171,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         continue;
       }
       open_files();
-      check_fields(options, path);
+      refuse_array_options(options, path);
       parts.push_back(open_pictures(path, options.index));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {

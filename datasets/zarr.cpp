@@ -17,8 +17,8 @@ dataset open_zarr(const std::string& folder, const zarr_options& options) {
                 str_cat("open_zarr: ", folder,
                         ": no Zarr: it has neither zarr.json nor .zgroup nor .zarray; give the folder that has"));
   }
-  datasets::zarr_contents contents = datasets::read_zarr(folder, options.fields, options.threads);
-  datasets::choose_arrays(contents.arrays, options.fields, folder, contents.notes);
+  datasets::zarr_contents contents = datasets::read_zarr(folder, datasets::wanted_by_path(options), options.threads);
+  datasets::choose_arrays(contents.arrays, options, folder, contents.notes);
   datasets::placed_files placed = datasets::files_on_disk({})->place(contents.files);
   for (datasets::chunked_array& array : contents.arrays) {
     for (datasets::chunk_place& each : array.places) {
@@ -30,7 +30,8 @@ dataset open_zarr(const std::string& folder, const zarr_options& options) {
                                  .files = std::move(placed.table),
                                  .source = std::move(placed.source),
                                  .arrays = std::move(contents.arrays),
-                                 .notes = std::move(contents.notes)});
+                                 .notes = std::move(contents.notes),
+                                 .rows = {.window = options.window, .stride = options.stride}});
 }
 
 }  // namespace leat

@@ -69,9 +69,19 @@ void add_opening_options(CLI::App& app, open_options& opening) {
                "read tars on behind their end marker, for what `cat a.tar b.tar` made; else a warning");
   app.add_option_function<std::string>(
          "--fields",
-         [&opening](const std::string& names) { opening.fields = absl::StrSplit(names, ',', absl::SkipEmpty()); },
+         [&opening](const std::string& names) {
+           opening.arrays.fields = absl::StrSplit(names, ',', absl::SkipEmpty());
+         },
          "arrays of HDF5 and Zarr, by their paths; else those that share the commonest length")
       ->type_name("A,B");
+  app.add_option("--window", opening.arrays.window,
+                 "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
+      ->type_name("N");
+  app.add_option("--stride", opening.arrays.stride, "rows from one sample to the next (1)")->type_name("N");
+  app.add_flag_callback(
+      "--array-samples", [&opening] { opening.arrays.samples = array_options::sample::array; },
+      "of HDF5 and Zarr: each array is a sample, of one type and shape; those of one name in different groups are a "
+      "field");
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,

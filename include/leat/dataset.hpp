@@ -266,16 +266,31 @@ struct npy_options {
 [[nodiscard]] dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options = {});
 [[nodiscard]] dataset open_npz(const std::string& files, const npy_options& options = {});
 
-///   fields    arrays by their paths in the file, "train/images"; empty: those that share the commonest length of the first axis, and
-///             dataset::notes() names the rest
+/// Which arrays of a file or hierarchy become fields, and what of them is a sample.
+///   fields    arrays by their paths, "train/images"; empty: those that share the commonest length of the first axis, and
+///             dataset::notes() names the rest. Where arrays are samples: by their paths or the last parts of those
+///   window    rows of a sample: sample i has those from i * stride on, and one axis more, [window, ...]. No window crosses from one file to
+///             the next. 0: one row, without that axis
+///   stride    rows from one sample to the next
 ///   threads   that read headers and indexes; 0: chosen from the machine
-struct hdf5_options {
+struct array_options {
+  enum class sample : std::uint8_t {
+    row,  ///< the first axis counts the samples
+    array  ///< each array is a sample: all are of one type and shape. Those of one name in different groups ("0/image", "1/image")
+    ///< become the field of that name; where no name comes twice, all of them become "array". In the order of their paths
+  };
   std::vector<std::string> fields = {};
+  sample samples = sample::row;
+  std::uint64_t window = 0;
+  std::uint64_t stride = 1;
   unsigned threads = 0;
 };
+using hdf5_options = array_options;
+using zarr_options = array_options;
 
 /// Arrays of HDF5 files: each dataset of numbers is a field of its path, its first axis the samples; one-dimensional integers are columns.
-/// A field is of field_kind::tensor, which leat::array reads. Several files follow one another, as shards do.
+/// A field is of field_kind::tensor, which leat::array reads; one-dimensional floats, and integers in windows, are kept in memory.
+/// Several files follow one another, as shards do.
 ///
 /// Contiguous, compact and chunked datasets; the filters gzip, shuffle and fletcher32, which is verified; integers, floats and bool, of
 /// either byte order; fill values. A chunk that a batch needs is read once and expanded once for all rows of the batch, and
@@ -289,13 +304,6 @@ struct hdf5_options {
 [[nodiscard]] dataset open_hdf5(std::span<const std::string> files, const hdf5_options& options = {});
 [[nodiscard]] dataset open_hdf5(std::initializer_list<std::string_view> files, const hdf5_options& options = {});
 [[nodiscard]] dataset open_hdf5(const std::string& files, const hdf5_options& options = {});
-
-///   fields    arrays by their paths below the folder, "train/images"; empty: as hdf5_options::fields
-///   threads   that look at files; 0: chosen from the machine
-struct zarr_options {
-  std::vector<std::string> fields = {};
-  unsigned threads = 0;
-};
 
 /// Arrays of a Zarr hierarchy, version 2 or 3, in a folder: a field each, as open_hdf5() has them. Chunks in files of their own or in
 /// shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle and crc32c, which is verified; integers, floats and
@@ -346,11 +354,11 @@ struct token_options {
 
 /// Options that open() passes on to the function that opens the format.
 ///   index    of shards and of folders; tar.index is not looked at
-///   fields   hdf5_options::fields and zarr_options::fields; all sources are of these formats then
+///   arrays   of HDF5 and Zarr; where it asks for something all sources are of these formats
 struct open_options {
   tar_options tar = {};
   index_options index = {};
-  std::vector<std::string> fields = {};
+  array_options arrays = {};
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -22,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using testing::expect_numbers;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -105,6 +107,77 @@ TEST(hdf5_file, several_follow_one_another) {
   const dataset both = open({file_of("user-block.h5"), file_of("user-block.h5")});
   ASSERT_EQ(both.size(), 10U);
   EXPECT_EQ(both.read(7, "x"), both.read(2, "x"));
+}
+
+template <typename T>
+std::vector<T> values_of(const dataset& samples, std::uint64_t sample, const std::string& field) {
+  const std::vector<std::byte> bytes = samples.read(sample, field);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+TEST(hdf5_samples, each_group_is_one_where_it_was_asked_for) {
+  const dataset samples =
+      open(file_of("groups.h5"),
+           {.arrays = {.fields = {"image", "plain", "label"}, .samples = array_options::sample::array}});
+  ASSERT_EQ(samples.size(), 11U);
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    const auto first = static_cast<int>(i) * 100;
+    EXPECT_EQ(samples.column(i, "label"), static_cast<std::int64_t>(i) * 7);
+    const std::vector<std::int32_t> image = values_of<std::int32_t>(samples, i, "image");
+    ASSERT_EQ(image.size(), 12U);
+    for (int e = 0; e < 12; ++e) EXPECT_EQ(image[static_cast<std::size_t>(e)], first + e);
+    EXPECT_THAT(values_of<std::int16_t>(samples, i, "plain"),
+                ElementsAre(first, first + 1, first + 2, first + 3, first + 4));
+  }
+}
+
+TEST(hdf5_samples, each_array_of_another_name_is_one) {
+  std::vector<std::string> names;
+  for (int i = 10; i-- > 0;) names.push_back("flat/a0" + std::to_string(i));
+  const dataset samples = open_hdf5(file_of("groups.h5"), {.fields = names, .samples = array_options::sample::array});
+  ASSERT_EQ(samples.size(), 10U);
+  EXPECT_THAT(values_of<std::int32_t>(samples, 7, "array"), ElementsAre(700, 701, 702, 703, 704, 705));
+  const auto wanting = [](std::vector<std::string> wanted) {
+    return [wanted] {
+      static_cast<void>(open_hdf5(file_of("groups.h5"), {.fields = wanted, .samples = array_options::sample::array}));
+    };
+  };
+  EXPECT_THAT(message_of(errc::usage, wanting({"flat/a00", "other"})),
+              AllOf(HasSubstr("flat/other (i32 [7])"), HasSubstr("another shape than flat/a00 (i32 [6])")));
+  EXPECT_THAT(message_of(errc::not_found, wanting({"imge"})), HasSubstr("no array 'imge'"));
+  EXPECT_THAT(message_of(errc::usage, wanting({"sample_03/image", "plain"})),
+              AllOf(HasSubstr("'image'"), HasSubstr("'plain'"), HasSubstr("11")));
+}
+
+TEST(hdf5_samples, windows_are_rows_side_by_side_with_their_one_dimensional_arrays) {
+  const array_options how{.fields = {"series", "series_packed", "times", "steps"}, .window = 4, .stride = 2};
+  const dataset samples = open_hdf5(file_of("groups.h5"), how);
+  ASSERT_EQ(samples.size(), 3U);  // from rows 0, 2 and 4 of 9
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    const std::vector<std::int32_t> rows = values_of<std::int32_t>(samples, i, "series");
+    ASSERT_EQ(rows.size(), 4U * 10U);
+    for (std::size_t e = 0; e < rows.size(); ++e) ASSERT_EQ(rows[e], static_cast<int>((i * 20 + e) * 3));
+    EXPECT_EQ(values_of<std::int32_t>(samples, i, "series_packed"), rows);
+    const auto first = static_cast<int>(i) * 2;
+    EXPECT_THAT(values_of<std::int32_t>(samples, i, "steps"),
+                ElementsAre(first * 3, first * 3 + 3, first * 3 + 6, first * 3 + 9));
+    EXPECT_THAT(values_of<double>(samples, i, "times"),
+                ElementsAre(first * 0.5, first * 0.5 + 0.5, first * 0.5 + 1, first * 0.5 + 1.5));
+  }
+  const dataset every_third = open_hdf5(file_of("groups.h5"), {.fields = {"series", "steps", "times"}, .stride = 3});
+  ASSERT_EQ(every_third.size(), 3U);
+  EXPECT_EQ(every_third.column(2, "steps"), 18);
+  EXPECT_THAT(values_of<double>(every_third, 2, "times"), ElementsAre(3.0));
+  EXPECT_EQ(values_of<std::int32_t>(every_third, 1, "series").front(), 90);
+
+  const auto opening = [](array_options wanted) {
+    return [wanted] { static_cast<void>(open_hdf5(file_of("groups.h5"), wanted)); };
+  };
+  EXPECT_THAT(message_of(errc::usage, opening({.fields = {"series"}, .window = 10})),
+              AllOf(HasSubstr("windows of 10 rows"), HasSubstr("it has 9")));
+  EXPECT_THAT(message_of(errc::usage, opening({.fields = {"series"}, .stride = 0})), HasSubstr("a stride of 0"));
 }
 
 TEST(hdf5_file, what_is_not_read_is_named_with_what_to_do) {

@@ -110,3 +110,17 @@ open("open.h5", "wb").write(data)
 for name in sorted(os.listdir(".")):
     if name.endswith(".h5"):
         print(name, os.path.getsize(name))
+
+# Each sample is a group, or an array: element e of sample i is i * 100 + e.
+with h5py.File("groups.h5", "w", libver="latest") as f:
+    for i in range(11):
+        group = f.create_group(f"sample_{i:02}")
+        group.create_dataset("image", data=np.arange(12, dtype="<i4").reshape(3, 4) + i * 100, chunks=(3, 2), compression="gzip")
+        group.create_dataset("plain", data=np.arange(5, dtype="<i2") + i * 100)
+        group["label"] = np.int64(i * 7)
+        f[f"flat/a{i:02}"] = np.arange(6, dtype="<i4") + i * 100
+    f["flat/other"] = np.arange(7, dtype="<i4")
+    f["times"] = np.arange(9, dtype="<f8") * 0.5
+    f["steps"] = np.arange(9, dtype="<i4") * 3
+    f["series"] = numbers((9, 2, 5), "<i4")
+    f.create_dataset("series_packed", data=numbers((9, 2, 5), "<i4"), chunks=(2, 2, 3), compression="gzip")

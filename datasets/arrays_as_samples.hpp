@@ -1,0 +1,18 @@
+// Files that keep each sample as an array of its own: img_000, img_001, … or sample_0/image, sample_0/mask, ….
+#pragma once
+
+#include "datasets/chunked_array.hpp"
+
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Makes one array of many, of which each is a row. Arrays of one name in different groups ("0/image", "1/image") become the array of that
+/// name ("image"); where no name comes twice, all of them become "array". Rows are in the order of the arrays.
+///   title    names the source in errors
+///   throws   error{errc::usage} arrays that differ in type, shape, chunks or filters, with both names, and groups that lack an array which
+///            others have
+[[nodiscard]] std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, const std::string& title);
+
+}  // namespace leat::datasets
