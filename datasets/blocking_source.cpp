@@ -21,8 +21,8 @@ struct free_memory {
 
 }  // namespace
 
-struct opening_loop::machine {
-  explicit machine(const reader_options& options)
+struct opening_loop::impl {
+  explicit impl(const reader_options& options)
       : threads(options, std::make_shared<io::arena>(io::arena_options{.pages = io::huge_pages::off})) {
     // Headers, labels and single pictures are a trickle, and whoever opens a shard once opens it again: buffered.
     threads.set_epoch_bytes(0);
@@ -38,8 +38,8 @@ opening_loop::opening_loop(traffic expected, std::uint32_t loops) {
     options.backend = read_backend::preadv;
     options.preadv_threads = 1;
   }
-  machine_ = std::make_unique<machine>(options);
-  for (std::uint32_t k = 0; k < loops; ++k) connectors_.push_back(&machine_->threads.loop(k));
+  impl_ = std::make_unique<impl>(options);
+  for (std::uint32_t k = 0; k < loops; ++k) connectors_.push_back(&impl_->threads.loop(k));
 }
 opening_loop::~opening_loop() = default;
 

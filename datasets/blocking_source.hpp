@@ -34,8 +34,8 @@ class opening_loop {
   [[nodiscard]] std::span<io::connector* const> connectors() const noexcept { return connectors_; }
 
  private:
-  struct machine;
-  std::unique_ptr<machine> machine_;
+  struct impl;
+  std::unique_ptr<impl> impl_;
   std::vector<io::connector*> connectors_;
 };
 

@@ -117,7 +117,7 @@ kept_index::kept_index(const index_options& options, std::string source, const d
       source_(std::move(source)),
       key_(key),
       began_ns_(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count()),
-      told_(options.told) {
+      on_report_(options.on_report) {
   if (use_ == index_use::off) {
     why_ = "it was not asked for";
     return;
@@ -192,7 +192,7 @@ void kept_index::write(std::uint64_t samples, std::span<const std::byte> content
 }
 
 void kept_index::tell(index_report::outcome what, std::string why) const {
-  if (told_) told_({.source = source_, .what = what, .why = std::move(why)});
+  if (on_report_) on_report_({.source = source_, .what = what, .why = std::move(why)});
 }
 
 }  // namespace leat::datasets

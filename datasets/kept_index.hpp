@@ -151,7 +151,7 @@ class kept_index {
   std::string why_;
   std::int64_t began_ns_;  // wall clock
   std::int64_t newest_ns_ = std::numeric_limits<std::int64_t>::min();
-  std::function<void(const index_report&)> told_;
+  std::function<void(const index_report&)> on_report_;
 };
 
 }  // namespace leat::datasets

@@ -6,10 +6,10 @@
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/io_loop.hpp"
+#include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/queue_depth.hpp"
 #include "io/read_error.hpp"
-#include "io/ring_loop.hpp"
 #include "io/uring.hpp"
 
 #include <leat/error.hpp>

@@ -54,9 +54,9 @@ std::vector<io::connector*> loops_of(io::io_threads& threads) {
 
 }  // namespace
 
-class reader::machine {
+class reader::impl {
  public:
-  machine(std::size_t lease_bytes_max, const reader_options& options)
+  impl(std::size_t lease_bytes_max, const reader_options& options)
       : timeout_s_(std::chrono::duration<double>(options.read_timeout).count()),
         arena_(std::make_shared<io::arena>(arena_of(lease_bytes_max, options.huge_pages))),
         pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory", .as_one = true}),
@@ -68,7 +68,7 @@ class reader::machine {
       lines_[k].number = k;
     }
   }
-  ~machine() {
+  ~impl() {
     stop();
     for (line& at : lines_) {
       assert(at.queues.empty() && "a queue outlives its reader");
@@ -104,7 +104,7 @@ class reader::machine {
 
   /// Reads that were asked for together. Made once and used again; its line's.
   struct batch {
-    machine* owner = nullptr;
+    impl* owner = nullptr;
     line* home = nullptr;
     std::span<request> requests;
     request only;  // where one read was asked for by itself
@@ -120,7 +120,7 @@ class reader::machine {
   };
 
   struct opening : io::set_open {
-    machine* owner = nullptr;
+    impl* owner = nullptr;
     line* home = nullptr;
     std::atomic<std::uint64_t> use{0};
     completion<void(std::exception_ptr, reader::file)> asker;
@@ -143,7 +143,7 @@ class reader::machine {
     void end_queues();
     void tell_if_idle() noexcept;
 
-    machine* owner = nullptr;
+    impl* owner = nullptr;
     std::uint32_t number = 0;
     std::promise<void> queues_idle;
     // Loop thread. What queues read is theirs alone: the set of sources does not know it.
@@ -210,7 +210,7 @@ class reader::machine {
 
 // ---- Files --------------------------------------------------------------------------------------------------------
 
-std::uint32_t reader::machine::number_of(const std::string& path) {
+std::uint32_t reader::impl::number_of(const std::string& path) {
   const mutex_lock lock(files_mutex_);
   const auto [place, is_new] = numbers_.try_emplace(path, static_cast<std::uint32_t>(files_.size()));
   if (is_new) {
@@ -221,12 +221,12 @@ std::uint32_t reader::machine::number_of(const std::string& path) {
   return place->second;
 }
 
-std::string reader::machine::path_of(std::uint32_t number) const {
+std::string reader::impl::path_of(std::uint32_t number) const {
   const mutex_lock lock(files_mutex_);
   return files_[number].file_name(0);
 }
 
-void reader::machine::open(std::string path, completion<void(std::exception_ptr, file)> done) {
+void reader::impl::open(std::string path, completion<void(std::exception_ptr, file)> done) {
   if (path.empty()) {
     return done.complete(std::make_exception_ptr(error(errc::usage, "an empty path names no file")), {});
   }
@@ -247,7 +247,7 @@ void reader::machine::open(std::string path, completion<void(std::exception_ptr,
   });
 }
 
-reader::machine::opening& reader::machine::take_opening(line& at) {
+reader::impl::opening& reader::impl::take_opening(line& at) {
   const mutex_lock lock(at.mutex);
   if (at.spare_openings.empty()) {
     opening& made = at.openings.emplace_back();
@@ -266,7 +266,7 @@ reader::machine::opening& reader::machine::take_opening(line& at) {
   return taken;
 }
 
-void reader::machine::ended(opening& looked) noexcept {
+void reader::impl::ended(opening& looked) noexcept {
   line& at = *looked.home;
   if (looked.asker) {
     if (looked.failure == ECANCELED) {
@@ -282,19 +282,19 @@ void reader::machine::ended(opening& looked) noexcept {
   at.spare_openings.push_back(&looked);
 }
 
-error reader::machine::why_not_opened(const opening& looked) const {
+error reader::impl::why_not_opened(const opening& looked) const {
   if (const auto why = threads_.failure(); why && looked.failure == io::loop_failed) return *why;
   return io::explain_open(looked.failure, path_of(looked.source));
 }
 
 /// The kernel writes its answer into memory of ours: who asked need not wait for it.
-void reader::machine::abandon(opening& asked) noexcept {
+void reader::impl::abandon(opening& asked) noexcept {
   if (asked.asker) asked.asker.complete(aborted(), {});
 }
 
 // ---- Reads --------------------------------------------------------------------------------------------------------
 
-std::string reader::machine::wrong_with(const request& asked) const {
+std::string reader::impl::wrong_with(const request& asked) const {
   if (!knows(asked.file.number)) return "its file was not opened by this reader";
   if (asked.into == nullptr || !*asked.into) return "it has no lease to read into";
   if (asked.offset + asked.bytes < asked.offset) return "its range ends beyond 2^64";
@@ -305,7 +305,7 @@ std::string reader::machine::wrong_with(const request& asked) const {
   return {};
 }
 
-reader::machine::batch& reader::machine::take_batch() {
+reader::impl::batch& reader::impl::take_batch() {
   line& at = next_line();
   const mutex_lock lock(at.mutex);
   if (at.spare_batches.empty()) {
@@ -320,12 +320,12 @@ reader::machine::batch& reader::machine::take_batch() {
   return taken;
 }
 
-void reader::machine::give_back(batch& used) noexcept {
+void reader::impl::give_back(batch& used) noexcept {
   const mutex_lock lock(used.home->mutex);
   used.home->spare_batches.push_back(&used);
 }
 
-void reader::machine::read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done) {
+void reader::impl::read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done) {
   if (const std::string wrong = wrong_with(what); !wrong.empty()) {
     return done.complete(std::make_exception_ptr(error(errc::usage, "a read cannot be made: " + wrong)), {});
   }
@@ -341,7 +341,7 @@ void reader::machine::read(const request& what, completion<void(std::exception_p
   submit(begun);
 }
 
-void reader::machine::read(std::span<request> what, completion<void(std::exception_ptr)> done) {
+void reader::impl::read(std::span<request> what, completion<void(std::exception_ptr)> done) {
   for (std::size_t i = 0; i < what.size(); ++i) {
     if (const std::string wrong = wrong_with(what[i]); !wrong.empty()) {
       return done.complete(
@@ -359,11 +359,11 @@ void reader::machine::read(std::span<request> what, completion<void(std::excepti
   submit(begun);
 }
 
-void reader::machine::submit(batch& begun) {
+void reader::impl::submit(batch& begun) {
   run_on(*begun.home, [this, b = &begun] { begin(*b); });
 }
 
-void reader::machine::begin(batch& begun) {
+void reader::impl::begin(batch& begun) {
   begun.begun = true;
   // One more than there are reads: nothing completes before all have been started.
   begun.left = begun.requests.size() + 1;
@@ -398,14 +398,14 @@ void reader::machine::begin(batch& begun) {
   if (--begun.left == 0) complete(begun);
 }
 
-void reader::machine::ended(operation& read) noexcept {
+void reader::impl::ended(operation& read) noexcept {
   batch& owner = *read.owner;
   read.asked->data = read.data;
   read.asked->failure = read.failure;
   if (--owner.left == 0) complete(owner);
 }
 
-void reader::machine::cancel(batch& asked) {
+void reader::impl::cancel(batch& asked) {
   asked.cancelled = true;
   if (!asked.begun) return;  // begin() is still on its way to this thread.
   for (std::size_t i = 0; i < asked.requests.size(); ++i) {
@@ -414,7 +414,7 @@ void reader::machine::cancel(batch& asked) {
   }
 }
 
-void reader::machine::complete(batch& ended) noexcept {
+void reader::impl::complete(batch& ended) noexcept {
   std::exception_ptr failure;
   for (const request& one : ended.requests) {
     if (one.failure == 0) continue;
@@ -437,7 +437,7 @@ void reader::machine::complete(batch& ended) noexcept {
   give_back(ended);
 }
 
-error reader::machine::explain(std::uint32_t file, io::failed_read failed) const {
+error reader::impl::explain(std::uint32_t file, io::failed_read failed) const {
   if (failed.failure == ECANCELED) return {errc::cancelled, "the read was cancelled"};
   if (const auto why = threads_.failure(); why && failed.failure == io::loop_failed) return *why;
   const std::string path = path_of(file);
@@ -446,7 +446,7 @@ error reader::machine::explain(std::uint32_t file, io::failed_read failed) const
   return io::explain_read(failed);
 }
 
-error reader::machine::explain(const request& failed) const {
+error reader::impl::explain(const request& failed) const {
   return explain(failed.file.number, {.failure = failed.failure,
                                       .path = {},
                                       .offset = failed.offset,
@@ -454,7 +454,7 @@ error reader::machine::explain(const request& failed) const {
                                       .data_bytes = failed.data.size()});
 }
 
-error reader::machine::line::explain(const read_completion& failed) const {
+error reader::impl::line::explain(const read_completion& failed) const {
   return owner->explain(failed.file, {.failure = failed.failure,
                                       .path = {},
                                       .offset = failed.offset,
@@ -462,7 +462,7 @@ error reader::machine::line::explain(const read_completion& failed) const {
                                       .data_bytes = failed.data.size()});
 }
 
-std::shared_ptr<io::read_queue_state> reader::machine::make_queue(const read_queue_options& options) {
+std::shared_ptr<io::read_queue_state> reader::impl::make_queue(const read_queue_options& options) {
   constexpr std::uint32_t most = 1U << 20;
   if (options.reads_max == 0 || options.reads_max > most) {
     throw error(errc::usage, str_cat("reads_max of a queue is ", options.reads_max, "; give 1 to ", most));
@@ -477,7 +477,7 @@ std::shared_ptr<io::read_queue_state> reader::machine::make_queue(const read_que
   return made;
 }
 
-void reader::machine::stop() noexcept {
+void reader::impl::stop() noexcept {
   if (in_child()) return;  // The threads that would have to end are not here.
   const mutex_lock lock(stop_mutex_);
   if (stopped_) return;
@@ -496,13 +496,13 @@ void reader::machine::stop() noexcept {
   sources_.drain();
 }
 
-void reader::machine::line::end_queues() {
+void reader::impl::line::end_queues() {
   ended = true;
   for (io::read_queue_state& queue : queues) queue.end();
   tell_if_idle();
 }
 
-void reader::machine::line::tell_if_idle() noexcept {
+void reader::impl::line::tell_if_idle() noexcept {
   if (!ended || idle_told) return;
   for (const io::read_queue_state& queue : queues) {
     if (!queue.idle()) return;
@@ -516,41 +516,41 @@ void reader::machine::line::tell_if_idle() noexcept {
 // ---- The public face ----------------------------------------------------------------------------------------------
 
 reader::reader(std::size_t lease_bytes_max, reader_options options)
-    : machine_(std::make_unique<machine>(lease_bytes_max, options)) {}
+    : impl_(std::make_unique<impl>(lease_bytes_max, options)) {}
 
 reader::~reader() {
   // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with
   // the process.
-  if (machine_ != nullptr && machine_->in_child()) static_cast<void>(machine_.release());
+  if (impl_ != nullptr && impl_->in_child()) static_cast<void>(impl_.release());
 }
 
 void reader::check_process() const {
   // Thrown and not delivered: the executor to deliver it on may have lost its threads in the fork, too.
-  if (machine_->in_child()) {
+  if (impl_->in_child()) {
     throw error(errc::usage,
                 "this reader was made before fork(): its threads stayed in the parent; make one after fork()");
   }
 }
 
 void reader::start_open(std::string path, completion<void(std::exception_ptr, file)> done) {
-  machine_->open(std::move(path), std::move(done));
+  impl_->open(std::move(path), std::move(done));
 }
 void reader::start_lease(std::size_t bytes, completion<void(std::exception_ptr, leat::lease)> done) {
-  machine_->lease(bytes, std::move(done));
+  impl_->lease(bytes, std::move(done));
 }
 void reader::start_read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done) {
-  machine_->read(what, std::move(done));
+  impl_->read(what, std::move(done));
 }
 void reader::start_batch(std::span<request> what, completion<void(std::exception_ptr)> done) {
-  machine_->read(what, std::move(done));
+  impl_->read(what, std::move(done));
 }
 read_queue reader::queue(read_queue_options options) {
   check_process();
-  return read_queue(machine_->make_queue(options));
+  return read_queue(impl_->make_queue(options));
 }
-error reader::explain(const request& failed) const { return machine_->explain(failed); }
-reader_report reader::report() const { return machine_->report(); }
-asio::any_io_executor reader::get_executor() const noexcept { return machine_->executor(); }
-void reader::stop() noexcept { machine_->stop(); }
+error reader::explain(const request& failed) const { return impl_->explain(failed); }
+reader_report reader::report() const { return impl_->report(); }
+asio::any_io_executor reader::get_executor() const noexcept { return impl_->executor(); }
+void reader::stop() noexcept { impl_->stop(); }
 
 }  // namespace leat

@@ -8,7 +8,7 @@
 #include "base/keep_for_ever.hpp"
 #include "base/text.hpp"
 #include "io/read_error.hpp"
-#include "io/ring_machine.hpp"
+#include "io/ring_loop.hpp"
 
 #include <poll.h>
 #include <time.h>

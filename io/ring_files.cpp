@@ -1,6 +1,6 @@
 // The ring's files: every read needs one that is open, few may be open at a time, and nothing here may block.
 #include "base/clock.hpp"
-#include "io/ring_machine.hpp"
+#include "io/ring_loop.hpp"
 
 #include <algorithm>
 #include <cassert>

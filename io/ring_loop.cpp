@@ -3,8 +3,8 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "io/file_source.hpp"
+#include "io/make_ring_loop.hpp"
 #include "io/read_error.hpp"
-#include "io/ring_machine.hpp"
 
 #include <sys/eventfd.h>
 

@@ -1,20 +1,231 @@
-// A run loop whose sleep is io_uring_enter(2): one thread, one ring, no lock.
+// The class behind the ring's loop. Its functions are in ring_loop.cpp (turns and deadlines), ring_files.cpp (open files),
+// ring_reads.cpp (reads) and ring_failure.cpp (the end of a failed ring); no other file includes this.
+//
+// The rule of all of them: completions only change the books. Who is told is told by finish_all(), when the books are in
+// order again, since who is told starts more.
 #pragma once
 
-#include "io/io_loop.hpp"
+#include "io/direct_policy.hpp"
+#include "io/make_ring_loop.hpp"
+#include "io/queue_depth.hpp"
+#include "io/ring_state.hpp"
+#include "io/uring.hpp"
 
+#include <absl/container/flat_hash_map.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
-namespace leat::io {
+namespace leat::io::ring {
 
-/// What tests bend to reach the rungs that this kernel would not show.
-struct ring_limits {
-  unsigned files_max = 1024;       ///< open at a time; also bounded by RLIMIT_NOFILE
-  bool direct_descriptors = true;  ///< off: ordinary ones, as before Linux 5.19
-  bool poll_for_real = true;       ///< off: an ordinary ring is used for polled reads, so that tests run on any device
+/// Thread: the loop's own, unless said otherwise.
+class ring_loop final : public async::loop, public io_loop {
+ public:
+  ring_loop(io_context& context, const ring_limits& limits);
+  ~ring_loop() override {
+    retire();
+    ::close(wake_descriptor_);
+  }
+
+  // connector
+  [[nodiscard]] std::unique_ptr<source> connect_files(const file_table& files) override;
+  void post(void (*function)(void*) noexcept, void* argument) override {
+    // Later, also from the loop's own thread.
+    get_executor().require(async::asio::execution::blocking.never).execute(bound_function{function, argument});
+  }
+
+  // io_loop
+  [[nodiscard]] async::loop& run_loop() noexcept override { return *this; }
+  void run() override;
+  void unregister_buffers() noexcept override {
+    buffer_of_.clear();
+    if (ring_) ring_->unregister_buffers();
+    if (polled_) polled_->unregister_buffers();
+  }
+  void after_told(void (*function)(void*) noexcept, void* argument) override {
+    after_told_.push_back({function, argument});
+  }
+  void turn_until(bool (*over)(const void*) noexcept, const void* argument) override;
+  void stop() noexcept override {
+    const auto inside = visit();
+    stopping_.store(true);
+    interrupt();
+  }
+  [[nodiscard]] rung backend() const override {
+    const mutex_lock lock(report_mutex_);
+    return backend_;
+  }
+  [[nodiscard]] rung registered_buffers() const override {
+    const mutex_lock lock(report_mutex_);
+    return buffers_report_;
+  }
+  void add_to(io_counters& sum) const noexcept override { count_.add_to(sum); }
+
+  // For the sources. Loop thread.
+  void start(file_set& set, std::span<read_operation* const> operations);
+  void start(file_set& set, open_operation& operation);
+  void cancel(read_operation& operation);
+  /// A source has gone. Thread: any.
+  void retire_set(std::unique_ptr<file_set> set);
+  [[nodiscard]] io_context& context() noexcept { return context_; }
+
+ private:
+  static constexpr unsigned depth_max = 4096;
+  // Opens under way. Each that misses the dentry cache holds one of the kernel's worker threads.
+  static constexpr unsigned opens_max = 64;
+  // A read that takes longer may be from a pipe that has replaced the file.
+  static constexpr std::uint64_t slow_ns = 1'000'000'000;
+
+  struct bound_function {
+    void (*function)(void*) noexcept;
+    void* argument;
+    void operator()() const noexcept { function(argument); }
+  };
+
+  void wake() noexcept override;
+
+  // ring_loop.cpp: turns.
+  void set_up(const ring_limits& limits);
+  void set_up_polling(bool for_real, unsigned entries, unsigned buffers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(report_mutex_);
+  void stop_polling(const std::string& path);
+  void turn_polled();
+  unsigned reap(uring& from) {
+    return from.reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+  }
+  void park_wake();
+  void sleep(bool awake);
+  void sleep_without_ring(int patience_ms);
+  [[nodiscard]] bool is_over() const noexcept;
+  [[nodiscard]] bool is_full() const noexcept;
+  void on_completion(std::uint64_t user_data, int result);
+  [[nodiscard]] std::uint64_t next_deadline_ns() const noexcept;
+  void expire();
+  void finish_all();
+  /// Whether the kernel may still write to a file's slot, to a look, or to the value of the wake-up.
+  [[nodiscard]] bool kernel_has_books() const noexcept;
+  void cancel_in_kernel(std::uint64_t user_data);
+  void cancel_in_kernel(const chunk& part) {
+    // A polled read is in the device's queue, where it cannot be cancelled.
+    if (!part.polled) cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
+  }
+  void end_overdue(std::optional<overdue_list::entry>& entry) {
+    if (entry) context_.overdue.remove(*entry);
+    entry.reset();
+  }
+
+  // ring_failure.cpp: the kernel takes no more calls.
+  void break_off_if_failed();
+  void break_off(int failure);
+  void collect_from_ring(std::uint64_t until_ns);
+  void give_up_what_the_kernel_has();
+  void fail_what_is_left();
+  void keep_books();
+
+  // ring_files.cpp: a job gets a slot, the slot its file.
+  void close_files_of(const file_set& set);
+  [[nodiscard]] bool place(job& placed);
+  void place_waiting();
+  [[nodiscard]] file_slot* take_slot();
+  void begin_open(file_slot& slot);
+  void ask_status(file_slot& slot);
+  void ask_again(const file_set& set, std::uint32_t directory);
+  void open_now(file_slot& slot, file_mode mode);
+  void on_slot(file_slot& slot, int result);
+  void on_status(file_slot& slot, int result);
+  void on_open(file_slot& slot, int result);
+  void fail_open(file_slot& slot, int failure);
+  void wait_for_descriptors(file_slot& slot, int failure);
+  void detach(job& leaving);
+  void forget(file_slot& slot);
+  void close_file(file_slot& slot);
+  void enqueue(intrusive_list<file_slot>& queue, file_slot& slot);
+  void dequeue(file_slot& slot);
+  [[nodiscard]] int type_of_open(file_slot& slot, int descriptor);
+  void ask(look& begun);
+  void on_look(look& done, int result);
+  void look_at_slow();
+  void fail_reads_of(const file_slot& slot, int failure);
+
+  // ring_reads.cpp: a job whose file is open becomes chunks, and when they are done it is.
+  void make_ready(job& ready);
+  void pump();
+  [[nodiscard]] bool admits(std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool may_issue(const job& asking);
+  void issue(job& from, std::uint64_t bytes);
+  void ask(chunk& part);
+  [[nodiscard]] std::optional<std::uint32_t> registered(std::uint32_t piece);
+  void on_chunk(chunk& part, int result);
+  void end_chunk(chunk& part);
+  void read_again_buffered(job& refused);
+  void enqueue(intrusive_list<job>& queue, job& queued);
+  void dequeue(job& queued);
+  void finish(job& ended);
+  void deliver(job& ended);
+
+  io_context& context_;
+  const std::uint64_t timeout_ns_;
+  const bool insists_on_buffers_;
+  std::optional<uring>
+      ring_;              // made and destroyed on the loop's thread; empty outside of run(), and after it has failed
+  bool failing_ = false;  // nothing is submitted to it any more
+  // The second ring, for polled reads; it can do nothing else. Files and buffers are registered with each ring separately, so
+  // with polling files are ordinary descriptors, and buffers are registered with this ring.
+  std::optional<uring> polled_;
+  bool polling_ = false;
+  unsigned polled_reads_ = 0;  // in flight in polled_
+  unsigned polled_turns_ = 0;
+  std::atomic<bool> stopping_{false};
+  int wake_descriptor_ = -1;
+  std::unique_ptr<std::uint64_t> wake_value_ = std::make_unique<std::uint64_t>();
+  bool wake_parked_ = false;
+  std::uint64_t now_ = 0;  // of this turn
+
+  bool direct_descriptors_ = false;
+  std::vector<std::unique_ptr<file_slot>> slots_;
+  std::vector<file_slot*> free_slots_;
+  absl::flat_hash_map<std::uint64_t, file_slot*> slot_of_;
+  intrusive_list<file_slot> idle_;     // open, without users; least recently used first
+  intrusive_list<file_slot> opening_;  // the kernel looks at or opens them, oldest first
+  intrusive_list<file_slot> asking_;   // another slot asks about their directory
+  intrusive_list<file_slot> late_;     // as opening_, and older than the timeout
+  unsigned closing_ = 0;               // closes, cancels: whatever the kernel has that nobody waits for
+  std::uint64_t open_again_at_ns_ = 0;
+  unsigned opens_refused_ = 0;  // in a row, for want of descriptors
+
+  stock<job> jobs_;
+  stock<chunk> chunks_;
+  stock<look> looks_;
+  intrusive_list<job> unplaced_;     // no slot yet
+  intrusive_list<job> ready_;        // their file is open
+  intrusive_list<job> finished_;     // to be told
+  intrusive_list<chunk> in_kernel_;  // oldest first
+  intrusive_list<chunk> late_chunks_;
+  intrusive_list<look> looking_;
+  intrusive_list<look> late_looks_;
+  intrusive_list<look> own_looks_;          // the loop's own, for no operation
+  std::deque<open_operation*> looks_done_;  // to be told
+  std::vector<bound_function> after_told_;
+  std::uint64_t bytes_in_kernel_ = 0;
+
+  // For each piece of the arena: 1 + the number of its registered buffer; 0: not registered. Empty without a table of buffers.
+  std::vector<std::uint32_t> buffer_of_;
+  unsigned register_refusals_ = 0;
+  std::uint64_t register_again_at_ns_ = 0;
+  std::uint32_t buffers_registered_ = 0;
+
+  mutable mutex report_mutex_;
+  rung backend_ ABSL_GUARDED_BY(report_mutex_);
+  rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);
+  loop_counters count_;
 };
 
-/// Makes the loop on its thread. Throws uring_refusal where there is no io_uring, and error.
-[[nodiscard]] std::unique_ptr<io_loop> make_ring_loop(io_context& context, const ring_limits& limits = {});
-
-}  // namespace leat::io
+}  // namespace leat::io::ring

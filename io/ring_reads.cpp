@@ -3,7 +3,7 @@
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "io/read_error.hpp"
-#include "io/ring_machine.hpp"
+#include "io/ring_loop.hpp"
 
 #include <sys/resource.h>
 

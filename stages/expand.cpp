@@ -2,7 +2,7 @@
 
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
-#include "stages/fields/array_crop.hpp"
+#include "stages/array_crop.hpp"
 #include "stages/kept_blocks.hpp"
 #include "stages/range.hpp"
 

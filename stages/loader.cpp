@@ -26,9 +26,9 @@
 #include "stages/pixels/scratch.hpp"
 #include "stages/prefetch.hpp"
 #include "stages/read.hpp"
+#include "stages/resumption.hpp"
 #include "stages/row_maker.hpp"
 #include "stages/run_flags.hpp"
-#include "stages/run_states.hpp"
 #include "stages/shared_members.hpp"
 #include "stages/transfer.hpp"
 #include "stages/verdict.hpp"
@@ -78,19 +78,19 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
 
 }  // namespace
 
-class loader::machine final : public line_events {
+class loader::pipeline final : public line_events {
  public:
-  machine(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {})
+  pipeline(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {})
       : fields_(std::move(fields)),
         options_(checked(std::move(options))),
         transfer_(make_transfer(options_, parts)),
         run_(samples, fields_, options_,
              options_.finish_on_device && transfer_->runs_operations() ? finished_by::device : finished_by::host),
-        states_(run_, options_, fields_),
-        span_(parts.only ? states_.one_batch(*parts.only) : states_.resumed()),
+        resumption_(run_, options_, fields_),
+        span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
-        memory_(plan_memory(needs_of(run_, options_, memory_available_, states_.batches_of(span_)), memory_available_,
-                            options_.world.local_size)),
+        memory_(plan_memory(needs_of(run_, options_, memory_available_, resumption_.batches_of(span_)),
+                            memory_available_, options_.world.local_size)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
@@ -153,7 +153,7 @@ class loader::machine final : public line_events {
         asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
   }
 
-  ~machine() { stop(); }
+  ~pipeline() { stop(); }
 
   void next(next_completion done) {
     if (forked_.in_child()) {  // An operation that was deferred before the fork: next() itself throws.
@@ -174,7 +174,7 @@ class loader::machine final : public line_events {
     if (wanted) flags_.skip_before(*wanted);
   }
 
-  [[nodiscard]] loader_state state() const { return states_.at(delivery_.progress()); }
+  [[nodiscard]] loader_state state() const { return resumption_.at(delivery_.progress()); }
   [[nodiscard]] loader_state state_after(const batch& delivered) const;
   [[nodiscard]] bool finished() const { return options_.epochs != 0 && delivery_.progress().epoch >= options_.epochs; }
   /// By a line of its own: what a batch holds depends on its place alone.
@@ -197,7 +197,7 @@ class loader::machine final : public line_events {
   [[nodiscard]] loader_stats stats() const;
   [[nodiscard]] std::vector<std::string> reads_under_way();
   [[nodiscard]] depth_control& depths() noexcept { return depths_; }
-  [[nodiscard]] static machine& of(const loader& line) { return line.check_process(); }
+  [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
 
  private:
   /// Connects the sources once the I/O threads know what an epoch reads.
@@ -217,7 +217,7 @@ class loader::machine final : public line_events {
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
   const bound_run run_;
-  const run_states states_;
+  const resumption resumption_;
   const span_of_run span_;
   const memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
@@ -244,15 +244,15 @@ class loader::machine final : public line_events {
   std::uint64_t started_ns_ = 0;
 };
 
-loader_state loader::machine::state_after(const batch& delivered) const {
+loader_state loader::pipeline::state_after(const batch& delivered) const {
   if (delivered.details().layout != run_.layout()) {
     throw error(errc::usage,
                 "state_after() was given a batch of another loader; give it one that this loader's next() gave");
   }
-  return states_.at(delivered.details().after);
+  return resumption_.at(delivered.details().after);
 }
 
-batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const {
+batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   loader_options alone = options_;
   alone.resume.reset();
   alone.prefetch_batches = 1;
@@ -263,11 +263,11 @@ batch loader::machine::batch_at(std::uint32_t epoch, std::uint64_t index) const 
   alone.device = host;
   loader_parts parts;
   parts.only = {epoch, index};
-  machine line(run_.samples(), std::move(alone), fields_, parts);
+  pipeline line(run_.samples(), std::move(alone), fields_, parts);
   return *line.next_blocking();
 }
 
-std::vector<io::connector*> loader::machine::connectors() {
+std::vector<io::connector*> loader::pipeline::connectors() {
   io_.set_epoch_bytes(run_.epoch_bytes(), memory_available_);
   const auto tell = [this](const error& why) { broken(std::make_exception_ptr(why)); };
   io_.on_overdue(tell);
@@ -277,7 +277,7 @@ std::vector<io::connector*> loader::machine::connectors() {
   return loops;
 }
 
-asio::awaitable<void> loader::machine::run() {
+asio::awaitable<void> loader::pipeline::run() {
   try {
     co_await prefetch_.run();
   } catch (const boost::system::system_error&) {
@@ -287,7 +287,7 @@ asio::awaitable<void> loader::machine::run() {
   }
 }
 
-void loader::machine::stop() noexcept {
+void loader::pipeline::stop() noexcept {
   if (forked_.in_child()) return;  // The threads that would have to end are not here.
   std::call_once(stopped_, [this] {
     flags_.stop();
@@ -296,7 +296,7 @@ void loader::machine::stop() noexcept {
     // The line first, so that nothing more is asked for; then what was.
     io_.loop(0).post(
         [](void* argument) noexcept {
-          auto& self = *static_cast<machine*>(argument);
+          auto& self = *static_cast<pipeline*>(argument);
           self.stop_signal_.emit(asio::cancellation_type::all);
           self.reads_.cancel();
         },
@@ -313,12 +313,12 @@ void loader::machine::stop() noexcept {
   });
 }
 
-std::vector<std::string> loader::machine::reads_under_way() {
+std::vector<std::string> loader::pipeline::reads_under_way() {
   if (forked_.in_child()) return {};
   return batches_.while_there([this] { return reads_.under_way(); }, std::vector<std::string>());
 }
 
-loader_stats loader::machine::stats() const {
+loader_stats loader::pipeline::stats() const {
   constexpr double ns = 1e-9;
   loader_stats now;
   const delivery::counters handed = delivery_.count();
@@ -387,24 +387,24 @@ loader_stats loader::machine::stats() const {
 // --- the public face ------------------------------------------------------------------------------------------------
 
 loader::loader(dataset samples, loader_options options, std::vector<field> fields)
-    : machine_(std::make_unique<machine>(samples, std::move(options), fields)) {}
+    : pipeline_(std::make_unique<pipeline>(samples, std::move(options), fields)) {}
 
-loader::loader(std::unique_ptr<machine> line) noexcept : machine_(std::move(line)) {}
+loader::loader(std::unique_ptr<pipeline> line) noexcept : pipeline_(std::move(line)) {}
 
 loader stages::make_loader(dataset samples, loader_options options, std::vector<field> fields, loader_parts parts) {
-  return loader(std::make_unique<loader::machine>(samples, std::move(options), fields, parts));
+  return loader(std::make_unique<loader::pipeline>(samples, std::move(options), fields, parts));
 }
 
-stages::line_depths stages::depths_of(const loader& line) { return loader::machine::of(line).depths().now(); }
-stages::line_depths stages::depths_max(const loader& line) { return loader::machine::of(line).depths().most(); }
-void stages::set_depths(loader& line, const line_depths& depths) { loader::machine::of(line).depths().set(depths); }
+stages::line_depths stages::depths_of(const loader& line) { return loader::pipeline::of(line).depths().now(); }
+stages::line_depths stages::depths_max(const loader& line) { return loader::pipeline::of(line).depths().most(); }
+void stages::set_depths(loader& line, const line_depths& depths) { loader::pipeline::of(line).depths().set(depths); }
 
 loader::loader(loader&& other) noexcept = default;
 
 loader& loader::operator=(loader&& other) noexcept {
   if (this != &other) {
     end();
-    machine_ = std::move(other.machine_);
+    pipeline_ = std::move(other.pipeline_);
   }
   return *this;
 }
@@ -414,26 +414,26 @@ loader::~loader() { end(); }
 void loader::end() noexcept {
   // In a child of fork() the threads are not there to be joined, nor their locks to be trusted: the memory goes with
   // the process.
-  if (machine_ != nullptr && machine_->in_child()) static_cast<void>(machine_.release());
-  machine_.reset();
+  if (pipeline_ != nullptr && pipeline_->in_child()) static_cast<void>(pipeline_.release());
+  pipeline_.reset();
 }
 
-loader::machine& loader::check_process() const {
-  if (machine_ == nullptr) throw error(errc::usage, "this loader was moved from; use the one that it was moved to");
+loader::pipeline& loader::check_process() const {
+  if (pipeline_ == nullptr) throw error(errc::usage, "this loader was moved from; use the one that it was moved to");
   // Thrown and not delivered: the executor to deliver it on may have lost its threads in the fork, too.
-  if (machine_->in_child()) throw machine::used_in_child();
-  return *machine_;
+  if (pipeline_->in_child()) throw pipeline::used_in_child();
+  return *pipeline_;
 }
-bool loader::has_threads(const machine& of) noexcept { return !of.in_child(); }
-asio::any_io_executor loader::executor_of(machine& of) { return of.executor(); }
-void loader::start_next(machine& of, next_completion done) { of.next(std::move(done)); }
+bool loader::has_threads(const pipeline& of) noexcept { return !of.in_child(); }
+asio::any_io_executor loader::executor_of(pipeline& of) { return of.executor(); }
+void loader::start_next(pipeline& of, next_completion done) { of.next(std::move(done)); }
 
 std::optional<batch> loader::next_blocking() {
   next_result got = check_process().next_blocking();
   return got ? std::optional<batch>(*std::move(got)) : std::nullopt;
 }
 next_result loader::next_blocking(std::chrono::duration<double> patience) {
-  machine& line = check_process();
+  pipeline& line = check_process();
   // What a clock cannot count is for ever.
   constexpr std::chrono::duration<double> countable = std::chrono::hours(24 * 365 * 100);
   if (!(patience < countable)) return line.next_blocking();
@@ -443,21 +443,21 @@ next_result loader::next_blocking(std::chrono::duration<double> patience) {
 }
 next_result loader::try_next() { return check_process().try_next(); }
 void loader::skip_epoch() { check_process().skip_epoch(); }
-std::uint64_t loader::samples() const noexcept { return machine_->samples(); }
-std::uint64_t loader::batches() const noexcept { return machine_->batches_per_epoch(); }
-std::uint64_t loader::rows() const { return machine_->rows(); }
-const loader_options& loader::options() const noexcept { return machine_->options(); }
-const loader_plan& loader::plan() const noexcept { return machine_->plan(); }
+std::uint64_t loader::samples() const noexcept { return pipeline_->samples(); }
+std::uint64_t loader::batches() const noexcept { return pipeline_->batches_per_epoch(); }
+std::uint64_t loader::rows() const { return pipeline_->rows(); }
+const loader_options& loader::options() const noexcept { return pipeline_->options(); }
+const loader_plan& loader::plan() const noexcept { return pipeline_->plan(); }
 loader_state loader::state() const { return check_process().state(); }
 loader_state loader::state_after(const batch& delivered) const { return check_process().state_after(delivered); }
 bool loader::finished() const { return check_process().finished(); }
 batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   return check_process().batch_at(epoch, index);
 }
-loader_stats loader::stats() const { return machine_->stats(); }
-std::vector<std::string> loader::reads_under_way() const { return machine_->reads_under_way(); }
+loader_stats loader::stats() const { return pipeline_->stats(); }
+std::vector<std::string> loader::reads_under_way() const { return pipeline_->reads_under_way(); }
 void loader::stop() noexcept {
-  if (machine_ != nullptr) machine_->stop();
+  if (pipeline_ != nullptr) pipeline_->stop();
 }
 
 }  // namespace leat

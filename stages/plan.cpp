@@ -3,7 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/sample_counts.hpp"
 #include "io/source.hpp"
-#include "stages/fields/array_crop.hpp"
+#include "stages/array_crop.hpp"
 #include "stages/range.hpp"
 
 #include <leat/error.hpp>

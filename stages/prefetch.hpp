@@ -9,8 +9,8 @@
 #include "stages/hand_over.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/read.hpp"
+#include "stages/resumption.hpp"
 #include "stages/run_flags.hpp"
-#include "stages/run_states.hpp"
 #include "stages/transfer.hpp"
 
 #include <leat/loader.hpp>

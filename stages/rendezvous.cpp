@@ -67,7 +67,7 @@ struct candidate {
   std::optional<loader_state> state;
   std::exception_ptr failure;
   std::string words;
-  summary told;
+  summary mine;
 };
 
 candidate try_make(const std::function<loader()>& make) {
@@ -75,20 +75,20 @@ candidate try_make(const std::function<loader()>& make) {
   const auto fail = [&](errc code, const char* words) {
     own.failure = std::current_exception();
     own.words = words;
-    own.told.failed = static_cast<std::uint32_t>(code) + 1;
+    own.mine.failed = static_cast<std::uint32_t>(code) + 1;
   };
   try {
     own.made.emplace(make());
     own.state = own.made->state();
-    own.told.rank = own.state->rank;
-    own.told.world = own.state->world;
-    own.told.epoch = own.state->epoch;
-    own.told.batch = own.state->batch;
-    own.told.global_batch_size = own.state->global_batch_size;
-    own.told.epochs = own.made->options().epochs;
-    own.told.resumed = own.made->options().resume.has_value() ? 1 : 0;
-    for (std::size_t i = 0; i < own.told.parts.size(); ++i) {
-      own.told.parts[i] = own.state->descriptions->digest_of(static_cast<state_descriptions::part>(i));
+    own.mine.rank = own.state->rank;
+    own.mine.world = own.state->world;
+    own.mine.epoch = own.state->epoch;
+    own.mine.batch = own.state->batch;
+    own.mine.global_batch_size = own.state->global_batch_size;
+    own.mine.epochs = own.made->options().epochs;
+    own.mine.resumed = own.made->options().resume.has_value() ? 1 : 0;
+    for (std::size_t i = 0; i < own.mine.parts.size(); ++i) {
+      own.mine.parts[i] = own.state->descriptions->digest_of(static_cast<state_descriptions::part>(i));
     }
   } catch (const error& problem) {
     fail(problem.code(), problem.what());
@@ -155,7 +155,7 @@ loader make_together(rendezvous& ranks, const std::function<loader()>& make, ran
   const std::uint32_t rank = ranks.world().rank;
   candidate own = try_make(make);
   std::vector<summary> all;
-  for (const std::vector<std::byte>& one : ranks.gather(bytes_of(own.told))) all.push_back(value_of<summary>(one));
+  for (const std::vector<std::byte>& one : ranks.gather(bytes_of(own.mine))) all.push_back(value_of<summary>(one));
   const std::uint32_t odd = broadcast_value(ranks, rank == 0 ? find_odd(all, from) : nobody);
   if (odd == nobody) return std::move(*own.made);
 

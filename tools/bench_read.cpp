@@ -72,8 +72,8 @@ void drop_from_page_cache(const std::vector<std::string>& paths) {
 }
 
 /// What all threads share.
-struct run_state {
-  explicit run_state(const read_places& from) : places(from) {}
+struct bench_run {
+  explicit bench_run(const read_places& from) : places(from) {}
   const read_places& places;
   std::uint64_t until_ns = 0;
   std::atomic<std::uint64_t> next{0};
@@ -108,7 +108,7 @@ struct line {
 
 /// Keeps `depth` reads in flight until the time is over. On the queue's own executor, where nothing hops between threads.
 /// A read's latency is from the push to when it is given back, with those that ended beside it.
-asio::awaitable<void> drive(line& on, std::uint32_t depth, run_state& shared) {
+asio::awaitable<void> drive(line& on, std::uint32_t depth, bench_run& shared) {
   const std::size_t slot_bytes = shared.places.lease_bytes();
   read_queue queue = on.disk.queue({.reads_max = depth});
   std::vector<std::uint64_t> began_ns(depth);
@@ -270,7 +270,7 @@ read_row run_lines(std::deque<line>& lines, const read_places& places, const rea
   for (line& each : lines) each.take_memory(asked.depth, places.lease_bytes());
   read_row row;
   row.asked = asked;
-  run_state shared(places);
+  bench_run shared(places);
   const double machine_cpu = machine_cpu_s();  // reading /proc/stat takes some of ours
   const double cpu = cpu_seconds();
   const std::uint64_t began = now_ns();

@@ -192,7 +192,7 @@ finding check_path(const path_facts& path) {
     return made;
   }
   made.found = path.file_system.empty() ? "unknown file system" : path.file_system;
-  if (path.alignment_told && path.direct_offset_alignment != 0) {
+  if (path.alignment_known && path.direct_offset_alignment != 0) {
     str_append(made.found, ", O_DIRECT aligned to ", path.direct_offset_alignment, " (memory ",
                path.direct_memory_alignment, ")");
   }

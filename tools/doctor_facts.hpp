@@ -23,7 +23,7 @@ struct path_facts {
   std::string failure = {};  ///< why nothing is known of it; empty where it is
   errc failure_kind = errc::io;
   std::string file_system = {};
-  bool alignment_told = false;                ///< the kernel says how O_DIRECT has to be aligned (Linux 6.1)
+  bool alignment_known = false;               ///< the kernel says how O_DIRECT has to be aligned (Linux 6.1)
   std::uint32_t direct_memory_alignment = 0;  ///< bytes; 0: no O_DIRECT
   std::uint32_t direct_offset_alignment = 0;
   std::string tried_on = {};  ///< the file that was read; empty where there is none to read

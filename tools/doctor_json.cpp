@@ -28,8 +28,8 @@ json path_json(const path_facts& path) {
   return {{"path", path.path},
           {"failure", path.failure},
           {"file_system", path.file_system},
-          {"direct_memory_alignment", path.alignment_told ? json(path.direct_memory_alignment) : json()},
-          {"direct_offset_alignment", path.alignment_told ? json(path.direct_offset_alignment) : json()},
+          {"direct_memory_alignment", path.alignment_known ? json(path.direct_memory_alignment) : json()},
+          {"direct_offset_alignment", path.alignment_known ? json(path.direct_offset_alignment) : json()},
           {"tried_on", path.tried_on},
           {"direct", rung_json(path.direct)}};
 }
@@ -65,9 +65,9 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
   for (const gpu_failure& each : facts.gpus_unusable) {
     unusable.push_back({{"device", str_cat("cuda:", each.index)}, {"why", each.why}});
   }
-  json told = json::array();
+  json shown = json::array();
   for (const finding& each : findings) {
-    told.push_back(
+    shown.push_back(
         {{"concern", each.concern}, {"grade", word(each.how)}, {"found", each.found}, {"advice", each.advice}});
   }
   return {{"leat", str_cat(LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, ".", LEAT_VERSION_PATCH)},
@@ -96,7 +96,7 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"gpus_unusable", unusable},
           {"why_no_gpu", facts.why_no_gpu},
           {"paths", paths},
-          {"findings", told}};
+          {"findings", shown}};
 }
 
 }  // namespace leat::tools

@@ -106,17 +106,17 @@ void look_at_gpus(machine_facts& facts) {
     facts.gpus_unusable.push_back({.index = each.which.index, .why = each.why});
   }
   for (const auto& calls : found.devices) {
-    const stages::device_facts told = calls->facts();
+    const stages::device_facts of_gpu = calls->facts();
     gpu_facts gpu;
     gpu.index = calls->where().index;
     gpu.name = calls->name();
     gpu.driver = find_driver_version();
-    gpu.driver_cuda = told.driver_cuda;
-    gpu.runtime_cuda = told.runtime_cuda;
-    gpu.capability = told.capability;
-    gpu.memory_bytes = told.memory_bytes;
-    gpu.memory_free_bytes = told.memory_free_bytes;
-    gpu.pci_address = told.pci_address;
+    gpu.driver_cuda = of_gpu.driver_cuda;
+    gpu.runtime_cuda = of_gpu.runtime_cuda;
+    gpu.capability = of_gpu.capability;
+    gpu.memory_bytes = of_gpu.memory_bytes;
+    gpu.memory_free_bytes = of_gpu.memory_free_bytes;
+    gpu.pci_address = of_gpu.pci_address;
     measure_copies(*calls, gpu);
     look_at_link(gpu);  // after the copies: an idle link is slowed down to save power
     facts.gpus.push_back(std::move(gpu));
@@ -220,9 +220,9 @@ path_facts look_at_path(const std::string& path) {
   if (found.tried_on.empty()) return found;
   // Of a file: a directory has no alignment.
   if (io::look_at(found.tried_on.c_str(), status) == 0) {
-    found.alignment_told = (status.mask & io::file_status::mask_direct) != 0;
-    found.direct_memory_alignment = found.alignment_told ? status.direct_memory_alignment : 0;
-    found.direct_offset_alignment = found.alignment_told ? status.direct_offset_alignment : 0;
+    found.alignment_known = (status.mask & io::file_status::mask_direct) != 0;
+    found.direct_memory_alignment = found.alignment_known ? status.direct_memory_alignment : 0;
+    found.direct_offset_alignment = found.alignment_known ? status.direct_offset_alignment : 0;
   }
   try {
     found.direct = read_some(found.tried_on).direct;

@@ -10,8 +10,8 @@
 #include "tools/meeting.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
-#include "tools/run_state.hpp"
 #include "tools/sources.hpp"
+#include "tools/state_writer.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
 
@@ -206,7 +206,7 @@ struct batch_outputs {
   [[nodiscard]] std::uint64_t lines_bytes() const { return lines && is_file ? lines->bytes() : 0; }
 };
 
-run_state_options run_state_of(const epoch_arguments& arguments) {
+state_writer_options run_state_of(const epoch_arguments& arguments) {
   return {.path = arguments.state,
           .name = arguments.state_name,
           .here = arguments.here.world,
@@ -367,7 +367,7 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
     complain("epoch", str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
   open_options opening = arguments.opening;
-  opening.index.told = [&report](const index_report& each) { report.indexes.push_back(each); };
+  opening.index.on_report = [&report](const index_report& each) { report.indexes.push_back(each); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),
                                        .arrays = arguments.arrays,

@@ -4,7 +4,7 @@
 #include "tools/fields.hpp"
 #include "tools/order_choice.hpp"
 #include "tools/ranks.hpp"
-#include "tools/run_state.hpp"
+#include "tools/state_writer.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/loader.hpp>

@@ -10,8 +10,8 @@
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/ranks.hpp"
-#include "tools/run_state.hpp"
 #include "tools/sources.hpp"
+#include "tools/state_writer.hpp"
 #include "tools/subcommand.hpp"
 #include "tools/terminal.hpp"
 

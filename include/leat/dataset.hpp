@@ -172,7 +172,7 @@ struct index_report {
 
 /// Whether and where indexes are kept: of tar shards, whose headers need not be read again, and of folders, which need not be walked.
 ///   directory   empty: $XDG_CACHE_HOME/leat, or ~/.cache/leat; there only for sources of 10,000 samples and more
-///   told        called once for each source that may have one
+///   on_report   called once for each source that may have one
 ///
 /// An index that is damaged or cannot be written does no harm: the source is looked through as without one. Two processes may build one at
 /// the same time.
@@ -181,7 +181,7 @@ struct index_report {
 struct index_options {
   index_use use = index_use::off;
   std::string directory = {};
-  std::function<void(const index_report&)> told = {};
+  std::function<void(const index_report&)> on_report = {};
 };
 
 /// How the samples of a folder are found.

@@ -151,8 +151,8 @@ class loader {
   loader(dataset samples, loader_options options, Fields... fields)
       : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
   loader(dataset samples, loader_options options, std::vector<field> fields);
-  class machine;                                            // stages/loader.cpp: the line itself
-  explicit loader(std::unique_ptr<machine> line) noexcept;  // stages/loader_parts.hpp
+  class pipeline;                                            // stages/loader.cpp: the line itself
+  explicit loader(std::unique_ptr<pipeline> line) noexcept;  // stages/loader_parts.hpp
 
   /// Allowed while a next() is pending: it completes as before. Not allowed while a range of blocking() is in use, since that
   /// refers to its loader.
@@ -178,12 +178,12 @@ class loader {
   auto next(Token&& token) {
     static_cast<void>(check_process());
     return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
-        [](auto handler, machine* self) {
+        [](auto handler, pipeline* self) {
           // A child of fork() has no I/O thread to complete on.
           start_next(*self, has_threads(*self) ? next_completion(std::move(handler), executor_of(*self))
                                                : next_completion(std::move(handler)));
         },
-        token, machine_.get());
+        token, pipeline_.get());
   }
 
   /// next() for trainers without coroutines: blocks the calling thread, throws its errors.
@@ -244,13 +244,13 @@ class loader {
  private:
   using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
   /// Throws error{errc::usage} in a child of fork(), and for a loader that was moved from.
-  machine& check_process() const;
-  static bool has_threads(const machine& of) noexcept;
-  static boost::asio::any_io_executor executor_of(machine& of);
-  static void start_next(machine& of, next_completion done);
+  pipeline& check_process() const;
+  static bool has_threads(const pipeline& of) noexcept;
+  static boost::asio::any_io_executor executor_of(pipeline& of);
+  static void start_next(pipeline& of, next_completion done);
   void end() noexcept;
 
-  std::unique_ptr<machine> machine_;
+  std::unique_ptr<pipeline> pipeline_;
 };
 
 /// The batches of one epoch, each valid until the loop's next turn.

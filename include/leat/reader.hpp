@@ -179,7 +179,7 @@ class reader {
   /// number of times, from any thread but the reader's own.
   void stop() noexcept;
 
-  class machine;  // io/reader.cpp
+  class impl;  // io/reader.cpp
 
  private:
   void check_process() const;
@@ -188,7 +188,7 @@ class reader {
   void start_read(const request& what, completion<void(std::exception_ptr, std::span<const std::byte>)> done);
   void start_batch(std::span<request> what, completion<void(std::exception_ptr)> done);
 
-  std::unique_ptr<machine> machine_;
+  std::unique_ptr<impl> impl_;
 };
 
 template <>

@@ -359,21 +359,21 @@ class cuda_calls final : public device_calls {
   [[nodiscard]] bool is_full(device_status code) const noexcept override { return code == cudaErrorMemoryAllocation; }
   // What one of them does not say is left out.
   [[nodiscard]] device_facts facts() const override {
-    device_facts told;
+    device_facts facts;
     const in_context here(driver_, context_);
-    here.run([&] { return cudaDriverGetVersion(&told.driver_cuda); });
-    here.run([&] { return cudaRuntimeGetVersion(&told.runtime_cuda); });
+    here.run([&] { return cudaDriverGetVersion(&facts.driver_cuda); });
+    here.run([&] { return cudaRuntimeGetVersion(&facts.runtime_cuda); });
     int major = 0;
     int minor = 0;
     here.run([&] { return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_); });
     here.run([&] { return cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index_); });
-    told.capability = 10 * major + minor;
-    here.run([&] { return cudaMemGetInfo(&told.memory_free_bytes, &told.memory_bytes); });
+    facts.capability = 10 * major + minor;
+    here.run([&] { return cudaMemGetInfo(&facts.memory_free_bytes, &facts.memory_bytes); });
     char address[32] = {};
     if (here.run([&] { return cudaDeviceGetPCIBusId(address, sizeof address, index_); }) == device_ok) {
-      told.pci_address = address;
+      facts.pci_address = address;
     }
-    return told;
+    return facts;
   }
 
   device_status take_memory(std::size_t bytes, std::byte*& memory, stream in) noexcept override {
@@ -468,28 +468,28 @@ class cuda_calls final : public device_calls {
     return status == cudaErrorStreamCaptureImplicit ? device_captured_beside : status;
   }
   // By its context: cudaStreamGetDevice() is of CUDA 12.8, and a destroyed stream is undefined for either.
-  device_status look_at(stream which, stream_facts& told) noexcept override {
+  device_status look_at(stream which, stream_facts& facts) noexcept override {
     return here().run([&] {
-      told = {.device = index_};
+      facts = {.device = index_};
       cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
       cudaError_t status = cudaStreamIsCapturing(which.handle(), &capture);
       // The default stream, while one that waits for it is being captured.
-      told.captured_beside = status == cudaErrorStreamCaptureImplicit;
-      told.capturing = capture != cudaStreamCaptureStatusNone;
-      if (status != cudaSuccess && told.captured_beside) static_cast<void>(cudaGetLastError());
-      if (told.capturing || told.captured_beside) return cudaSuccess;
+      facts.captured_beside = status == cudaErrorStreamCaptureImplicit;
+      facts.capturing = capture != cudaStreamCaptureStatusNone;
+      if (status != cudaSuccess && facts.captured_beside) static_cast<void>(cudaGetLastError());
+      if (facts.capturing || facts.captured_beside) return cudaSuccess;
       if (status != cudaSuccess) return status;
       CUcontext its = nullptr;
       status = as_runtime(driver_.context_of(which.handle(), &its));
       if (status != cudaSuccess || its == context_) return status;
-      told.foreign_context = true;
+      facts.foreign_context = true;
       status = as_runtime(driver_.push(its));
       // A green context is one thread's at a time, and may be another's now. It is not ours, which is enough to know.
       if (status != cudaSuccess) return is_lost(status) ? status : cudaSuccess;
       CUdevice device = 0;
       status = as_runtime(driver_.current_device(&device));
       static_cast<void>(driver_.pop(&its));
-      told.device = device;
+      facts.device = device;
       return status;
     });
   }

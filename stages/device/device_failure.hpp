@@ -21,7 +21,7 @@ class device_failure {
   explicit device_failure(const device_calls& calls) : calls_(calls) {}
 
   /// Called once, by who notes the first failure, with nothing locked. Set before the first call.
-  void on_first(std::function<void()> told) { on_first_ = std::move(told); }
+  void on_first(std::function<void()> callback) { on_first_ = std::move(callback); }
 
   [[nodiscard]] bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
   /// The first; null where there is none.

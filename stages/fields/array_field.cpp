@@ -1,8 +1,8 @@
 // array: rows of a fixed dtype and shape, as they are stored.
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "stages/array_crop.hpp"
 #include "stages/field_model.hpp"
-#include "stages/fields/array_crop.hpp"
 #include "stages/fields/bind.hpp"
 
 #include <leat/error.hpp>

@@ -1,7 +1,9 @@
 // Rows drawn by weight: each for itself by Walker's alias method, or each sample once at most by exponential clocks.
 #include "base/hasher.hpp"
+#include "base/portable_log.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/order/alias_table.hpp"
 #include "stages/order/made_ahead.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/places_sampler.hpp"
@@ -13,8 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -22,82 +22,6 @@
 namespace leat {
 namespace stages {
 namespace {
-
-/// Draws a number by its weight in constant time.
-///   source   Walker 1977; Vose, "A linear algorithm for generating random numbers with a given distribution", 1991. In whole numbers,
-///            so that equal weights give equal tables on every machine
-class alias_table {
- public:
-  ///   weights   none negative, some above 0
-  explicit alias_table(std::span<const double> weights) : aliases_(weights.size(), weights.size()) {
-    const std::uint64_t n = weights.size();
-    // A column holds `full_` units, all of them fewer than 2^63.
-    const int n_bits = static_cast<int>(std::bit_width(n));
-    full_ = std::uint64_t{1} << std::min(53, 63 - n_bits);
-    shares_ = units_of(weights);
-    std::vector<std::uint64_t> small;
-    std::vector<std::uint64_t> large;
-    for (std::uint64_t i = 0; i < n; ++i) {
-      aliases_.set(i, i);
-      if (shares_[i] < full_) {
-        small.push_back(i);
-      } else if (shares_[i] > full_) {
-        large.push_back(i);
-      }
-    }
-    while (!small.empty()) {
-      assert(!large.empty());
-      const std::uint64_t less = small.back();
-      const std::uint64_t more = large.back();
-      small.pop_back();
-      aliases_.set(less, more);
-      shares_[more] -= full_ - shares_[less];
-      if (shares_[more] > full_) continue;
-      large.pop_back();
-      if (shares_[more] < full_) small.push_back(more);
-    }
-  }
-
-  /// Where the table has what decides a draw: to be asked for before it is needed, since the table is larger than a cache.
-  struct throw_of_dice {
-    std::uint64_t column;
-    std::uint64_t height;
-  };
-  [[nodiscard]] throw_of_dice begin_draw(random_draws draws) const noexcept {
-    const std::uint64_t column = draws.below(shares_.size());
-    __builtin_prefetch(&shares_[column]);
-    aliases_.prefetch(column);
-    return {column, draws.below(full_)};
-  }
-  [[nodiscard]] std::uint64_t end_draw(const throw_of_dice& thrown) const noexcept {
-    const std::uint64_t alias = aliases_[thrown.column];
-    return thrown.height < shares_[thrown.column] ? thrown.column : alias;
-  }
-
- private:
-  // Weights as units that add up to a full column for each. What is above 0 has one unit at least.
-  [[nodiscard]] std::vector<std::uint64_t> units_of(std::span<const double> weights) const {
-    const double largest = *std::max_element(weights.begin(), weights.end());
-    double sum = 0;  // of weights that are 1 at most: nothing overflows
-    for (const double weight : weights) sum += weight / largest;
-    const double scale = static_cast<double>(full_) * static_cast<double>(weights.size()) / sum;
-    std::vector<std::uint64_t> units(weights.size());
-    std::uint64_t total = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      if (weights[i] > 0)
-        units[i] = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(weights[i] / largest * scale));
-      total += units[i];
-    }
-    // What rounding has lost or won is the largest one's: at most n units of its full column or more.
-    const auto most = static_cast<std::size_t>(std::max_element(units.begin(), units.end()) - units.begin());
-    units[most] += full_ * weights.size() - total;
-    return units;
-  }
-
-  std::uint64_t full_ = 0;
-  std::vector<std::uint64_t> shares_;  // Of a column, what is its own.
-  sample_numbers aliases_;             // Whose the rest is.
-};
 
 digest digest_of(std::span<const double> weights) {
   hasher hash;
@@ -135,24 +59,6 @@ class drawn_sampler final : public places_sampler {
   alias_table table_;
   digest weights_;
 };
-
-/// The natural logarithm, of additions, multiplications and divisions alone: the C library's differs from machine to machine, and with
-/// it would the order. Within 1e-15 of the value; x > 0 and normal.
-double logarithm(double x) noexcept {
-  auto bits = std::bit_cast<std::uint64_t>(x);
-  int exponent = static_cast<int>(bits >> 52) - 1023;
-  bits = (bits & ((std::uint64_t{1} << 52) - 1)) | (std::uint64_t{1023} << 52);
-  auto mantissa = std::bit_cast<double>(bits);
-  if (mantissa > 1.4142135623730951) {
-    mantissa *= 0.5;
-    ++exponent;
-  }
-  const double t = (mantissa - 1) / (mantissa + 1);  // |t| < 0.172: nine terms of 2 atanh(t)
-  const double square = t * t;
-  double sum = 0;
-  for (int k = 21; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
-  return static_cast<double>(exponent) * 0.6931471805599453 + 2 * t * sum;
-}
 
 /// Each sample rings once, after a time of mean 1 / weight: the order of the rings is that of drawing by weight one after another
 /// among those that are left.
@@ -195,7 +101,7 @@ class clocks_sampler final : public places_sampler {
       if (weight == 0) continue;
       // In (0, 1]: one minus a number of 53 bits.
       const double uniform = 1 - random_draws(seed(), epoch, sample, "weighted").uniform();
-      rings.push_back({-logarithm(uniform) / weight, sample});
+      rings.push_back({-portable_log(uniform) / weight, sample});
     }
     const auto end = rings.begin() + static_cast<std::ptrdiff_t>(places());
     if (end != rings.end()) std::nth_element(rings.begin(), end, rings.end());

@@ -110,9 +110,10 @@ class kept_index : public ::testing::Test {
   }
   dataset open_at_once(index_use use = index_use::check, const std::string& directory = "kept") {
     reports_.clear();
-    return leat::open(shards(), {.index = {.use = use,
-                                           .directory = directory.empty() ? "" : (root_.path() / directory).string(),
-                                           .told = [this](const index_report& each) { reports_.push_back(each); }}});
+    return leat::open(shards(),
+                      {.index = {.use = use,
+                                 .directory = directory.empty() ? "" : (root_.path() / directory).string(),
+                                 .on_report = [this](const index_report& each) { reports_.push_back(each); }}});
   }
   /// What became of the index, and why.
   [[nodiscard]] outcome what() const {
@@ -171,7 +172,7 @@ TEST_F(kept_index, is_built_anew_where_a_shard_has_changed) {
   // Options that find other samples have an index of their own.
   static_cast<void>(leat::open(
       shards(), {.tar = {.ignore_zeros = true},
-                 .index = {.use = index_use::check, .directory = kept().string(), .told = [&](const auto& each) {
+                 .index = {.use = index_use::check, .directory = kept().string(), .on_report = [&](const auto& each) {
                              EXPECT_EQ(each.what, outcome::written);
                            }}}));
 }
@@ -220,10 +221,11 @@ class kept_folder : public kept_index {
   }
   dataset open_pictures_at_once(index_use use = index_use::check) {
     reports_.clear();
-    return leat::open(pictures().string(),
-                      {.index = {.use = use, .directory = kept().string(), .told = [this](const index_report& each) {
-                                   reports_.push_back(each);
-                                 }}});
+    return leat::open(
+        pictures().string(),
+        {.index = {.use = use, .directory = kept().string(), .on_report = [this](const index_report& each) {
+                     reports_.push_back(each);
+                   }}});
   }
   [[nodiscard]] std::string walked() const { return everything_of(leat::open(pictures().string())); }
 };
@@ -240,10 +242,10 @@ TEST_F(kept_folder, gives_what_walking_gives) {
   fs::current_path(root_.path());
   for (const outcome expected_outcome : {outcome::written, outcome::used}) {
     reports_.clear();
-    const dataset relative =
-        leat::open("pictures", {.index = {.use = index_use::check,
-                                          .directory = kept().string(),
-                                          .told = [this](const index_report& each) { reports_.push_back(each); }}});
+    const dataset relative = leat::open(
+        "pictures", {.index = {.use = index_use::check,
+                               .directory = kept().string(),
+                               .on_report = [this](const index_report& each) { reports_.push_back(each); }}});
     EXPECT_EQ(what(), expected_outcome);
     EXPECT_EQ(everything_of(relative), everything_of(leat::open("pictures")));
   }

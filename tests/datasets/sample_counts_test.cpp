@@ -114,7 +114,7 @@ TEST(sample_counts, are_what_each_sample_has_with_an_index_and_without) {
     index_report::outcome what{};
     const open_options options{.index = {.use = index_use::trust,
                                          .directory = (root.path() / "kept").string(),
-                                         .told = [&](const index_report& each) { what = each.what; }}};
+                                         .on_report = [&](const index_report& each) { what = each.what; }}};
     for (int tries = 0; tries < 1000 && what != index_report::outcome::used; ++tries) {
       expect_counted(leat::open(shards, options));
     }

@@ -1,6 +1,6 @@
 // The source contract on every rung of the ladder.
+#include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
-#include "io/ring_loop.hpp"
 #include "io/uring.hpp"
 #include "tests/io/loop_subject.hpp"
 #include "tests/io/source_contract.hpp"

@@ -181,10 +181,9 @@ dataset open_with_index(const std::string& path, index_state state, const std::f
   std::optional<dataset> opened;
   for (const outcome expected : {outcome::written, outcome::used}) {
     std::vector<index_report> reports;
-    opened = leat::open(
-        path, {.index = {.use = index_use::check, .directory = kept.string(), .told = [&](const index_report& each) {
-                           reports.push_back(each);
-                         }}});
+    opened = leat::open(path, {.index = {.use = index_use::check,
+                                         .directory = kept.string(),
+                                         .on_report = [&](const index_report& each) { reports.push_back(each); }}});
     EXPECT_EQ(reports.size(), 1U);
     if (!reports.empty()) EXPECT_EQ(reports.front().what, expected) << reports.front().why;
     if (state == index_state::cold) break;

@@ -70,7 +70,7 @@ machine_facts good_machine() {
   made.paths = {{.path = "/data",
                  .failure = "",
                  .file_system = "ext4",
-                 .alignment_told = true,
+                 .alignment_known = true,
                  .direct_memory_alignment = 4,
                  .direct_offset_alignment = 512,
                  .tried_on = "/data/a.tar",

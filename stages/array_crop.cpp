@@ -1,4 +1,4 @@
-#include "stages/fields/array_crop.hpp"
+#include "stages/array_crop.hpp"
 
 #include "base/random.hpp"
 #include "base/text.hpp"

@@ -25,9 +25,9 @@ struct span_of_run {
 
 /// Owns the description of what decides bytes, by name; it is found out when it is first asked for. Refers to its arguments.
 /// Thread: const calls from any number of threads.
-class run_states {
+class resumption {
  public:
-  run_states(const bound_run& run, const loader_options& options, const std::vector<field>& fields)
+  resumption(const bound_run& run, const loader_options& options, const std::vector<field>& fields)
       : run_(run), options_(options), fields_(fields) {}
 
   /// Where the run goes on (loader_options::resume), or its beginning.

@@ -89,7 +89,7 @@ json json_of(const ended& process) {
   return process.json();
 }
 
-TEST(run_state, one_batch_a_process_is_the_same_run) {
+TEST(saved_state, one_batch_a_process_is_the_same_run) {
   const run_with_state use;
   const json whole = json_of(run(use.arguments("whole")));
   ASSERT_EQ(whole["batches"], 9);
@@ -120,7 +120,7 @@ TEST(run_state, one_batch_a_process_is_the_same_run) {
   use.expect_same_files("parts", "longer");
 }
 
-TEST(run_state, a_run_that_is_killed_at_any_moment_goes_on_as_if_it_had_not_been) {
+TEST(saved_state, a_run_that_is_killed_at_any_moment_goes_on_as_if_it_had_not_been) {
   const run_with_state use;
   const json whole = json_of(run(use.arguments("whole", {"--epochs", "40"})));
   for_each_seed(2, [&](std::uint64_t seed) {
@@ -147,7 +147,7 @@ TEST(run_state, a_run_that_is_killed_at_any_moment_goes_on_as_if_it_had_not_been
   });
 }
 
-TEST(run_state, refuses_what_would_lose_something) {
+TEST(saved_state, refuses_what_would_lose_something) {
   const run_with_state use;
   json_of(run(use.resumed("a", {"--stop-after", "2"})));
   const std::string state = use.file("a.state");
@@ -175,7 +175,7 @@ TEST(run_state, refuses_what_would_lose_something) {
   EXPECT_THAT(damaged.err, HasSubstr("bad.state"));
 }
 
-TEST(run_state, keeps_the_lines_and_the_journal_that_a_process_in_between_does_not_write) {
+TEST(saved_state, keeps_the_lines_and_the_journal_that_a_process_in_between_does_not_write) {
   const run_with_state run_of;
   ASSERT_EQ(run(run_of.arguments("whole")).exit_code, 0);
   ASSERT_EQ(run(run_of.resumed("some", {"--stop-after", "4"})).exit_code, 0);
@@ -199,7 +199,7 @@ TEST(run_state, keeps_the_lines_and_the_journal_that_a_process_in_between_does_n
   EXPECT_TRUE(text_of(run_of.file("whole.lines")).ends_with(text_of(run_of.file("some.lines")).substr(lines.size())));
 }
 
-TEST(run_state, refuses_files_that_are_one_however_they_are_spelled) {
+TEST(saved_state, refuses_files_that_are_one_however_they_are_spelled) {
   const run_with_state run_of;
   const std::string folder = std::filesystem::path(run_of.file("x")).parent_path().string();
   for (const std::vector<std::string>& both :
@@ -210,7 +210,7 @@ TEST(run_state, refuses_files_that_are_one_however_they_are_spelled) {
   }
 }
 
-TEST(run_state, does_not_cut_a_file_of_other_lines) {
+TEST(saved_state, does_not_cut_a_file_of_other_lines) {
   const run_with_state run_of;
   ASSERT_EQ(run(run_of.resumed("some", {"--stop-after", "4"})).exit_code, 0);
   const std::string other(100'000, 'x');
@@ -221,7 +221,7 @@ TEST(run_state, does_not_cut_a_file_of_other_lines) {
   EXPECT_EQ(text_of(run_of.file("some.lines")), other);
 }
 
-TEST(run_state, that_cannot_be_looked_at_is_not_taken_for_missing) {
+TEST(saved_state, that_cannot_be_looked_at_is_not_taken_for_missing) {
   const run_with_state run_of;
   std::filesystem::create_symlink("round", run_of.file("round"));
   const ended process = run(run_of.arguments("some", {"--state", run_of.file("round"), "--resume", "auto"}));
@@ -230,7 +230,7 @@ TEST(run_state, that_cannot_be_looked_at_is_not_taken_for_missing) {
   EXPECT_FALSE(std::filesystem::exists(run_of.file("some.lines")));
 }
 
-TEST(run_state, that_another_process_writes_is_refused_before_anything_is_touched) {
+TEST(saved_state, that_another_process_writes_is_refused_before_anything_is_touched) {
   const run_with_state run_of;
   ASSERT_EQ(run(run_of.resumed("a", {"--stop-after", "4"})).exit_code, 0);
   const std::string lines = text_of(run_of.file("a.lines")) + "{}\n";
@@ -245,7 +245,7 @@ TEST(run_state, that_another_process_writes_is_refused_before_anything_is_touche
   EXPECT_EQ(run(run_of.resumed("a")).exit_code, 0);
 }
 
-TEST(run_state, is_locked_while_it_is_written) {
+TEST(saved_state, is_locked_while_it_is_written) {
   const run_with_state run_of;
   command process(run_of.resumed("a", {"--epochs", "100000"}));
   while (!std::filesystem::exists(run_of.file("a.state"))) std::this_thread::yield();
@@ -258,7 +258,7 @@ TEST(run_state, is_locked_while_it_is_written) {
   EXPECT_EQ(process.wait().exit_code, 128 + SIGINT);
 }
 
-TEST(run_state, that_is_a_link_stays_one) {
+TEST(saved_state, that_is_a_link_stays_one) {
   const run_with_state run_of;
   std::filesystem::create_directory(run_of.file("elsewhere"));
   std::filesystem::create_symlink("elsewhere/run.state", run_of.file("a.state"));
@@ -269,7 +269,7 @@ TEST(run_state, that_is_a_link_stays_one) {
   EXPECT_TRUE(std::filesystem::is_symlink(run_of.file("a.state")));
 }
 
-TEST(run_state, that_cannot_be_written_is_refused_before_anything_is) {
+TEST(saved_state, that_cannot_be_written_is_refused_before_anything_is) {
   const run_with_state run_of;
   const ended process = run(run_of.arguments("a", {"--state", run_of.file("none/a.state")}));
   EXPECT_EQ(process.exit_code, 1);
@@ -278,7 +278,7 @@ TEST(run_state, that_cannot_be_written_is_refused_before_anything_is) {
   EXPECT_FALSE(std::filesystem::exists(run_of.file("a.journal")));
 }
 
-TEST(run_state, of_a_run_that_a_corrupt_sample_has_ended_goes_on_without_it) {
+TEST(saved_state, of_a_run_that_a_corrupt_sample_has_ended_goes_on_without_it) {
   const run_with_state run_of;
   const json whole = json_of(run(run_of.arguments("whole")));
   const ended raised = run(run_of.resumed("a", {"--on-corrupt", "raise"}));
@@ -293,7 +293,7 @@ TEST(run_state, of_a_run_that_a_corrupt_sample_has_ended_goes_on_without_it) {
   EXPECT_THAT(refused.err, HasSubstr("on-corrupt is raise, and was skip"));
 }
 
-TEST(run_state, whose_journal_is_gone_is_refused_as_one_whose_lines_are) {
+TEST(saved_state, whose_journal_is_gone_is_refused_as_one_whose_lines_are) {
   const run_with_state run_of;
   ASSERT_EQ(run(run_of.resumed("a", {"--stop-after", "4"})).exit_code, 0);
   std::filesystem::remove(run_of.file("a.journal"));
@@ -303,7 +303,7 @@ TEST(run_state, whose_journal_is_gone_is_refused_as_one_whose_lines_are) {
               AllOf(HasSubstr("a.journal is not there"), HasSubstr("name the file that this run has written")));
 }
 
-TEST(run_state, can_be_kept_while_lines_go_to_standard_output) {
+TEST(saved_state, can_be_kept_while_lines_go_to_standard_output) {
   const run_with_state run_of;
   std::vector<std::string> words = run_of.arguments("some", {"--batches", "-", "--state", run_of.file("some.state")});
   words.erase(std::remove(words.begin(), words.end(), "--json"), words.end());
@@ -312,7 +312,7 @@ TEST(run_state, can_be_kept_while_lines_go_to_standard_output) {
   EXPECT_TRUE(std::filesystem::exists(run_of.file("some.state")));
 }
 
-TEST(run_state, of_a_dataset_that_has_changed_is_refused) {
+TEST(saved_state, of_a_dataset_that_has_changed_is_refused) {
   const run_with_state use;
   json_of(run(use.resumed("a", {"--stop-after", "2"})));
   std::filesystem::remove(use.photo(4));

@@ -1,4 +1,4 @@
-#include "stages/run_states.hpp"
+#include "stages/resumption.hpp"
 
 #include "base/text.hpp"
 #include "stages/describe_run.hpp"
@@ -23,7 +23,7 @@ void check_no_journal(const loader_options& options, const loader_state& state) 
 
 }  // namespace
 
-span_of_run run_states::resumed() const {
+span_of_run resumption::resumed() const {
   run_progress from;
   if (options_.digests) from.run.emplace();
   if (!options_.resume) return {.from = from};
@@ -48,7 +48,7 @@ span_of_run run_states::resumed() const {
   return {.from = from};
 }
 
-const state_descriptions& run_states::descriptions() const {
+const state_descriptions& resumption::descriptions() const {
   std::call_once(described_, [this] {
     descriptions_ =
         describe_run(options_, {.global_batch_size = global_batch_size(options_), .world_size = options_.world.size},
@@ -57,7 +57,7 @@ const state_descriptions& run_states::descriptions() const {
   return *descriptions_;
 }
 
-loader_state run_states::at(const run_progress& place) const {
+loader_state resumption::at(const run_progress& place) const {
   descriptions().check_named();
   loader_state state;
   state.epoch = place.epoch;
@@ -74,7 +74,7 @@ loader_state run_states::at(const run_progress& place) const {
   return state;
 }
 
-span_of_run run_states::one_batch(const batch_place& at) const {
+span_of_run resumption::one_batch(const batch_place& at) const {
   if (options_.resume) check_resumes(*options_.resume, descriptions());
   if (options_.epochs != 0 && at.epoch >= options_.epochs) {
     throw error(errc::usage,
@@ -89,7 +89,7 @@ span_of_run run_states::one_batch(const batch_place& at) const {
   return part;
 }
 
-std::uint64_t run_states::batches_of(const span_of_run& span) const {
+std::uint64_t resumption::batches_of(const span_of_run& span) const {
   if (span.batches != 0) return span.batches;
   if (options_.epochs == 0) return 0;
   const std::uint64_t all = run_.batches(0) * options_.epochs;

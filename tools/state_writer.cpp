@@ -1,4 +1,4 @@
-#include "tools/run_state.hpp"
+#include "tools/state_writer.hpp"
 
 #include "base/text.hpp"
 #include "tools/output.hpp"
@@ -57,7 +57,7 @@ std::string of_rank(const loader_state& state) { return str_cat("rank ", state.r
 
 // A state that a larger world may have left behind: then rank 0, which every world has, is further. (It may have begun in this world
 // already: then it is further than the one that all go on from.)
-void check_not_left_behind(const run_state_options& options, const loader_state& own) {
+void check_not_left_behind(const state_writer_options& options, const loader_state& own) {
   const std::string path = name_for_rank("--state", options.name, {.rank = 0, .size = own.world});
   if (path == options.path || !is_there(path)) return;
   const loader_state first = loader_state::load(path);
@@ -68,7 +68,7 @@ void check_not_left_behind(const run_state_options& options, const loader_state&
 
 // The other ranks' states as far as they are there. Where this run has begun in another world, a rank that is quicker may have
 // written its own already: it was read by who needed it, or is of this world.
-void check_others(const run_state_options& options, const loader_state& own) {
+void check_others(const state_writer_options& options, const loader_state& own) {
   for (std::uint32_t rank = 0; rank < own.world; ++rank) {
     const std::string path = name_for_rank("--state", options.name, {.rank = rank, .size = own.world});
     if (path == options.path || !is_there(path)) continue;
@@ -85,7 +85,7 @@ void check_others(const run_state_options& options, const loader_state& own) {
 }
 
 // Before this rank begins anew because it has none.
-void check_first(const run_state_options& options) {
+void check_first(const state_writer_options& options) {
   if (options.here.size == 1 && options.name.find("%r") == std::string::npos) return;
   const std::string path = name_for_rank("--state", options.name, {.rank = 0, .size = options.here.size});
   if (path == options.path || !is_there(path)) return;
@@ -105,7 +105,7 @@ void check_first(const run_state_options& options) {
 
 }  // namespace
 
-std::optional<loader_state> state_to_resume(const run_state_options& options) {
+std::optional<loader_state> state_to_resume(const state_writer_options& options) {
   if (options.path.empty()) {
     if (options.resume == resume_when::never) return std::nullopt;
     throw error(errc::usage, "--resume goes on from a state; give --state FILE as well");
@@ -137,7 +137,7 @@ std::optional<loader_state> state_to_resume(const run_state_options& options) {
   return state;
 }
 
-state_writer::state_writer(run_state_options options) : options_(std::move(options)), file_(options_.path) {
+state_writer::state_writer(state_writer_options options) : options_(std::move(options)), file_(options_.path) {
   if (!on()) return;
   static_cast<void>(is_there(options_.path));  // says so where it cannot be looked at
   file_.claim();

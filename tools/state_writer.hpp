@@ -22,7 +22,7 @@ enum class resume_when : std::uint8_t {
 ///   path             of the state; empty: none is written
 ///   name             the path as it was given, with %r for the rank
 ///   journal, lines   other files of the run, empty where there are none. They are synced before the state that counts them
-struct run_state_options {
+struct state_writer_options {
   std::string path;
   std::string name;
   leat::world here;
@@ -34,7 +34,7 @@ struct run_state_options {
 /// The state to go on from; nothing for a run from its beginning.
 ///   throws   error{errc::io}: a file that cannot be looked at. error{errc::usage}: a state without --resume, --resume without what it needs; states of another world that are not of one
 ///            place, or one of it that this rank lacks; lines of another rank. As loader_state::load()
-[[nodiscard]] std::optional<loader_state> state_to_resume(const run_state_options& options);
+[[nodiscard]] std::optional<loader_state> state_to_resume(const state_writer_options& options);
 
 /// Writes states over one another. Each is in the kernel's hands at once, and once a second on the disk, after the lines that it
 /// counts.
@@ -42,7 +42,7 @@ class state_writer {
  public:
   /// Locks the state that is there: of another process, or where none can be written, it is refused before anything of the run is touched.
   ///   throws   as loader_state::save()
-  explicit state_writer(run_state_options options);
+  explicit state_writer(state_writer_options options);
 
   /// As state_to_resume(). What that state counts of a file that this process does not write stays.
   [[nodiscard]] std::optional<loader_state> resumed();
@@ -62,7 +62,7 @@ class state_writer {
     std::uint64_t journal_bytes = 0;
     std::uint64_t lines_bytes = 0;
   };
-  run_state_options options_;
+  state_writer_options options_;
   counted before_;
   stages::state_file file_;
   bool synced_last_ = true;
