@@ -53,7 +53,7 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
   assert(!shape_.empty() && shape_.size() == chunk_.size());
   const std::size_t axes_count = shape_.size();
   const std::uint64_t step = array.record_bytes != 0 ? array.record_bytes : element_bytes_;
-  assert(record_offset_ + element_bytes_ <= step);
+  assert(record_offset_ + element_bytes_ <= step && array.inner_axes < axes_count);
   in_order_ = step == element_bytes_;
 
   cells_.resize(axes_count);
@@ -82,9 +82,10 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
     in_order_ = in_order_ && order[place] == place;
   }
   rows_as_stored_ = rows_whole && in_order_ && array.filters.empty();
-  chunk_bytes_ = step;
+  chunk_bytes_ = array.inner_axes == 0 ? step : element_bytes_;
   for (std::size_t place = axes_count; place-- > 0;) {
     const std::size_t axis = order[place];
+    if (array.inner_axes != 0 && place + array.inner_axes + 1 == axes_count) chunk_bytes_ = step;
     stride_[axis] = chunk_bytes_;
     // A chunk of rows that are stored as they are may be of any size: nobody needs all of it.
     if (axis != 0 || !rows_as_stored_) chunk_bytes_ = product(chunk_bytes_, chunk_[axis], where);

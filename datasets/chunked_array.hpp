@@ -3,6 +3,7 @@
 
 #include "datasets/codecs/filters.hpp"
 
+#include <leat/dataset.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>
@@ -37,6 +38,7 @@ struct chunk_place {
 ///   record_bytes    of an array of records, of which this is one member: bytes from one record to the next in a chunk; `fill` is a record
 ///                   too. 0: elements follow one another
 ///   record_offset   of the member in its record
+///   inner_axes      of the last axes, those that lie within a record: a member may be an array
 ///   stored_axes     axes in the order in which a chunk has them, slowest first; empty: the array's own order
 struct chunked_array {
   std::string name;
@@ -48,7 +50,24 @@ struct chunked_array {
   std::vector<std::byte> fill;
   std::uint32_t record_bytes = 0;
   std::uint32_t record_offset = 0;
+  std::uint32_t inner_axes = 0;
   std::vector<std::uint8_t> stored_axes;
+};
+
+/// Where a value lies, as it is.
+struct value_place {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Values of any length, one for each row.
+///   kind   field_kind::bytes, text or picture
+///   file   that all of them lie in, as chunk_place::file
+struct placed_values {
+  std::string name;
+  field_kind kind = field_kind::bytes;
+  std::vector<value_place> rows;
+  std::uint32_t file = 0;
 };
 
 }  // namespace leat::datasets

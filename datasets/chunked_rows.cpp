@@ -2,7 +2,6 @@
 
 #include "base/hasher.hpp"
 #include "base/text.hpp"
-#include "datasets/arrays_as_samples.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/chunk_grid.hpp"
 #include "datasets/column_table.hpp"
@@ -16,7 +15,6 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -50,12 +48,18 @@ std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_
     fill_with(array.fill, decoded);
     return std::nullopt;
   }
+  const bool keeps_bytes = std::all_of(array.filters.begin(), array.filters.end(),
+                                       [](const filter& each) { return each.kind == filter_kind::swap; });
+  if (keeps_bytes && stored.size() == least_bytes && least_bytes < decoded.size()) {
+    const std::span<std::byte> rows = decoded.first(least_bytes);
+    std::fill(decoded.begin() + static_cast<std::ptrdiff_t>(least_bytes), decoded.end(), std::byte{});
+    return undo_filters(array.filters, place.skipped, stored, rows);
+  }
   if (!array.filters.empty()) return undo_filters(array.filters, place.skipped, stored, decoded);
-  if (stored.size() > decoded.size() || (stored.size() != decoded.size() && stored.size() != least_bytes)) {
+  if (stored.size() != decoded.size()) {
     return str_cat("a chunk of ", stored.size(), " bytes where ", decoded.size(), " were expected");
   }
   std::memcpy(decoded.data(), stored.data(), stored.size());
-  std::fill(decoded.begin() + static_cast<std::ptrdiff_t>(stored.size()), decoded.end(), std::byte{});
   return std::nullopt;
 }
 
@@ -117,10 +121,12 @@ class chunked_model final : public dataset_model {
         rows_(table.rows),
         columns_(std::move(columns), samples),
         notes_(std::move(table.notes)),
-        kept_(std::move(kept)) {
+        kept_(std::move(kept)),
+        values_(std::move(table.values)) {
     sources_.push_back(std::move(table.source));
     for (chunked_array& array : table.arrays) add_field(std::move(array));
     for (const kept_values& each : kept_) add_kept(each);
+    for (const placed_values& each : values_) add_values(each);
   }
 
   std::uint64_t size() const noexcept override { return columns_.samples(); }
@@ -135,20 +141,20 @@ class chunked_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
     for (const need& wanted : needs) {
-      if (wanted.field < arrays_.size()) add_parts(sample, wanted.field, wanted.within, out);
+      add_parts(sample, wanted.field, wanted.within, out);
     }
     sort(out, before);
   }
   void parts(std::uint64_t sample, part_list& out) const override {
     const std::size_t before = out.size();
-    for (std::uint16_t field = 0; field < arrays_.size(); ++field) add_parts(sample, field, nullptr, out);
+    for (std::uint16_t field = 0; field < fields_.size(); ++field) add_parts(sample, field, nullptr, out);
     sort(out, before);
   }
 
   field_origin origin(std::uint16_t field) const noexcept override {
-    return field < arrays_.size() ? field_origin::extents : field_origin::call;
+    return is_kept(field) ? field_origin::call : field_origin::extents;
   }
-  bool makes(std::uint64_t, std::uint16_t field) const noexcept override { return field >= arrays_.size(); }
+  bool makes(std::uint64_t, std::uint16_t field) const noexcept override { return is_kept(field); }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>&) const override {
     const kept_values& from = kept_[field - arrays_.size()];
@@ -209,6 +215,7 @@ class chunked_model final : public dataset_model {
       }
     }
     for (const kept_values& each : kept_) hash.add(std::as_bytes(std::span(each.bytes)));
+    for (const placed_values& each : values_) hash.add(std::as_bytes(std::span(each.rows)));
     out.add("chunks", hash.finish());
     if (rows_.window != 0) out.add("window", rows_.window);
     if (rows_.stride != 1) out.add("stride", rows_.stride);
@@ -221,10 +228,15 @@ class chunked_model final : public dataset_model {
     held.files = files_->memory_bytes();
     held.columns = columns_.memory_bytes();
     for (const kept_values& each : kept_) held.columns += each.bytes.capacity();
+    for (const placed_values& each : values_) held.extents += each.rows.capacity() * sizeof(value_place);
     return held;
   }
 
  private:
+  [[nodiscard]] bool is_kept(std::uint16_t field) const noexcept {
+    return field >= arrays_.size() && field < arrays_.size() + kept_.size();
+  }
+
   // Whether a sample's rows may lie in several places though they are stored as they are.
   [[nodiscard]] bool crosses_places(const chunked_array& array) const {
     return rows_.count() > 1 && array.places.size() > 1;
@@ -285,6 +297,19 @@ class chunked_model final : public dataset_model {
     fields_.push_back(std::move(info));
   }
 
+  void add_values(const placed_values& values) {
+    field_info info;
+    info.name = values.name;
+    info.kind = values.kind;
+    info.samples = size();
+    for (std::uint64_t sample = 0; sample < size(); ++sample) {
+      const value_place& place = values.rows[rows_.first_of(sample)];
+      info.bytes_max = std::max(info.bytes_max, place.bytes);
+      info.bytes_total += place.bytes;
+    }
+    fields_.push_back(std::move(info));
+  }
+
   void check(const chunk_place& place, std::uint64_t least_bytes, const std::string& where) const {
     const std::uint64_t end = files_->size_bytes(place.file);
     if (place.offset > end || place.bytes > end - place.offset) {
@@ -322,6 +347,16 @@ class chunked_model final : public dataset_model {
   [[nodiscard]] std::uint64_t chunk_of(const part& of) const { return of.block % arrays_[of.field].places.size(); }
 
   void add_parts(std::uint64_t sample, std::uint16_t field, const box* within, part_list& out) const {
+    if (is_kept(field)) return;
+    if (field >= arrays_.size()) {
+      const placed_values& values = values_[field - arrays_.size() - kept_.size()];
+      const value_place& place = values.rows[rows_.first_of(sample)];
+      part one{.field = field, .where = {.file = values.file, .offset = place.offset}};
+      one.where.stored_bytes = place.bytes;
+      one.where.decoded_bytes = place.bytes;
+      out.push_back(one);
+      return;
+    }
     const chunked_array& array = arrays_[field];
     const chunk_grid& grid = grids_[field];
     const array_region region = region_of(sample, field, within);
@@ -364,103 +399,20 @@ class chunked_model final : public dataset_model {
   row_windows rows_;
   column_table columns_;
   std::vector<std::string> notes_;
-  std::vector<kept_values> kept_;  // the fields behind those of arrays_
+  std::vector<kept_values> kept_;      // the fields behind those of arrays_
+  std::vector<placed_values> values_;  // the fields behind those
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<field_info> fields_;
   std::vector<chunked_array> arrays_;  // of the first fields
   std::vector<chunk_grid> grids_;      // likewise
 };
 
-std::string names_of(const std::vector<chunked_array>& arrays) {
-  constexpr std::size_t named_max = 12;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(arrays.size(), named_max); ++i) {
-    str_append(names, i == 0 ? "" : ", ", arrays[i].name);
-  }
-  if (arrays.size() > named_max) str_append(names, " and ", arrays.size() - named_max, " more");
-  return names;
-}
-
-// By their paths or the last parts of those; all where nothing is wanted.
-std::vector<chunked_array> those_named(std::vector<chunked_array> arrays, const std::vector<std::string>& wanted,
-                                       const std::string& title) {
-  for (const std::string& name : wanted) {
-    const auto is_named = [&](const chunked_array& each) {
-      return each.name == name || each.name.ends_with("/" + name);
-    };
-    if (std::any_of(arrays.begin(), arrays.end(), is_named)) continue;
-    throw error(errc::not_found, str_cat(title, ": no array '", name, "'; it has ", names_of(arrays)));
-  }
-  if (wanted.empty()) return arrays;
-  std::erase_if(arrays, [&](const chunked_array& each) {
-    return std::none_of(wanted.begin(), wanted.end(),
-                        [&](const std::string& name) { return each.name == name || each.name.ends_with("/" + name); });
-  });
-  return arrays;
-}
-
 }  // namespace
 
-std::span<const std::string> wanted_by_path(const array_options& options) noexcept {
-  return options.samples == array_options::sample::array ? std::span<const std::string>() : options.fields;
-}
-
-void choose_arrays(std::vector<chunked_array>& arrays, const array_options& options, const std::string& title,
-                   std::vector<std::string>& notes) {
-  const std::vector<std::string>& wanted = options.fields;
-  if (arrays.empty()) throw error(errc::usage, str_cat(title, ": it has no array that leat reads"));
-  if (options.samples == array_options::sample::array) {
-    arrays = arrays_as_samples(those_named(std::move(arrays), wanted, title), title);
-    return;
-  }
-  std::vector<chunked_array> chosen;
-  for (const std::string& name : wanted) {
-    const auto found =
-        std::find_if(arrays.begin(), arrays.end(), [&](const chunked_array& each) { return each.name == name; });
-    if (found == arrays.end()) {
-      throw error(errc::not_found, str_cat(title, ": no array '", name, "'; it has ", names_of(arrays)));
-    }
-    if (found->shape.empty()) {
-      throw error(errc::usage,
-                  str_cat(at(title, *found), ": a single number, without an axis of samples; leave it out"));
-    }
-    chosen.push_back(*found);
-  }
-  if (wanted.empty()) {
-    std::map<std::uint64_t, std::size_t> lengths;
-    for (const chunked_array& each : arrays) {
-      if (!each.shape.empty()) ++lengths[each.shape.front()];
-    }
-    std::size_t most = 0;
-    std::uint64_t rows = 0;
-    for (const chunked_array& each : arrays) {
-      if (each.shape.empty() || lengths[each.shape.front()] <= most) continue;
-      most = lengths[each.shape.front()];
-      rows = each.shape.front();
-    }
-    std::vector<chunked_array> rest;
-    for (chunked_array& each : arrays) {
-      const bool fits = !each.shape.empty() && each.shape.front() == rows;
-      (fits ? chosen : rest).push_back(std::move(each));
-    }
-    if (chosen.empty()) {
-      throw error(errc::usage, str_cat(title, ": single numbers only, without an axis of samples: ", names_of(rest)));
-    }
-    if (!rest.empty()) {
-      notes.push_back(str_cat(title, ": left out, since their first axis is not ", rows, " long: ", names_of(rest)));
-    }
-  }
-  for (const chunked_array& each : chosen) {
-    if (each.shape.front() == chosen.front().shape.front()) continue;
-    throw error(errc::usage, str_cat(at(title, each), " has ", each.shape.front(), " rows where ", chosen.front().name,
-                                     " has ", chosen.front().shape.front(), "; open them apart"));
-  }
-  arrays = std::move(chosen);
-}
-
 dataset chunked_rows(chunked_table table) {
-  assert(!table.arrays.empty());
-  const std::uint64_t rows = table.arrays.front().shape.front();
+  assert(!table.arrays.empty() || !table.values.empty());
+  const std::uint64_t rows =
+      table.arrays.empty() ? table.values.front().rows.size() : table.arrays.front().shape.front();
   const row_windows& windows = table.rows;
   if (windows.stride == 0) throw error(errc::usage, str_cat(table.title, ": a stride of 0 rows; give 1 or more"));
   if (rows < windows.count() && windows.window != 0) {

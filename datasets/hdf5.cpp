@@ -1,5 +1,6 @@
 // HDF5 files: each a table of chunked arrays, one after another.
 #include "base/text.hpp"
+#include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
 #include "datasets/hdf5_file.hpp"
 #include "datasets/input_files.hpp"
@@ -22,7 +23,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size()};
     contents[i] = read_hdf5(*file, wanted_by_path(options));
-    choose_arrays(contents[i].arrays, options, paths[i], contents[i].notes);
+    choose_arrays(contents[i].arrays, contents[i].values, options, paths[i], contents[i].notes);
   });
   const placed_files placed = from.place(sized);
   std::vector<dataset> parts;
@@ -30,11 +31,13 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
     for (chunked_array& array : contents[i].arrays) {
       for (chunk_place& each : array.places) each.file = placed.numbers[i];
     }
+    for (placed_values& values : contents[i].values) values.file = placed.numbers[i];
     parts.push_back(chunked_rows({.format = "hdf5",
                                   .title = paths[i],
                                   .files = placed.table,
                                   .source = placed.source,
                                   .arrays = std::move(contents[i].arrays),
+                                  .values = std::move(contents[i].values),
                                   .notes = std::move(contents[i].notes),
                                   .rows = {.window = options.window, .stride = options.stride}}));
   }

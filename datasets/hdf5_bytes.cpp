@@ -137,6 +137,13 @@ hdf5_block hdf5_bytes::read_up_to(std::uint64_t address, std::uint64_t bytes) co
   return {this, file_.read(offset, std::min(bytes, size() - offset)), offset};
 }
 
+std::vector<std::byte> hdf5_bytes::bytes_at(std::uint64_t offset, std::uint64_t bytes) const {
+  if (offset > size() || bytes > size() - offset) {
+    fail(offset, str_cat("the file ends within ", bytes, " bytes that begin here"));
+  }
+  return file_.read(offset, bytes);
+}
+
 void hdf5_bytes::count_node(std::uint64_t address) {
   constexpr std::uint64_t least_node_bytes = 24;
   constexpr std::uint64_t always = 1024;

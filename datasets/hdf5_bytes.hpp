@@ -82,6 +82,8 @@ class hdf5_bytes {
   [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const;
 
   [[nodiscard]] hdf5_block read(std::uint64_t address, std::uint64_t bytes) const;
+  /// Likewise of data, at an offset and no address: as many as there are of them.
+  [[nodiscard]] std::vector<std::byte> bytes_at(std::uint64_t offset, std::uint64_t bytes) const;
   /// What the file has of them.
   [[nodiscard]] hdf5_block read_up_to(std::uint64_t address, std::uint64_t bytes) const;
 

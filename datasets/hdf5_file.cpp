@@ -1,8 +1,11 @@
 #include "datasets/hdf5_file.hpp"
 
 #include "base/text.hpp"
+#include "datasets/content.hpp"
 #include "datasets/hdf5_chunks.hpp"
 #include "datasets/hdf5_objects.hpp"
+#include "datasets/hdf5_types.hpp"
+#include "datasets/hdf5_values.hpp"
 
 #include <leat/error.hpp>
 
@@ -21,105 +24,6 @@ constexpr std::uint64_t chunk_bytes_max = std::uint64_t{1} << 32;
 struct not_read {
   std::string why;
 };
-
-struct element {
-  dtype type = dtype::u8;
-  std::uint32_t bytes = 0;
-  bool big_endian = false;
-};
-
-std::optional<dtype> integer_of(std::uint64_t bytes, bool is_signed) {
-  switch (bytes) {
-    case 1:
-      return is_signed ? dtype::i8 : dtype::u8;
-    case 2:
-      return is_signed ? dtype::i16 : dtype::u16;
-    case 4:
-      return is_signed ? dtype::i32 : dtype::u32;
-    case 8:
-      return is_signed ? dtype::i64 : dtype::u64;
-    default:
-      return std::nullopt;
-  }
-}
-
-// What h5py makes of NumPy's bool: an enumeration of FALSE and TRUE.
-bool is_boolean(hdf5_cursor& at, std::uint64_t version, std::uint64_t members, std::uint32_t bytes) {
-  if (members != 2 || bytes != 1) return false;
-  std::string names[2];
-  for (std::string& name : names) {
-    const std::uint64_t begin = at.offset();
-    name = at.text_to_zero();
-    if (version < 3) at.skip((8 - (at.offset() - begin) % 8) % 8);
-  }
-  return names[0] == "FALSE" && names[1] == "TRUE" && at.number(1) == 0 && at.number(1) == 1;
-}
-
-element read_element(hdf5_cursor& at) {
-  const std::uint64_t first = at.number(1);
-  const std::uint64_t version = first >> 4;
-  const std::uint64_t bits = at.number(3);
-  element found;
-  found.bytes = static_cast<std::uint32_t>(at.number(4));
-  switch (first & 15) {
-    case 0: {
-      found.big_endian = (bits & 1) != 0;
-      const std::uint64_t shift = at.number(2);
-      const std::uint64_t precision = at.number(2);
-      const std::optional<dtype> type = integer_of(found.bytes, (bits & 8) != 0);
-      if (!type || shift != 0 || precision != std::uint64_t{8} * found.bytes) {
-        throw not_read{str_cat("integers of ", precision, " bits; write them as 8, 16, 32 or 64")};
-      }
-      found.type = *type;
-      return found;
-    }
-    case 1: {
-      found.big_endian = (bits & 1) != 0;
-      if ((bits & 0x41) > 1) throw not_read{"floats in the order of a VAX; write them as '<f4'"};
-      const std::uint64_t shift = at.number(2);
-      const std::uint64_t precision = at.number(2);
-      at.skip(1);
-      const std::uint64_t exponent_bits = at.number(1);
-      at.skip(1);
-      const std::uint64_t mantissa_bits = at.number(1);
-      const auto is = [&](std::uint32_t bytes, std::uint64_t exponent, std::uint64_t mantissa) {
-        return found.bytes == bytes && shift == 0 && precision == std::uint64_t{8} * bytes &&
-               exponent_bits == exponent && mantissa_bits == mantissa;
-      };
-      if (is(2, 5, 10))
-        found.type = dtype::f16;
-      else if (is(2, 8, 7))
-        found.type = dtype::bf16;
-      else if (is(4, 8, 23))
-        found.type = dtype::f32;
-      else if (is(8, 11, 52))
-        found.type = dtype::f64;
-      else
-        throw not_read{str_cat("floats of ", precision, " bits; write them as f16, f32 or f64")};
-      return found;
-    }
-    case 8: {
-      hdf5_cursor base_class = at;
-      if ((base_class.number(1) & 15) != 0)
-        throw not_read{"an enumeration of what are no integers; write them as integers"};
-      element base = read_element(at);
-      if (base.bytes == found.bytes && is_boolean(at, version, bits & 0xFFFF, base.bytes)) base.type = dtype::boolean;
-      return base;
-    }
-    case 3:
-      throw not_read{"text; keep it in tar shards (leat pack), or its numbers in an array"};
-    case 6:
-      throw not_read{"a compound; write each of its members as an array of its own"};
-    case 7:
-      throw not_read{"references; write what they refer to"};
-    case 9:
-      throw not_read{"values of variable length; keep them in tar shards (leat pack)"};
-    case 10:
-      throw not_read{"elements that are arrays; write them as further axes"};
-    default:
-      throw not_read{"elements of a kind that is no number; write them as integers or floats"};
-  }
-}
 
 filter read_filter(std::uint64_t id, const std::vector<std::uint32_t>& values, std::uint32_t element_bytes) {
   const std::uint32_t shuffled_bytes = values.empty() ? element_bytes : values.front();
@@ -200,12 +104,15 @@ std::vector<std::byte> read_fill(const hdf5_message& message) {
   return {value.begin(), value.end()};
 }
 
+// Rows of so many bytes are one chunk of an array in one piece, where a row cannot be read as it is.
+constexpr std::uint64_t piece_bytes = std::uint64_t{64} << 10;
+
 /// What the messages of one dataset say.
 class dataset_reader {
  public:
   dataset_reader(hdf5_bytes& file, const std::string& path) : file_(file) { array_.name = path; }
 
-  chunked_array read(const std::vector<hdf5_message>& messages) {
+  void read(const std::vector<hdf5_message>& messages, hdf5_contents& out) {
     const hdf5_message* layout = nullptr;
     const hdf5_message* filters = nullptr;
     const hdf5_message* fill = nullptr;
@@ -216,7 +123,7 @@ class dataset_reader {
           break;
         case hdf5_message::datatype: {
           hdf5_cursor at = each.cursor();
-          element_ = read_element(at);
+          type_ = read_type(at);
           break;
         }
         case hdf5_message::old_fill_value:
@@ -237,20 +144,36 @@ class dataset_reader {
           break;
       }
     }
-    if (layout == nullptr || element_.bytes == 0) throw not_read{"no type or no layout is given"};
-    array_.type = element_.type;
-    if (element_.big_endian && element_.bytes > 1) array_.filters.push_back({filter_kind::swap, element_.bytes});
-    const std::size_t own = array_.filters.size();
+    if (layout == nullptr || type_.bytes == 0) throw not_read{"no type or no layout is given"};
+    if (!type_.not_read.empty()) throw not_read{type_.not_read};
+    const bool is_number = type_.what == hdf5_type::kind::number;
+    array_.type = type_.type;
+    const auto number_bytes = static_cast<std::uint32_t>(size_bytes(type_.type));
+    const bool swaps = is_number && type_.big_endian && number_bytes > 1;
+    if (swaps) array_.filters.push_back({filter_kind::swap, number_bytes});
     if (filters != nullptr) {
-      for (const filter& each : read_filters(filters->cursor(), element_.bytes)) array_.filters.push_back(each);
+      for (const filter& each : read_filters(filters->cursor(), type_.bytes)) array_.filters.push_back(each);
     }
     if (fill != nullptr) array_.fill = read_fill(*fill);
-    if (array_.fill.size() != element_.bytes) array_.fill.clear();
-    if (element_.big_endian) std::reverse(array_.fill.begin(), array_.fill.end());
+    if (array_.fill.size() != type_.bytes) array_.fill.clear();
+    if (swaps) std::reverse(array_.fill.begin(), array_.fill.end());
     read_layout(layout->cursor());
     // A chunk's mask counts the file's filters, of which ours for the order of bytes is none.
-    for (chunk_place& each : array_.places) each.skipped <<= own;
-    return std::move(array_);
+    for (chunk_place& each : array_.places) each.skipped <<= swaps ? 1 : 0;
+    const bool as_it_is = array_.filters.empty() || (swaps && array_.filters.size() == 1);
+    if (is_one_piece_ && (swaps || type_.what == hdf5_type::kind::compound) && as_it_is) cut_in_pieces();
+    switch (type_.what) {
+      case hdf5_type::kind::number:
+        add_axes(type_.axes);
+        if (!type_.axes.empty()) array_.fill.clear();
+        out.arrays.push_back(std::move(array_));
+        break;
+      case hdf5_type::kind::compound:
+        add_members(type_, array_.name, 0, out);
+        break;
+      default:
+        add_values(out);
+    }
   }
 
  private:
@@ -275,7 +198,7 @@ class dataset_reader {
   }
 
   std::uint64_t data_bytes(hdf5_cursor& at) const {
-    std::uint64_t bytes = element_.bytes;
+    std::uint64_t bytes = type_.bytes;
     for (const std::uint64_t extent : array_.shape) {
       if (extent != 0 && bytes > std::numeric_limits<std::uint64_t>::max() / 2 / extent)
         at.fail("a shape of too many elements");
@@ -284,7 +207,75 @@ class dataset_reader {
     return bytes;
   }
 
+  // Axes that an element has of its own.
+  void add_axes(const std::vector<std::uint64_t>& axes) {
+    if (array_.shape.size() + axes.size() > rank_max) throw not_read{"more axes than an array may have; flatten some"};
+    array_.shape.insert(array_.shape.end(), axes.begin(), axes.end());
+    array_.chunk.insert(array_.chunk.end(), axes.begin(), axes.end());
+  }
+
+  // Each number among the members is an array, whose elements lie apart.
+  void add_members(const hdf5_type& compound, const std::string& path, std::uint32_t offset, hdf5_contents& out) const {
+    for (const hdf5_type::member& each : compound.members) {
+      const std::string name = str_cat(path, "/", each.name);
+      if (each.type.what == hdf5_type::kind::compound && each.type.axes.empty()) {
+        add_members(each.type, name, offset + each.offset, out);
+        continue;
+      }
+      const bool swaps = each.type.big_endian && size_bytes(each.type.type) > 1;
+      if (each.type.what != hdf5_type::kind::number || swaps) {
+        out.notes.push_back(str_cat("left out: ", file_.path(), "/", name, ": a member of a compound that is ",
+                                    swaps ? "big-endian" : "no number", "; write it as an array of its own"));
+        continue;
+      }
+      dataset_reader member(*this);
+      member.array_.name = name;
+      member.array_.type = each.type.type;
+      member.array_.record_bytes = type_.bytes;
+      member.array_.record_offset = offset + each.offset;
+      member.array_.inner_axes = static_cast<std::uint32_t>(each.type.axes.size());
+      member.add_axes(each.type.axes);
+      out.arrays.push_back(std::move(member.array_));
+    }
+  }
+
+  void add_values(hdf5_contents& out) {
+    if (array_.shape.size() != 1)
+      throw not_read{"values of variable length along several axes; write one axis of them"};
+    array_.type = dtype::u8;
+    add_axes({type_.bytes});
+    const bool is_text = type_.what == hdf5_type::kind::variable_text;
+    placed_values values{.name = array_.name, .kind = is_text ? field_kind::text : field_kind::bytes, .rows = {}};
+    values.rows = find_values(file_, array_);
+    const auto first =
+        std::find_if(values.rows.begin(), values.rows.end(), [](const value_place& each) { return each.bytes != 0; });
+    if (!is_text && first != values.rows.end()) {
+      constexpr std::uint64_t looked_at = 512;
+      const std::vector<std::byte> start = file_.bytes_at(first->offset, std::min(first->bytes, looked_at));
+      if (content_of(start).group == content_group::picture) values.kind = field_kind::picture;
+    }
+    out.values.push_back(std::move(values));
+  }
+
+  void cut_in_pieces() {
+    if (array_.shape.empty() || array_.shape.front() == 0) return;
+    const chunk_place whole = array_.places.front();
+    if (whole.offset == chunk_place::absent) return;
+    const std::uint64_t row_bytes = whole.bytes / array_.shape.front();
+    if (row_bytes == 0) return;
+    const std::uint64_t rows = std::clamp<std::uint64_t>(piece_bytes / row_bytes, 1, array_.shape.front());
+    // No table of pieces that the file has no room for.
+    if (whole.offset > file_.size() || whole.bytes > file_.size() - whole.offset) return;
+    array_.chunk.front() = rows;
+    array_.places.clear();
+    for (std::uint64_t row = 0; row < array_.shape.front(); row += rows) {
+      const std::uint64_t here = std::min(rows, array_.shape.front() - row);
+      array_.places.push_back({.offset = whole.offset + row * row_bytes, .bytes = here * row_bytes});
+    }
+  }
+
   void in_one_piece(std::uint64_t offset, std::uint64_t bytes) {
+    is_one_piece_ = true;
     array_.chunk = array_.shape;
     for (std::uint64_t& each : array_.chunk) each = std::max<std::uint64_t>(each, 1);
     array_.places.push_back({.offset = offset, .bytes = bytes});
@@ -387,7 +378,7 @@ class dataset_reader {
       at.fail(str_cat("chunks of ", extents.size(), " extents in a dataset of ", array_.shape.size(), " axes"));
     }
     extents.pop_back();
-    how.chunk_bytes = element_.bytes;
+    how.chunk_bytes = type_.bytes;
     for (const std::uint64_t extent : extents) {
       if (extent == 0 || how.chunk_bytes > chunk_bytes_max / extent)
         at.fail("chunks of no size, or of more than 4 GiB");
@@ -404,7 +395,8 @@ class dataset_reader {
   hdf5_bytes& file_;
   chunked_array array_;
   std::vector<std::uint64_t> shape_max_;
-  element element_;
+  hdf5_type type_;
+  bool is_one_piece_ = false;
 };
 
 }  // namespace
@@ -415,10 +407,13 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
   std::vector<std::string> there;
   for_each_dataset(file, contents.notes, [&](const std::string& path, const std::vector<hdf5_message>& messages) {
     there.push_back(path);
-    const bool is_wanted = std::find(wanted.begin(), wanted.end(), path) != wanted.end();
+    // A member of a compound is named behind it.
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& name) {
+      return name == path || (name.size() > path.size() && name.starts_with(path) && name[path.size()] == '/');
+    });
     if (!wanted.empty() && !is_wanted) return;
     try {
-      contents.arrays.push_back(dataset_reader(file, path).read(messages));
+      dataset_reader(file, path).read(messages, contents);
     } catch (const not_read& refused) {
       const std::string said = str_cat(file.path(), "/", path, ": ", refused.why);
       if (is_wanted) throw error(errc::unsupported, said);
@@ -426,7 +421,11 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
     }
   });
   for (const std::string& name : wanted) {
-    if (std::find(there.begin(), there.end(), name) != there.end()) continue;
+    const auto is_it = [&](const auto& each) { return each.name == name || each.name.starts_with(name + "/"); };
+    if (std::any_of(contents.arrays.begin(), contents.arrays.end(), is_it) ||
+        std::any_of(contents.values.begin(), contents.values.end(), is_it)) {
+      continue;
+    }
     std::string names;
     for (const std::string& each : there) str_append(names, names.empty() ? "" : ", ", each);
     throw error(errc::not_found,

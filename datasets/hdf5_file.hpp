@@ -12,6 +12,7 @@ namespace leat::datasets {
 
 struct hdf5_contents {
   std::vector<chunked_array> arrays;
+  std::vector<placed_values> values;
   std::vector<std::string> notes;  ///< what was left out, with the reason and what to do about it
 };
 

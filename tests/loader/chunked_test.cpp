@@ -181,6 +181,7 @@ dataset opened(const std::string& file, std::vector<chunked_array> arrays, datas
                                  .files = std::move(placed.table),
                                  .source = std::move(placed.source),
                                  .arrays = std::move(arrays),
+                                 .values = {},
                                  .notes = {},
                                  .rows = rows});
 }

@@ -124,3 +124,25 @@ with h5py.File("groups.h5", "w", libver="latest") as f:
     f["steps"] = np.arange(9, dtype="<i4") * 3
     f["series"] = numbers((9, 2, 5), "<i4")
     f.create_dataset("series_packed", data=numbers((9, 2, 5), "<i4"), chunks=(2, 2, 3), compression="gzip")
+
+# Elements that are no plain numbers.
+point = np.dtype([("x", "<f4"), ("id", "<i8"), ("box", "<u2", (2, 2)), ("big", ">i4"), ("tag", "S3"),
+                  ("inner", [("a", "u1"), ("b", "<i2")])], align=True)
+points = np.zeros(13, point)
+for i in range(13):
+    points[i] = (i / 2, i * 11, [[i, i + 1], [i + 2, i + 3]], i, b"t%d" % (i % 10), (i % 250, -i))
+words = ["", "leaf", "\u00e4\u00f6\u00fc", "x" * 5000] + [f"word {i}" for i in range(9)]
+for libver in ("earliest", "latest"):
+    with h5py.File(f"elements-{libver}.h5", "w", libver=libver) as f:
+        f["points"] = points
+        f.create_dataset("points_packed", data=points, chunks=(5,), compression="gzip", shuffle=True)
+        f.create_dataset("arrays", (13,), np.dtype(("<i2", (2, 2))))[...] = np.arange(52, dtype="<i2").reshape(13, 2, 2)
+        f["names"] = np.array([b"n%02d" % i for i in range(13)], "S5")
+        if libver == "latest":
+            f.create_dataset("big", data=numbers((13, 2000), ">i4"))
+        f.create_dataset("words", data=words, dtype=h5py.string_dtype())
+        blobs = f.create_dataset("blobs", (13,), h5py.vlen_dtype(np.uint8), chunks=(4,), compression="gzip")
+        for i in range(13):
+            blobs[i] = np.arange(i * i, dtype=np.uint8)
+        f.create_dataset("rows_of_floats", (13,), h5py.vlen_dtype(np.float32))
+        f.create_dataset("opaque", data=np.array([bytes([i, i + 1, i + 2, i + 3]) for i in range(13)], "V4"))

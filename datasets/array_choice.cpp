@@ -1,0 +1,155 @@
+#include "datasets/array_choice.hpp"
+
+#include "base/text.hpp"
+#include "datasets/arrays_as_samples.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+// What choose_arrays() has to know of an array, or of values of variable length.
+struct candidate {
+  const std::string* name;
+  std::optional<std::uint64_t> rows;  // none: a single number
+};
+
+std::vector<candidate> candidates_of(const std::vector<chunked_array>& arrays,
+                                     const std::vector<placed_values>& values) {
+  std::vector<candidate> all;
+  for (const chunked_array& each : arrays) {
+    all.push_back({&each.name, each.shape.empty() ? std::nullopt : std::optional(each.shape.front())});
+  }
+  for (const placed_values& each : values) all.push_back({&each.name, each.rows.size()});
+  return all;
+}
+
+std::string names_of(const std::vector<candidate>& all) {
+  constexpr std::size_t named_max = 12;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(all.size(), named_max); ++i) {
+    str_append(names, i == 0 ? "" : ", ", *all[i].name);
+  }
+  if (all.size() > named_max) str_append(names, " and ", all.size() - named_max, " more");
+  return names;
+}
+
+// Which of them become fields.
+std::vector<bool> chosen_of(const std::vector<candidate>& all, const std::vector<std::string>& wanted,
+                            const std::string& title, std::vector<std::string>& notes) {
+  std::vector<bool> chosen(all.size(), false);
+  for (const std::string& name : wanted) {
+    bool found = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string& its = *all[i].name;
+      if (its != name && !its.starts_with(name + "/")) continue;
+      if (!all[i].rows) {
+        throw error(errc::usage,
+                    str_cat(title, "/", its, ": a single number, without an axis of samples; leave it out"));
+      }
+      chosen[i] = true;
+      found = true;
+    }
+    if (!found) throw error(errc::not_found, str_cat(title, ": no array '", name, "'; it has ", names_of(all)));
+  }
+  if (!wanted.empty()) return chosen;
+
+  std::map<std::uint64_t, std::size_t> lengths;
+  for (const candidate& each : all) {
+    if (each.rows) ++lengths[*each.rows];
+  }
+  std::size_t most = 0;
+  std::uint64_t rows = 0;
+  for (const candidate& each : all) {
+    if (!each.rows || lengths[*each.rows] <= most) continue;
+    most = lengths[*each.rows];
+    rows = *each.rows;
+  }
+  std::vector<candidate> rest;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    chosen[i] = all[i].rows == rows && most > 0;
+    if (!chosen[i]) rest.push_back(all[i]);
+  }
+  if (most == 0) {
+    throw error(errc::usage, str_cat(title, ": single numbers only, without an axis of samples: ", names_of(rest)));
+  }
+  if (!rest.empty()) {
+    notes.push_back(str_cat(title, ": left out, since their first axis is not ", rows, " long: ", names_of(rest)));
+  }
+  return chosen;
+}
+
+// Those that are chosen, of a part of `all` that begins at `first`.
+template <typename T>
+void keep_chosen(std::vector<T>& of, const std::vector<bool>& chosen, std::size_t first) {
+  std::vector<T> kept;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (chosen[first + i]) kept.push_back(std::move(of[i]));
+  }
+  of = std::move(kept);
+}
+
+// By their paths or the last parts of those; all where nothing is wanted.
+std::vector<chunked_array> those_named(std::vector<chunked_array> arrays, const std::vector<std::string>& wanted,
+                                       const std::string& title) {
+  for (const std::string& name : wanted) {
+    const auto is_named = [&](const chunked_array& each) {
+      return each.name == name || each.name.ends_with("/" + name);
+    };
+    if (std::any_of(arrays.begin(), arrays.end(), is_named)) continue;
+    throw error(errc::not_found,
+                str_cat(title, ": no array '", name, "'; it has ", names_of(candidates_of(arrays, {}))));
+  }
+  if (wanted.empty()) return arrays;
+  std::erase_if(arrays, [&](const chunked_array& each) {
+    return std::none_of(wanted.begin(), wanted.end(),
+                        [&](const std::string& name) { return each.name == name || each.name.ends_with("/" + name); });
+  });
+  return arrays;
+}
+
+}  // namespace
+
+std::span<const std::string> wanted_by_path(const array_options& options) noexcept {
+  return options.samples == array_options::sample::array ? std::span<const std::string>() : options.fields;
+}
+
+void choose_arrays(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, const array_options& options,
+                   const std::string& title, std::vector<std::string>& notes) {
+  const bool has_values = options.samples == array_options::sample::row && options.window == 0;
+  if (!has_values && !values.empty()) {
+    notes.push_back(
+        str_cat(title, ": left out, since values of variable length have no ",
+                options.window != 0 ? "windows: " : "samples of their own: ", names_of(candidates_of({}, values))));
+    values.clear();
+  }
+  if (arrays.empty() && values.empty()) {
+    throw error(errc::usage,
+                str_cat(title, ": it has no array that leat reads", notes.empty() ? "" : "; " + notes.front()));
+  }
+  if (options.samples == array_options::sample::array) {
+    arrays = arrays_as_samples(those_named(std::move(arrays), options.fields, title), title);
+    return;
+  }
+  const std::vector<candidate> all = candidates_of(arrays, values);
+  const std::vector<bool> chosen = chosen_of(all, options.fields, title, notes);
+  const candidate* first = nullptr;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!chosen[i]) continue;
+    if (first == nullptr) first = &all[i];
+    if (all[i].rows == first->rows) continue;
+    throw error(errc::usage, str_cat(title, "/", *all[i].name, " has ", *all[i].rows, " rows where ", *first->name,
+                                     " has ", *first->rows, "; open them apart"));
+  }
+  const std::size_t array_count = arrays.size();
+  keep_chosen(values, chosen, array_count);
+  keep_chosen(arrays, chosen, 0);
+}
+
+}  // namespace leat::datasets
