@@ -276,6 +276,8 @@ class chunked_model final : public dataset_model {
       stored_max = std::max(stored_max, place.bytes);
     }
     if (info.chunked) {
+      for (const std::uint64_t extent : array.chunk) info.chunk.push_back(static_cast<std::int64_t>(extent));
+      info.filters = filters_text(array.filters);
       info.stored_block_bytes_max = grid.rows_as_stored() ? info.bytes_max : stored_max;
       info.decoded_block_bytes_max = grid.rows_as_stored() ? info.bytes_max : grid.chunk_bytes();
     }

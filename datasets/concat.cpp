@@ -298,6 +298,8 @@ class concat_model final : public dataset_model {
         whole.stored_block_bytes_max = expands ? std::max(whole_read_max, field.read_bytes_max()) : 0;
         whole.decoded_block_bytes_max = std::max(whole.decoded_block_bytes_max, field.decoded_block_bytes_max);
         whole.chunked = whole.chunked || field.chunked;
+        if (!(whole.chunk == field.chunk)) whole.chunk = {};
+        if (whole.filters != field.filters) whole.filters.clear();
       }
       part.outer_field.push_back(*known);
     }

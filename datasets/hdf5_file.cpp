@@ -10,6 +10,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -399,37 +400,94 @@ class dataset_reader {
   bool is_one_piece_ = false;
 };
 
+// What a path stands for when its soft links are followed; itself where it has none.
+std::string follow(std::string path, const std::vector<hdf5_soft_link>& links) {
+  constexpr int links_max = 32;
+  for (int followed = 0; followed < links_max; ++followed) {
+    const auto link = std::find_if(links.begin(), links.end(), [&](const hdf5_soft_link& each) {
+      return path == each.path || path.starts_with(each.path + "/");
+    });
+    if (link == links.end()) return path;
+    const std::string rest = path.substr(link->path.size());
+    const std::string group = link->path.substr(0, link->path.rfind('/') + 1);
+    path = (link->target.starts_with('/') ? link->target.substr(1) : group + link->target) + rest;
+  }
+  return path;
+}
+
+bool is_or_has(const std::string& name, const std::string& wanted) {
+  return name == wanted || name.starts_with(wanted + "/");
+}
+
+hdf5_contents read_arrays(hdf5_bytes& file, std::span<const std::string> wanted, std::vector<std::string>& there,
+                          std::vector<hdf5_soft_link>& links) {
+  hdf5_contents contents;
+  for_each_dataset(
+      file, links, contents.notes, [&](const std::string& path, const std::vector<hdf5_message>& messages) {
+        there.push_back(path);
+        // A member of a compound is named behind it.
+        const bool is_wanted =
+            std::any_of(wanted.begin(), wanted.end(), [&](const std::string& name) { return is_or_has(name, path); });
+        if (!wanted.empty() && !is_wanted) return;
+        try {
+          dataset_reader(file, path).read(messages, contents);
+        } catch (const not_read& refused) {
+          const std::string said = str_cat(file.path(), "/", path, ": ", refused.why);
+          if (is_wanted) throw error(errc::unsupported, said);
+          contents.notes.push_back(str_cat("left out: ", said));
+        }
+      });
+  return contents;
+}
+
+// The same under the name by which it was asked for.
+void rename(hdf5_contents& contents, const std::string& from, const std::string& to) {
+  const auto renamed = [&](std::string& name) {
+    if (is_or_has(name, from)) name = to + name.substr(from.size());
+  };
+  for (chunked_array& each : contents.arrays) renamed(each.name);
+  for (placed_values& each : contents.values) renamed(each.name);
+}
+
 }  // namespace
 
 hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wanted) {
   hdf5_bytes file(from);
-  hdf5_contents contents;
   std::vector<std::string> there;
-  for_each_dataset(file, contents.notes, [&](const std::string& path, const std::vector<hdf5_message>& messages) {
-    there.push_back(path);
-    // A member of a compound is named behind it.
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& name) {
-      return name == path || (name.size() > path.size() && name.starts_with(path) && name[path.size()] == '/');
-    });
-    if (!wanted.empty() && !is_wanted) return;
-    try {
-      dataset_reader(file, path).read(messages, contents);
-    } catch (const not_read& refused) {
-      const std::string said = str_cat(file.path(), "/", path, ": ", refused.why);
-      if (is_wanted) throw error(errc::unsupported, said);
-      contents.notes.push_back(str_cat("left out: ", said));
-    }
-  });
+  std::vector<hdf5_soft_link> links;
+  hdf5_contents contents = read_arrays(file, wanted, there, links);
+  const auto has = [&](const std::string& name) {
+    const auto is_it = [&](const auto& each) { return is_or_has(each.name, name); };
+    return std::any_of(contents.arrays.begin(), contents.arrays.end(), is_it) ||
+           std::any_of(contents.values.begin(), contents.values.end(), is_it);
+  };
   for (const std::string& name : wanted) {
-    const auto is_it = [&](const auto& each) { return each.name == name || each.name.starts_with(name + "/"); };
-    if (std::any_of(contents.arrays.begin(), contents.arrays.end(), is_it) ||
-        std::any_of(contents.values.begin(), contents.values.end(), is_it)) {
-      continue;
+    if (has(name)) continue;
+    const std::string target = follow(name, links);
+    if (target != name) {
+      std::vector<std::string> again;
+      std::vector<hdf5_soft_link> links_again;
+      hdf5_bytes once_more(from);
+      hdf5_contents linked = read_arrays(once_more, {&target, 1}, again, links_again);
+      rename(linked, target, name);
+      std::move(linked.arrays.begin(), linked.arrays.end(), std::back_inserter(contents.arrays));
+      std::move(linked.values.begin(), linked.values.end(), std::back_inserter(contents.values));
+      if (has(name)) continue;
     }
     std::string names;
     for (const std::string& each : there) str_append(names, names.empty() ? "" : ", ", each);
-    throw error(errc::not_found,
-                str_cat(file.path(), ": no dataset '", name, "'; it has ", names.empty() ? "none" : names));
+    throw error(errc::not_found, str_cat(file.path(), ": no dataset '", name, "'",
+                                         target != name ? str_cat(" (a link to '", target, "')") : std::string(),
+                                         "; it has ", names.empty() ? "none" : names));
+  }
+  if (wanted.empty() && !links.empty()) {
+    constexpr std::size_t named_max = 8;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(links.size(), named_max); ++i) {
+      str_append(names, i == 0 ? "'" : ", '", links[i].path, "'");
+    }
+    contents.notes.push_back(str_cat(file.path(), ": soft links are other names, which fields may give: ", names,
+                                     links.size() > named_max ? " and more" : ""));
   }
   return contents;
 }

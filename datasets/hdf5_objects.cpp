@@ -136,7 +136,13 @@ struct hdf5_link {
   std::uint64_t address = 0;
 };
 
-void take_link(hdf5_cursor at, std::vector<hdf5_link>& links, std::vector<std::string>& left_out) {
+struct group_links {
+  std::vector<hdf5_link> hard;
+  std::vector<hdf5_soft_link> soft;
+  std::vector<std::string> others;
+};
+
+void take_link(hdf5_cursor at, group_links& links) {
   if (at.number(1) != 1) at.fail("a link of a version that is not known");
   const std::uint64_t flags = at.number(1);
   const std::uint64_t kind = (flags & 8) != 0 ? at.number(1) : 0;
@@ -145,14 +151,17 @@ void take_link(hdf5_cursor at, std::vector<hdf5_link>& links, std::vector<std::s
   const std::uint64_t bytes = at.number(std::size_t{1} << (flags & 3));
   std::string name = at.text(bytes);
   if (kind == 0) {
-    links.push_back({std::move(name), at.address()});
+    links.hard.push_back({std::move(name), at.address()});
+  } else if (kind == 1) {
+    const std::uint64_t target_bytes = at.number(2);
+    links.soft.push_back({std::move(name), at.text(target_bytes)});
   } else {
-    left_out.push_back(std::move(name));
+    links.others.push_back(std::move(name));
   }
 }
 
 // The old form: names in a local heap, and a tree of nodes that refer to them.
-void take_symbols(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& links, std::vector<std::string>& left_out) {
+void take_symbols(hdf5_bytes& file, hdf5_cursor at, group_links& links) {
   constexpr std::uint64_t cached_soft_link = 2;
   const std::uint64_t tree = at.address();
   const hdf5_block heap = file.read(at.address(), 8 + 2 * file.length_bytes() + file.address_bytes());
@@ -194,23 +203,27 @@ void take_symbols(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& link
       const std::uint64_t name_at = symbols.number(file.address_bytes());
       const std::uint64_t object = symbols.address();
       const std::uint64_t cached = symbols.number(4);
-      symbols.skip(20);
-      if (name_at >= names.bytes.size()) symbols.fail("a name outside its heap");
-      hdf5_cursor name(file, std::span(names.bytes).subspan(name_at), names.offset + name_at);
-      std::string text = name.text_to_zero();
-      file.count_path(text.size());
+      symbols.skip(4);
+      const std::uint64_t target_at = symbols.number(4);
+      symbols.skip(12);
+      const auto text_at = [&](std::uint64_t place) {
+        if (place >= names.bytes.size()) symbols.fail("a name outside its heap");
+        hdf5_cursor name(file, std::span(names.bytes).subspan(place), names.offset + place);
+        std::string text = name.text_to_zero();
+        file.count_path(text.size());
+        return text;
+      };
       if (cached == cached_soft_link) {
-        left_out.push_back(std::move(text));
+        links.soft.push_back({text_at(name_at), text_at(target_at)});
       } else {
-        links.push_back({std::move(text), object});
+        links.hard.push_back({text_at(name_at), object});
       }
     }
   }
 }
 
 // Many links: a tree of hashes, whose records name objects of a heap.
-void take_dense_links(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& links,
-                      std::vector<std::string>& left_out) {
+void take_dense_links(hdf5_bytes& file, hdf5_cursor at, group_links& links) {
   constexpr std::uint64_t by_name = 5;
   at.skip(1);
   const std::uint64_t flags = at.number(1);
@@ -224,7 +237,7 @@ void take_dense_links(hdf5_bytes& file, hdf5_cursor at, std::vector<hdf5_link>& 
     record.skip(4);
     const hdf5_block link = heap.object(record);
     file.count_path(link.bytes.size());
-    take_link(link.cursor(), links, left_out);
+    take_link(link.cursor(), links);
   });
 }
 
@@ -243,7 +256,7 @@ std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address)
   return messages;
 }
 
-void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
+void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::vector<std::string>& notes,
                       const std::function<void(const std::string&, const std::vector<hdf5_message>&)>& found) {
   struct object {
     std::string path;
@@ -262,22 +275,26 @@ void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
       found(here.path, messages);
       continue;
     }
-    std::vector<hdf5_link> links;
-    std::vector<std::string> left_out;
+    group_links links;
     for (const hdf5_message& each : messages) {
-      if (each.type == hdf5_message::link) take_link(each.cursor(), links, left_out);
-      if (each.type == hdf5_message::link_info) take_dense_links(file, each.cursor(), links, left_out);
-      if (each.type == hdf5_message::symbol_table) take_symbols(file, each.cursor(), links, left_out);
+      if (each.type == hdf5_message::link) take_link(each.cursor(), links);
+      if (each.type == hdf5_message::link_info) take_dense_links(file, each.cursor(), links);
+      if (each.type == hdf5_message::symbol_table) take_symbols(file, each.cursor(), links);
     }
     // As h5py lists them, however the file keeps them.
-    std::sort(links.begin(), links.end(), [](const hdf5_link& a, const hdf5_link& b) { return a.name < b.name; });
+    std::sort(links.hard.begin(), links.hard.end(),
+              [](const hdf5_link& a, const hdf5_link& b) { return a.name < b.name; });
     const std::string prefix = here.path.empty() ? "" : here.path + "/";
-    for (hdf5_link& each : links) {
+    for (hdf5_link& each : links.hard) {
       file.count_path(prefix.size() + each.name.size());
       objects.push_back({prefix + each.name, each.address});
     }
-    for (const std::string& name : left_out) {
-      notes.push_back(str_cat(file.path(), ": left out: '", prefix, name, "', a soft or external link"));
+    for (hdf5_soft_link& each : links.soft) {
+      file.count_path(prefix.size() + each.path.size() + each.target.size());
+      soft.push_back({prefix + each.path, std::move(each.target)});
+    }
+    for (const std::string& name : links.others) {
+      notes.push_back(str_cat(file.path(), ": left out: '", prefix, name, "', a link to another file; open that one"));
     }
   }
 }

@@ -36,10 +36,17 @@ struct hdf5_message {
 /// All messages of an object; those that are kept elsewhere, for several objects, are fetched.
 [[nodiscard]] std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address);
 
+/// Names that stand for other names.
+struct hdf5_soft_link {
+  std::string path;
+  std::string target;  ///< from the root where it begins with a slash, else from the group that has the link
+};
+
 /// Calls `found` for each object that has data, with its path ("group/name"), group by group, by name. An object with several names
 /// comes under the first.
+///   soft    gets soft links, which are not followed
 ///   notes   gets links that are left out
-void for_each_dataset(hdf5_bytes& file, std::vector<std::string>& notes,
+void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::vector<std::string>& notes,
                       const std::function<void(const std::string& path, const std::vector<hdf5_message>&)>& found);
 
 }  // namespace leat::datasets

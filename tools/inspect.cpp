@@ -66,6 +66,17 @@ constexpr std::uint64_t labels_read_max = 20'000;
 constexpr std::size_t classes_shown = 12;
 constexpr std::size_t defects_shown = 8;
 
+// Chunks that a row of a chunked array has elements in; those of the first axis, of which a window may touch one more, as of one row.
+std::uint64_t chunks_of_sample(const field_info& field) {
+  std::uint64_t chunks = 1;
+  const std::size_t axes = field.chunk.size();
+  for (std::size_t axis = 1; axis < axes; ++axis) {
+    const std::int64_t extent = field.shape[field.shape.size() - axes + axis];
+    chunks *= static_cast<std::uint64_t>((extent + field.chunk[axis] - 1) / field.chunk[axis]);
+  }
+  return field.chunked ? chunks : 0;
+}
+
 std::vector<std::uint64_t> sizes_of(const dataset& samples) {
   const dataset_model& model = *samples.model();
   std::vector<std::uint64_t> sizes(samples.size());
@@ -289,6 +300,9 @@ nlohmann::ordered_json as_json(const findings& found) {
     if (each.chunked) {
       field["chunk_bytes_max"] = each.decoded_block_bytes_max;
       field["chunk_stored_bytes_max"] = each.stored_block_bytes_max;
+      field["chunk"] = std::vector<std::int64_t>(each.chunk.begin(), each.chunk.end());
+      field["filters"] = each.filters;
+      field["chunks_of_sample"] = chunks_of_sample(each);
     }
     if (!each.column && has_type(each)) {
       field["dtype"] = name(each.type);
@@ -369,19 +383,32 @@ std::string fields_text(const terminal& screen, const findings& found) {
   return text;
 }
 
-// Chunks that several samples share, and what is to be done about it.
+// Chunks, in how many of them a sample lies, and what is to be done where samples share them.
 std::string chunks_text(const terminal& screen, const findings& found) {
   std::string text;
+  bool is_shared = false;
   for (const field_info& each : found.fields) {
-    const std::uint64_t rows = each.decoded_block_bytes_max / std::max<std::uint64_t>(each.bytes_max, 1);
-    if (!each.chunked || rows < 2) continue;
-    str_append(text, "  ", one_line(each.name), ": up to ", bytes_text(each.stored_block_bytes_max), " that expand to ",
-               bytes_text(each.decoded_block_bytes_max), ", as much as ", counted(rows, "sample", "samples"), "\n");
+    if (!each.chunked) continue;
+    str_append(text, "  ", one_line(each.name), "  ");
+    if (!each.chunk.empty())
+      str_append(text, to_string(each.chunk), each.filters.empty() ? "" : " ", each.filters, ", ");
+    str_append(text, "up to ", bytes_text(each.stored_block_bytes_max), " that expand to ",
+               bytes_text(each.decoded_block_bytes_max));
+    if (each.chunk_rows() > 1) {
+      str_append(text, ", of ", counted(each.chunk_rows(), "row", "rows"));
+      is_shared = true;
+    }
+    if (const std::uint64_t chunks = chunks_of_sample(each); chunks > 1)
+      str_append(text, "; a sample lies in ", chunks);
+    text += '\n';
   }
   if (text.empty()) return text;
-  return str_cat(
-      heading(screen, "chunks"), text,
-      "  shuffled, nearly each sample expands one; `--order shuffled_blocks:64` expands each about once an epoch\n");
+  return str_cat(heading(screen, "chunks"), text,
+                 is_shared
+                     ? "  shuffled, nearly each sample expands its chunks for itself; `--order shuffled_blocks:64` "
+                       "expands each about once an epoch,\n  and `leat pack SOURCE OUT.npy --to npy` (or records) "
+                       "leaves nothing to expand\n"
+                     : "");
 }
 
 std::string sizes_text(const terminal& screen, const findings& found) {

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstring>
+#include <string_view>
 
 namespace leat::datasets {
 namespace {
@@ -68,6 +69,17 @@ bool keeps_size(filter_kind kind) {
 }
 
 }  // namespace
+
+std::string filters_text(std::span<const filter> filters) {
+  constexpr std::string_view names[] = {"gzip",      "zlib",       "zstd",           "lz4",     "lz4",        "lzf",
+                                        "blosc",     "bitshuffle", "bitshuffle lz4", "shuffle", "fletcher32", "crc32c",
+                                        "big-endian"};
+  std::string text;
+  for (const filter& each : filters) {
+    str_append(text, text.empty() ? "" : ", ", names[static_cast<std::size_t>(each.kind)]);
+  }
+  return text;
+}
 
 std::optional<std::string> undo_filters(std::span<const filter> filters, std::uint32_t skipped,
                                         std::span<const std::byte> stored, std::span<std::byte> decoded) {

@@ -35,6 +35,9 @@ struct filter {
   friend bool operator==(const filter&, const filter&) = default;
 };
 
+/// Their names, first one first: "shuffle, gzip". Nothing for none.
+[[nodiscard]] std::string filters_text(std::span<const filter> filters);
+
 /// Undoes `filters`, from the last to the first. Thread-safe.
 ///   skipped   bit k: filters[k] was not used
 ///   decoded   becomes exactly full, or there is a reason

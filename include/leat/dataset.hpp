@@ -49,6 +49,9 @@ enum class field_kind : std::uint8_t {
 ///   stored_block_bytes_max, decoded_block_bytes_max
 ///                 the largest block that has to be expanded, in bytes, before and after; 0 where all bytes are as stored
 ///   chunked       a sample is a box out of one or more of these blocks, which other samples share: a row of a chunked array
+///   chunk         of a chunked array, the shape of a chunk: rows, and elements along the axes of a row. Empty in concatenations of arrays
+///                 that differ in it
+///   filters       how its chunks were made, first one first: "shuffle, gzip"; likewise
 struct field_info {
   std::string name;
   field_kind kind = field_kind::bytes;
@@ -62,7 +65,13 @@ struct field_info {
   std::uint64_t stored_block_bytes_max = 0;
   std::uint64_t decoded_block_bytes_max = 0;
   bool chunked = false;
+  dimensions chunk = {};
+  std::string filters = {};
 
+  /// Rows of a chunk: as many samples share it.
+  [[nodiscard]] std::uint64_t chunk_rows() const noexcept {
+    return chunk.empty() ? 0 : static_cast<std::uint64_t>(chunk[0]);
+  }
   [[nodiscard]] bool expands() const noexcept { return decoded_block_bytes_max != 0; }
   /// The most bytes that are read for one sample.
   [[nodiscard]] std::uint64_t read_bytes_max() const noexcept { return expands() ? stored_block_bytes_max : bytes_max; }
