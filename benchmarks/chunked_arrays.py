@@ -21,6 +21,7 @@ import numpy as np
 import zarr
 
 rows, shape, batch = 4000, (64, 64, 3), 64
+volumes, volume, volume_chunk, crop, crop_epochs = 2, (512, 512, 512), (64, 64, 64), (128, 128, 128), 40
 
 # What is read: file, order of leat, how Python reads it, epochs.
 jobs = [
@@ -71,10 +72,49 @@ def with_python(path, how, epochs):
     return rows * epochs / (time.process_time() - began)
 
 
+def leat_said(leat, path, *how):
+    command = [leat, "epoch", path, *map(str, how), "--digest", "off", "--json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
 def with_leat(leat, path, order, epochs):
-    command = [leat, "epoch", path, "--batch-size", str(batch), "--epochs", str(epochs), "--order", order]
-    said = subprocess.run([*command, "--digest", "off", "--json"], check=True, capture_output=True).stdout
-    return rows * epochs / json.loads(said)["cpu_s"]
+    said = leat_said(leat, path, "--batch-size", batch, "--epochs", epochs, "--order", order)
+    return rows * epochs / said["cpu_s"]
+
+
+def make_volumes(directory):
+    random = np.random.default_rng(2)
+    group = zarr.open_group(directory / "volumes.zarr", mode="w")
+    made = group.create_array("image", shape=(volumes, *volume), dtype="i2", chunks=(1, *volume_chunk))
+    for i in range(volumes):
+        noise = random.integers(-20, 20, volume, dtype="i2")
+        made[i] = noise + np.linspace(0, 800, volume[0], dtype="i2")[:, None, None]
+
+
+def crops_with_python(path):
+    image = zarr.open_group(path)["image"]
+    random = np.random.default_rng(0)
+    out = np.empty((2, *crop), "i2")
+    began = time.process_time()
+    for _ in range(crop_epochs):
+        for k, i in enumerate(random.permutation(volumes)):
+            first = [random.integers(0, whole - part + 1) for whole, part in zip(volume, crop)]
+            out[k % 2] = image[(i, *(slice(a, a + n) for a, n in zip(first, crop)))]
+    return volumes * crop_epochs / (time.process_time() - began)
+
+
+def crops_with_leat(leat, path):
+    how = ("--batch-size", 2, "--epochs", crop_epochs, "--array-crop", ",".join(map(str, crop)))
+    return volumes * crop_epochs / leat_said(leat, path, *how)["cpu_s"]
+
+
+def report(name, what, sides):
+    ratios = sorted(ours / theirs for ours, theirs in sides)
+    ours, theirs = (statistics.median(side) for side in zip(*sides))
+    print(
+        f"{name}: {statistics.median(ratios):.2f} ({ratios[0]:.2f}..{ratios[-1]:.2f}), "
+        f"{what} a CPU-second: {ours:.4g} beside {theirs:.4g}"
+    )
 
 
 def main():
@@ -93,12 +133,14 @@ def main():
                 (with_leat(given.leat, directory / file, order, epochs), with_python(directory / file, how, epochs))
                 for _ in range(given.rounds)
             ]
-            ratios = sorted(ours / theirs for ours, theirs in sides)
-            ours, theirs = (statistics.median(side) for side in zip(*sides))
-            print(
-                f"{name}: {statistics.median(ratios):.2f} ({ratios[0]:.2f}..{ratios[-1]:.2f}), "
-                f"rows a CPU-second: {ours:.0f} beside {theirs:.0f}"
-            )
+            report(name, "rows", sides)
+        make_volumes(directory)
+        path = directory / "volumes.zarr"
+        report(
+            "crop 128^3 of 512^3, chunks 64^3, Zarr v3, zstd",
+            "crops",
+            [(crops_with_leat(given.leat, path), crops_with_python(path)) for _ in range(given.rounds)],
+        )
 
 
 if __name__ == "__main__":

@@ -84,6 +84,19 @@ class tar_model final : public dataset_model {
     sources_.push_back(std::make_shared<io::file_description>(files_));
   }
 
+  // Shards: who takes the samples of a few shards at a time reads few files, one after another.
+  std::vector<std::uint64_t> blocks() const override {
+    std::vector<std::uint64_t> firsts;
+    std::uint32_t file = 0;
+    for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
+      const std::span<const extent_table::record> parts = table_.of(sample);
+      if (parts.empty() || (!firsts.empty() && parts.front().file() == file)) continue;
+      file = parts.front().file();
+      firsts.push_back(firsts.empty() ? 0 : sample);
+    }
+    return firsts.size() > 1 ? firsts : std::vector<std::uint64_t>();
+  }
+
   void save(section_writer& into) const {
     into.add(notes_.size());
     for (const std::string& note : notes_) into.add(note);

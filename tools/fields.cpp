@@ -243,6 +243,15 @@ std::vector<std::string> warnings_of(const dataset& samples, const field_survey&
   return warnings;
 }
 
+array array_of(const dataset& samples, const std::string& name, const picture_options& how) {
+  array field(name);
+  const std::vector<field_info> fields = samples.fields();
+  const auto info =
+      std::find_if(fields.begin(), fields.end(), [&](const field_info& each) { return each.name == name; });
+  if (how.array_crop.empty() || info == fields.end() || info->shape.size() < how.array_crop.size()) return field;
+  return how.train ? field.random_crop(how.array_crop) : field.center_crop(how.array_crop);
+}
+
 label label_like(const dataset& samples, const candidate& info) {
   label field(info.name);
   if (info.is_column || samples.size() == 0) return field;
@@ -276,6 +285,11 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
              {{"u8", dtype::u8}, {"f16", dtype::f16}, {"bf16", dtype::bf16}, {"f32", dtype::f32}},
              "of pictures; floats are normalised as for ImageNet (f32)");
   add_choice(app, "--layout", pictures.order, {{"nchw", layout::nchw}, {"nhwc", layout::nhwc}}, "of pictures (nchw)");
+  app.add_option(
+         "--array-crop", pictures.array_crop,
+         "of arrays, as 128,128,128: elements along the last axes; train: a random box, eval: the one in the middle")
+      ->delimiter(',')
+      ->type_name("N,N,...");
   app.add_flag("--exif-orientation", pictures.exif_orientation,
                "turn pictures upright first, as EXIF or XMP says (as they are stored)");
 }
@@ -340,7 +354,7 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
         break;
       case field_kind::tensor:
         chosen.arrays.push_back(each.name);
-        chosen.all.emplace_back(array(each.name));
+        chosen.all.emplace_back(array_of(samples, each.name, pictures));
         break;
       case field_kind::tokens: {
         if (windows.length == 0) {

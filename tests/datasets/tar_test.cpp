@@ -408,6 +408,15 @@ TEST_F(tar, several_shards_come_in_the_order_given_with_one_set_of_fields) {
   EXPECT_EQ(fields[2].name, "json");
 }
 
+TEST_F(tar, shards_are_the_blocks_of_their_samples) {
+  archive().file("a.jpg", "1").file("b.jpg", "2").end().save(path("x-0.tar"));
+  archive().end().save(path("x-1.tar"));
+  archive().file("c.jpg", "3").file("d.jpg", "4").file("e.jpg", "5").end().save(path("x-2.tar"));
+  const std::string root = directory_.path().string();
+  EXPECT_THAT(open_tar(root + "/x-{0..2}.tar").model()->blocks(), ElementsAre(0, 2));
+  EXPECT_THAT(open_tar(root + "/x-2.tar").model()->blocks(), ElementsAre());
+}
+
 TEST_F(tar, a_missing_shard_is_named) {
   archive().end().save(path("x-0.tar"));
   try {

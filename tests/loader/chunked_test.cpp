@@ -308,6 +308,36 @@ TEST(chunked, crops_are_those_of_the_array_in_one_piece) {
   });
 }
 
+std::vector<std::string> digests_of(const dataset& samples, const std::string& member) {
+  loader_options options = small_options();
+  options.batch_size = 4;
+  options.digests = true;
+  loader train(samples, options, array{"x"}.from(member));
+  std::vector<std::string> digests;
+  for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    for (const batch& got : train.blocking()) digests.push_back(got.content_digest().value().hex());
+  }
+  return digests;
+}
+
+// Files that h5py and zarr-python wrote: the same numbers through every filter, by the same order, are the same run.
+TEST(chunked, arrays_of_any_filter_and_chunks_have_one_digest) {
+  const testing::watchdog dog("digests of arrays");
+  const std::string folder = std::string(LEAT_TEST_DATA) + "/";
+  const dataset filters = open_hdf5(folder + "hdf5/filters.h5");
+  const std::vector<std::string> expected = digests_of(filters, "zstd");
+  for (const char* const member : {"lzf", "lzf_shuffled", "lz4", "lz4_one_block", "blosc_lz4", "blosc_zstd", "blosclz",
+                                   "bitshuffle", "bitshuffle_lz4", "bitshuffle_blocks"}) {
+    EXPECT_EQ(digests_of(filters, member), expected) << member;
+  }
+  const dataset series = open_hdf5(folder + "hdf5/groups.h5", {.fields = {"series", "series_packed"}});
+  EXPECT_EQ(digests_of(series, "series"), digests_of(series, "series_packed"));
+  const dataset zarr = open_zarr(folder + "zarr/v3.zarr");
+  for (const char* const member : {"zstd", "gzip_checked", "sharded"}) {
+    EXPECT_EQ(digests_of(zarr, member), digests_of(zarr, "plain")) << member;
+  }
+}
+
 TEST(chunked, windows_are_rows_side_by_side) {
   const testing::watchdog dog("windows of rows");
   testing::for_each_seed(30, [](std::uint64_t seed) {

@@ -1,4 +1,5 @@
 // What each order gives, asked in any way; and that it is as random as it says, beside orders that are not.
+#include "datasets/model.hpp"
 #include "stages/order/made_ahead.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/share_schedule.hpp"
@@ -91,6 +92,37 @@ std::vector<std::int64_t> zipf_lengths(std::uint64_t samples, std::uint64_t seed
   return lengths;
 }
 
+/// As numbers(), where so many neighbours share a block: those of an array of numbers in chunks would have to lie in a file.
+dataset in_blocks(std::uint64_t samples, std::uint64_t block) {
+  class in_blocks_model final : public datasets::dataset_model {
+   public:
+    in_blocks_model(const dataset& of, std::uint64_t block) : of_(of.model()), block_(block) {}
+    std::uint64_t size() const noexcept override { return of_->size(); }
+    std::span<const field_info> fields() const noexcept override { return of_->fields(); }
+    std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
+      return of_->sources();
+    }
+    void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
+      of_->parts(sample, needs, out);
+    }
+    void parts(std::uint64_t sample, datasets::part_list& out) const override { of_->parts(sample, out); }
+    datasets::field_origin origin(std::uint16_t field) const noexcept override { return of_->origin(field); }
+    std::string name(std::uint64_t sample) const override { return of_->name(sample); }
+    std::vector<std::uint64_t> blocks() const override {
+      std::vector<std::uint64_t> firsts;
+      for (std::uint64_t first = 0; first < size(); first += block_) firsts.push_back(first);
+      return firsts;
+    }
+    void describe(description& out) const override { of_->describe(out); }
+    dataset_memory memory() const override { return of_->memory(); }
+
+   private:
+    std::shared_ptr<const datasets::dataset_model> of_;
+    std::uint64_t block_;
+  };
+  return dataset(std::make_shared<in_blocks_model>(numbers(samples), block));
+}
+
 std::vector<named_order> all_orders() {
   std::vector<double> weights;
   for (std::uint64_t i = 0; i < size_of_all; ++i) weights.push_back(static_cast<double>(i % 7) * 0.5);
@@ -107,6 +139,7 @@ std::vector<named_order> all_orders() {
       {"bucketed", bucketed({.length = "length", .tokens_max = 4096, .rows_max = 40}),
        plain.with_column("length", zipf_lengths(size_of_all, 3))},
       {"mixture", mixed_by({0.5, 0.3, 0.2}), concat({numbers(200), numbers(7), numbers(93)})},
+      {"shuffled_blocks", shuffled_blocks(2), in_blocks(size_of_all, 17)},
   };
 }
 
@@ -297,6 +330,7 @@ TEST(order, never_changes) {
       {"repeated", "18/54/3 18/55/3 18/56/3 94/282/3 94/283/3 94/284/3 "},
       {"sequential", "12/12/3 13/13/3 14/14/3 15/15/3 16/16/3 17/17/3 "},
       {"shuffled", "273/273/3 238/238/3 199/199/3 52/52/3 289/289/3 41/41/3 "},
+      {"shuffled_blocks", "217/217/3 249/249/3 244/244/3 210/210/3 212/212/3 240/240/3 "},
       {"weighted", "255/12/3 272/13/3 47/14/3 117/15/3 3/16/3 23/17/3 "},
       {"weighted without replacement", "33/33/3 39/39/3 73/73/3 202/202/3 64/64/3 278/278/3 "},
   };
