@@ -20,6 +20,7 @@ std::string_view difference(const chunked_array& a, const chunked_array& b) {
   if (a.chunk != b.chunk || a.stored_axes != b.stored_axes) return "shape of chunks";
   if (a.filters != b.filters) return "filters";
   if (a.fill != b.fill) return "fill value";
+  if (!a.held.empty() || !b.held.empty()) return "place, within the references themselves,";
   if (a.record_bytes != b.record_bytes || a.record_offset != b.record_offset) return "record";
   return {};
 }

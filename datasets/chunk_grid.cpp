@@ -81,7 +81,7 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
     order[place] = array.stored_axes.empty() ? place : array.stored_axes[place];
     in_order_ = in_order_ && order[place] == place;
   }
-  rows_as_stored_ = rows_whole && in_order_ && array.filters.empty();
+  rows_as_stored_ = rows_whole && in_order_ && array.filters.empty() && array.held.empty();
   chunk_bytes_ = array.inner_axes == 0 ? step : element_bytes_;
   for (std::size_t place = axes_count; place-- > 0;) {
     const std::size_t axis = order[place];

@@ -38,7 +38,8 @@ class chunk_grid {
   /// Of a chunk when its filters are undone, all of it, also beyond the shape.
   [[nodiscard]] std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] std::uint64_t rows_in_chunk() const noexcept { return chunk_.front(); }
-  /// Whether rows lie in a chunk as they are, one after another: no filter, the elements in order, and no chunk has only a part of one.
+  /// Whether rows lie in a chunk as they are, one after another: no filter, the elements in order, no chunk has only a part of one,
+  /// and all of them lie in files.
   [[nodiscard]] bool rows_as_stored() const noexcept { return rows_as_stored_; }
 
   /// Rows from `first` on, all of them.

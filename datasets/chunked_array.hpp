@@ -14,15 +14,19 @@
 namespace leat::datasets {
 
 /// Where the bytes of one chunk are stored.
-///   file      a number that the reader gives to its files, from 0
+///   file      a number that the reader gives to its files, from 0; or `held`: they lie in chunked_array::held
 ///   skipped   bit k: filters[k] was not used on this chunk
 struct chunk_place {
   static constexpr std::uint64_t absent = ~std::uint64_t{0};  ///< as offset: never written, all of it is the fill value
+  static constexpr std::uint32_t held = ~std::uint32_t{0};    ///< as file
 
   std::uint64_t offset = absent;
   std::uint64_t bytes = 0;
   std::uint32_t file = 0;
   std::uint32_t skipped = 0;
+
+  /// Whether it has bytes to be read from a file.
+  [[nodiscard]] bool is_in_file() const noexcept { return offset != absent && file != held; }
 };
 
 /// Elements lie in C order (the last axis fastest) in the array as in a chunk. Chunks at the end of an axis that they do not divide
@@ -39,6 +43,8 @@ struct chunk_place {
 ///                   too. 0: elements follow one another
 ///   record_offset   of the member in its record
 ///   inner_axes      of the last axes, those that lie within a record: a member may be an array
+///   held            stored bytes of chunks that are kept in memory
+///   held_from       the file that they come from
 ///   stored_axes     axes in the order in which a chunk has them, slowest first; empty: the array's own order
 struct chunked_array {
   std::string name;
@@ -48,6 +54,8 @@ struct chunked_array {
   std::vector<chunk_place> places;
   std::vector<filter> filters;
   std::vector<std::byte> fill;
+  std::vector<std::byte> held;
+  std::uint32_t held_from = 0;
   std::uint32_t record_bytes = 0;
   std::uint32_t record_offset = 0;
   std::uint32_t inner_axes = 0;

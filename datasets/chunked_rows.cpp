@@ -48,6 +48,7 @@ std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_
     fill_with(array.fill, decoded);
     return std::nullopt;
   }
+  if (place.file == chunk_place::held) stored = std::span(array.held).subspan(place.offset, place.bytes);
   const bool keeps_bytes = std::all_of(array.filters.begin(), array.filters.end(),
                                        [](const filter& each) { return each.kind == filter_kind::swap; });
   if (keeps_bytes && stored.size() == least_bytes && least_bytes < decoded.size()) {
@@ -79,18 +80,19 @@ std::vector<std::byte> read_values(const chunked_array& array, const chunked_tab
     const chunk_place& place = array.places[chunk];
     const array_region held = grid.region_of(chunk);
     const std::uint64_t held_bytes = held.count.front() * grid.element_bytes();
-    const bool absent = place.offset == chunk_place::absent;
     values.resize(values.size() + held_bytes);
     const std::span<std::byte> to = std::span(values).last(held_bytes);
     decoded.resize(grid.rows_as_stored() ? held_bytes : grid.chunk_bytes());
-    stored.resize(absent ? 0 : grid.rows_as_stored() ? held_bytes : place.bytes);
+    stored.resize(!place.is_in_file() ? 0 : grid.rows_as_stored() ? held_bytes : place.bytes);
     if (!stored.empty()) {
       const blocking_source::request request{place.file, place.offset, stored};
       sources.of(*table.source).read({&request, 1});
     }
     if (const auto reason = expand_chunk(array, place, grid.bytes_within(chunk), stored, decoded)) {
-      throw error(errc::format, str_cat(where, ": the chunk at offset ", place.offset, " of ",
-                                        table.files->path(place.file), ": ", *reason));
+      const std::string what =
+          place.is_in_file() ? str_cat("the chunk at offset ", place.offset, " of ", table.files->path(place.file))
+                             : str_cat("chunk ", chunk);
+      throw error(errc::format, str_cat(where, ": ", what, ": ", *reason));
     }
     if (grid.rows_as_stored()) {
       std::memcpy(to.data(), decoded.data(), decoded.size());
@@ -203,6 +205,7 @@ class chunked_model final : public dataset_model {
     for (const chunked_array& array : arrays_) {
       hash.add(std::as_bytes(std::span(array.chunk)));
       hash.add(std::as_bytes(std::span(array.fill)));
+      if (!array.held.empty()) hash.add(std::as_bytes(std::span(array.held)));
       for (const filter& each : array.filters) {
         hash.add(static_cast<std::uint64_t>(each.kind));
         hash.add(each.element_bytes);
@@ -224,7 +227,10 @@ class chunked_model final : public dataset_model {
 
   dataset_memory memory() const override {
     dataset_memory held;
-    for (const chunked_array& array : arrays_) held.extents += array.places.capacity() * sizeof(chunk_place);
+    for (const chunked_array& array : arrays_) {
+      held.extents += array.places.capacity() * sizeof(chunk_place);
+      held.data += array.held.capacity();
+    }
     held.files = files_->memory_bytes();
     held.columns = columns_.memory_bytes();
     for (const kept_values& each : kept_) held.columns += each.bytes.capacity();
@@ -266,8 +272,9 @@ class chunked_model final : public dataset_model {
     std::uint64_t stored_max = 0;
     for (std::size_t number = 0; number < array.places.size(); ++number) {
       const chunk_place& place = array.places[number];
-      if (place.offset == chunk_place::absent) {
+      if (!place.is_in_file()) {
         info.chunked = true;
+        if (place.offset != chunk_place::absent) info.bytes_total += place.bytes;
         continue;
       }
       check(place, grid.rows_as_stored() ? grid.bytes_within(number) : 0, where);
@@ -364,22 +371,23 @@ class chunked_model final : public dataset_model {
     const array_region region = region_of(sample, field, within);
     grid.for_each_chunk(region, [&](std::uint64_t chunk) {
       const chunk_place& place = array.places[chunk];
-      const bool absent = place.offset == chunk_place::absent;
-      part one{.field = field, .where = {.file = place.file, .offset = place.offset}, .block = chunk};
+      part one{.field = field, .where = {}, .block = chunk};
+      one.where.file = place.is_in_file() ? place.file : array.held_from;
+      one.where.offset = place.is_in_file() ? place.offset : 0;
       if (!grid.rows_as_stored()) {
         one.decode = 1;
         one.whole = grid.is_whole(chunk, region);
-        one.where.stored_bytes = place.bytes;
+        one.where.stored_bytes = place.is_in_file() ? place.bytes : 0;
         one.where.decoded_bytes = grid.chunk_bytes();
         out.push_back(one);
         return;
       }
       const array_region held = rows_held(region, field, chunk);
       one.whole = held.first == region.first && held.count == region.count;
-      one.decode = absent || !one.whole ? 1 : 0;
+      one.decode = !place.is_in_file() || !one.whole ? 1 : 0;
       one.where.decoded_bytes = held.count.front() * grid.row_bytes();
       one.block += array.places.size() * held.count.front();
-      if (!absent) {
+      if (place.is_in_file()) {
         one.where.offset += (held.first.front() - chunk * grid.rows_in_chunk()) * grid.row_bytes();
         one.where.stored_bytes = one.where.decoded_bytes;
       }

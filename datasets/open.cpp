@@ -5,6 +5,7 @@
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/tar_header.hpp"
+#include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
 
 #include <leat/dataset.hpp>
@@ -155,6 +156,11 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     for (std::string& path : paths_of(source)) {
       if (!is_folder(path)) {
         const file_kind found = datasets::kind_of_file(path);
+        if (found == file_kind::other && path.ends_with(".json") && datasets::is_references(path)) {
+          open_files();
+          parts.push_back(open_references(path, options.arrays));
+          continue;
+        }
         if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
         if (found == file_kind::other) check_shard(path);
         add_file(std::move(path), found);

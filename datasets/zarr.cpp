@@ -1,8 +1,10 @@
-// Zarr: a folder of chunked arrays.
+// Zarr: chunked arrays in a folder, or in files that references point into.
 #include "base/text.hpp"
 #include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/zarr_hierarchy.hpp"
+#include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
 
 #include <leat/dataset.hpp>
@@ -11,6 +13,37 @@
 #include <utility>
 
 namespace leat {
+namespace {
+
+using datasets::chunk_place;
+using datasets::chunked_array;
+
+dataset open_store(datasets::zarr_store& store, const zarr_options& options) {
+  datasets::zarr_contents contents = datasets::read_zarr(store, datasets::wanted_by_path(options), options.threads);
+  if (contents.arrays.empty() && !contents.notes.empty()) {
+    throw error(errc::unsupported,
+                str_cat(store.title(), ": it has no array that leat reads; ", contents.notes.front()));
+  }
+  std::vector<datasets::placed_values> none;
+  datasets::choose_arrays(contents.arrays, none, options, store.title(), contents.notes);
+  datasets::placed_files placed = datasets::files_on_disk({})->place(contents.files);
+  for (chunked_array& array : contents.arrays) {
+    for (chunk_place& each : array.places) {
+      if (each.is_in_file()) each.file = placed.numbers[each.file];
+    }
+    if (!array.held.empty()) array.held_from = placed.numbers[array.held_from];
+  }
+  return datasets::chunked_rows({.format = "zarr",
+                                 .title = store.title(),
+                                 .files = std::move(placed.table),
+                                 .source = std::move(placed.source),
+                                 .arrays = std::move(contents.arrays),
+                                 .values = {},
+                                 .notes = std::move(contents.notes),
+                                 .rows = {.window = options.window, .stride = options.stride}});
+}
+
+}  // namespace
 
 dataset open_zarr(const std::string& folder, const zarr_options& options) {
   if (!datasets::is_zarr(folder)) {
@@ -18,23 +51,11 @@ dataset open_zarr(const std::string& folder, const zarr_options& options) {
                 str_cat("open_zarr: ", folder,
                         ": no Zarr: it has neither zarr.json nor .zgroup nor .zarray; give the folder that has"));
   }
-  datasets::zarr_contents contents = datasets::read_zarr(folder, datasets::wanted_by_path(options), options.threads);
-  std::vector<datasets::placed_values> none;
-  datasets::choose_arrays(contents.arrays, none, options, folder, contents.notes);
-  datasets::placed_files placed = datasets::files_on_disk({})->place(contents.files);
-  for (datasets::chunked_array& array : contents.arrays) {
-    for (datasets::chunk_place& each : array.places) {
-      if (each.offset != datasets::chunk_place::absent) each.file = placed.numbers[each.file];
-    }
-  }
-  return datasets::chunked_rows({.format = "zarr",
-                                 .title = folder,
-                                 .files = std::move(placed.table),
-                                 .source = std::move(placed.source),
-                                 .arrays = std::move(contents.arrays),
-                                 .values = {},
-                                 .notes = std::move(contents.notes),
-                                 .rows = {.window = options.window, .stride = options.stride}});
+  return open_store(*datasets::zarr_in_folder(folder), options);
+}
+
+dataset open_references(const std::string& path, const zarr_options& options) {
+  return open_store(*datasets::zarr_of_references(path), options);
 }
 
 }  // namespace leat

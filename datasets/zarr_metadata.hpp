@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datasets/chunked_array.hpp"
+#include "datasets/zarr_store.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -10,11 +11,6 @@
 #include <vector>
 
 namespace leat::datasets {
-
-/// Not damaged: of a kind that is not read. In words, and what to do.
-struct zarr_not_read {
-  std::string why;
-};
 
 /// How the files of an array are named, and what is in one.
 ///   array        all but its places

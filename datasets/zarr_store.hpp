@@ -1,32 +1,70 @@
-// The arrays of a Zarr hierarchy in a folder.
+// Where the keys of a Zarr hierarchy lead: to the files of a folder, or through references to parts of any files.
 #pragma once
 
 #include "datasets/chunked_array.hpp"
 #include "datasets/input_files.hpp"
 
-#include <span>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace leat::datasets {
 
-struct zarr_contents {
-  std::vector<chunked_array> arrays;  ///< chunk_place::file indexes `files`
-  std::vector<sized_file> files;      ///< chunks and shards that are there
-  std::vector<std::string> notes;     ///< what was left out, with the reason and what to do about it
+/// Not damaged: of a kind that is not read. In words, and what to do.
+struct zarr_not_read {
+  std::string why;
+};
+
+/// What a key stands for.
+///   offset   in its file; chunk_place::absent: there is nothing
+///   held     where it is in memory: `bytes` of them, as long as the store lives
+struct zarr_object {
+  std::uint64_t offset = chunk_place::absent;
+  std::uint64_t bytes = 0;
+  const std::byte* held = nullptr;
+
+  [[nodiscard]] bool is_there() const noexcept { return held != nullptr || offset != chunk_place::absent; }
+};
+
+/// Keys have the form "train/images/0.0". A group is named by its path without a slash at either end; the root is "".
+/// Thread: const members any, several at once.
+class zarr_store {
+ public:
+  zarr_store() = default;
+  zarr_store(const zarr_store&) = delete;
+  zarr_store& operator=(const zarr_store&) = delete;
+  virtual ~zarr_store() = default;
+
+  /// What a person calls the whole: the folder, or the file of references.
+  [[nodiscard]] virtual const std::string& title() const noexcept = 0;
+  /// The same of a key; an empty one is the whole.
+  [[nodiscard]] std::string where(const std::string& key) const;
+
+  [[nodiscard]] virtual bool has(const std::string& key) const = 0;
+  /// The content of a key that is there.
+  ///   throws   error{errc::io}; error{errc::format} more than metadata_bytes_max
+  [[nodiscard]] virtual std::vector<std::byte> metadata(const std::string& key) const = 0;
+  /// What lies directly below a group and may be a group or an array, sorted.
+  [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& group) const = 0;
+
+  ///   throws   error{errc::io}; error{errc::not_found} a reference to a file that is not there; zarr_not_read one to what is no file
+  [[nodiscard]] virtual zarr_object find(const std::string& key) const = 0;
+  /// Bytes of an object that is there, from `offset` of it on; fewer where its file has fewer.
+  [[nodiscard]] virtual std::vector<std::byte> read(const std::string& key, const zarr_object& object,
+                                                    std::uint64_t offset, std::uint64_t bytes) const = 0;
+  /// The number in `files`, which gets it where it is new, of the file that an object lies in. The same `files` at each call.
+  [[nodiscard]] virtual std::uint32_t number_of_file(const std::string& key, const zarr_object& object,
+                                                     std::vector<sized_file>& files) = 0;
+
+  static constexpr std::uint64_t metadata_bytes_max = std::uint64_t{64} << 20;
 };
 
 /// Whether the folder is a group or an array of Zarr, version 2 or 3.
 [[nodiscard]] bool is_zarr(const std::string& folder);
 
-/// Reads all metadata, the sizes of all chunks, and the indexes of shards.
-///   wanted    arrays by their paths below the folder, "train/images"; empty: all that can be read. A folder that is an array itself is
-///             called as the folder, without ".zarr"
-///   threads   that look at files; 0: chosen from the machine
-///   throws    error{errc::format} metadata or an index that is damaged, with its file; error{errc::unsupported} a wanted array of a kind
-///             that leat does not read; error{errc::not_found} a wanted one that is not there
-///   source    zarr-specs: v2, v3 core, codecs sharding-indexed 1.0, bytes, gzip, blosc, crc32c; numcodecs
-[[nodiscard]] zarr_contents read_zarr(const std::string& folder, std::span<const std::string> wanted = {},
-                                      unsigned threads = 0);
+/// A folder: each key is a file in it.
+[[nodiscard]] std::unique_ptr<zarr_store> zarr_in_folder(const std::string& folder);
 
 }  // namespace leat::datasets

@@ -324,6 +324,14 @@ using zarr_options = array_options;
 ///   source   zarr-specs: v2, v3 core, sharding-indexed 1.0
 [[nodiscard]] dataset open_zarr(const std::string& folder, const zarr_options& options = {});
 
+/// Arrays of a Zarr hierarchy whose chunks lie anywhere in other files, as a JSON of references says: what kerchunk writes of HDF5, NetCDF
+/// and others, and `leat inspect --references`. Versions 0 and 1; values are text, "base64:...", [url] or [url, offset, length].
+///   path     of the JSON. A url is a path, relative to its folder, or file://; "templates" may be names of texts
+///   throws   as open_zarr(); error{errc::format} what is no such JSON, or a chunk beyond its file; error{errc::unsupported} "gen",
+///            templates that compute, and chunks at other addresses (s3://, https://); error{errc::limit} more than 512 MiB
+///   source   fsspec.github.io/kerchunk/spec.html
+[[nodiscard]] dataset open_references(const std::string& path, const zarr_options& options = {});
+
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
 ///
 ///     {"fields": [{"name": "x", "dtype": "f32", "shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}],
@@ -372,7 +380,7 @@ struct open_options {
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,
 /// .zgroup or .zarray is Zarr; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
-/// HDF5, records, tokens), else a shard; brace lists and globs stand for several. Several become one, in their order.
+/// HDF5, references to chunks, records, tokens), else a shard; brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about

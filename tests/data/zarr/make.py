@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the Zarr hierarchies of tests/datasets/zarr_test.cpp: pip install zarr, then run it in this directory.
+"""Writes the Zarr hierarchies of tests/datasets/zarr_test.cpp: pip install zarr kerchunk h5py, then run it in this directory.
 
 The value of an element is always its number in C order (times 3, modulo what the type holds), so that the test knows it.
 """
+import json
 import shutil
 
 import numcodecs
 import numpy as np
 import zarr
+from kerchunk.hdf import SingleHdf5ToZarr
 from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 
 
@@ -67,3 +69,11 @@ add(g, "deep/er/images", (10, 2, 2), "u1", chunks=(5, 2, 2))
 shutil.rmtree("array.zarr", ignore_errors=True)
 a = zarr.create_array("array.zarr", shape=(6, 2), chunks=(2, 2), dtype="<i4", zarr_format=3)
 a[:] = numbers((6, 2), "<i4")
+
+# References to the chunks of ../hdf5/filters.h5 whose filters kerchunk knows; small chunks lie in the JSON.
+made = SingleHdf5ToZarr("../hdf5/filters.h5", inline_threshold=200, error="ignore").translate()
+for value in made["refs"].values():
+    if isinstance(value, list):
+        value[0] = "../hdf5/filters.h5"
+with open("kerchunk.json", "w") as file:
+    json.dump(made, file, indent=1)

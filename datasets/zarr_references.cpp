@@ -1,0 +1,324 @@
+#include "datasets/zarr_references.hpp"
+
+#include "base/json_error.hpp"
+#include "base/text.hpp"
+#include "datasets/content.hpp"
+#include "datasets/file_bytes.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/patterns.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/strings/ascii.h>
+#include <absl/strings/escaping.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+using json = nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t references_bytes_max = std::uint64_t{512} << 20;
+
+bool is_metadata(std::string_view key) {
+  const std::string_view name = key.substr(key.rfind('/') + 1);
+  return name == ".zgroup" || name == ".zarray" || name == ".zattrs" || name == "zarr.json";
+}
+
+/// Stops at the first key of the outermost object that tells what the file is.
+class first_keys final : public nlohmann::json_sax<json> {
+ public:
+  [[nodiscard]] bool is_references() const noexcept { return is_references_; }
+
+  bool key(std::string& name) override {
+    if (depth_ == 1 && (name == "refs" || is_metadata(name))) is_references_ = true;
+    return !is_references_;
+  }
+  bool start_object(std::size_t) override { return ++depth_, true; }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(std::size_t) override { return ++depth_ > 1; }
+  bool end_array() override { return --depth_, true; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::uint64_t depth_ = 0;
+  bool is_references_ = false;
+};
+
+/// A file that references name, as it was when they were opened.
+///   refused   why it is no file; empty for one
+struct referred_file {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::error_code failure;
+  std::string refused;
+  std::uint32_t number = unnumbered;
+
+  static constexpr std::uint32_t unnumbered = std::numeric_limits<std::uint32_t>::max();
+};
+
+/// What a key leads to.
+///   file    index of a referred_file; `held`: `bytes` from `offset` of what was written in the JSON itself
+///   whole   of a file, whose size says how much
+struct reference {
+  static constexpr std::uint32_t held = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t file = held;
+  bool whole = false;
+};
+
+class reference_store final : public zarr_store {
+ public:
+  reference_store(const std::string& path, std::span<const std::byte> content) : path_(path), size_(content.size()) {
+    const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+    const json all = [&] {
+      try {
+        return json::parse(text);
+      } catch (const json::exception& wrong) {
+        throw error(errc::format, str_cat(path, ": it is no JSON: ", explain_json(wrong, text)));
+      }
+    }();
+    if (!all.is_object()) fail("", "it is no JSON object");
+    const auto refs = all.find("refs");
+    if (refs != all.end()) take_version_1(all);
+    const json& entries = refs != all.end() ? *refs : all;
+    if (!entries.is_object()) fail("", "\"refs\" is no object");
+    for (const auto& [key, value] : entries.items()) take(key, value);
+    for_each_parallel(files_.size(), threads_for_walking(0), [&](std::size_t i) {
+      referred_file& file = files_[i];
+      if (file.refused.empty()) file.bytes = fs::file_size(file.path, file.failure);
+    });
+  }
+
+  const std::string& title() const noexcept override { return path_; }
+  bool has(const std::string& key) const override { return references_.contains(key); }
+
+  std::vector<std::byte> metadata(const std::string& key) const override {
+    const zarr_object found = find(key);
+    if (found.bytes > metadata_bytes_max)
+      throw error(errc::format, str_cat(where(key), ": ", found.bytes, " bytes of metadata"));
+    return read(key, found, 0, found.bytes);
+  }
+
+  std::vector<std::string> names_in(const std::string& group) const override {
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) return {};
+    return {found->second.begin(), found->second.end()};
+  }
+
+  zarr_object find(const std::string& key) const override {
+    const auto found = references_.find(key);
+    if (found == references_.end()) return {};
+    const reference& to = found->second;
+    if (to.file == reference::held) return {.offset = 0, .bytes = to.bytes, .held = held_.data() + to.offset};
+    const referred_file& file = files_[to.file];
+    if (!file.refused.empty()) throw zarr_not_read{file.refused};
+    if (file.failure) {
+      const bool is_missing = file.failure == std::errc::no_such_file_or_directory;
+      throw error(is_missing ? errc::not_found : errc::io,
+                  str_cat(where(key), ": it lies in ", file.path, ": ", file.failure.message(),
+                          is_missing ? "; relative paths are taken from the folder of the references" : ""));
+    }
+    if (to.whole) return {.offset = 0, .bytes = file.bytes};
+    if (to.offset > file.bytes || to.bytes > file.bytes - to.offset) {
+      throw error(errc::format, str_cat(where(key), ": it has ", to.bytes, " bytes at offset ", to.offset, " of ",
+                                        file.path, ", which has ", file.bytes, "; was that file written anew?"));
+    }
+    return {.offset = to.offset, .bytes = to.bytes};
+  }
+
+  std::vector<std::byte> read(const std::string& key, const zarr_object& object, std::uint64_t offset,
+                              std::uint64_t bytes) const override {
+    if (object.held != nullptr) {
+      const std::uint64_t begin = std::min(offset, object.bytes);
+      return {object.held + begin, object.held + begin + std::min(bytes, object.bytes - begin)};
+    }
+    return local_file(files_[references_.at(key).file].path).read(object.offset + offset, bytes);
+  }
+
+  std::uint32_t number_of_file(const std::string& key, const zarr_object& object,
+                               std::vector<sized_file>& files) override {
+    const auto add = [&](std::uint32_t& number, const std::string& path, std::uint64_t bytes) {
+      if (number == referred_file::unnumbered) {
+        number = static_cast<std::uint32_t>(files.size());
+        files.push_back({path, bytes});
+      }
+      return number;
+    };
+    if (object.held != nullptr) return add(own_number_, path_, size_);
+    referred_file& file = files_[references_.at(key).file];
+    return add(file.number, file.path, file.bytes);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, std::string_view what) const {
+    throw error(errc::format, str_cat(key.empty() ? path_ : str_cat(path_, ": \"", key, "\""), ": ", what));
+  }
+
+  void take_version_1(const json& all) {
+    if (const auto version = all.find("version"); version != all.end() && *version != 1) {
+      throw error(errc::unsupported,
+                  str_cat(path_, ": references of version ", version->dump().substr(0, 20), "; leat reads 0 and 1"));
+    }
+    if (const auto made = all.find("gen"); made != all.end() && !made->empty()) {
+      throw error(errc::unsupported, str_cat(path_,
+                                             ": \"gen\", references that a rule makes; write each of them "
+                                             "into \"refs\", as kerchunk does"));
+    }
+    const auto templates = all.find("templates");
+    if (templates == all.end()) return;
+    if (!templates->is_object()) fail("", "\"templates\" is no object");
+    for (const auto& [name, text] : templates->items()) {
+      if (!text.is_string()) fail("templates", "a value that is no text");
+      templates_.emplace(name, text.get<std::string>());
+    }
+  }
+
+  void take(const std::string& key, const json& value) {
+    if (is_metadata(key)) add_node(key);
+    if (value.is_string()) return hold(key, value.get_ref<const std::string&>());
+    if (value.is_object()) return hold(key, value.dump());  // metadata that was not made text
+    if (!value.is_array() || (value.size() != 1 && value.size() != 3) || !value[0].is_string()) {
+      fail(key, "neither text nor [url] nor [url, offset, length]");
+    }
+    reference to;
+    to.file = file_of(key, value[0].get_ref<const std::string&>());
+    to.whole = value.size() == 1;
+    if (!to.whole) {
+      if (!value[1].is_number_unsigned() || !value[2].is_number_unsigned())
+        fail(key, "offset and length count nothing");
+      to.offset = value[1].get<std::uint64_t>();
+      to.bytes = value[2].get<std::uint64_t>();
+    }
+    references_.insert_or_assign(key, to);
+  }
+
+  void hold(const std::string& key, std::string_view text) {
+    constexpr std::string_view base64 = "base64:";
+    std::string decoded;
+    if (text.starts_with(base64)) {
+      text.remove_prefix(base64.size());
+      if (!absl::Base64Unescape({text.data(), text.size()}, &decoded)) fail(key, "text that is no base64");
+      text = decoded;
+    }
+    references_.insert_or_assign(key, reference{.offset = held_.size(), .bytes = text.size()});
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+    held_.insert(held_.end(), bytes.begin(), bytes.end());
+  }
+
+  // The groups that a node lies in are there though nothing says so.
+  void add_node(const std::string& key) {
+    constexpr std::ptrdiff_t depth_max = 64;
+    std::string path = key.substr(0, std::min(key.rfind('/'), key.size()));
+    if (path == key) return;  // the root's own
+    if (path.empty() || path.starts_with('/') || path.find("//") != std::string::npos) fail(key, "a path with a gap");
+    if (std::count(path.begin(), path.end(), '/') > depth_max) fail(key, "groups within groups, more than 64 deep");
+    for (;;) {
+      const std::size_t slash = path.rfind('/');
+      const std::string group = slash == std::string::npos ? "" : path.substr(0, slash);
+      const bool is_new = groups_[group].insert(path.substr(group.empty() ? 0 : slash + 1)).second;
+      if (group.empty() || !is_new) return;
+      path = group;
+    }
+  }
+
+  std::uint32_t file_of(const std::string& key, const std::string& url) {
+    const auto [known, is_new] = numbers_.try_emplace(url, static_cast<std::uint32_t>(files_.size()));
+    if (is_new) files_.push_back(resolved(filled_in(key, url)));
+    return known->second;
+  }
+
+  // {{name}} is what the templates say.
+  std::string filled_in(const std::string& key, std::string_view url) const {
+    std::string filled;
+    for (;;) {
+      const std::size_t open = url.find("{{");
+      filled += url.substr(0, open);
+      if (open == std::string_view::npos) return filled;
+      const std::size_t close = url.find("}}", open);
+      if (close == std::string_view::npos) fail(key, "a template without an end");
+      std::string name(url.substr(open + 2, close - open - 2));
+      absl::StripAsciiWhitespace(&name);
+      const auto found = templates_.find(name);
+      if (found == templates_.end() || found->second.find("{{") != std::string::npos) {
+        throw error(errc::unsupported, str_cat(path_, ": \"", key, "\": the template {{", name.substr(0, 40),
+                                               "}}, which is no name of a text; write the url out"));
+      }
+      filled += found->second;
+      url.remove_prefix(close + 2);
+    }
+  }
+
+  referred_file resolved(std::string url) const {
+    referred_file file;
+    for (const std::string_view scheme : {"file://", "local://"}) {
+      if (url.starts_with(scheme)) url.erase(0, scheme.size());
+    }
+    try {
+      refuse_address(url);
+    } catch (const error& refused) {
+      file.refused = refused.what();
+    }
+    if (url.find("::") != std::string::npos) {
+      file.refused = str_cat(url, ": leat reads local files only, so far; copy it, and give the path");
+    }
+    file.path = fs::path(url).is_absolute() ? url : (fs::path(path_).parent_path() / url).string();
+    return file;
+  }
+
+  const std::string path_;
+  const std::uint64_t size_;
+  std::map<std::string, std::string> templates_;
+  absl::flat_hash_map<std::string, reference> references_;
+  std::vector<std::byte> held_;
+  std::map<std::string, std::set<std::string>> groups_;      // what lies directly below each
+  absl::flat_hash_map<std::string, std::uint32_t> numbers_;  // of files_, by url
+  std::vector<referred_file> files_;
+  std::uint32_t own_number_ = referred_file::unnumbered;
+};
+
+}  // namespace
+
+bool is_references(const std::string& path) {
+  constexpr std::size_t looked_at_bytes = std::size_t{64} << 10;
+  const std::vector<std::byte> start = start_of_file(path, looked_at_bytes);
+  const char* const begin = reinterpret_cast<const char*>(start.data());
+  first_keys keys;
+  json::sax_parse(begin, begin + start.size(), &keys);
+  return keys.is_references();
+}
+
+std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, std::span<const std::byte> content) {
+  return std::make_unique<reference_store>(path, content);
+}
+
+std::unique_ptr<zarr_store> zarr_of_references(const std::string& path) {
+  const local_file file(path);
+  if (file.size() > references_bytes_max) {
+    throw error(errc::limit, str_cat(path, ": ", file.size(), " bytes; leat reads references of up to ",
+                                     references_bytes_max, ": write one file for each part of the arrays"));
+  }
+  return zarr_of_references(path, file.read(0, file.size()));
+}
+
+}  // namespace leat::datasets

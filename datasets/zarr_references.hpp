@@ -1,0 +1,27 @@
+// References to the chunks of a Zarr hierarchy, which may lie in any files: the JSON that kerchunk writes and fsspec reads.
+#pragma once
+
+#include "datasets/zarr_store.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace leat::datasets {
+
+/// Whether the file begins as references do: a JSON object with "refs", or with keys of Zarr's metadata. Looks at its first 64 KiB.
+[[nodiscard]] bool is_references(const std::string& path);
+
+/// Of version 0 (an object of keys) and 1 ("refs", with "templates" that are names). Looks at the size of each file that is referred to.
+///   path     of the JSON, against whose folder relative paths are taken
+///   content  of it
+///   throws   error{errc::format} what is no such JSON, with its key; error{errc::unsupported} "gen", other versions, templates that
+///            compute
+///   source   fsspec.github.io/kerchunk/spec.html; fsspec/implementations/reference.py
+[[nodiscard]] std::unique_ptr<zarr_store> zarr_of_references(const std::string& path,
+                                                             std::span<const std::byte> content);
+/// The same of a file.
+///   throws   error{errc::not_found}, error{errc::io}; error{errc::limit} more than 512 MiB
+[[nodiscard]] std::unique_ptr<zarr_store> zarr_of_references(const std::string& path);
+
+}  // namespace leat::datasets
