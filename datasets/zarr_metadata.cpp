@@ -138,9 +138,9 @@ std::vector<std::byte> fill_of(const json& value, dtype type, const std::string&
 }
 
 [[noreturn]] void refuse_codec(const std::string& name) {
-  throw zarr_not_read{
-      str_cat("the codec '", name.substr(0, 60),
-              "'; leat has gzip, zlib, zstd, lz4, blosc, shuffle and crc32c: write it anew with one of these")};
+  throw zarr_not_read{str_cat(
+      "the codec '", name.substr(0, 60),
+      "'; leat has gzip, zlib, zstd, lz4, blosc, shuffle, fletcher32 and crc32c: write it anew with one of these")};
 }
 
 filter codec_named(const std::string& name, const json& of, dtype type) {
@@ -150,7 +150,12 @@ filter codec_named(const std::string& name, const json& of, dtype type) {
   if (name == "zstd") return {filter_kind::zstd, element};
   if (name == "lz4") return {filter_kind::lz4, element};
   if (name == "blosc") return {filter_kind::blosc, element};
-  if (name == "crc32c") return {filter_kind::crc32c, element};
+  if (name == "fletcher32") return {filter_kind::fletcher32, element};
+  if (name == "crc32c") {
+    const auto location = of.find("location");
+    if (location != of.end() && *location != "end") refuse_codec("crc32c at the start");
+    return {filter_kind::crc32c, element};
+  }
   if (name == "shuffle") {
     const auto given = of.find("elementsize");
     if (given == of.end() || !given->is_number_unsigned() || given->get<std::uint64_t>() > 4096) refuse_codec(name);
@@ -172,10 +177,37 @@ const json& configuration_of(const json& codec) {
   return found == codec.end() || !found->is_object() ? none : *found;
 }
 
-// The codecs of version 3 behind one another; in a shard these are those of its chunks.
-std::vector<filter> filters_of(const json& codecs, dtype type, std::size_t rank, const std::string& where) {
-  if (!codecs.is_array()) fail(where, "\"codecs\" is no list");
+// Axes as they are after "transpose", slowest first.
+//   before   empty: the array's own order; so is what is returned
+std::vector<std::uint8_t> transposed(const json& how, const std::vector<std::uint8_t>& before, std::size_t rank,
+                                     const std::string& where) {
+  std::vector<std::uint8_t> axes(rank);
+  for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::uint8_t>(i);
+  const std::vector<std::uint8_t> in_order = axes;
+  const json& order = member(how, "order", where);
+  const std::vector<std::uint8_t>& from = before.empty() ? in_order : before;
+  if (order == "F") {
+    axes.assign(from.rbegin(), from.rend());
+  } else if (order != "C") {
+    const std::vector<std::uint64_t> asked = extents(how, "order", where);
+    if (!std::is_permutation(asked.begin(), asked.end(), in_order.begin(), in_order.end()))
+      fail(where, "a \"transpose\" whose order does not name each axis once");
+    for (std::size_t i = 0; i < rank; ++i) axes[i] = from[asked[i]];
+  }
+  return axes == in_order ? std::vector<std::uint8_t>() : axes;
+}
+
+/// What became of a chunk before it was stored.
+struct chunk_codecs {
   std::vector<filter> filters;
+  std::vector<std::uint8_t> stored_axes;
+};
+
+// The codecs of version 3 behind one another; in a shard these are those of its chunks.
+chunk_codecs codecs_of(const json& codecs, dtype type, std::size_t rank, const std::string& where) {
+  if (!codecs.is_array()) fail(where, "\"codecs\" is no list");
+  chunk_codecs found;
+  std::vector<filter>& filters = found.filters;
   for (const json& each : codecs) {
     std::string name = name_in(each, "name", where);
     const json& how = configuration_of(each);
@@ -187,20 +219,20 @@ std::vector<filter> filters_of(const json& codecs, dtype type, std::size_t rank,
       continue;
     }
     if (name == "transpose") {
-      const auto order = how.find("order");
-      bool changes = rank > 1;
-      if (order != how.end() && order->is_array()) {
-        changes = false;
-        for (std::size_t i = 0; i < order->size(); ++i) changes = changes || (*order)[i] != i;
-      }
-      if (changes) throw zarr_not_read{"axes that are transposed when they are written; write it anew in C order"};
+      found.stored_axes = transposed(how, found.stored_axes, rank, where);
       continue;
     }
     constexpr std::string_view numcodecs = "numcodecs.";
     if (name.starts_with(numcodecs)) name = name.substr(numcodecs.size());
     filters.push_back(codec_named(name, how, type));
   }
-  return filters;
+  return found;
+}
+
+void set_codecs(chunked_array& array, const json& codecs, const std::string& where) {
+  chunk_codecs found = codecs_of(codecs, array.type, array.shape.size(), where);
+  array.filters = std::move(found.filters);
+  array.stored_axes = std::move(found.stored_axes);
 }
 
 }  // namespace
@@ -222,7 +254,8 @@ zarr_layout zarr_layout_v2(const json& metadata, const std::string& name, const 
   array.type = *known;
   check_chunk(array.shape, array.chunk, array.type, where);
   if (const auto order = metadata.find("order"); order != metadata.end() && *order == "F" && array.shape.size() > 1) {
-    throw zarr_not_read{"chunks in Fortran's order; write it anew with order='C'"};
+    for (std::size_t axis = array.shape.size(); axis-- > 0;)
+      array.stored_axes.push_back(static_cast<std::uint8_t>(axis));
   }
   if (text[0] == '>' && size_bytes(array.type) > 1) {
     array.filters.push_back({filter_kind::swap, static_cast<std::uint32_t>(size_bytes(array.type))});
@@ -286,7 +319,7 @@ zarr_layout zarr_layout_v3(const json& metadata, const std::string& name, const 
   const bool is_sharded = codecs.is_array() && codecs.size() == 1 && codecs[0].is_object() &&
                           codecs[0].value("name", json()) == "sharding_indexed";
   if (!is_sharded) {
-    array.filters = filters_of(codecs, array.type, array.shape.size(), where);
+    set_codecs(array, codecs, where);
     return layout;
   }
   layout.sharded = true;
@@ -296,8 +329,10 @@ zarr_layout zarr_layout_v3(const json& metadata, const std::string& name, const 
   for (std::size_t axis = 0; axis < array.chunk.size(); ++axis) {
     if (layout.file_chunk[axis] % array.chunk[axis] != 0) fail(where, "a shard that is no whole number of chunks");
   }
-  array.filters = filters_of(member(how, "codecs", where), array.type, array.shape.size(), where);
-  layout.index_filters = filters_of(member(how, "index_codecs", where), dtype::u64, 1, where);
+  set_codecs(array, member(how, "codecs", where), where);
+  chunk_codecs index = codecs_of(member(how, "index_codecs", where), dtype::u64, array.shape.size() + 1, where);
+  if (!index.stored_axes.empty()) throw zarr_not_read{"shards whose index is transposed; write it anew without"};
+  layout.index_filters = std::move(index.filters);
   if (const auto location = how.find("index_location"); location != how.end())
     layout.index_at_end = *location != "start";
   for (const filter& each : layout.index_filters) {

@@ -315,12 +315,12 @@ using zarr_options = array_options;
 [[nodiscard]] dataset open_hdf5(const std::string& files, const hdf5_options& options = {});
 
 /// Arrays of a Zarr hierarchy, version 2 or 3, in a folder: a field each, as open_hdf5() has them. Chunks in files of their own or in
-/// shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle and crc32c, which is verified; integers, floats and
-/// bool, of either byte order; fill values, which chunks that were never written are.
+/// shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle, fletcher32 and crc32c, which are verified, and
+/// transpose; C's order and Fortran's; integers, floats and bool, of either byte order; fill values, which chunks that were never written are.
 ///   folder   that has zarr.json, .zgroup or .zarray
 ///   throws   error{errc::not_found} a folder that is no Zarr, or a field, with those that are there; error{errc::format} metadata or
-///            the index of a shard that is damaged, by name; error{errc::unsupported} a wanted field of another dtype or codec, or in
-///            Fortran's order, with what to do; error{errc::usage} fields of different lengths
+///            the index of a shard that is damaged, by name; error{errc::unsupported} a wanted field of another dtype or codec,
+///            with what to do; error{errc::usage} fields of different lengths
 ///   source   zarr-specs: v2, v3 core, sharding-indexed 1.0
 [[nodiscard]] dataset open_zarr(const std::string& folder, const zarr_options& options = {});
 

@@ -10,7 +10,7 @@ import numcodecs
 import numpy as np
 import zarr
 from kerchunk.hdf import SingleHdf5ToZarr
-from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
+from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, TransposeCodec, ZstdCodec
 
 
 def numbers(shape, dtype):
@@ -49,6 +49,7 @@ add(g, "flags", (10, 2), "?", chunks=(10, 2))
 add(g, "labels", (10,), "<i8", chunks=(4,))
 add(g, "slashes", (10, 2), "<i4", chunks=(5, 2), chunk_key_encoding={"name": "v2", "separator": "/"})
 add(g, "fortran", (10, 2), "<i4", chunks=(10, 2), order="F")
+add(g, "fortran_boxes", (10, 3, 4), "<i2", chunks=(4, 2, 4), order="F", compressors=numcodecs.Zlib())
 add(g, "delta", (10, 2), "<i4", chunks=(10, 2), filters=[numcodecs.Delta("<i4")])
 add(g, "deep/er/images", (10, 2, 2), "u1", chunks=(5, 2, 2))
 add(g, "other_length", (3, 2), "<i4", chunks=(3, 2))
@@ -62,6 +63,9 @@ add(g, "blosc", (10, 6), "<f8", chunks=(10, 6), compressors=BloscCodec(cname="zs
 add(g, "sharded", (10, 6), "<i4", chunks=(2, 3), shards=(4, 6), compressors=ZstdCodec())
 add(g, "sharded_partly", (10, 6), "<f4", rows=5, chunks=(2, 3), shards=(4, 6), fill_value=float("nan"))
 add(g, "sharded_at_start", (10, 4), "<i2", chunks=(1, 4), shards={"shape": (5, 4), "index_location": "start"}, compressors=None)
+turned = {"filters": TransposeCodec(order=(2, 0, 1)), "compressors": ZstdCodec()}
+add(g, "transposed", (10, 3, 4), "<i2", chunks=(4, 3, 2), **turned)
+add(g, "transposed_in_shards", (10, 3, 4), "<i2", chunks=(2, 3, 2), shards=(4, 3, 4), **turned)
 add(g, "half", (10, 2), "<f2", chunks=(10, 2))
 add(g, "labels", (10,), "<i4", chunks=(4,))
 add(g, "deep/er/images", (10, 2, 2), "u1", chunks=(5, 2, 2))
