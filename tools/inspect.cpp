@@ -1,6 +1,7 @@
 // leat inspect: what is in there.
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "datasets/references_writer.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/large_pictures.hpp"
@@ -38,6 +39,7 @@ struct inspect_arguments {
   open_options opening;
   std::uint64_t host_bytes_max = host_bytes_usual;
   bool json = false;
+  std::string references;  // a file to write
 };
 
 /// Samples by the bytes that lie in files for them.
@@ -560,6 +562,18 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
   return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
 }
 
+// Removed again where it is not finished.
+void write_references(const inspect_arguments& arguments, interruption& stop) {
+  if (arguments.sources.size() != 1) {
+    throw error(errc::usage,
+                str_cat("--references: they are written of one source, and ", arguments.sources.size(), " were given"));
+  }
+  output_file file(arguments.references, output_file::appears::when_closed);
+  datasets::write_references(datasets::arrays_to_refer_to(arguments.sources.front(), arguments.opening.fields),
+                             [&](std::string_view text) { file.write(text, stop.token()); });
+  file.close();
+}
+
 int inspect(const inspect_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("inspect", str_cat("stopped by ", stop.name())); };
   const dataset samples =
@@ -576,6 +590,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
         [&so_far](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
     return look_through(samples, arguments.host_bytes_max, so_far);
   }();
+  if (!arguments.references.empty()) write_references(arguments, stop);
   print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
   return exit_done;
 }
@@ -594,6 +609,9 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
   add_opening_options(app, arguments->opening);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "the memory that a loader would have, for pictures that take too much (512MiB)");
+  add_text(
+      app, "--references", arguments->references, "FILE",
+      "write a JSON that says where the chunks of HDF5 or Zarr lie, as kerchunk does, for programs that use fsspec");
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
   app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");
   app.callback(

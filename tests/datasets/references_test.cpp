@@ -1,4 +1,5 @@
 // References to the chunks of arrays: what kerchunk wrote (tests/data/zarr/make.py), and what is made here of the hierarchies beside it.
+#include "datasets/references_writer.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -30,6 +31,28 @@ using json = nlohmann::json;
 namespace fs = std::filesystem;
 
 const std::string data = std::string(LEAT_TEST_DATA) + "/zarr/";
+
+std::string written(const datasets::referable_arrays& what) {
+  std::string text;
+  datasets::write_references(what, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void expect_same(const dataset& samples, const dataset& expected) {
+  ASSERT_EQ(samples.size(), expected.size());
+  const std::vector<field_info> fields = expected.fields();
+  ASSERT_EQ(samples.fields().size(), fields.size());
+  for (const field_info& field : fields) {
+    SCOPED_TRACE(field.name);
+    for (std::uint64_t i = 0; i < samples.size(); i += 1 + samples.size() / 10) {
+      if (field.column) {
+        EXPECT_EQ(samples.column(i, field.name), expected.column(i, field.name));
+      } else {
+        EXPECT_EQ(samples.read(i, field.name), expected.read(i, field.name));
+      }
+    }
+  }
+}
 
 std::string content_of(const fs::path& path) {
   std::ifstream from(path, std::ios::binary);
@@ -93,20 +116,7 @@ TEST_F(references, of_both_versions_of_zarr_give_what_the_folders_give) {
       SCOPED_TRACE(name + ", inline up to " + std::to_string(inline_bytes_max));
       const json refs = references_to(name, inline_bytes_max);
       for (const json& all : {refs, json{{"version", 1}, {"refs", refs}}}) {
-        const dataset samples = open(write(all));
-        ASSERT_EQ(samples.size(), expected.size());
-        const std::vector<field_info> fields = expected.fields();
-        ASSERT_EQ(samples.fields().size(), fields.size());
-        for (const field_info& field : fields) {
-          SCOPED_TRACE(field.name);
-          for (std::uint64_t i = 0; i < samples.size(); ++i) {
-            if (field.column) {
-              EXPECT_EQ(samples.column(i, field.name), expected.column(i, field.name));
-            } else {
-              EXPECT_EQ(samples.read(i, field.name), expected.read(i, field.name));
-            }
-          }
-        }
+        expect_same(open(write(all)), expected);
       }
     }
   }
@@ -191,6 +201,77 @@ TEST_F(references, a_damaged_chunk_in_the_json_is_the_samples_own) {
   EXPECT_EQ(samples.read(4, "zlib"), open(data + "v2.zarr").read(4, "zlib"));
   EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(5, "zlib")); }),
               AllOf(HasSubstr("'zlib'"), HasSubstr("refs.json")));
+}
+
+TEST_F(references, that_are_written_give_what_their_source_gives) {
+  const std::pair<std::string, std::vector<std::string>> sources[] = {
+      {"../hdf5/kinds-earliest.h5", {}},
+      {"../hdf5/kinds-latest.h5", {}},
+      {"../hdf5/indexes-latest.h5", {}},
+      {"../hdf5/indexes-latest.h5", {"growing_both"}},
+      {"../hdf5/user-block.h5", {}},
+      {"../hdf5/filters.h5", {"zstd", "blosc_lz4", "blosc_zstd"}},
+      {"v2.zarr", {}},
+      {"v3.zarr", {"labels", "plain", "gzip_checked", "sharded", "sharded_partly", "half", "deep/er/images"}},
+      {"array.zarr", {}},
+      {"kerchunk.json", {}}};
+  for (const auto& [source, fields] : sources) {
+    SCOPED_TRACE(source);
+    const std::string text = written(datasets::arrays_to_refer_to(data + source, fields));
+    expect_same(open(write_text(text)), open(std::vector{data + source}, {.fields = fields}));
+  }
+}
+
+TEST_F(references, are_not_written_of_what_numcodecs_cannot_undo) {
+  for (const std::string name : {"lzf", "lz4", "bitshuffle", "bitshuffle_lz4"}) {
+    const std::vector<std::string> fields{name};
+    EXPECT_THAT(
+        message_of(
+            errc::unsupported,
+            [&] { static_cast<void>(written(datasets::arrays_to_refer_to(data + "../hdf5/filters.h5", fields))); }),
+        AllOf(HasSubstr("'" + name + "'"), HasSubstr("filter '" + name.substr(0, 3))));
+  }
+  const std::vector<std::string> stored_as_it_is{"blosclz"};
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [&] {
+                           static_cast<void>(
+                               written(datasets::arrays_to_refer_to(data + "../hdf5/filters.h5", stored_as_it_is)));
+                         }),
+              HasSubstr("without the filter 'blosc'"));
+  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(datasets::arrays_to_refer_to(data + "make.py", {})); }),
+              HasSubstr("neither"));
+}
+
+TEST_F(references, are_not_written_of_chunks_that_others_would_misread) {
+  const datasets::chunked_array fine{.name = "x",
+                                     .type = dtype::i16,
+                                     .shape = {3, 2, 2},
+                                     .chunk = {2, 2, 2},
+                                     .places = {{.offset = 0, .bytes = 16}, {.offset = 16, .bytes = 16}},
+                                     .filters = {},
+                                     .fill = {},
+                                     .held = {},
+                                     .stored_axes = {}};
+  const auto said_of = [](const datasets::chunked_array& array) {
+    return message_of(errc::unsupported, [&] { static_cast<void>(written({{array}, {{"f", 64}}})); });
+  };
+  EXPECT_THAT(written({{fine}, {{"f", 64}}}), HasSubstr("/f\",16,16]"));
+  datasets::chunked_array odd = fine;
+  odd.places[1].bytes = 8;  // without the rows beyond the shape
+  EXPECT_THAT(said_of(odd), AllOf(HasSubstr("'x'"), HasSubstr("chunk 1 has 8 bytes")));
+  odd = fine;
+  odd.filters = {{datasets::filter_kind::shuffle, 2}, {datasets::filter_kind::zlib, 2}};
+  odd.places[0].skipped = 2;
+  EXPECT_THAT(said_of(odd), AllOf(HasSubstr("chunk 0"), HasSubstr("'zlib'")));
+  odd = fine;
+  odd.stored_axes = {1, 0, 2};
+  EXPECT_THAT(said_of(odd), HasSubstr("Fortran"));
+  odd = fine;
+  odd.record_bytes = 8;
+  EXPECT_THAT(said_of(odd), HasSubstr("records"));
+  odd = fine;
+  odd.type = dtype::bf16;
+  EXPECT_THAT(said_of(odd), HasSubstr("bf16"));
 }
 
 TEST_F(references, json_that_was_changed_comes_to_an_end) {

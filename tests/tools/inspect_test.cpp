@@ -86,6 +86,32 @@ TEST(inspect, shards_tell_their_classes_from_their_members) {
 }
 
 // What would end the run is said before it, and the budget that is named does.
+TEST(inspect, references_are_written_of_arrays_and_are_a_source) {
+  const temporary_directory directory;
+  const std::filesystem::path array = directory.path() / "numbers.zarr";
+  std::filesystem::create_directory(array);
+  std::ofstream(array / ".zarray") << R"({"zarr_format":2,"shape":[4,2],"chunks":[2,2],"dtype":"|u1","order":"C",)"
+                                   << R"("compressor":null,"filters":null,"fill_value":9})";
+  std::ofstream(array / "0.0") << "abcd";
+  const std::string out = (directory.path() / "refs.json").string();
+  const ended process = run({"inspect", array.string(), "--references", out, "--json"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_EQ(process.json().at("samples"), 4);
+  const json refs = json::parse(std::ifstream(out)).at("refs");
+  EXPECT_EQ(refs.at("numbers/0.0"), (json{(array / "0.0").string(), 0, 4}));
+  EXPECT_FALSE(refs.contains("numbers/1.0"));
+  const json found = run({"inspect", out, "--json"}).json();
+  EXPECT_EQ(found.at("samples"), 4);
+  EXPECT_EQ(named(found.at("fields"), "numbers").at("dtype"), "u8");
+
+  const photo_folder photos;
+  std::filesystem::remove(out);
+  const ended refused = run({"inspect", photos.path().string(), "--references", out});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("neither"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 TEST(inspect, pictures_that_take_too_much_memory_are_named_with_the_budget_that_would_do) {
   const photo_folder photos;
   const std::filesystem::path large = photos.files().front().parent_path() / "large.jpg";
