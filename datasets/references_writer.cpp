@@ -2,7 +2,7 @@
 
 #include "base/half.hpp"
 #include "base/text.hpp"
-#include "datasets/chunked_rows.hpp"
+#include "datasets/array_choice.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/hdf5_file.hpp"
 #include "datasets/patterns.hpp"
@@ -297,7 +297,8 @@ referable_arrays arrays_to_refer_to(const std::string& source, std::span<const s
   } else {
     throw error(errc::usage, str_cat(path, ": references are written of HDF5 and Zarr, and this is neither"));
   }
-  choose_arrays(found.arrays, fields, path, notes);
+  std::vector<placed_values> none;
+  choose_arrays(found.arrays, none, {.fields = {fields.begin(), fields.end()}}, path, notes);
   return found;
 }
 

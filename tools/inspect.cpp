@@ -569,7 +569,7 @@ void write_references(const inspect_arguments& arguments, interruption& stop) {
                 str_cat("--references: they are written of one source, and ", arguments.sources.size(), " were given"));
   }
   output_file file(arguments.references, output_file::appears::when_closed);
-  datasets::write_references(datasets::arrays_to_refer_to(arguments.sources.front(), arguments.opening.fields),
+  datasets::write_references(datasets::arrays_to_refer_to(arguments.sources.front(), arguments.opening.arrays.fields),
                              [&](std::string_view text) { file.write(text, stop.token()); });
   file.close();
 }
