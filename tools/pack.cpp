@@ -1,7 +1,8 @@
-// leat pack: any source as WebDataset shards, or rows as one file.
+// leat pack: any source as WebDataset shards, or rows as one file or as Zarr.
 #include "datasets/pack.hpp"
 
 #include "base/text.hpp"
+#include "datasets/pack_zarr.hpp"
 #include "datasets/patterns.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
@@ -29,15 +30,25 @@
 namespace leat::tools {
 namespace {
 
+enum class pack_target : std::uint8_t { tar, npy, records, zarr };
+
 struct pack_arguments {
   std::vector<std::string> paths;  // SOURCE... OUT
   datasets::pack_options how;
   bool transcode = false;
-  std::optional<row_format> rows;  // none: tar shards
+  pack_target to = pack_target::tar;
+  datasets::pack_zarr_options zarr;
+  std::string zarr_option;  // one that was given and is of --to zarr alone
   rank_options ranks;
   open_options opening;
   bool json = false;
 };
+
+std::optional<row_format> rows_of(pack_target to) {
+  if (to == pack_target::npy) return row_format::npy;
+  if (to == pack_target::records) return row_format::records;
+  return std::nullopt;
+}
 
 double share(const datasets::pack_progress& now) {
   return static_cast<double>(now.samples) / static_cast<double>(std::max<std::uint64_t>(now.samples_total, 1));
@@ -67,13 +78,15 @@ std::string text_of(const transcoding& done) {
   return text;
 }
 
-std::string summary(const datasets::pack_result& made, const world& here, bool as_rows, double seconds) {
+std::string summary(const datasets::pack_result& made, const world& here, pack_target to, double seconds) {
   std::uint64_t bytes = 0;
   for (const datasets::packed_shard& shard : made.shards) bytes += shard.bytes;
   const std::string who = here.size > 1 ? str_cat("rank ", here.rank, " of ", here.size, ": ") : "";
   std::string text = str_cat(who, counted(made.samples, "sample", "samples"), " in ",
-                             as_rows ? "1 file" : counted(made.shards.size(), "shard", "shards"), ", ",
-                             bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
+                             to == pack_target::tar    ? counted(made.shards.size(), "shard", "shards")
+                             : to == pack_target::zarr ? "1 folder"
+                                                       : "1 file",
+                             ", ", bytes_text(bytes), ", in ", seconds_text(seconds), "\n");
   if (made.shards.size() == 1) str_append(text, "  ", made.shards.front().path, "\n");
   if (made.shards.size() > 1) {
     const auto [least, most] = std::minmax_element(made.shards.begin(), made.shards.end(),
@@ -119,8 +132,8 @@ void check_one_file(const std::string& out) {
 
 // What ranks cannot do together, since none waits for another.
 void check_for_ranks(const pack_arguments& arguments, const world& here) {
-  if (arguments.rows) {
-    throw error(errc::usage, str_cat("--to npy and --to records write one file, which ", here.size,
+  if (arguments.to != pack_target::tar) {
+    throw error(errc::usage, str_cat("--to npy, --to records and --to zarr write one file or folder, which ", here.size,
                                      " ranks cannot write together; run it as one process"));
   }
   if (arguments.how.bytes_per_shard != 0) {
@@ -136,9 +149,23 @@ void check_members(const dataset& from) {
   for (const field_info& field : from.fields()) {
     if (field.kind != field_kind::tensor) continue;
     throw error(errc::usage, str_cat("the field '", field.name, "' has rows of ", name(field.type),
-                                     ", and a member of a shard has no dtype and shape; --to records and --to npy "
-                                     "keep them"));
+                                     ", and a member of a shard has no dtype and shape; --to records, --to npy and "
+                                     "--to zarr keep them"));
   }
+}
+
+datasets::pack_result write(const dataset& from, const std::string& out, pack_arguments& arguments) {
+  if (arguments.to == pack_target::zarr) {
+    arguments.zarr.shuffle = arguments.how.shuffle;
+    arguments.zarr.seed = arguments.how.seed;
+    arguments.zarr.progress = arguments.how.progress;
+    arguments.zarr.stop = arguments.how.stop;
+    return datasets::pack_zarr(from, out, arguments.zarr);
+  }
+  if (const std::optional<row_format> rows = rows_of(arguments.to)) {
+    return pack_rows(from, out, *rows, arguments.how);
+  }
+  return datasets::pack(from, out, arguments.how);
 }
 
 int pack_sources(pack_arguments& arguments, interruption& stop) {
@@ -150,16 +177,21 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     throw error(errc::usage,
                 "OUT '-': shards are written to files, which appear when they are whole; name one, as photos.tar");
   }
-  if (arguments.rows &&
+  if (arguments.to != pack_target::tar &&
       (arguments.how.samples_per_shard != 0 || arguments.how.bytes_per_shard != 0 || arguments.transcode)) {
-    throw error(
-        errc::usage,
-        "--to npy and --to records write one file of rows; leave out --samples-per-shard, --bytes-per-shard and "
-        "--transcode, which are for shards");
+    throw error(errc::usage,
+                "--to npy, --to records and --to zarr write rows; leave out --samples-per-shard, --bytes-per-shard and "
+                "--transcode, which are for tar shards");
+  }
+  if (arguments.to != pack_target::zarr && !arguments.zarr_option.empty()) {
+    throw error(errc::usage, str_cat(arguments.zarr_option, " is of --to zarr; give that too, or leave it out"));
+  }
+  if (arguments.to == pack_target::zarr && arguments.how.overwrite) {
+    throw error(errc::usage, "--overwrite: --to zarr replaces no folder; remove it, or give another name");
   }
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
   as_named([&] { datasets::refuse_address(out); });
-  if (arguments.rows) check_one_file(out);
+  if (arguments.to != pack_target::tar) check_one_file(out);
   const found_world here = world_of(arguments.ranks);
   arguments.how.world = here.world;
   if (here.world.size > 1) check_for_ranks(arguments, here.world);
@@ -170,7 +202,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
                                     [](dtype) { return std::string("files of tokens need no packing: copy them"); },
                                     {.opening = arguments.opening});
   tell_notes("pack", from);
-  if (!arguments.rows) check_members(from);
+  if (arguments.to == pack_target::tar) check_members(from);
 
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [began] {
@@ -195,14 +227,14 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
       const std::lock_guard lock(mutex);
       return progress(screen, columns, now, seconds());
     });
-    made = arguments.rows ? pack_rows(from, out, *arguments.rows, arguments.how)
-                          : datasets::pack(from, out, arguments.how);
+    made = write(from, out, arguments);
   } catch (const error& failure) {
     if (failure.code() != errc::cancelled || !stop.requested()) throw;
     complain("pack", str_cat("stopped by ", stop.name(), " after ", count_text(now.samples), " of ",
                              counted(now.samples_total, "sample", "samples"),
-                             arguments.rows ? "; the file begun was removed"
-                                            : "; finished shards stay, the one begun was removed"));
+                             arguments.to == pack_target::tar    ? "; finished shards stay, the one begun was removed"
+                             : arguments.to == pack_target::zarr ? "; the folder begun was removed"
+                                                                 : "; the file begun was removed"));
     return stop.exit_code();
   }
   if (arguments.json) {
@@ -213,8 +245,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     if (arguments.transcode) all["transcoded"] = as_json(transcoded);
     print(json_text(all) + "\n");
   } else {
-    print(summary(made, here.world, arguments.rows.has_value(), seconds()) +
-          (arguments.transcode ? text_of(transcoded) : ""));
+    print(summary(made, here.world, arguments.to, seconds()) + (arguments.transcode ? text_of(transcoded) : ""));
   }
   return exit_done;
 }
@@ -223,7 +254,8 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
 
 void add_pack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
-  CLI::App& app = *leat.add_subcommand("pack", "write any source as WebDataset tar shards, or its rows as one file");
+  CLI::App& app =
+      *leat.add_subcommand("pack", "write any source as WebDataset tar shards, or its rows as one file or as Zarr");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE", arguments->paths,
                  "OUT names the shards: one ('p.tar'), so many, as even as can be, by a brace list "
@@ -231,11 +263,22 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       ->required()
       ->option_text("SOURCE... OUT")
       ->type_name("");
-  add_choice(app, "--to", arguments->rows,
-             {{"tar", std::optional<row_format>()},
-              {"npy", std::optional(row_format::npy)},
-              {"records", std::optional(row_format::records)}},
-             "npy: one field of fixed dtype and shape as OUT.npy; records: all of them as OUT.bin and OUT.json (tar)");
+  add_choice(app, "--to", arguments->to,
+             {{"tar", pack_target::tar},
+              {"npy", pack_target::npy},
+              {"records", pack_target::records},
+              {"zarr", pack_target::zarr}},
+             "npy: one field of fixed dtype and shape as OUT.npy; records: all of them as OUT.bin and OUT.json; zarr: "
+             "each an array of the Zarr 3 group OUT, a new or empty folder (tar)");
+  using datasets::zarr_codec;
+  CLI::Option* const codec = add_choice(
+      app, "--codec", arguments->zarr.codec,
+      {{"none", zarr_codec::none}, {"lz4", zarr_codec::lz4}, {"zstd", zarr_codec::zstd}, {"gzip", zarr_codec::gzip}},
+      "of --to zarr: what packs its chunks; lz4: within Blosc (zstd)");
+  CLI::Option* const chunk = add_number(app, "--rows-per-chunk", arguments->zarr.rows_per_chunk, 1,
+                                        "of --to zarr (as many as make 1 MiB, at least 1)");
+  CLI::Option* const shard = add_number(app, "--chunks-per-shard", arguments->zarr.chunks_per_shard, 1,
+                                        "of --to zarr: so many chunks in a file; else each is a file");
   CLI::Option* const samples =
       add_number(app, "--samples-per-shard", arguments->how.samples_per_shard, 1, "for a pattern");
   CLI::Option* const bytes =
@@ -262,9 +305,14 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "  leat pack scraped 'train-%06d.tar' --transcode\n"
       "  leat pack photos 'shards/photos-%06d.tar' --bytes-per-shard 256MiB --shuffle --seed 7\n"
       "  mpirun -n 8 leat pack photos 'shards/photos-%06d.tar' --samples-per-shard 10000\n"
-      "  leat pack 'arrays/*.npy' arrays.bin --to records");
-  app.callback(
-      [arguments, &chosen] { chosen = [arguments](interruption& stop) { return pack_sources(*arguments, stop); }; });
+      "  leat pack 'arrays/*.npy' arrays.bin --to records\n"
+      "  leat pack train.h5 train.zarr --to zarr --rows-per-chunk 16 --chunks-per-shard 64");
+  app.callback([=, &chosen] {
+    for (const CLI::Option* const each : {codec, chunk, shard}) {
+      if (each->count() != 0) arguments->zarr_option = each->get_name();
+    }
+    chosen = [arguments](interruption& stop) { return pack_sources(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools
