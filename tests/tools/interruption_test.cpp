@@ -132,6 +132,36 @@ TEST(interruption, a_command_that_is_hung_up_or_terminated_leaves_nothing_unfini
   }
 }
 
+TEST(interruption, a_pack_into_zarr_that_is_ended_leaves_nothing_and_one_that_is_killed_no_group) {
+  const temporary_directory directory;
+  const std::filesystem::path from = directory.path() / "from", to = directory.path() / "to";
+  std::filesystem::create_directory(from);
+  // A file of holes: it takes seconds to pack.
+  std::ofstream(from / "r.bin").put('a');
+  std::filesystem::resize_file(from / "r.bin", std::uintmax_t{8} << 30);
+  std::ofstream(from / "r.json") << R"({"fields": [{"name": "x", "dtype": "u8", "shape": [65536]}]})";
+  const std::vector<std::string> arguments = {"pack", (from / "r.bin").string(), (to / "o.zarr").string(), "--to",
+                                              "zarr"};
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+    SCOPED_TRACE(signal);
+    std::filesystem::create_directory(to);
+    command process(arguments);
+    wait_for_a_file_in(to);
+    process.signal(signal);
+    const ended result = process.wait();
+    if (signal == SIGKILL) {
+      EXPECT_TRUE(result.killed);
+      EXPECT_THAT(names_in(to), ::testing::ElementsAre(".o.zarr.partial"));
+      EXPECT_FALSE(std::filesystem::exists(to / ".o.zarr.partial" / "zarr.json"));
+    } else {
+      EXPECT_EQ(result.exit_code, 128 + signal);
+      EXPECT_THAT(result.err, ::testing::HasSubstr("the folder begun was removed"));
+      EXPECT_THAT(names_in(to), ::testing::IsEmpty());
+    }
+    std::filesystem::remove_all(to);
+  }
+}
+
 TEST(interruption, a_command_under_nohup_does_not_mind_a_closed_terminal) {
   const photo_folder photos;
   const temporary_directory directory;

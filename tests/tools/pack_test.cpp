@@ -187,5 +187,62 @@ TEST(pack, transcode_rewrites_progressive_jpegs_and_leaves_the_others_byte_for_b
   EXPECT_THAT(text_of(out), HasSubstr(text_of((folder / "b" / "4.jpg").string())));
 }
 
+// 64 rows of 4 KiB, as records.
+std::string rows_in(const std::filesystem::path& folder) {
+  std::ofstream file(folder / "rows.bin", std::ios::binary);
+  for (std::size_t row = 0; row < 64; ++row) file << std::string(4096, static_cast<char>(row));
+  std::ofstream(folder / "rows.json") << R"({"fields": [{"name": "x", "dtype": "u8", "shape": [64, 64]}]})";
+  return (folder / "rows.bin").string();
+}
+
+std::string digest_of_rows(const std::string& source) {
+  return run({"epoch", source, "--batch-size", "5", "--epochs", "2", "--json"}).json().value("digest", "none");
+}
+
+TEST(pack, rows_and_their_zarr_give_one_digest) {
+  const temporary_directory directory;
+  const std::string rows = rows_in(directory.path());
+  const std::string out = (directory.path() / "rows.zarr").string();
+  for (const std::string codec : {"none", "lz4", "zstd", "gzip"}) {
+    SCOPED_TRACE(codec);
+    const ended process = run({"pack", rows, out, "--to", "zarr", "--codec", codec, "--rows-per-chunk", "7",
+                               "--chunks-per-shard", "3", "--json"});
+    ASSERT_EQ(process.exit_code, 0) << process.err;
+    EXPECT_EQ(process.json().at("samples"), 64);
+    EXPECT_EQ(process.json().at("shards").at(0).at("path"), out);
+    EXPECT_NE(digest_of_rows(rows), "none");
+    EXPECT_EQ(digest_of_rows(rows), digest_of_rows(out));
+    std::filesystem::remove_all(out);
+  }
+  const ended told = run({"pack", rows, out, "--to", "zarr"});
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_THAT(told.out, HasSubstr("64 samples in 1 folder, "));
+}
+
+TEST(pack, what_zarr_cannot_be_is_a_usage_error) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string rows = rows_in(directory.path());
+  const std::string out = (directory.path() / "o.zarr").string();
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& why) {
+    std::vector<std::string> all{"pack"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const ended process = run(all);
+    EXPECT_EQ(process.exit_code, 2);
+    expect_one_line(process, "leat pack: ");
+    EXPECT_THAT(process.err, HasSubstr(why));
+    EXPECT_FALSE(std::filesystem::exists(out));
+  };
+  refused({photos.path().string(), out, "--to", "zarr"}, "tar shards");
+  refused({rows, out, "--to", "zarr", "--samples-per-shard", "5"}, "--samples-per-shard");
+  refused({rows, out, "--to", "zarr", "--overwrite"}, "--overwrite");
+  refused({rows, out, "--to", "zarr", "--codec", "zip"}, "--codec");
+  refused({rows, out, "--to", "zarr", "--rows-per-chunk", "0"}, "--rows-per-chunk");
+  refused({rows, out, "--rows-per-chunk", "5"}, "--rows-per-chunk is of --to zarr");
+  refused({rows, out, "--to", "records", "--codec", "gzip"}, "--codec is of --to zarr");
+  refused({rows, (directory.path() / "o-%06d.zarr").string(), "--to", "zarr"}, "several files");
+  refused({rows, directory.path().string(), "--to", "zarr"}, "not empty");
+}
+
 }  // namespace
 }  // namespace leat::testing
