@@ -218,7 +218,7 @@ TEST_F(references, that_are_written_give_what_their_source_gives) {
   for (const auto& [source, fields] : sources) {
     SCOPED_TRACE(source);
     const std::string text = written(datasets::arrays_to_refer_to(data + source, fields));
-    expect_same(open(write_text(text)), open(std::vector{data + source}, {.fields = fields}));
+    expect_same(open(write_text(text)), open(std::vector{data + source}, {.arrays = {.fields = fields}}));
   }
 }
 
