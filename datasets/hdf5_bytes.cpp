@@ -1,6 +1,7 @@
 #include "datasets/hdf5_bytes.hpp"
 
 #include "base/text.hpp"
+#include "datasets/codecs/checksums.hpp"
 
 #include <leat/error.hpp>
 
@@ -116,6 +117,9 @@ hdf5_bytes::hdf5_bytes(const file_bytes& file) : file_(file) {
     static_cast<void>(at.address());  // extension
     static_cast<void>(at.address());  // end of file
     root_ = at.address();
+    const std::uint64_t bytes = at.offset() - *begin;
+    const auto stored = static_cast<std::uint32_t>(at.number(4));
+    verify(std::span(block.bytes).first(static_cast<std::size_t>(bytes)), stored, *begin);
   }
 }
 
@@ -129,6 +133,25 @@ hdf5_block hdf5_bytes::read(std::uint64_t address, std::uint64_t bytes) const {
   if (block.bytes.size() != bytes)
     fail(block.offset, str_cat("the file ends within ", bytes, " bytes that begin here"));
   return block;
+}
+
+hdf5_block hdf5_bytes::read_checked(std::uint64_t address, std::uint64_t bytes) const {
+  constexpr std::size_t checksum_bytes = 4;
+  if (bytes > block_bytes_max) fail(offset_of(address), str_cat("a header or index of ", bytes, " bytes"));
+  hdf5_block block = read(address, bytes + checksum_bytes);
+  hdf5_cursor at = block.cursor();
+  const std::span<const std::byte> checked = at.take(bytes);
+  verify(checked, static_cast<std::uint32_t>(at.number(checksum_bytes)), block.offset);
+  block.bytes.resize(checked.size());
+  return block;
+}
+
+// A fuzzer does not find checksums, and is to get behind them.
+void hdf5_bytes::verify([[maybe_unused]] std::span<const std::byte> bytes, [[maybe_unused]] std::uint32_t stored,
+                        [[maybe_unused]] std::uint64_t offset) const {
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  if (lookup3(bytes) != stored) fail(offset, str_cat("the checksum of ", bytes.size(), " bytes is another one"));
+#endif
 }
 
 hdf5_block hdf5_bytes::read_up_to(std::uint64_t address, std::uint64_t bytes) const {

@@ -82,6 +82,10 @@ class hdf5_bytes {
   [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const;
 
   [[nodiscard]] hdf5_block read(std::uint64_t address, std::uint64_t bytes) const;
+  /// Likewise, of bytes that 4 bytes of checksum follow.
+  [[nodiscard]] hdf5_block read_checked(std::uint64_t address, std::uint64_t bytes) const;
+  /// Throws error{errc::format} where `stored` is another checksum than that of `bytes`, which begin at `offset`.
+  void verify(std::span<const std::byte> bytes, std::uint32_t stored, std::uint64_t offset) const;
   /// Likewise of data, at an offset and no address: as many as there are of them.
   [[nodiscard]] std::vector<std::byte> bytes_at(std::uint64_t offset, std::uint64_t bytes) const;
   /// What the file has of them.

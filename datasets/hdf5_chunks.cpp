@@ -163,7 +163,7 @@ class index_reader {
   void read_fixed_array() {
     const std::size_t none = grid_.size();
     file_.count_node(what_.address);
-    const hdf5_block header = file_.read(what_.address, 8 + file_.length_bytes() + file_.address_bytes());
+    const hdf5_block header = file_.read_checked(what_.address, 8 + file_.length_bytes() + file_.address_bytes());
     hdf5_cursor at = header.cursor();
     at.expect("FAHD");
     at.skip(1);
@@ -182,7 +182,7 @@ class index_reader {
     };
     file_.count_node(address);
     if (entries <= page_entries) {
-      const hdf5_block block = file_.read(address, prefix_bytes + entries * entry_bytes);
+      const hdf5_block block = file_.read_checked(address, prefix_bytes + entries * entry_bytes);
       hdf5_cursor inside = block.cursor();
       inside.expect("FADB");
       inside.skip(prefix_bytes - 4);
@@ -191,7 +191,7 @@ class index_reader {
     }
     const std::uint64_t pages = chunks_along(entries, page_entries);
     const std::uint64_t bits_bytes = (pages + 7) / 8;
-    const hdf5_block block = file_.read(address, prefix_bytes + bits_bytes);
+    const hdf5_block block = file_.read_checked(address, prefix_bytes + bits_bytes);
     hdf5_cursor inside = block.cursor();
     inside.expect("FADB");
     inside.skip(prefix_bytes - 4);
@@ -202,7 +202,8 @@ class index_reader {
       file_.count_node(address);
       const std::uint64_t first = page * page_entries;
       const std::uint64_t count = std::min(page_entries, entries - first);
-      const hdf5_block part = file_.read(first_page + page * (page_entries * entry_bytes + 4), count * entry_bytes);
+      const hdf5_block part =
+          file_.read_checked(first_page + page * (page_entries * entry_bytes + 4), count * entry_bytes);
       take(part.cursor(), first, count);
     }
   }
@@ -219,7 +220,7 @@ class index_reader {
       if (what_.shape_max[axis] == undefined) endless = axis;
     }
     file_.count_node(what_.address);
-    const hdf5_block header = file_.read(what_.address, 12 + 6 * file_.length_bytes() + file_.address_bytes());
+    const hdf5_block header = file_.read_checked(what_.address, 12 + 6 * file_.length_bytes() + file_.address_bytes());
     hdf5_cursor at = header.cursor();
     at.expect("EAHD");
     at.skip(1);
@@ -260,24 +261,27 @@ class index_reader {
       if (block == undefined || first >= entries_set) return;
       file_.count_node(block);
       if (count <= page_entries) {
-        const hdf5_block data = file_.read(block, data_prefix_bytes + count * entry_bytes);
+        const hdf5_block data = file_.read_checked(block, data_prefix_bytes + count * entry_bytes);
         hdf5_cursor inside = data.cursor();
         inside.expect("EADB");
         inside.skip(data_prefix_bytes - 4);
         take(inside, first, count);
         return;
       }
+      const hdf5_block prefix = file_.read_checked(block, data_prefix_bytes);
+      prefix.cursor().expect("EADB");
       for (std::uint64_t page = 0; page < count / page_entries; ++page) {
         if (!written(page)) continue;
         file_.count_node(block);
         const std::uint64_t place = block + data_prefix_bytes + 4 + page * (page_entries * entry_bytes + 4);
-        take(file_.read(place, page_entries * entry_bytes).cursor(), first + page * page_entries, page_entries);
+        const hdf5_block data = file_.read_checked(place, page_entries * entry_bytes);
+        take(data.cursor(), first + page * page_entries, page_entries);
       }
     };
 
     file_.count_node(address);
     const std::uint64_t pointers = pointed_blocks + generations - pointed_generations;
-    const hdf5_block index = file_.read(
+    const hdf5_block index = file_.read_checked(
         address, 6 + file_.address_bytes() + direct_entries * entry_bytes + pointers * file_.address_bytes());
     hdf5_cursor inside = index.cursor();
     inside.expect("EAIB");
@@ -309,7 +313,7 @@ class index_reader {
       }
       file_.count_node(secondary);
       const std::uint64_t prefix = 6 + file_.address_bytes() + offset_bytes;
-      const hdf5_block block = file_.read(secondary, prefix + blocks * (bits_bytes + file_.address_bytes()));
+      const hdf5_block block = file_.read_checked(secondary, prefix + blocks * (bits_bytes + file_.address_bytes()));
       hdf5_cursor data = block.cursor();
       data.expect("EASB");
       data.skip(prefix - 4);

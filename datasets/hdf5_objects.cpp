@@ -85,8 +85,11 @@ std::vector<hdf5_message> read_own_messages(hdf5_bytes& file, std::uint64_t addr
     if ((flags & 16) != 0) at.skip(4);
     const std::uint64_t bytes = at.number(std::size_t{1} << (flags & 3));
     if (bytes > header_bytes_max) at.fail(str_cat("an object header of ", bytes, " bytes"));
-    const hdf5_block first = file.read(address + (at.offset() - prefix.offset), bytes);
-    take_new_messages(file, first.cursor(), ordered, messages, more);
+    const std::uint64_t before = at.offset() - prefix.offset;
+    const hdf5_block first = file.read_checked(address, before + bytes);
+    hdf5_cursor inside = first.cursor();
+    inside.skip(before);
+    take_new_messages(file, inside, ordered, messages, more);
   } else {
     if (at.number(1) != 1) at.fail("no object header where one is expected");
     at.skip(1);
@@ -103,12 +106,13 @@ std::vector<hdf5_message> read_own_messages(hdf5_bytes& file, std::uint64_t addr
     if (next.bytes > header_bytes_max || (is_new && next.bytes < 8)) {
       file.fail(next.address, str_cat("an object header's block of ", next.bytes, " bytes"));
     }
-    const hdf5_block block = file.read(next.address, next.bytes);
     if (!is_new) {
+      const hdf5_block block = file.read(next.address, next.bytes);
       take_old_messages(file, block.cursor(), left, messages, more);
       continue;
     }
-    hdf5_cursor inside(file, std::span(block.bytes).first(block.bytes.size() - checksum_bytes), block.offset);
+    const hdf5_block block = file.read_checked(next.address, next.bytes - checksum_bytes);
+    hdf5_cursor inside = block.cursor();
     inside.expect("OCHK");
     take_new_messages(file, inside, ordered, messages, more);
   }

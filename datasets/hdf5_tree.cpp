@@ -21,11 +21,12 @@ struct node {
 
 void for_each_record(hdf5_bytes& file, std::uint64_t header,
                      const std::function<void(std::uint64_t, hdf5_cursor)>& found) {
-  constexpr std::uint64_t node_prefix_bytes = 10;  // signature, version, kind, checksum
+  constexpr std::uint64_t checksum_bytes = 4;
+  constexpr std::uint64_t node_prefix_bytes = 6 + checksum_bytes;  // signature, version, kind; the checksum is behind
   constexpr std::uint64_t node_bytes_max = std::uint64_t{1} << 24;
   constexpr std::uint64_t depth_max = 32;
   file.count_node(header);
-  const hdf5_block block = file.read(header, 22 + file.address_bytes() + file.length_bytes());
+  const hdf5_block block = file.read_checked(header, 18 + file.address_bytes() + file.length_bytes());
   hdf5_cursor at = block.cursor();
   at.expect("BTHD");
   at.skip(1);
@@ -61,7 +62,12 @@ void for_each_record(hdf5_bytes& file, std::uint64_t header,
     const std::size_t totals = level > 1 ? bytes_for(below[level - 1]) : 0;
     for (const node& each : nodes) {
       file.count_node(each.address);
-      const hdf5_block bytes = file.read_up_to(each.address, node_bytes);
+      // The checksum follows what is in use.
+      const std::uint64_t pointers = level == 0 ? 0 : each.records + 1;
+      const std::uint64_t used = node_prefix_bytes - checksum_bytes + each.records * record_bytes +
+                                 pointers * (file.address_bytes() + count_bytes + totals);
+      if (used > node_bytes - checksum_bytes) file.fail(each.address, "a node of more records than it has room for");
+      const hdf5_block bytes = file.read_checked(each.address, used);
       hdf5_cursor inside = bytes.cursor();
       inside.expect(level == 0 ? "BTLF" : "BTIN");
       inside.skip(2);
@@ -82,12 +88,17 @@ void for_each_record(hdf5_bytes& file, std::uint64_t header,
 hdf5_heap::hdf5_heap(hdf5_bytes& file, std::uint64_t header) : file_(file) {
   file.count_node(header);
   const std::size_t lengths = file.length_bytes();
-  const hdf5_block block = file.read_up_to(header, 22 + 12 * lengths + 3 * file.address_bytes());
-  hdf5_cursor at = block.cursor();
+  constexpr std::uint64_t begin_bytes = 9;
+  const hdf5_block begin = file.read(header, begin_bytes);
+  hdf5_cursor at = begin.cursor();
   at.expect("FRHP");
   at.skip(1 + 2);
   if (at.number(2) != 0) file.refuse(at.offset(), "a heap whose objects are filtered");
-  at.skip(1);
+  const hdf5_block block = file.read_checked(header, 22 + 12 * lengths + 3 * file.address_bytes());
+  at = block.cursor();
+  at.skip(begin_bytes);
+  constexpr std::uint64_t blocks_are_checked = 2;
+  has_checksums_ = (at.number(1) & blocks_are_checked) != 0;
   const std::uint64_t managed_bytes_max = at.number(4);
   at.skip(lengths + file.address_bytes() + lengths + file.address_bytes() + 8 * lengths);
   width_ = at.number(2);
@@ -112,12 +123,30 @@ hdf5_block hdf5_heap::object(hdf5_cursor id) const {
   const std::uint64_t offset = id.number(offset_bytes_);
   const std::uint64_t bytes = id.number(length_bytes_);
   if (bytes > object_bytes_max) id.fail(str_cat("a heap object of ", bytes, " bytes"));
-  return file_.read(root_rows_ == 0 ? root_ + offset : find(offset), bytes);
+  const data_block block = root_rows_ == 0 ? data_block{root_, 0, first_block_bytes_} : find(offset);
+  const std::uint64_t within = offset - block.begin;
+  if (within > block.bytes || bytes > block.bytes - within) id.fail("a heap object outside its block");
+  verify_data(block);
+  return file_.read(block.address + within, bytes);
+}
+
+// The checksum stands before the data, and is of the whole block with zeros in its own place.
+void hdf5_heap::verify_data(const data_block& what) const {
+  constexpr std::size_t checksum_bytes = 4;
+  if (!has_checksums_ || !verified_.insert(what.address).second) return;
+  hdf5_block block = file_.read(what.address, what.bytes);
+  hdf5_cursor at = block.cursor();
+  at.expect("FHDB");
+  at.skip(1 + file_.address_bytes() + offset_bytes_);
+  const auto place = static_cast<std::size_t>(at.offset() - block.offset);
+  const auto stored = static_cast<std::uint32_t>(at.number(checksum_bytes));
+  std::fill_n(block.bytes.data() + place, checksum_bytes, std::byte{});
+  file_.verify(block.bytes, stored, block.offset);
 }
 
 // Rows of blocks: those of the first two are of the first size, those of each later row twice as large as in the row before. Blocks that
 // are too large to be of data have rows of their own.
-std::uint64_t hdf5_heap::find(std::uint64_t offset) const {
+hdf5_heap::data_block hdf5_heap::find(std::uint64_t offset) const {
   const auto direct_rows = static_cast<std::uint64_t>(std::bit_width(direct_bytes_max_ / first_block_bytes_)) + 1;
   std::uint64_t block = root_;
   std::uint64_t rows = root_rows_;
@@ -135,15 +164,18 @@ std::uint64_t hdf5_heap::find(std::uint64_t offset) const {
     if (row == rows || offset < row_begin) file_.fail(block, "a heap object outside its heap");
     const std::uint64_t entry = (offset - row_begin) / bytes;
     const std::uint64_t number = row * width_ + entry;
-    const hdf5_block pointers =
-        file_.read(block, 5 + file_.address_bytes() + offset_bytes_ + (number + 1) * file_.address_bytes());
+    const std::uint64_t prefix_bytes = 5 + file_.address_bytes() + offset_bytes_;
+    if (verified_.insert(block).second) {
+      static_cast<void>(file_.read_checked(block, prefix_bytes + rows * width_ * file_.address_bytes()));
+    }
+    const hdf5_block pointers = file_.read(block, prefix_bytes + (number + 1) * file_.address_bytes());
     file_.count_node(block);
     hdf5_cursor at = pointers.cursor();
     at.expect("FHIB");
     at.skip(1 + file_.address_bytes() + offset_bytes_ + number * file_.address_bytes());
     const std::uint64_t found = at.address();
     const std::uint64_t found_begin = row_begin + entry * bytes;
-    if (row < direct_rows) return found + (offset - found_begin);
+    if (row < direct_rows) return {found, found_begin, bytes};
     rows = static_cast<std::uint64_t>(std::bit_width(bytes / (first_block_bytes_ * width_) | 1));
     block = found;
     begin = found_begin;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 
 namespace leat::datasets {
 
@@ -23,8 +24,17 @@ class hdf5_heap {
   [[nodiscard]] hdf5_block object(hdf5_cursor id) const;
 
  private:
-  /// The address of what lies at `offset` of the heap's own space.
-  [[nodiscard]] std::uint64_t find(std::uint64_t offset) const;
+  /// A block of data.
+  ///   begin   in the heap's own space
+  struct data_block {
+    std::uint64_t address = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  /// The block that has what lies at `offset` of the heap's own space.
+  [[nodiscard]] data_block find(std::uint64_t offset) const;
+  void verify_data(const data_block& what) const;
 
   hdf5_bytes& file_;
   std::uint64_t width_ = 0;              // blocks in a row
@@ -34,6 +44,8 @@ class hdf5_heap {
   std::uint64_t root_rows_ = 0;  // 0: the root is a block of data itself
   std::size_t offset_bytes_ = 0;
   std::size_t length_bytes_ = 0;
+  bool has_checksums_ = false;                // blocks of data; all others have
+  mutable std::set<std::uint64_t> verified_;  // addresses of blocks
 };
 
 }  // namespace leat::datasets

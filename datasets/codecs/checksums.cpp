@@ -1,6 +1,7 @@
 #include "datasets/codecs/checksums.hpp"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace leat::datasets {
@@ -73,6 +74,46 @@ bool is_fletcher32(std::span<const std::byte> bytes, std::uint32_t stored) noexc
   }
   const std::uint32_t sum = (fold(second) << 16) | fold(first);
   return sum == stored || swapped_halves(sum) == stored;
+}
+
+std::uint32_t lookup3(std::span<const std::byte> bytes) noexcept {
+  constexpr std::size_t group_bytes = 12;
+  std::uint32_t a = 0xDEADBEEF + static_cast<std::uint32_t>(bytes.size());
+  std::uint32_t b = a;
+  std::uint32_t c = a;
+  // Three little-endian words; those of an incomplete group are filled up with zeros.
+  const auto add = [&](std::span<const std::byte> group) {
+    std::array<std::uint32_t, 3> words{};
+    for (std::size_t i = 0; i < group.size(); ++i)
+      words[i / 4] |= std::to_integer<std::uint32_t>(group[i]) << (8 * (i % 4));
+    a += words[0];
+    b += words[1];
+    c += words[2];
+  };
+  if (bytes.empty()) return c;
+  for (; bytes.size() > group_bytes; bytes = bytes.subspan(group_bytes)) {
+    add(bytes.first(group_bytes));
+    a = (a - c) ^ std::rotl(c, 4);
+    c += b;
+    b = (b - a) ^ std::rotl(a, 6);
+    a += c;
+    c = (c - b) ^ std::rotl(b, 8);
+    b += a;
+    a = (a - c) ^ std::rotl(c, 16);
+    c += b;
+    b = (b - a) ^ std::rotl(a, 19);
+    a += c;
+    c = (c - b) ^ std::rotl(b, 4);
+    b += a;
+  }
+  add(bytes);
+  c = (c ^ b) - std::rotl(b, 14);
+  a = (a ^ c) - std::rotl(c, 11);
+  b = (b ^ a) - std::rotl(a, 25);
+  c = (c ^ b) - std::rotl(b, 16);
+  a = (a ^ c) - std::rotl(c, 4);
+  b = (b ^ a) - std::rotl(a, 14);
+  return (c ^ b) - std::rotl(b, 24);
 }
 
 }  // namespace leat::datasets

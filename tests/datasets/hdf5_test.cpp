@@ -1,5 +1,6 @@
 // HDF5 files that h5py wrote (tests/data/hdf5/make.py): every element is known from its place.
 #include "base/text.hpp"
+#include "datasets/codecs/checksums.hpp"
 #include "datasets/hdf5_file.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -15,6 +16,8 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::expect_numbers;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using testing::message_of;
 using testing::numbered_array;
 
@@ -237,6 +241,47 @@ TEST(hdf5_file, what_is_not_read_is_named_with_what_to_do) {
           errc::usage,
           [] { static_cast<void>(open_hdf5(file_of("kinds-latest.h5"), {.fields = {"gzip", "other_length"}})); }),
       AllOf(HasSubstr("3 rows"), HasSubstr("open them apart")));
+}
+
+TEST(hdf5_file, has_headers_that_go_on_elsewhere) {
+  expect_numbers(open_hdf5(file_of("continued-latest.h5")), {"x", dtype::i32, {2}});
+}
+
+TEST(hdf5_checksum, is_lookup3) {
+  const auto of = [](std::string_view text) { return datasets::lookup3(std::as_bytes(std::span(text))); };
+  // From lookup3.c.
+  EXPECT_EQ(of(""), 0xDEADBEEFU);
+  EXPECT_EQ(of("Four score and seven years ago"), 0x17770551U);
+}
+
+TEST(hdf5_file, with_a_wrong_checksum_is_refused_with_its_place) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "changed.h5").string();
+  std::set<std::string> tried;
+  const auto expect_refused = [&](std::string bytes, std::size_t block, std::size_t at, const std::string& what) {
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
+    std::ofstream(path, std::ios::binary) << bytes;
+    EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_hdf5(path)); }),
+                AllOf(HasSubstr("changed.h5"), HasSubstr("checksum"), HasSubstr(str_cat("at offset ", block, ":"))))
+        << what;
+    tried.insert(what);
+  };
+  for (const char* const name :
+       {"kinds-latest.h5", "indexes-latest.h5", "many-latest.h5", "elements-latest.h5", "continued-latest.h5"}) {
+    std::ifstream from(file_of(name), std::ios::binary);
+    const std::string whole{std::istreambuf_iterator<char>(from), {}};
+    constexpr std::size_t extension = 20;
+    expect_refused(whole, 0, extension, "superblock");
+    for (const char* const kind : {"OHDR", "OCHK", "BTHD", "BTLF", "BTIN", "FRHP", "FHIB", "FHDB", "FAHD", "FADB",
+                                   "EAHD", "EAIB", "EADB", "EASB"}) {
+      const std::size_t block = whole.find(kind);
+      if (block == std::string::npos) continue;
+      // The version, which only the checksum covers; that of an object header is looked at before.
+      expect_refused(whole, block, block + (kind == std::string("OHDR") ? 12 : 4), kind);
+    }
+  }
+  EXPECT_THAT(tried, IsSupersetOf({"superblock", "OHDR", "OCHK", "BTHD", "BTLF", "BTIN", "FRHP", "FHIB", "FHDB", "FAHD",
+                                   "FADB", "EAHD", "EAIB", "EADB", "EASB"}));
 }
 
 // What becomes of a file that was changed: it is opened and all of it read, or there is an error of leat's. Nothing else.

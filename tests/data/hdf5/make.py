@@ -68,6 +68,13 @@ for libver in ("earliest", "latest"):
         for i in range(40):
             add(f, f"field_{i:02}", (4, 2), "u1")
 
+# An object header that goes on in another block.
+with h5py.File("continued-latest.h5", "w", libver="latest") as f:
+    x = add(f, "x", (5, 2), "<i4")
+    add(f, "y", (5, 2), "<i4")
+    for i in range(4):
+        x.attrs[f"attribute {i}"] = np.bytes_("v" * 100)
+
 with h5py.File("user-block.h5", "w", userblock_size=1024) as f:
     add(f, "x", (5, 2), "<i4", chunks=(2, 2), compression="gzip")
 
