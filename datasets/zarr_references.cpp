@@ -299,13 +299,16 @@ class reference_store final : public zarr_store {
 
 }  // namespace
 
-bool is_references(const std::string& path) {
-  constexpr std::size_t looked_at_bytes = std::size_t{64} << 10;
-  const std::vector<std::byte> start = start_of_file(path, looked_at_bytes);
+bool is_references(std::span<const std::byte> start) {
   const char* const begin = reinterpret_cast<const char*>(start.data());
   first_keys keys;
   json::sax_parse(begin, begin + start.size(), &keys);
   return keys.is_references();
+}
+
+bool is_references(const std::string& path) {
+  constexpr std::size_t looked_at_bytes = std::size_t{64} << 10;
+  return is_references(start_of_file(path, looked_at_bytes));
 }
 
 std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, std::span<const std::byte> content) {

@@ -3,13 +3,16 @@
 
 #include "datasets/zarr_store.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace leat::datasets {
 
-/// Whether the file begins as references do: a JSON object with "refs", or with keys of Zarr's metadata. Looks at its first 64 KiB.
+/// Whether a file begins as references do: a JSON object with "refs", or with keys of Zarr's metadata.
+[[nodiscard]] bool is_references(std::span<const std::byte> start);
+/// The same of the first 64 KiB of a file.
 [[nodiscard]] bool is_references(const std::string& path);
 
 /// Of version 0 (an object of keys) and 1 ("refs", with "templates" that are names). Looks at the size of each file that is referred to.

@@ -1,11 +1,13 @@
 // Does a file that was made up bring down the readers of arrays in chunks? It may only be read, or refused with an error of leat's.
 //
-// The first byte of an input says what the rest is: an HDF5 file, the metadata of a Zarr array of version 2 or 3, or a chunk, whose
-// next bytes say which filters it went through. scripts/fuzz runs it.
+// The first byte of an input says what the rest is: an HDF5 file, the metadata of a Zarr array of version 2 or 3, a chunk, whose
+// next bytes say which filters it went through, a shard, whose next bytes say what its index is, or references. scripts/fuzz runs it.
 #include "datasets/codecs/filters.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/hdf5_file.hpp"
 #include "datasets/zarr_metadata.hpp"
+#include "datasets/zarr_references.hpp"
+#include "datasets/zarr_shard.hpp"
 
 #include <leat/error.hpp>
 
@@ -15,7 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -112,6 +116,49 @@ void read_chunk(std::span<const std::byte> bytes) {
   expand(filters, 0, bytes.subspan(header_bytes), decoded);
 }
 
+// Whether there is a checksum and where the index lies, how many chunks, and the shard.
+void read_shard(std::span<const std::byte> bytes) {
+  constexpr std::size_t header_bytes = 3;
+  if (bytes.size() < header_bytes) return;
+  const auto flags = std::to_integer<unsigned>(bytes[0]);
+  const std::uint64_t chunks = datasets::number_at<std::uint16_t>(bytes, 1);
+  const std::vector<filter> filters(flags & 1U, filter{filter_kind::crc32c, 8});
+  const std::span<const std::byte> shard = bytes.subspan(header_bytes);
+  const std::uint64_t index_bytes = datasets::shard_index_bytes(chunks, filters);
+  if (index_bytes > shard.size()) return;
+  const std::span<const std::byte> index = (flags & 2U) != 0 ? shard.first(index_bytes) : shard.last(index_bytes);
+  for (const chunk_place& place : datasets::parse_shard_index(index, chunks, filters, shard.size(), "shard")) {
+    if (place.offset == chunk_place::absent) continue;
+    if (place.offset > shard.size() || place.bytes > shard.size() - place.offset) std::abort();
+    ++seen.chunks;
+  }
+}
+
+// All groups and arrays, and the first chunk of each. Arrays of many chunks would take seconds each, and are no other code.
+void read_references(std::span<const std::byte> bytes) {
+  constexpr std::size_t nodes_max = 1000;
+  static_cast<void>(datasets::is_references(bytes));
+  const std::unique_ptr<datasets::zarr_store> store = datasets::zarr_of_references("made-up.json", bytes);
+  std::vector<std::string> groups{""};
+  std::vector<datasets::sized_file> files;
+  const auto look_at = [&](const std::string& key) {
+    try {
+      const datasets::zarr_object found = store->find(key);
+      if (!found.is_there()) return;
+      if (store->number_of_file(key, found, files) >= files.size()) std::abort();
+      if (found.held != nullptr && store->read(key, found, 1, found.bytes).size() > found.bytes) std::abort();
+    } catch (const datasets::zarr_not_read&) {
+    } catch (const error&) {
+    }
+  };
+  for (std::size_t i = 0; i < groups.size() && i < nodes_max; ++i) {
+    const std::string before = groups[i].empty() ? "" : groups[i] + "/";
+    for (const std::string& name : store->names_in(groups[i])) groups.push_back(before + name);
+    for (const char* name : {".zarray", "zarr.json", "0", "0.0", "c/0/0"}) look_at(before + name);
+    if (store->has(before + ".zarray")) ++seen.arrays;
+  }
+}
+
 }  // namespace
 }  // namespace leat
 
@@ -119,13 +166,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    switch (data[0] % 4) {
+    switch (data[0] % 6) {
       case 0:
         leat::read_file(bytes);
         break;
       case 1:
       case 2:
-        leat::read_metadata(bytes, data[0] % 4 == 2);
+        leat::read_metadata(bytes, data[0] % 6 == 2);
+        break;
+      case 4:
+        leat::read_shard(bytes);
+        break;
+      case 5:
+        leat::read_references(bytes);
         break;
       default:
         leat::read_chunk(bytes);
