@@ -69,6 +69,11 @@ std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, 
     }
     chunked_array& to = merged[known->second];
     ++to.shape.front();
+    for (chunk_place& place : each.places) {
+      if (place.file == chunk_place::held) place.offset += to.held.size();
+    }
+    if (to.held.empty()) to.held_from = each.held_from;  // all come from one file
+    to.held.insert(to.held.end(), each.held.begin(), each.held.end());
     to.places.insert(to.places.end(), each.places.begin(), each.places.end());
   }
   for (const chunked_array& each : merged) {

@@ -174,7 +174,7 @@ std::string order_of(const chunked_array& array) {
 }
 
 json metadata_of(const chunked_array& array) {
-  if (array.record_bytes != 0) refuse(array, "it is a member of records");
+  if (array.record_bytes != 0 || array.inner_axes != 0) refuse(array, "it is a member of records");
   std::span<const filter> filters = array.filters;
   const bool big_endian = !filters.empty() && filters.front().kind == filter_kind::swap;
   if (big_endian) filters = filters.subspan(1);
@@ -284,10 +284,13 @@ referable_arrays arrays_to_refer_to(const std::string& source, std::span<const s
   }
   const std::string& path = paths.front();
   referable_arrays found;
+  std::vector<placed_values> values;
   std::vector<std::string> notes;
   if (!is_folder(path) && kind_of_file(path) == file_kind::hdf5) {
     const local_file file(path);
-    found.arrays = read_hdf5(file, fields).arrays;
+    hdf5_contents contents = read_hdf5(file, fields);
+    found.arrays = std::move(contents.arrays);
+    values = std::move(contents.values);
     found.files.push_back({path, file.size()});
   } else if (is_folder(path) ? is_zarr(path) : is_references(path)) {
     const std::unique_ptr<zarr_store> store = is_folder(path) ? zarr_in_folder(path) : zarr_of_references(path);
@@ -297,8 +300,12 @@ referable_arrays arrays_to_refer_to(const std::string& source, std::span<const s
   } else {
     throw error(errc::usage, str_cat(path, ": references are written of HDF5 and Zarr, and this is neither"));
   }
-  std::vector<placed_values> none;
-  choose_arrays(found.arrays, none, {.fields = {fields.begin(), fields.end()}}, path, notes);
+  choose_arrays(found.arrays, values, {.fields = {fields.begin(), fields.end()}}, path, notes);
+  if (!values.empty()) {
+    throw error(errc::unsupported, str_cat("references to '", values.front().name,
+                                           "': values of variable length are no chunks; choose other arrays, as with "
+                                           "--fields"));
+  }
   return found;
 }
 

@@ -1,9 +1,9 @@
 // leat inspect: what is in there.
 #include "base/text.hpp"
 #include "datasets/model.hpp"
-#include "datasets/references_writer.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
+#include "tools/inspect_references.hpp"
 #include "tools/large_pictures.hpp"
 #include "tools/output.hpp"
 #include "tools/picture_survey.hpp"
@@ -562,18 +562,6 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
   return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
 }
 
-// Removed again where it is not finished.
-void write_references(const inspect_arguments& arguments, interruption& stop) {
-  if (arguments.sources.size() != 1) {
-    throw error(errc::usage,
-                str_cat("--references: they are written of one source, and ", arguments.sources.size(), " were given"));
-  }
-  output_file file(arguments.references, output_file::appears::when_closed);
-  datasets::write_references(datasets::arrays_to_refer_to(arguments.sources.front(), arguments.opening.arrays.fields),
-                             [&](std::string_view text) { file.write(text, stop.token()); });
-  file.close();
-}
-
 int inspect(const inspect_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("inspect", str_cat("stopped by ", stop.name())); };
   const dataset samples =
@@ -590,7 +578,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
         [&so_far](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
     return look_through(samples, arguments.host_bytes_max, so_far);
   }();
-  if (!arguments.references.empty()) write_references(arguments, stop);
+  if (!arguments.references.empty()) write_references(arguments.sources, arguments.opening, arguments.references, stop.token());
   print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
   return exit_done;
 }
