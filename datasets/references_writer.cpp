@@ -274,6 +274,27 @@ void add_chunks(const chunked_array& array, const std::vector<std::string>& path
   }
 }
 
+// An array in one piece, which its reader has cut along the first axis, is one chunk to others: the last piece has fewer rows.
+void join_pieces(chunked_array& array) {
+  if (array.places.size() < 2 || !array.stored_axes.empty()) return;
+  if (!std::equal(array.shape.begin() + 1, array.shape.end(), array.chunk.begin() + 1)) return;
+  if (array.shape.front() % array.chunk.front() == 0) return;
+  for (const filter& each : array.filters) {
+    if (each.kind != filter_kind::swap) return;
+  }
+  std::uint64_t end = array.places.front().offset;
+  for (const chunk_place& each : array.places) {
+    if (!each.is_in_file() || each.file != array.places.front().file || each.offset != end) return;
+    end += each.bytes;
+  }
+  std::uint64_t bytes = size_bytes(array.type);
+  for (const std::uint64_t extent : array.shape) bytes *= extent;
+  if (end - array.places.front().offset != bytes) return;
+  array.places.resize(1);
+  array.places.front().bytes = bytes;
+  array.chunk = array.shape;
+}
+
 }  // namespace
 
 referable_arrays arrays_to_refer_to(const std::string& source, std::span<const std::string> fields) {
@@ -306,6 +327,7 @@ referable_arrays arrays_to_refer_to(const std::string& source, std::span<const s
                                            "': values of variable length are no chunks; choose other arrays, as with "
                                            "--fields"));
   }
+  for (chunked_array& each : found.arrays) join_pieces(each);
   return found;
 }
 

@@ -578,7 +578,8 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
         [&so_far](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
     return look_through(samples, arguments.host_bytes_max, so_far);
   }();
-  if (!arguments.references.empty()) write_references(arguments.sources, arguments.opening, arguments.references, stop.token());
+  if (!arguments.references.empty())
+    write_references(arguments.sources, arguments.opening, arguments.references, stop.token());
   print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
   return exit_done;
 }

@@ -13,8 +13,8 @@ namespace leat::tools {
 void write_references(const std::vector<std::string>& sources, const open_options& opening, const std::string& path,
                       const std::stop_token& stop) {
   if (sources.size() != 1) {
-    throw error(errc::usage, str_cat("--references: they are written of one source, and ", sources.size(),
-                                     " were given; name one"));
+    throw error(errc::usage,
+                str_cat("--references: they are written of one source, and ", sources.size(), " were given; name one"));
   }
   const datasets::referable_arrays found = datasets::arrays_to_refer_to(sources.front(), opening.arrays.fields);
   output_file file(path, output_file::appears::when_closed);
