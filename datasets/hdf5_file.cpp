@@ -210,6 +210,10 @@ class dataset_reader {
 
   // Axes that an element has of its own.
   void add_axes(const std::vector<std::uint64_t>& axes) {
+    // They would be taken for the axis of samples.
+    if (array_.shape.empty() && !axes.empty()) {
+      throw not_read{"a single element, without an axis of samples; leave it out"};
+    }
     if (array_.shape.size() + axes.size() > rank_max) throw not_read{"more axes than an array may have; flatten some"};
     array_.shape.insert(array_.shape.end(), axes.begin(), axes.end());
     array_.chunk.insert(array_.chunk.end(), axes.begin(), axes.end());
@@ -470,9 +474,19 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
       hdf5_bytes once_more(from);
       hdf5_contents linked = read_arrays(once_more, {&target, 1}, again, links_again);
       rename(linked, target, name);
+      std::move(linked.notes.begin(), linked.notes.end(), std::back_inserter(contents.notes));
       std::move(linked.arrays.begin(), linked.arrays.end(), std::back_inserter(contents.arrays));
       std::move(linked.values.begin(), linked.values.end(), std::back_inserter(contents.values));
       if (has(name)) continue;
+    }
+    if (std::find(there.begin(), there.end(), target) != there.end()) {
+      // A compound, of which no member is read.
+      const auto why = std::find_if(contents.notes.begin(), contents.notes.end(), [&](const std::string& note) {
+        return note.find(str_cat("/", target, "/")) != std::string::npos;
+      });
+      throw error(errc::unsupported, why != contents.notes.end()
+                                         ? *why
+                                         : str_cat(file.path(), "/", target, ": a compound without members"));
     }
     std::string names;
     for (const std::string& each : there) str_append(names, names.empty() ? "" : ", ", each);
@@ -486,7 +500,7 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
     for (std::size_t i = 0; i < std::min(links.size(), named_max); ++i) {
       str_append(names, i == 0 ? "'" : ", '", links[i].path, "'");
     }
-    contents.notes.push_back(str_cat(file.path(), ": soft links are other names, which fields may give: ", names,
+    contents.notes.push_back(str_cat(file.path(), ": links are other names, which fields may give: ", names,
                                      links.size() > named_max ? " and more" : ""));
   }
   return contents;

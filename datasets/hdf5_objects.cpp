@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <set>
+#include <map>
 #include <utility>
 
 namespace leat::datasets {
@@ -126,7 +126,8 @@ hdf5_message fetch_shared(hdf5_bytes& file, const hdf5_message& reference) {
   hdf5_cursor at = reference.cursor();
   const std::uint64_t version = at.number(1);
   const std::uint64_t kind = at.number(1);
-  if (version == 1) at.skip(6);
+  // The first version has a whole entry of a symbol table, which begins with the offset of a name.
+  if (version == 1) at.skip(6 + file.length_bytes());
   if (version >= 3 && kind == 1) file.refuse(at.offset(), "a message that lies in a heap for shared messages");
   for (hdf5_message& each : read_own_messages(file, at.address())) {
     if (each.type == reference.type && (each.flags & shared) == 0) return std::move(each);
@@ -267,11 +268,15 @@ void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::
     std::uint64_t address = 0;
   };
   std::deque<object> objects{{"", file.root()}};
-  std::set<std::uint64_t> seen;
+  std::map<std::uint64_t, std::string> first_paths;
   while (!objects.empty()) {
     const object here = std::move(objects.front());
     objects.pop_front();
-    if (!seen.insert(here.address).second) continue;
+    if (const auto [first, is_new] = first_paths.emplace(here.address, here.path); !is_new) {
+      // Another hard link to it is followed as a soft one is.
+      if (!first->second.empty()) soft.push_back({here.path, "/" + first->second});
+      continue;
+    }
     const std::vector<hdf5_message> messages = read_messages(file, here.address);
     const bool has_data = std::any_of(messages.begin(), messages.end(),
                                       [](const hdf5_message& each) { return each.type == hdf5_message::layout; });

@@ -121,6 +121,30 @@ TEST_P(hdf5, elements_that_are_no_plain_numbers_are_read) {
   if (GetParam() == std::string("latest")) expect_numbers(samples, {"big", dtype::i32, {2000}});
 }
 
+TEST(hdf5_of_others, hard_links_are_other_names) {
+  const std::string file = file_of("others.h5");
+  for (const char* const name : {"z/first", "a", "a_group/first"}) {
+    expect_numbers(open_hdf5(file, {.fields = {name}}), {name, dtype::i32, {2}});
+  }
+}
+
+TEST(hdf5_of_others, a_type_is_found_through_a_reference_of_the_first_version) {
+  expect_numbers(open_hdf5(file_of("others.h5"), {.fields = {"committed"}}), {"committed", dtype::i32, {2}});
+}
+
+TEST(hdf5_of_others, axes_of_a_single_element_are_not_those_of_samples) {
+  for (const char* const name : {"one_text", "one_array", "one_record"}) {
+    EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_hdf5(file_of("others.h5"), {.fields = {name}}); }),
+                AllOf(HasSubstr(name), HasSubstr("without an axis of samples")));
+  }
+}
+
+TEST(hdf5_of_others, a_compound_of_which_no_member_is_read_is_refused_with_the_reason) {
+  EXPECT_THAT(
+      message_of(errc::unsupported, [&] { (void)open_hdf5(file_of("others.h5"), {.fields = {"big_records"}}); }),
+      AllOf(HasSubstr("big_records/x"), HasSubstr("big-endian")));
+}
+
 TEST_P(hdf5, groups_of_many_links_are_read) {
   const dataset samples = open_hdf5(file_of(std::string("many-") + GetParam() + ".h5"));
   EXPECT_EQ(samples.fields().size(), 40U);

@@ -4,6 +4,7 @@
 The value of an element is always its number in C order (times 3, modulo what the type holds), so that the test knows it.
 """
 import os
+import struct
 
 import h5py
 import hdf5plugin
@@ -74,6 +75,39 @@ with h5py.File("continued-latest.h5", "w", libver="latest") as f:
     add(f, "y", (5, 2), "<i4")
     for i in range(4):
         x.attrs[f"attribute {i}"] = np.bytes_("v" * 100)
+
+# What other people's files have: a second hard link, single elements that have axes, a compound of which no member is read, and a
+# committed datatype.
+with h5py.File("others.h5", "w", libver="earliest") as f:
+    add(f, "z/first", (4, 2), "<i4")
+    f["a_group"] = f["z"]
+    f["a"] = f["z/first"]
+    f.create_dataset("one_text", data=np.bytes_("text"))
+    f.create_dataset("one_array", (), np.dtype(("<i2", (4,))))
+    f.create_dataset("one_record", (), np.dtype([("x", "<i4", (4,))]))
+    f.create_dataset("big_records", (4,), np.dtype([("x", ">i4"), ("y", ">i4")]))
+    f["type"] = np.dtype("<i4")
+    f.create_dataset("committed", (4, 2), f["type"], data=np.arange(8).reshape(4, 2) * 3)
+    header, type_header = (h5py.h5o.get_info(f[name].id).addr for name in ("committed", "type"))
+# The reference to the type in its first version, which no library writes any more: 8 bytes more, taken from the padding behind.
+with open("others.h5", "r+b") as f:
+    f.seek(header + 8)
+    size = int.from_bytes(f.read(4), "little")
+    f.seek(header + 16)
+    old, new, at = f.read(size), b"", 0
+    while at < size:
+        kind, bytes_ = struct.unpack_from("<HH", old, at)
+        message = old[at : at + 8 + bytes_]
+        at += 8 + bytes_
+        if kind == 3:
+            assert bytes_ == 16 and old[at - 16] == 2, "a reference of the second version"
+            message = message[:2] + struct.pack("<H", 24) + message[4:8] + struct.pack("<B7xQQ", 1, 17, type_header)
+        if kind == 0:
+            message = message[:2] + struct.pack("<H", bytes_ - 8) + message[4:-8]
+        new += message
+    assert len(new) == size, "one message of padding"
+    f.seek(header + 16)
+    f.write(new)
 
 with h5py.File("user-block.h5", "w", userblock_size=1024) as f:
     add(f, "x", (5, 2), "<i4", chunks=(2, 2), compression="gzip")
