@@ -21,8 +21,8 @@
 namespace leat::datasets {
 namespace {
 
-// A sample has one value in each column: there are no more samples than that.
-constexpr std::uint64_t column_rows_max = std::uint64_t{1} << 32;
+// A column takes up to 8 bytes a row: 2 GiB.
+constexpr std::uint64_t column_rows_max = std::uint64_t{1} << 28;
 
 std::string at(const std::string& title, const chunked_array& array) { return str_cat(title, "/", array.name); }
 

@@ -30,6 +30,18 @@ using testing::numbered_array;
 
 std::string folder_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/zarr/" + name; }
 
+TEST(zarr, a_single_number_of_version_2_is_refused_as_one) {
+  const testing::temporary_directory root;
+  const std::filesystem::path folder = std::filesystem::path(root.path()) / "one.zarr";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / ".zarray")
+      << R"({"zarr_format": 2, "shape": [], "chunks": [], "dtype": "<i4", "compressor": null,
+    "fill_value": 0, "order": "C", "filters": null})";
+  std::ofstream(folder / "0") << "1234";
+  EXPECT_THAT(message_of(errc::usage, [&] { (void)open_zarr(folder.string(), {.fields = {"one"}}); }),
+              HasSubstr("a single number, without an axis of samples"));
+}
+
 TEST(zarr, version_2_is_read) {
   const dataset samples = open(folder_of("v2.zarr"));
   ASSERT_EQ(samples.size(), 10U);
