@@ -34,13 +34,24 @@ void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
 void write_number(std::uint64_t number) { write(std::as_bytes(std::span(&number, 1))); }
 
+dataset open_source(const std::string& source, const array_options& options) {
+  return std::filesystem::is_directory(source) ? open_zarr(source, options) : open_hdf5(source, options);
+}
+
 std::string text_of(const dimensions& shape) {
   std::string text;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) str_append(text, axis == 0 ? "" : "x", shape[axis]);
   return text.empty() ? "-" : text;
 }
 
-void write_arrays(const dataset& samples) {
+// Rows that share blocks are read in one window where each by itself would expand them again and again.
+std::vector<std::byte> read_at_once(const std::string& source, const field_info& field, std::uint64_t rows) {
+  constexpr std::uint64_t expanded_bytes_max = std::uint64_t{16} << 20;
+  if (!field.expands() || field.decoded_block_bytes_max * rows < expanded_bytes_max) return {};
+  return open_source(source, {.fields = {field.name}, .window = rows, .threads = 1}).read(0, field.name);
+}
+
+void write_arrays(const std::string& source, const dataset& samples) {
   for (std::string note : samples.notes()) {
     for (char& each : note) each = each == '\n' ? ' ' : each;
     write(str_cat("note ", note, "\n"));
@@ -51,7 +62,14 @@ void write_arrays(const dataset& samples) {
                   : each.kind == field_kind::tensor ? "tensor"
                                                     : "bytes",
                   " ", name(each.type), " ", samples.size(), " ", text_of(each.shape), " ", each.name, "\n"));
+    const std::vector<std::byte> whole = read_at_once(source, each, samples.size());
     for (std::uint64_t row = 0; row < samples.size(); ++row) {
+      if (!whole.empty()) {
+        const std::size_t row_bytes = whole.size() / samples.size();
+        write_number(row_bytes);
+        write(std::span(whole).subspan(row * row_bytes, row_bytes));
+        continue;
+      }
       if (each.column) {
         write_number(static_cast<std::uint64_t>(samples.column(row, each.name).value()));
         continue;
@@ -73,9 +91,7 @@ int main(int count, char** arguments) {
   }
   try {
     const std::string source = arguments[1];
-    const leat::array_options options = {.fields = {arguments[2]}, .threads = 1};
-    leat::write_arrays(std::filesystem::is_directory(source) ? leat::open_zarr(source, options)
-                                                             : leat::open_hdf5(source, options));
+    leat::write_arrays(source, leat::open_source(source, {.fields = {arguments[2]}, .threads = 1}));
     return std::fflush(stdout) == 0 ? 0 : 2;
   } catch (const leat::error& refusal) {
     std::fprintf(stderr, "%s\n", refusal.what());
