@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "tools/arguments.hpp"
+#include "tools/chunk_text.hpp"
 #include "tools/human.hpp"
 #include "tools/inspect_references.hpp"
 #include "tools/large_pictures.hpp"
@@ -67,17 +68,6 @@ constexpr std::uint64_t labels_read_max = 20'000;
 // In text; JSON has them all.
 constexpr std::size_t classes_shown = 12;
 constexpr std::size_t defects_shown = 8;
-
-// Chunks that a row of a chunked array has elements in; those of the first axis, of which a window may touch one more, as of one row.
-std::uint64_t chunks_of_sample(const field_info& field) {
-  std::uint64_t chunks = 1;
-  const std::size_t axes = field.chunk.size();
-  for (std::size_t axis = 1; axis < axes; ++axis) {
-    const std::int64_t extent = field.shape[field.shape.size() - axes + axis];
-    chunks *= static_cast<std::uint64_t>((extent + field.chunk[axis] - 1) / field.chunk[axis]);
-  }
-  return field.chunked ? chunks : 0;
-}
 
 std::vector<std::uint64_t> sizes_of(const dataset& samples) {
   const dataset_model& model = *samples.model();
@@ -385,34 +375,6 @@ std::string fields_text(const terminal& screen, const findings& found) {
   return text;
 }
 
-// Chunks, in how many of them a sample lies, and what is to be done where samples share them.
-std::string chunks_text(const terminal& screen, const findings& found) {
-  std::string text;
-  bool is_shared = false;
-  for (const field_info& each : found.fields) {
-    if (!each.chunked) continue;
-    str_append(text, "  ", one_line(each.name), "  ");
-    if (!each.chunk.empty())
-      str_append(text, to_string(each.chunk), each.filters.empty() ? "" : " ", each.filters, ", ");
-    str_append(text, "up to ", bytes_text(each.stored_block_bytes_max), " that expand to ",
-               bytes_text(each.decoded_block_bytes_max));
-    if (each.chunk_rows() > 1) {
-      str_append(text, ", of ", counted(each.chunk_rows(), "row", "rows"));
-      is_shared = true;
-    }
-    if (const std::uint64_t chunks = chunks_of_sample(each); chunks > 1)
-      str_append(text, "; a sample lies in ", chunks);
-    text += '\n';
-  }
-  if (text.empty()) return text;
-  return str_cat(heading(screen, "chunks"), text,
-                 is_shared
-                     ? "  shuffled, nearly each sample expands its chunks for itself; `--order shuffled_blocks:64` "
-                       "expands each about once an epoch,\n  and `leat pack SOURCE OUT.npy --to npy` (or records) "
-                       "leaves nothing to expand\n"
-                     : "");
-}
-
 std::string sizes_text(const terminal& screen, const findings& found) {
   constexpr std::size_t bar_columns = 36;
   std::uint64_t most = 1;
@@ -529,7 +491,7 @@ std::string as_text(const findings& found) {
       str_cat("\n  ", screen.bold(counted(found.samples.size(), "sample", "samples")), " in ",
               counted(found.files, "file", "files"), ", ", bytes_text(found.bytes), "\n  ",
               screen.dim(str_cat("the table of them takes ", bytes_text(memory.total()), " of memory")), "\n");
-  text += fields_text(screen, found) + chunks_text(screen, found);
+  text += fields_text(screen, found) + chunks_text(screen, found.fields);
   if (!found.sizes.buckets.empty()) text += sizes_text(screen, found);
   if (!found.classes.samples.empty()) text += classes_text(screen, found);
   text += pictures_text(screen, found);
