@@ -119,9 +119,9 @@ def difference(kind, rows, values):
 
 
 def terminated(row, values):
-    """Texts of a row without what follows their terminator, which h5py clears and leat leaves."""
+    """Texts of a row without what follows their terminator, and without the spaces that fill them up: h5py clears both, leat leaves them."""
     size = values.dtype.itemsize
-    return [row[at : at + size].split(b"\0", 1)[0] for at in range(0, len(row), size)]
+    return [row[at : at + size].split(b"\0", 1)[0].rstrip(b" ") for at in range(0, len(row), size)]
 
 
 def is_mentioned(member, name, notes):
