@@ -1,4 +1,5 @@
-// A logarithm that is the same number on every machine.
+// A logarithm that is the same number on every machine. (stages/pixels/portable_math.hpp has another, which differs in the last bits: orders
+// have been drawn with this one, and crops with that one, and neither may change.)
 #pragma once
 
 #include <bit>

@@ -148,7 +148,7 @@ class concat_model final : public dataset_model {
   }
 
   void describe(description& out) const override {
-    constexpr std::size_t parts_told_max = 8;
+    constexpr std::size_t parts_named_max = 8;
     describe_model(out, "concat", *this);
     out.add("parts", parts_.size());
     hasher hash;
@@ -157,14 +157,14 @@ class concat_model final : public dataset_model {
       parts_[i].model->describe(part);
       hash.add(part.digest());
       const std::string key = str_cat("part ", i);
-      if (parts_.size() <= parts_told_max) out.add(key, part);
-      if (parts_.size() > parts_told_max) {
+      if (parts_.size() <= parts_named_max) out.add(key, part);
+      if (parts_.size() > parts_named_max) {
         for (const description::unnamed_part& each : part.unnamed()) {
           out.add_unnamed(str_cat(key, ".", each.key), each.remedy);
         }
       }
     }
-    if (parts_.size() > parts_told_max) out.add("all parts", hash.finish());
+    if (parts_.size() > parts_named_max) out.add("all parts", hash.finish());
   }
 
   dataset_memory memory() const override {

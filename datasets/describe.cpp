@@ -39,10 +39,10 @@ digest digest_of(std::span<const std::string> texts) {
 }  // namespace
 
 void describe_model(description& out, std::string_view format, const dataset_model& model) {
-  constexpr std::size_t fields_told_max = 64;
+  constexpr std::size_t fields_named_max = 64;
   out.add("format", format);
   out.add("samples", model.size());
-  if (model.fields().size() <= fields_told_max) {
+  if (model.fields().size() <= fields_named_max) {
     for (const field_info& field : model.fields()) out.add(str_cat("field ", field.name), text_of(field));
   } else {
     hasher hash;

@@ -108,9 +108,9 @@ int file_modes::learn(std::uint32_t directory, std::string_view path, const file
     entry& learned = directories_[directory];
     if (learned.now != state::unknown) return 0;
     if (why_not.empty()) {
-      const bool told = status != nullptr && (status->mask & file_status::mask_direct) != 0;
+      const bool known = status != nullptr && (status->mask & file_status::mask_direct) != 0;
       const std::uint32_t alignment =
-          told ? status->direct_offset_alignment : static_cast<std::uint32_t>(alignment_max_bytes);
+          known ? status->direct_offset_alignment : static_cast<std::uint32_t>(alignment_max_bytes);
       learned = {state::direct, static_cast<std::uint8_t>(std::bit_width(std::bit_ceil(alignment)) - 1)};
     } else {
       learned = {state::buffered, 0};
@@ -142,8 +142,8 @@ int file_modes::failure_of(const file_status& status) const {
 
 file_mode file_modes::mode_of(const file_status& status) const {
   if (!policy_.wants_direct() || !why_not_direct(status).empty()) return {};
-  const bool told = (status.mask & file_status::mask_direct) != 0;
-  const std::uint32_t own = told ? status.direct_offset_alignment : static_cast<std::uint32_t>(alignment_max_bytes);
+  const bool known = (status.mask & file_status::mask_direct) != 0;
+  const std::uint32_t own = known ? status.direct_offset_alignment : static_cast<std::uint32_t>(alignment_max_bytes);
   return {true, std::bit_ceil(own)};
 }
 

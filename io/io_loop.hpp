@@ -30,7 +30,7 @@ class overdue_list {
   using entry = std::list<std::string>::iterator;
 
   /// Before the first operation.
-  void on_overdue(std::function<void(const error&)> told) { told_ = std::move(told); }
+  void on_overdue(std::function<void(const error&)> callback) { callback_ = std::move(callback); }
 
   entry add(std::string what, const error& why) {
     entry added;
@@ -38,7 +38,7 @@ class overdue_list {
       const mutex_lock lock(mutex_);
       added = entries_.insert(entries_.end(), std::move(what));
     }
-    if (told_) told_(why);  // who then asks finds it
+    if (callback_) callback_(why);  // after the entry is in the list, which the callback may ask for
     return added;
   }
   void remove(entry which) {
@@ -51,7 +51,7 @@ class overdue_list {
   }
 
  private:
-  std::function<void(const error&)> told_;
+  std::function<void(const error&)> callback_;
   mutable mutex mutex_;
   std::list<std::string> entries_ ABSL_GUARDED_BY(mutex_);
 };
@@ -63,25 +63,25 @@ inline constexpr int loop_failed = ENOTRECOVERABLE;
 /// Why loops have failed: the reason of the first one that did. Thread: any.
 class loop_failure {
  public:
-  /// A failure that was there before is told at once: a ring may fail as soon as its thread runs.
-  void on_failure(std::function<void(const error&)> told) {
+  /// A failure that was there before is reported at once: a ring may fail as soon as its thread runs.
+  void on_failure(std::function<void(const error&)> callback) {
     std::optional<error> before;
     {
       const mutex_lock lock(mutex_);
-      told_ = told;
+      callback_ = callback;
       before = why_;
     }
-    if (before && told) told(*before);
+    if (before && callback) callback(*before);
   }
 
   void set(const error& why) {
-    std::function<void(const error&)> told;
+    std::function<void(const error&)> callback;
     {
       const mutex_lock lock(mutex_);
       if (!why_) why_ = why;
-      told = told_;
+      callback = callback_;
     }
-    if (told) told(why);
+    if (callback) callback(why);
   }
   [[nodiscard]] std::optional<error> get() const {
     const mutex_lock lock(mutex_);
@@ -90,7 +90,7 @@ class loop_failure {
 
  private:
   mutable mutex mutex_;
-  std::function<void(const error&)> told_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const error&)> callback_ ABSL_GUARDED_BY(mutex_);
   std::optional<error> why_ ABSL_GUARDED_BY(mutex_);
 };
 

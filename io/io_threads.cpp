@@ -225,12 +225,12 @@ std::uint32_t io_threads::queue_depth_max() const noexcept {
   return std::max(queue_depth::reads_max, implementation_->context_.options.queue_depth);
 }
 
-void io_threads::on_overdue(std::function<void(const error&)> told) {
-  implementation_->context_.overdue.on_overdue(std::move(told));
+void io_threads::on_overdue(std::function<void(const error&)> callback) {
+  implementation_->context_.overdue.on_overdue(std::move(callback));
 }
 
-void io_threads::on_failure(std::function<void(const error&)> told) {
-  implementation_->context_.failure.on_failure(std::move(told));
+void io_threads::on_failure(std::function<void(const error&)> callback) {
+  implementation_->context_.failure.on_failure(std::move(callback));
 }
 
 std::optional<error> io_threads::failure() const { return implementation_->context_.failure.get(); }

@@ -59,7 +59,7 @@ class io_threads {
   /// Thread k as an executor: what runs there must not block.
   [[nodiscard]] async::loop::executor_type executor(std::uint32_t k) noexcept;
 
-  /// What an epoch reads, so that direct = automatic can choose; before connect_files(). Never told: O_DIRECT.
+  /// What an epoch reads, so that direct = automatic can choose; before connect_files(). Where it is never called, it chooses O_DIRECT.
   void set_epoch_bytes(std::uint64_t bytes, const memory_available& memory = find_memory_available());
 
   /// How many reads each ring gives the kernel at a time from now on: 1 to queue_depth_max(), or 0, by bytes. Reads that are under way
@@ -67,13 +67,13 @@ class io_threads {
   void set_queue_depth(std::uint32_t reads) noexcept;
   [[nodiscard]] std::uint32_t queue_depth_max() const noexcept;
 
-  /// Has `told` called once for each read that outlives the timeout, on the read's I/O thread, with the error it will
+  /// Has `callback` called once for each read that outlives the timeout, on the read's I/O thread, with the error it will
   /// end with: the kernel may hold its memory for ever, and until it lets go done() cannot be called. For failing
   /// early, and loudly. Before the first operation.
-  void on_overdue(std::function<void(const error&)> told);
+  void on_overdue(std::function<void(const error&)> callback);
   /// Sets a function that is called on an I/O thread whose ring has failed; at once, where one has failed before. The operations of
   /// that thread end with loop_failed, and functions that are posted to it still run. Call it before the first operation.
-  void on_failure(std::function<void(const error&)> told);
+  void on_failure(std::function<void(const error&)> callback);
   /// Why an I/O thread has failed; nothing as long as none has.
   [[nodiscard]] std::optional<error> failure() const;
   /// Whatever others have posted to the loops has run when this returns. Thread: any but theirs.

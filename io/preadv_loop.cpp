@@ -70,8 +70,8 @@ class preadv_loop final : public io_loop {
     });
   }
 
-  void after_told(void (*function)(void*) noexcept, void* argument) override {
-    after_told_.push_back({function, argument});
+  void after_completions(void (*function)(void*) noexcept, void* argument) override {
+    after_completions_.push_back({function, argument});
   }
   void turn_until(bool (*over)(const void*) noexcept, const void* argument) override;
 
@@ -137,15 +137,15 @@ class preadv_loop final : public io_loop {
     void (*function)(void*) noexcept;
     void* argument;
   };
-  std::vector<bound_function> after_told_;
+  std::vector<bound_function> after_completions_;
 
   mutex mutex_;
   condition_variable work_there_;
   intrusive_list<job> queue_ ABSL_GUARDED_BY(mutex_);
   intrusive_list<job> done_ ABSL_GUARDED_BY(mutex_);
   unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
-  condition_variable done_there_;              // for turn_until()
-  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been told to look at done_, and has not yet
+  condition_variable done_there_;                  // for turn_until()
+  bool notified_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been asked to look at done_, and has not yet
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<worker> workers_;  // they never move; made before the first thread
 };
@@ -218,8 +218,8 @@ void preadv_loop::work(unsigned number) {
         done_.push_back(*done);
         done_there_.notify_one();
       }
-      // Once for a run, and one post for all that is told before the loop has looked.
-      tell = self.run.empty() && !done_.empty() && !std::exchange(told_, true);
+      // Once for a run, and one post for all that completes before the loop has looked.
+      tell = self.run.empty() && !done_.empty() && !std::exchange(notified_, true);
       if (!tell) {
         self.begun_ns = 0;
         ++idle_;
@@ -409,7 +409,7 @@ void preadv_loop::cancel(read_operation& operation) {
     std::exchange(asked->queue, nullptr)->remove(*asked);
     asked->failure = ECANCELED;
     done_.push_back(*asked);
-    tell = !std::exchange(told_, true);
+    tell = !std::exchange(notified_, true);
   }
   if (tell) {
     loop_.get_executor().require(async::asio::execution::blocking.never).execute([this] { take_back(); });
@@ -420,12 +420,13 @@ void preadv_loop::take_back() {
   intrusive_list<job> back;
   {
     const mutex_lock lock(mutex_);
-    told_ = false;
+    notified_ = false;
     while (!done_.empty()) back.push_back(done_.pop_front());
   }
   while (!back.empty()) deliver(back.pop_front());
-  for (std::size_t i = 0; i < after_told_.size(); ++i) after_told_[i].function(after_told_[i].argument);
-  after_told_.clear();
+  for (std::size_t i = 0; i < after_completions_.size(); ++i)
+    after_completions_[i].function(after_completions_[i].argument);
+  after_completions_.clear();
 }
 
 void preadv_loop::turn_until(bool (*over)(const void*) noexcept, const void* argument) {
@@ -477,7 +478,7 @@ void preadv_loop::give_back(job& done) {
   spare_jobs_.push_back(&done);
 }
 
-/// What lies in a run behind a read that takes its time goes to other threads, and what was done before it is told.
+/// What lies in a run behind a read that takes its time goes to other threads, and what completed before it is reported.
 void preadv_loop::free_those_behind() {
   std::size_t to_wake = 0;
   bool tell = false;
@@ -494,7 +495,7 @@ void preadv_loop::free_those_behind() {
       }
     }
     to_wake = std::min<std::size_t>(idle_, to_wake);
-    tell = !done_.empty() && !std::exchange(told_, true);
+    tell = !done_.empty() && !std::exchange(notified_, true);
   }
   for (; to_wake != 0; --to_wake) work_there_.notify_one();
   if (tell) loop_.get_executor().execute([this] { take_back(); });

@@ -29,7 +29,7 @@ read_queue_state::read_queue_state(read_queue_host& host, connector& loop, async
     made.owner = this;
     made.done = [](read_operation& ended) noexcept {
       auto& self = static_cast<operation&>(ended);
-      self.owner->told(self);
+      self.owner->on_completion(self);
     };
     made.next_free = std::exchange(free_, &made);
   }
@@ -142,16 +142,16 @@ void read_queue_state::begin(std::span<const read_request> reads) {
 
 // ---- What has ended -----------------------------------------------------------------------------------------------
 
-void read_queue_state::told(operation& ended) noexcept {
+void read_queue_state::on_completion(operation& ended) noexcept {
   ready_.push_back({ended.tag, ended.data, ended.offset, ended.bytes, ended.number, ended.failure});
   ended.from = nullptr;
   ended.next_free = std::exchange(free_, &ended);
   --in_flight_;
   if (std::exchange(collecting_, true)) return;
-  loop_.after_told([](void* self) noexcept { static_cast<read_queue_state*>(self)->after_told(); }, this);
+  loop_.after_completions([](void* self) noexcept { static_cast<read_queue_state*>(self)->after_completions(); }, this);
 }
 
-void read_queue_state::after_told() noexcept {
+void read_queue_state::after_completions() noexcept {
   collecting_ = false;
   if (waiter_) deliver();
   if (in_flight_ != 0) return;

@@ -97,8 +97,8 @@ class read_queue_state final : public std::enable_shared_from_this<read_queue_st
   void take_incoming();
   void begin(std::span<const read_request> reads);
   [[nodiscard]] source& source_of(std::uint32_t file);
-  void told(operation& ended) noexcept;
-  void after_told() noexcept;
+  void on_completion(operation& ended) noexcept;
+  void after_completions() noexcept;
   void begin_wait(wait_completion done, std::uint64_t number);
   void cancel_wait(std::uint64_t number) noexcept;
   void deliver() noexcept;
@@ -130,7 +130,7 @@ class read_queue_state final : public std::enable_shared_from_this<read_queue_st
   wait_completion waiter_;
   std::uint64_t waiter_number_ = 0;
   std::size_t in_flight_ = 0;
-  bool collecting_ = false;  // a call by after_told() is due
+  bool collecting_ = false;  // a call by after_completions() is due
   bool ended_ = false;
   bool closing_ = false;
   std::promise<void> closed_;

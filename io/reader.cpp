@@ -149,7 +149,7 @@ class reader::impl {
     // Loop thread. What queues read is theirs alone: the set of sources does not know it.
     intrusive_list<io::read_queue_state> queues;
     bool ended = false;  // no queue begins any more
-    bool idle_told = false;
+    bool idle_reported = false;
     // Any thread.
     leat::mutex mutex;
     std::deque<batch> batches ABSL_GUARDED_BY(mutex);  // they never move
@@ -503,11 +503,11 @@ void reader::impl::line::end_queues() {
 }
 
 void reader::impl::line::tell_if_idle() noexcept {
-  if (!ended || idle_told) return;
+  if (!ended || idle_reported) return;
   for (const io::read_queue_state& queue : queues) {
     if (!queue.idle()) return;
   }
-  idle_told = true;
+  idle_reported = true;
   // In a turn of its own: whoever calls this is still on its way out of our books.
   owner->threads_.loop(number).post(
       [](void* argument) noexcept { static_cast<line*>(argument)->queues_idle.set_value(); }, this);

@@ -168,7 +168,7 @@ void ring_loop::run() {
   for (const auto& slot : slots_) dequeue(*slot);
 }
 
-/// No operation is in flight, and none waits to be told that it has ended.
+/// No operation is in flight, and none waits for its done() to be called.
 bool ring_loop::is_over() const noexcept { return jobs_.out() == 0 && looking_.empty() && looks_done_.empty(); }
 
 void ring_loop::sleep(bool awake) {
@@ -247,7 +247,7 @@ void ring_loop::retire_set(std::unique_ptr<file_set> set) {
 }
 
 void ring_loop::finish_all() {
-  // Those that end while others are told have their turn in the next round: a chain of reads of nothing must not keep
+  // Those that end while done() of others is called have their turn in the next round: a chain of reads of nothing must not keep
   // the loop from its ring.
   for (std::size_t left = finished_.size(); left != 0; --left) {
     job& ended = finished_.front();
@@ -255,12 +255,12 @@ void ring_loop::finish_all() {
     deliver(ended);
   }
   for (std::size_t left = looks_done_.size(); left != 0; --left) {
-    open_operation* const told = looks_done_.front();
+    open_operation* const ended = looks_done_.front();
     looks_done_.pop_front();
-    told->done(*told);
+    ended->done(*ended);
   }
-  for (std::size_t i = 0; i < after_told_.size(); ++i) after_told_[i]();
-  after_told_.clear();
+  for (std::size_t i = 0; i < after_completions_.size(); ++i) after_completions_[i]();
+  after_completions_.clear();
 }
 
 void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argument) {

@@ -1,8 +1,8 @@
 // The class behind the ring's loop. Its functions are in ring_loop.cpp (turns and deadlines), ring_files.cpp (open files),
 // ring_reads.cpp (reads) and ring_failure.cpp (the end of a failed ring); no other file includes this.
 //
-// The rule of all of them: completions only change the books. Who is told is told by finish_all(), when the books are in
-// order again, since who is told starts more.
+// The rule of all of them: completions only change the state of the loop. Callbacks are called by finish_all(), when that state is
+// consistent again, since they start more operations.
 #pragma once
 
 #include "io/direct_policy.hpp"
@@ -51,8 +51,8 @@ class ring_loop final : public async::loop, public io_loop {
     if (ring_) ring_->unregister_buffers();
     if (polled_) polled_->unregister_buffers();
   }
-  void after_told(void (*function)(void*) noexcept, void* argument) override {
-    after_told_.push_back({function, argument});
+  void after_completions(void (*function)(void*) noexcept, void* argument) override {
+    after_completions_.push_back({function, argument});
   }
   void turn_until(bool (*over)(const void*) noexcept, const void* argument) override;
   void stop() noexcept override {
@@ -206,14 +206,14 @@ class ring_loop final : public async::loop, public io_loop {
   stock<look> looks_;
   intrusive_list<job> unplaced_;     // no slot yet
   intrusive_list<job> ready_;        // their file is open
-  intrusive_list<job> finished_;     // to be told
+  intrusive_list<job> finished_;     // done() is still to be called
   intrusive_list<chunk> in_kernel_;  // oldest first
   intrusive_list<chunk> late_chunks_;
   intrusive_list<look> looking_;
   intrusive_list<look> late_looks_;
   intrusive_list<look> own_looks_;          // the loop's own, for no operation
-  std::deque<open_operation*> looks_done_;  // to be told
-  std::vector<bound_function> after_told_;
+  std::deque<open_operation*> looks_done_;  // done() is still to be called
+  std::vector<bound_function> after_completions_;
   std::uint64_t bytes_in_kernel_ = 0;
 
   // For each piece of the arena: 1 + the number of its registered buffer; 0: not registered. Empty without a table of buffers.

@@ -128,7 +128,7 @@ class connector {
   virtual void post(void (*function)(void*) noexcept, void* argument) = 0;
   /// Runs `function` once, after the done() of all operations that have ended by now, so that it sees all their completions.
   /// Called from within a done(). Loop thread.
-  virtual void after_told(void (*function)(void*) noexcept, void* argument) = 0;
+  virtual void after_completions(void (*function)(void*) noexcept, void* argument) = 0;
   /// Lets operations begin and end, without running posted functions, until `over(argument)` is true. It is for a caller that
   /// must not return before certain operations have ended. Called from a posted function, not from a done(). Loop thread.
   virtual void turn_until(bool (*over)(const void*) noexcept, const void* argument) = 0;

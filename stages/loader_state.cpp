@@ -356,10 +356,10 @@ void check_resumes(const loader_state& state, const state_descriptions& now) {
                     other.now == each.now && other.before == each.before;
            });
   });
-  constexpr std::size_t told_max = 3;
+  constexpr std::size_t named_max = 3;
   const std::string file = state.file.empty() ? "the state" : state.file;
   std::string text;
-  for (std::size_t i = 0; i < std::min(found.size(), told_max); ++i) {
+  for (std::size_t i = 0; i < std::min(found.size(), named_max); ++i) {
     const description_difference& each = found[i];
     const std::string key = as_seen(each.where, each.key);
     if (i > 0) text += "; ";
@@ -371,7 +371,7 @@ void check_resumes(const loader_state& state, const state_descriptions& now) {
       str_append(text, key, " is ", *each.now, ", and was ", *each.before, " in ", file);
     }
   }
-  if (found.size() > told_max) str_append(text, "; and ", found.size() - told_max, " more");
+  if (found.size() > named_max) str_append(text, "; and ", found.size() - named_max, " more");
   throw error(errc::usage,
               str_cat(text, ": a run goes on with what it was begun with; give that, or begin another run"));
 }

@@ -173,7 +173,7 @@ void device_transfer::send_in_turn() noexcept {
   ::pthread_setname_np(::pthread_self(), "leat-send");
   mutex_lock lock(mutex_);
   while (!drained_) {
-    if (std::exchange(untold_, false) && tell_loader_) {
+    if (std::exchange(unreported_, false) && tell_loader_) {
       lock.unlock();
       tell_loader_(failure_.why());
       lock.lock();
@@ -199,8 +199,8 @@ void device_transfer::send_in_turn() noexcept {
     lock.unlock();
     ship(next);
     if (next.failure != nullptr) {
-      const mutex_lock told(mutex_);
-      untold_ = false;  // this batch tells it, in its turn
+      const mutex_lock lock(mutex_);
+      unreported_ = false;  // this batch tells it, in its turn
     }
     // Not under the mutex: what the loader does with a batch may end another, which comes back to us.
     next.handed_over(next);
@@ -326,7 +326,7 @@ void device_transfer::release(device_block& block, copy_in_flight& copy, std::sp
 void device_transfer::failure_noted() noexcept {
   copies_.failure_noted();
   const mutex_lock lock(mutex_);
-  untold_ = true;
+  unreported_ = true;
   something_to_send_.notify_one();
 }
 

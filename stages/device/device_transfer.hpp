@@ -106,7 +106,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<transfer_operation*> pending_ ABSL_GUARDED_BY(mutex_);  // by turn
   std::uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool untold_ ABSL_GUARDED_BY(mutex_) = false;  // a failure that no batch has told the loader
+  bool unreported_ ABSL_GUARDED_BY(mutex_) = false;  // a failure that no batch has told the loader
   condition_variable something_to_send_;
   std::thread sender_;
 };

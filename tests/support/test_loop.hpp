@@ -27,7 +27,7 @@ class test_loop final : public io::connector {
   }
 
   /// Fakes tell one at a time: what is to follow them is posted.
-  void after_told(void (*function)(void*) noexcept, void* argument) override { post(function, argument); }
+  void after_completions(void (*function)(void*) noexcept, void* argument) override { post(function, argument); }
   void turn_until(bool (*over)(const void*) noexcept, const void* argument) override {
     // Their time is what is posted, which does not run within itself.
     if (over(argument)) return;
