@@ -199,7 +199,7 @@ void device_transfer::send_in_turn() noexcept {
     lock.unlock();
     ship(next);
     if (next.failure != nullptr) {
-      const mutex_lock lock(mutex_);
+      const mutex_lock again(mutex_);
       unreported_ = false;  // this batch tells it, in its turn
     }
     // Not under the mutex: what the loader does with a batch may end another, which comes back to us.

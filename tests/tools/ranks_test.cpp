@@ -237,11 +237,17 @@ struct real_mpirun {
     line = std::string("timeout 60 mpirun") + (is_open_mpi ? " --allow-run-as-root --oversubscribe" : "");
     if (std::system((line + " -n 2 true > /dev/null 2>&1").c_str()) != 0) why_not = "mpirun starts nothing here";
   }
-  /// Runs the command as so many ranks; its streams go to the files out and err.
+  /// Runs the command as so many ranks; their streams go to the files out and err. Each writes its report to a file of its own first:
+  /// mpirun passes on what it has read, and would put a piece of one rank's line into another's.
   [[nodiscard]] int run(int size, const std::vector<std::string>& words, const ranks& use) const {
-    std::string all = line + " -n " + std::to_string(size) + " '" + std::getenv("LEAT_COMMAND") + "'";
+    const std::string out = use.file("out");
+    std::string all = "rm -f '" + out + "'-*; " + line + " -n " + std::to_string(size) +
+                      R"( sh -c 'exec "$@" > "$0-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"' ')" + out + "' '" +
+                      std::getenv("LEAT_COMMAND") + "'";
     for (const std::string& word : words) all += " '" + word + "'";
-    return std::system((all + " > '" + use.file("out") + "' 2> '" + use.file("err") + "'").c_str());
+    const int status = std::system((all + " 2> '" + use.file("err") + "'").c_str());
+    EXPECT_EQ(std::system(("cat '" + out + "'-* > '" + out + "'").c_str()), 0);
+    return status;
   }
   std::string why_not;
   bool is_open_mpi = false;
