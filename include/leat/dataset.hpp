@@ -284,9 +284,11 @@ struct npy_options {
 ///   threads   that read headers and indexes; 0: chosen from the machine
 struct array_options {
   enum class sample : std::uint8_t {
-    row,  ///< the first axis counts the samples
-    array  ///< each array is a sample: all are of one type and shape. Those of one name in different groups ("0/image", "1/image")
-    ///< become the field of that name; where no name comes twice, all of them become "array". In the order of their paths
+    /// The first axis counts the samples.
+    row,
+    /// Each array is a sample: all are of one type and shape. Those of one name in different groups ("0/image", "1/image") become the
+    /// field of that name; where no name comes twice, all of them become "array". In the order of their paths.
+    array
   };
   std::vector<std::string> fields = {};
   sample samples = sample::row;
@@ -301,12 +303,14 @@ using zarr_options = array_options;
 /// A field is of field_kind::tensor, which leat::array reads; one-dimensional floats, and integers in windows, are kept in memory.
 /// Several files follow one another, as shards do.
 ///
-/// Contiguous, compact and chunked datasets; the filters gzip, shuffle and fletcher32, which is verified; integers, floats and bool, of
-/// either byte order; fill values. A chunk that a batch needs is read once and expanded once for all rows of the batch, and
+/// Contiguous, compact and chunked datasets; the filters gzip, shuffle, fletcher32 (which is verified), lzf, lz4, zstd, blosc 1 and
+/// bitshuffle; integers, floats and bool, of either byte order; fill values. Of a compound each member is a field, "points/x". Text and
+/// opaque bytes of a fixed length are u8 with a last axis of that length; values of variable length are read where they lie, as
+/// members of a tar are: JPEGs are pictures. A chunk that a batch needs is read once and expanded once for all rows of the batch, and
 /// rows that are stored as they are are read as those of a .npy are.
 ///   files    paths, brace lists and globs
 ///   throws   error{errc::not_found} a file, or a field, with those that are there; error{errc::format} a damaged header or index, with the
-///            offset; error{errc::unsupported} a wanted field that is text, a compound, a reference or of another filter, a virtual or
+///            offset; error{errc::unsupported} a wanted field of references or of another filter, a virtual or
 ///            external dataset, and a file that is open for writing, each with what to do; error{errc::usage} fields of different
 ///            lengths
 ///   source   HDF5 File Format Specification 3.0
