@@ -402,8 +402,8 @@ void check_what_steps_read(const source& from, device_step& step, std::uint32_t 
     std::optional<batch> got = there.next_blocking();
     if (!got) throw error(errc::usage, "the dataset holds too few samples");
     got->wait_on(in.get());
-    const tensor landed = (*got)[from.output];
-    step.launch(landed.data, landed.bytes(), 0, in.get());
+    const tensor on_device = (*got)[from.output];
+    step.launch(on_device.data, on_device.bytes(), 0, in.get());
   }
   check_words(step.take_checksum(in.get()), words_on_the_host(from, rows, batches), batches, from);
 }

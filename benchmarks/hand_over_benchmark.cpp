@@ -157,7 +157,7 @@ class watched_transfer final : public stages::transfer {
   };
 
   void look_at(const stages::transfer_operation& operation) noexcept {
-    const lease_times& lease = leases_[operation.turn];
+    const lease_times& lease = leases_[operation.number];
     const std::uint64_t passed_ns = device_->passes_ns(operation.memory->data());
     if (passed_ns == 0) return;  // its first time out
     const mutex_lock lock(mutex_);

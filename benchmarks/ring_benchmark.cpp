@@ -177,7 +177,7 @@ class leat_reads final : public method {
       operation& made = operations_.emplace_back();
       made.owner = this;
       made.memory = std::move(*pool_.try_lease(bytes_));
-      made.into = io::space_of(made.memory);
+      made.into = io::target_of(made.memory);
       made.bytes = bytes_;
       made.done = [](io::read_operation& ended) noexcept {
         auto& self = static_cast<operation&>(ended);

@@ -62,7 +62,7 @@ void blocking_source::read(std::span<const request> requests, const std::stop_to
     each.file = asked.file;
     each.offset = asked.offset;
     each.bytes = asked.into.size();
-    each.into = {{each.memory.get(), room}, io::space::no_piece};
+    each.into = {{each.memory.get(), room}, io::read_target::no_piece};
     each.ended = [](io::set_read& operation) noexcept {
       auto& read = static_cast<reading&>(operation);
       if (read.failure != 0) read.why.emplace(read.all->explain(read));

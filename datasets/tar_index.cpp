@@ -217,7 +217,7 @@ void shard_scan::read(const tar_walk::wanted& wanted) {
   read_.file = file_;
   read_.offset = begin;
   read_.bytes = end - begin;
-  read_.into = {memory_.of(io::aligned_bytes(begin, end - begin)), io::space::no_piece};
+  read_.into = {memory_.of(io::aligned_bytes(begin, end - begin)), io::read_target::no_piece};
   read_.data = {};
   read_.failure = 0;
   io::read_operation* const operations[] = {&read_};

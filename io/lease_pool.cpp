@@ -203,12 +203,12 @@ class lease_pool::state final : public leat::detail::lease_home,
     arena_->pinning_done(region_, {memory.data(), whole_units(memory.size())});
   }
 
-  [[nodiscard]] space space_at(std::span<std::byte> memory) const noexcept {
+  [[nodiscard]] read_target target_at(std::span<std::byte> memory) const noexcept {
     const std::less_equal<const std::byte*> before;  // `memory` may lie outside of the pool: < would be undefined
     const std::byte* const begin = region_.bytes.data();
     const bool ours =
         before(begin, memory.data()) && before(memory.data() + memory.size(), begin + region_.bytes.size());
-    if (!ours || memory.empty()) return {memory, space::no_piece};
+    if (!ours || memory.empty()) return {memory, read_target::no_piece};
     return {memory, arena::piece_at(memory.data(), begin, region_.first_piece)};
   }
 
@@ -367,7 +367,7 @@ std::optional<lease> lease_pool::try_lease(std::size_t bytes) { return state_->t
 void lease_pool::start(std::size_t bytes, lease_completion done) { state_->start(bytes, std::move(done)); }
 bool lease_pool::populate_next(const lease& memory) { return state_->populate_next(memory); }
 void lease_pool::pinning_done(const lease& memory) noexcept { state_->pinning_done(memory); }
-space lease_pool::space_at(std::span<std::byte> memory) const noexcept { return state_->space_at(memory); }
+read_target lease_pool::target_at(std::span<std::byte> memory) const noexcept { return state_->target_at(memory); }
 void lease_pool::set_limit(std::size_t bytes) noexcept { state_->set_limit(bytes); }
 void lease_pool::close() noexcept { state_->close(); }
 lease_pool::counters lease_pool::count() const { return state_->count(); }

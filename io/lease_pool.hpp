@@ -22,7 +22,7 @@ namespace leat::io {
 using leat::lease;
 
 /// The whole of a lease as a place to read into.
-[[nodiscard]] inline space space_of(const lease& memory) noexcept { return {memory.bytes(), memory.piece()}; }
+[[nodiscard]] inline read_target target_of(const lease& memory) noexcept { return {memory.bytes(), memory.piece()}; }
 
 struct lease_pool_options {
   std::size_t bytes_max = 0;
@@ -101,7 +101,7 @@ class lease_pool {
   void pinning_done(const lease& memory) noexcept;
 
   /// `memory` as a place to read into. It may be part of a lease of this pool, or any other memory.
-  [[nodiscard]] space space_at(std::span<std::byte> memory) const noexcept;
+  [[nodiscard]] read_target target_at(std::span<std::byte> memory) const noexcept;
 
   /// Grants nothing from now on that would bring the leases that are out over `bytes`; nothing is taken back. A lease alone is granted
   /// always. bytes_max() is no limit, which it is at first. Thread: any.

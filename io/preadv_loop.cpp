@@ -40,16 +40,16 @@ constexpr std::uint64_t call_bytes_max = std::uint64_t{4} << 20;
 constexpr std::uint64_t slow_ns = 100'000'000;
 
 /// An operation that was taken and is not done.
-struct job : list_hook {
+struct request : list_hook {
   read_operation* read = nullptr;  // one of the two
-  open_operation* look = nullptr;
+  open_operation* open = nullptr;
   file_set* set = nullptr;
-  intrusive_list<job>* queue = nullptr;  // the one list it is in and can be taken back from; under the loop's mutex
+  intrusive_list<request>* queue = nullptr;  // the one list it is in and can be taken back from; under the loop's mutex
   std::atomic<bool> cancelled{false};
   std::atomic<std::uint64_t> since_ns{0};      // a thread is at it
   std::optional<overdue_list::entry> overdue;  // loop thread
 
-  // The outcome, written by the thread before it hands the job back.
+  // The outcome, written by the thread before it hands the request back.
   int failure = 0;
   std::span<const std::byte> data;
   std::uint64_t bytes_read = 0;
@@ -98,24 +98,24 @@ class preadv_loop final : public io_loop {
 
   // On the threads.
   void work(unsigned number);
-  void do_read(job& given);
-  void do_look(job& given);
-  [[nodiscard]] static int read_range(const open_files::use& file, job& given);
+  void do_read(request& given);
+  void do_open(request& given);
+  [[nodiscard]] static int read_range(const open_files::use& file, request& given);
 
   /// A thread and the run it has taken: it begins one after the other, and what it has not begun can be taken back.
   struct worker {
-    intrusive_list<job> run;     // under the loop's mutex
-    std::uint64_t begun_ns = 0;  // likewise; the one it is at; 0: none
+    intrusive_list<request> run;  // under the loop's mutex
+    std::uint64_t begun_ns = 0;   // likewise; the one it is at; 0: none
     std::thread thread;
   };
-  [[nodiscard]] job* take_next(worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] request* take_next(worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // On the loop.
-  [[nodiscard]] job& take_job(file_set& set);
-  void queue(std::span<job* const> jobs);
+  [[nodiscard]] request& take_request(file_set& set);
+  void queue(std::span<request* const> requests);
   void take_back();
-  void deliver(job& done);
-  void give_back(job& done);
+  void deliver(request& done);
+  void give_back(request& done);
   void look_for_overdue();
   void free_those_behind();
   // How often to look for late reads. A timeout is minutes, in tests a fraction of a second.
@@ -130,9 +130,9 @@ class preadv_loop final : public io_loop {
   const std::uint64_t timeout_ns_;
   loop_counters count_;
 
-  std::deque<job> jobs_;  // they never move
-  std::vector<job*> spare_jobs_;
-  std::vector<job*> starting_;
+  std::deque<request> requests_;  // they never move
+  std::vector<request*> spare_requests_;
+  std::vector<request*> starting_;
   struct bound_function {
     void (*function)(void*) noexcept;
     void* argument;
@@ -141,8 +141,8 @@ class preadv_loop final : public io_loop {
 
   mutex mutex_;
   condition_variable work_there_;
-  intrusive_list<job> queue_ ABSL_GUARDED_BY(mutex_);
-  intrusive_list<job> done_ ABSL_GUARDED_BY(mutex_);
+  intrusive_list<request> queue_ ABSL_GUARDED_BY(mutex_);
+  intrusive_list<request> done_ ABSL_GUARDED_BY(mutex_);
   unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
   condition_variable done_there_;                  // for turn_until()
   bool notified_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been asked to look at done_, and has not yet
@@ -188,19 +188,19 @@ void preadv_loop::join_threads() noexcept {
 }
 
 /// The next of the thread's run, or of a new one; nullptr where there is nothing to do.
-job* preadv_loop::take_next(worker& self) {
+request* preadv_loop::take_next(worker& self) {
   if (self.run.empty()) {
     const std::size_t share = std::clamp<std::size_t>(queue_.size() / workers_.size(), 1, run_max);
     std::uint64_t bytes = 0;
     for (std::size_t count = 0; count < share && bytes < run_bytes_max && !queue_.empty(); ++count) {
-      job& next = queue_.pop_front();
+      request& next = queue_.pop_front();
       next.queue = &self.run;
       bytes += next.read != nullptr ? next.read->bytes : 0;
       self.run.push_back(next);
     }
     if (self.run.empty()) return nullptr;
   }
-  job& next = self.run.pop_front();
+  request& next = self.run.pop_front();
   next.queue = nullptr;
   return &next;
 }
@@ -208,9 +208,9 @@ job* preadv_loop::take_next(worker& self) {
 void preadv_loop::work(unsigned number) {
   ::pthread_setname_np(::pthread_self(), str_cat("leat-read-", number).c_str());
   worker& self = workers_[number];
-  job* done = nullptr;
+  request* done = nullptr;
   for (;;) {
-    job* given = nullptr;
+    request* given = nullptr;
     bool tell = false;
     {
       const mutex_lock lock(mutex_);
@@ -238,13 +238,13 @@ void preadv_loop::work(unsigned number) {
     if (given->read != nullptr) {
       do_read(*given);
     } else {
-      do_look(*given);
+      do_open(*given);
     }
     given->since_ns.store(0, std::memory_order_relaxed);
   }
 }
 
-void preadv_loop::do_read(job& given) {
+void preadv_loop::do_read(request& given) {
   const read_operation& asked = *given.read;
   for (unsigned tries = 0;; ++tries) {
     if (given.cancelled.load(std::memory_order_relaxed)) {
@@ -265,7 +265,7 @@ void preadv_loop::do_read(job& given) {
   }
 }
 
-int preadv_loop::read_range(const open_files::use& file, job& given) {
+int preadv_loop::read_range(const open_files::use& file, request& given) {
   const read_operation& asked = *given.read;
   const std::uint64_t unit = file.mode.alignment;
   const auto [begin, end, is_whole] = range_of(*given.set, asked, unit);
@@ -309,8 +309,8 @@ int preadv_loop::read_range(const open_files::use& file, job& given) {
   return failure;
 }
 
-void preadv_loop::do_look(job& given) {
-  const std::string path = given.set->files->path(given.look->file);
+void preadv_loop::do_open(request& given) {
+  const std::string path = given.set->files->path(given.open->file);
   given.failure = look_at(path.c_str(), given.status);
   if (given.failure != 0) return;
   given.failure = given.status.is_directory()       ? EISDIR
@@ -330,22 +330,22 @@ void preadv_loop::run() {
   }
   // What was stopped for must see its operations end.
   loop_.restart();
-  while (spare_jobs_.size() != jobs_.size()) loop_.run_for(std::chrono::milliseconds(1));
+  while (spare_requests_.size() != requests_.size()) loop_.run_for(std::chrono::milliseconds(1));
 }
 
 std::unique_ptr<source> preadv_loop::connect_files(const file_table& files) {
   return std::make_unique<file_source<preadv_loop>>(*this, std::make_unique<file_set>(files, context_.direct));
 }
 
-job& preadv_loop::take_job(file_set& set) {
-  if (spare_jobs_.empty()) {
-    spare_jobs_.reserve(jobs_.size() + 1);
-    spare_jobs_.push_back(&jobs_.emplace_back());
+request& preadv_loop::take_request(file_set& set) {
+  if (spare_requests_.empty()) {
+    spare_requests_.reserve(requests_.size() + 1);
+    spare_requests_.push_back(&requests_.emplace_back());
   }
-  job& taken = *spare_jobs_.back();
-  spare_jobs_.pop_back();
+  request& taken = *spare_requests_.back();
+  spare_requests_.pop_back();
   taken.read = nullptr;
-  taken.look = nullptr;
+  taken.open = nullptr;
   taken.set = &set;
   taken.cancelled.store(false, std::memory_order_relaxed);
   taken.since_ns.store(0, std::memory_order_relaxed);
@@ -358,15 +358,15 @@ job& preadv_loop::take_job(file_set& set) {
   return taken;
 }
 
-void preadv_loop::queue(std::span<job* const> jobs) {
+void preadv_loop::queue(std::span<request* const> requests) {
   std::size_t to_wake = 0;
   {
     const mutex_lock lock(mutex_);
-    for (job* const one : jobs) {
+    for (request* const one : requests) {
       one->queue = &queue_;
       queue_.push_back(*one);
     }
-    to_wake = std::min<std::size_t>(idle_, jobs.size());
+    to_wake = std::min<std::size_t>(idle_, requests.size());
   }
   for (; to_wake != 0; --to_wake) work_there_.notify_one();
 }
@@ -378,7 +378,7 @@ void preadv_loop::start(file_set& set, std::span<read_operation* const> operatio
     assert(operation->done != nullptr);
     assert(operation->bytes == 0 || operation->into.bytes.size() >= aligned_bytes(operation->offset, operation->bytes));
     assert(reinterpret_cast<std::uintptr_t>(operation->into.bytes.data()) % alignment_max_bytes == 0);
-    job& taken = take_job(set);
+    request& taken = take_request(set);
     taken.read = operation;
     operation->state = &taken;
     operation->started_ns = now;
@@ -390,16 +390,16 @@ void preadv_loop::start(file_set& set, std::span<read_operation* const> operatio
 }
 
 void preadv_loop::start(file_set& set, open_operation& operation) {
-  job& taken = take_job(set);
-  taken.look = &operation;
+  request& taken = take_request(set);
+  taken.open = &operation;
   operation.state = &taken;
   operation.failure = 0;
-  job* const one[] = {&taken};
+  request* const one[] = {&taken};
   queue(one);
 }
 
 void preadv_loop::cancel(read_operation& operation) {
-  auto* const asked = static_cast<job*>(operation.state);
+  auto* const asked = static_cast<request*>(operation.state);
   if (asked == nullptr) return;
   asked->cancelled.store(true, std::memory_order_relaxed);
   bool tell = false;
@@ -417,7 +417,7 @@ void preadv_loop::cancel(read_operation& operation) {
 }
 
 void preadv_loop::take_back() {
-  intrusive_list<job> back;
+  intrusive_list<request> back;
   {
     const mutex_lock lock(mutex_);
     notified_ = false;
@@ -442,7 +442,7 @@ void preadv_loop::turn_until(bool (*over)(const void*) noexcept, const void* arg
   }
 }
 
-void preadv_loop::deliver(job& done) {
+void preadv_loop::deliver(request& done) {
   --done.set->operations;
   count_.in_flight.subtract(1);
   const bool late = done.overdue.has_value();
@@ -450,7 +450,7 @@ void preadv_loop::deliver(job& done) {
     context_.overdue.remove(*done.overdue);
     done.overdue.reset();
   }
-  if (open_operation* const operation = done.look; operation != nullptr) {
+  if (open_operation* const operation = done.open; operation != nullptr) {
     operation->failure = late ? ETIMEDOUT : done.failure;
     operation->state = nullptr;
     if (operation->failure == 0) {
@@ -472,10 +472,10 @@ void preadv_loop::deliver(job& done) {
   operation.done(operation);
 }
 
-void preadv_loop::give_back(job& done) {
+void preadv_loop::give_back(request& done) {
   done.read = nullptr;
-  done.look = nullptr;
-  spare_jobs_.push_back(&done);
+  done.open = nullptr;
+  spare_requests_.push_back(&done);
 }
 
 /// What lies in a run behind a read that takes its time goes to other threads, and what completed before it is reported.
@@ -488,7 +488,7 @@ void preadv_loop::free_those_behind() {
     for (worker& each : workers_) {
       if (each.begun_ns == 0 || now < each.begun_ns + slow_ns) continue;
       while (!each.run.empty()) {
-        job& freed = each.run.pop_front();
+        request& freed = each.run.pop_front();
         freed.queue = &queue_;
         queue_.push_back(freed);
         ++to_wake;
@@ -503,14 +503,14 @@ void preadv_loop::free_those_behind() {
 
 void preadv_loop::look_for_overdue() {
   const std::uint64_t now = now_ns();
-  for (job& one : jobs_) {
+  for (request& one : requests_) {
     const std::uint64_t since = one.since_ns.load(std::memory_order_relaxed);
     if (since == 0 || one.overdue || now < since + timeout_ns_) continue;
     one.cancelled.store(true, std::memory_order_relaxed);
     if (one.read != nullptr) {
       one.overdue = add_overdue(*one.set, *one.read, one.read->offset, context_);
     } else {
-      const std::string path = one.set->files->path(one.look->file);
+      const std::string path = one.set->files->path(one.open->file);
       one.overdue = context_.overdue.add(path, explain_open(ETIMEDOUT, path));
     }
   }

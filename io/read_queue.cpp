@@ -129,7 +129,7 @@ void read_queue_state::begin(std::span<const read_request> reads) {
     taken.file = 0;
     taken.offset = asked.offset;
     taken.bytes = asked.bytes;
-    taken.into = host_.space_at(asked.into);
+    taken.into = host_.target_at(asked.into);
     taken.tag = asked.tag;
     taken.number = asked.file.number;
     taken.from = from;

@@ -32,7 +32,7 @@ class read_queue_host {
 
   // Thread: any.
   [[nodiscard]] virtual bool knows(std::uint32_t file) const noexcept = 0;
-  [[nodiscard]] virtual space space_at(std::span<std::byte> memory) const noexcept = 0;
+  [[nodiscard]] virtual read_target target_at(std::span<std::byte> memory) const noexcept = 0;
   [[nodiscard]] virtual error explain(const read_completion& failed) const = 0;
   // Thread: the loop's.
   /// The source of a file that knows() knows. It does not change while operations are in flight.

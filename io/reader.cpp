@@ -129,8 +129,8 @@ class reader::impl {
   /// What belongs to one loop.
   struct line final : io::read_queue_host {
     [[nodiscard]] bool knows(std::uint32_t file) const noexcept override { return owner->knows(file); }
-    [[nodiscard]] io::space space_at(std::span<std::byte> memory) const noexcept override {
-      return owner->pool_.space_at(memory);
+    [[nodiscard]] io::read_target target_at(std::span<std::byte> memory) const noexcept override {
+      return owner->pool_.target_at(memory);
     }
     [[nodiscard]] error explain(const read_completion& failed) const override;
     [[nodiscard]] io::source& source_of(std::uint32_t file) override { return owner->sources_.source_of(number, file); }
@@ -384,7 +384,7 @@ void reader::impl::begin(batch& begun) {
     next.file = 0;
     next.offset = asked.offset;
     next.bytes = asked.bytes;
-    next.into = io::space_of(*asked.into);
+    next.into = io::target_of(*asked.into);
     if (too_late) {
       next.failure = ECANCELED;
       next.data = {};

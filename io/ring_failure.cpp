@@ -125,8 +125,8 @@ void ring_loop::collect_from_ring(std::uint64_t until_ns) {
 }
 
 bool ring_loop::kernel_has_books() const noexcept {
-  return wake_parked_ || !opening_.empty() || !late_.empty() || !looking_.empty() || !late_looks_.empty() ||
-         !own_looks_.empty();
+  return wake_parked_ || !opening_.empty() || !late_.empty() || !querying_.empty() || !late_queries_.empty() ||
+         !own_queries_.empty();
 }
 
 /// Fails the operations that the kernel still has, and gives up their memory.
@@ -134,7 +134,8 @@ void ring_loop::give_up_what_the_kernel_has() {
   for (intrusive_list<chunk>* const chunks : {&in_kernel_, &late_chunks_}) {
     while (!chunks->empty()) {
       chunk& part = chunks->front();
-      if (part.owner->operation->into.piece != space::no_piece) context_.memory->give_up({part.memory, part.bytes});
+      if (part.owner->operation->into.piece != read_target::no_piece)
+        context_.memory->give_up({part.memory, part.bytes});
       on_chunk(part, -loop_failed);
     }
   }
@@ -142,13 +143,13 @@ void ring_loop::give_up_what_the_kernel_has() {
   for (intrusive_list<file_slot>* const slots : {&opening_, &late_}) {
     while (!slots->empty()) on_slot(slots->front(), -loop_failed);
   }
-  for (intrusive_list<look>* const looks : {&looking_, &late_looks_, &own_looks_}) {
-    while (!looks->empty()) on_look(looks->front(), -loop_failed);
+  for (intrusive_list<status_query>* const list : {&querying_, &late_queries_, &own_queries_}) {
+    while (!list->empty()) on_query(list->front(), -loop_failed);
   }
   keep_books();
 }
 
-/// Keeps slots and looks for ever, since the kernel may write to them. Operations no longer use them.
+/// Keeps slots and status queries for ever, since the kernel may write to them. Operations no longer use them.
 void ring_loop::keep_books() {
   keep_for_ever(std::move(wake_value_));
   for (const auto& slot : slots_) {
@@ -158,7 +159,7 @@ void ring_loop::keep_books() {
     slot->now = phase::free;
   }
   keep_for_ever(std::move(slots_));
-  keep_for_ever(std::move(looks_));
+  keep_for_ever(std::move(queries_));
   wake_parked_ = false;
 }
 
@@ -168,9 +169,9 @@ void ring_loop::fail_what_is_left() {
     dequeue(slot);
     fail_open(slot, loop_failed);
   }
-  for (intrusive_list<job>* const jobs : {&unplaced_, &ready_}) {
-    while (!jobs->empty()) {
-      job& left = jobs->front();
+  for (intrusive_list<pending_read>* const list : {&unplaced_, &ready_}) {
+    while (!list->empty()) {
+      pending_read& left = list->front();
       dequeue(left);
       if (left.failure == 0) left.failure = left.cancelled ? ECANCELED : loop_failed;
       assert(left.chunks == 0);

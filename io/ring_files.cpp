@@ -17,7 +17,7 @@ constexpr unsigned open_again_max = 500;
 
 }  // namespace
 
-bool ring_loop::place(job& placed) {
+bool ring_loop::place(pending_read& placed) {
   if (failing_) return false;
   const std::uint32_t file = placed.operation->file;
   const std::uint64_t key = placed.set->key_of(file);
@@ -32,7 +32,7 @@ bool ring_loop::place(job& placed) {
     if (slot == nullptr) return false;
     slot->set = placed.set;
     slot->file = file;
-    slot->stale = slot->looked_at = slot->held_by_lease = false;
+    slot->stale = slot->type_checked = slot->held_by_lease = false;
     slot->tries = 0;
     slot_of_.emplace(key, slot);
     begin_open(*slot);
@@ -139,7 +139,7 @@ void ring_loop::on_slot(file_slot& slot, int result) {
 void ring_loop::on_status(file_slot& slot, int result) {
   file_set& set = *slot.set;
   const std::uint32_t directory = set.files->directory(slot.file);
-  slot.looked_at = result == 0;
+  slot.type_checked = result == 0;
   const int failure = failing_                                        ? loop_failed
                       : result == 0 && !has_offsets(slot.status.mode) ? ESPIPE
                       : result == 0 ? set.modes.learn(directory, slot.path, &slot.status)
@@ -174,7 +174,7 @@ void ring_loop::on_open(file_slot& slot, int result) {
   }
   if ((failure == EINVAL || failure == EOPNOTSUPP) && slot.mode.direct) {
     // A pipe in place of the file fails with EINVAL, too, which tells nothing about the file system.
-    if (!slot.looked_at && !failing_) return ask_status(slot);
+    if (!slot.type_checked && !failing_) return ask_status(slot);
     if (slot.set->modes.refused(slot.set->files->directory(slot.file), slot.path, failure)) {
       return open_now(slot, {});
     }
@@ -190,16 +190,16 @@ void ring_loop::on_open(file_slot& slot, int result) {
   slot.descriptor = direct_descriptors_ ? static_cast<int>(slot.index) : result;
   slot.now = phase::open;
   while (!slot.waiting.empty()) {
-    job& next = slot.waiting.front();
+    pending_read& next = slot.waiting.front();
     dequeue(next);
     make_ready(next);
   }
   if (slot.users == 0) enqueue(idle_, slot);  // all of them were cancelled
 }
 
-/// Whether what was opened can be read at an offset: ESPIPE, else 0. (A direct descriptor cannot be asked: see look_at_slow().)
+/// Whether what was opened can be read at an offset: ESPIPE, else 0. (A direct descriptor cannot be asked: see check_slow_reads().)
 int ring_loop::type_of_open(file_slot& slot, int descriptor) {
-  if (direct_descriptors_ || std::exchange(slot.looked_at, true)) return 0;
+  if (direct_descriptors_ || std::exchange(slot.type_checked, true)) return 0;
   struct statx found{};
   const int result = ::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found);
   if (result != 0 || has_offsets(found.stx_mode)) return 0;
@@ -215,7 +215,7 @@ void ring_loop::fail_open(file_slot& slot, int failure) {
   slot.now = phase::free;
   if (slot.users == 0) return forget(slot);
   while (!slot.waiting.empty()) {
-    job& failed = slot.waiting.front();
+    pending_read& failed = slot.waiting.front();
     dequeue(failed);
     failed.failure = failure;
     finish(failed);
@@ -235,23 +235,23 @@ void ring_loop::wait_for_descriptors(file_slot& slot, int failure) {
     slot_of_.erase(idle.set->key_of(idle.file));
     forget(idle);
   }
-  // Its jobs queue up again, in front of all others.
+  // Its reads queue up again, in front of all others.
   slot_of_.erase(slot.set->key_of(slot.file));
-  intrusive_list<job> again;
+  intrusive_list<pending_read> again;
   while (!slot.waiting.empty()) {
-    job& next = slot.waiting.front();
+    pending_read& next = slot.waiting.front();
     dequeue(next);
     next.slot = nullptr;
     --slot.users;
     enqueue(again, next);
   }
   while (!unplaced_.empty()) {
-    job& next = unplaced_.front();
+    pending_read& next = unplaced_.front();
     dequeue(next);
     enqueue(again, next);
   }
   while (!again.empty()) {
-    job& next = again.front();
+    pending_read& next = again.front();
     dequeue(next);
     enqueue(unplaced_, next);
   }
@@ -259,7 +259,7 @@ void ring_loop::wait_for_descriptors(file_slot& slot, int failure) {
   open_again_at_ns_ = now_ns() + open_again_ns;
 }
 
-void ring_loop::detach(job& leaving) {
+void ring_loop::detach(pending_read& leaving) {
   file_slot* const slot = std::exchange(leaving.slot, nullptr);
   if (slot == nullptr || --slot->users != 0) return;
   if (slot->now == phase::open && !slot->stale) {
@@ -332,10 +332,10 @@ void ring_loop::start(file_set& set, open_operation& operation) {
   if (failing_) {
     operation.failure = loop_failed;
     operation.state = nullptr;
-    looks_done_.push_back(&operation);
+    queries_done_.push_back(&operation);
     return;
   }
-  look& begun = looks_.take();
+  status_query& begun = queries_.take();
   begun.operation = &operation;
   begun.set = &set;
   begun.slow = nullptr;
@@ -344,28 +344,28 @@ void ring_loop::start(file_set& set, open_operation& operation) {
   operation.state = &begun;
   ++set.operations;
   ask(begun);
-  looking_.push_back(begun);
+  querying_.push_back(begun);
 }
 
-void ring_loop::ask(look& begun) {
+void ring_loop::ask(status_query& begun) {
   begun.since_ns = now_ns();
   io_uring_sqe* const sqe = ring_->next_sqe();
   io_uring_prep_statx(sqe, AT_FDCWD, begun.path.c_str(), AT_STATX_SYNC_AS_STAT,
                       file_status::mask_basic | file_status::mask_direct,
                       reinterpret_cast<struct statx*>(&begun.status));
-  io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&begun) | tag_look);
+  io_uring_sqe_set_data64(sqe, reinterpret_cast<std::uintptr_t>(&begun) | tag_query);
 }
 
-void ring_loop::on_look(look& done, int result) {
+void ring_loop::on_query(status_query& done, int result) {
   open_operation* const operation = std::exchange(done.operation, nullptr);
   file_slot* const slow = std::exchange(done.slow, nullptr);
   if (slow != nullptr) {
-    own_looks_.remove(done);
+    own_queries_.remove(done);
   } else if (done.overdue) {
-    late_looks_.remove(done);
+    late_queries_.remove(done);
     end_overdue(done.overdue);
   } else {
-    looking_.remove(done);
+    querying_.remove(done);
   }
   if (operation != nullptr) {
     if (result == 0) {
@@ -381,26 +381,26 @@ void ring_loop::on_look(look& done, int result) {
       operation->alignment = done.set->modes.mode_of(done.status).alignment;
     }
     --done.set->operations;
-    looks_done_.push_back(operation);
+    queries_done_.push_back(operation);
   } else if (slow != nullptr && result == 0 && !has_offsets(done.status.mode) && slow->path == done.path) {
     fail_reads_of(*slow, ESPIPE);
   }
-  looks_.give_back(done);
+  queries_.give_back(done);
 }
 
 /// A read of a pipe may take for ever. fstat(2) does not work on a direct descriptor, so the path is looked at.
-void ring_loop::look_at_slow() {
+void ring_loop::check_slow_reads() {
   for (const chunk& part : in_kernel_) {
     if (now_ < part.since_ns + slow_ns) return;
     file_slot& slot = *part.owner->slot;
-    if (std::exchange(slot.looked_at, true)) continue;
-    look& begun = looks_.take();
+    if (std::exchange(slot.type_checked, true)) continue;
+    status_query& begun = queries_.take();
     begun.operation = nullptr;
     begun.set = slot.set;
     begun.slow = &slot;
     begun.path = slot.path;
     ask(begun);
-    own_looks_.push_back(begun);
+    own_queries_.push_back(begun);
   }
 }
 

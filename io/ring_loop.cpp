@@ -114,7 +114,7 @@ void ring_loop::turn_polled() {
   polled_->submit();
   count_.turns.add(1);
   reap(*polled_);
-  if (!opening_.empty() || !looking_.empty() || in_kernel_.size() > polled_reads_ || ++polled_turns_ % 16 == 0) {
+  if (!opening_.empty() || !querying_.empty() || in_kernel_.size() > polled_reads_ || ++polled_turns_ % 16 == 0) {
     ring_->submit();
     reap(*ring_);
   }
@@ -149,7 +149,7 @@ void ring_loop::run() {
     finish_all();
     pump();
     if (stopping_.load(std::memory_order_relaxed) && is_over()) break;
-    sleep(!finished_.empty() || !looks_done_.empty() || (ring_ && !wake_parked_));
+    sleep(!finished_.empty() || !queries_done_.empty() || (ring_ && !wake_parked_));
     break_off_if_failed();
   }
   if (ring_) {
@@ -169,7 +169,7 @@ void ring_loop::run() {
 }
 
 /// No operation is in flight, and none waits for its done() to be called.
-bool ring_loop::is_over() const noexcept { return jobs_.out() == 0 && looking_.empty() && looks_done_.empty(); }
+bool ring_loop::is_over() const noexcept { return reads_.out() == 0 && querying_.empty() && queries_done_.empty(); }
 
 void ring_loop::sleep(bool awake) {
   if (polled_reads_ != 0) return turn_polled();
@@ -213,8 +213,8 @@ void ring_loop::on_completion(std::uint64_t user_data, int result) {
       return on_chunk(*reinterpret_cast<chunk*>(address), result);
     case tag_slot:
       return on_slot(*reinterpret_cast<file_slot*>(address), result);
-    case tag_look:
-      return on_look(*reinterpret_cast<look*>(address), result);
+    case tag_query:
+      return on_query(*reinterpret_cast<status_query*>(address), result);
     case tag_wake:
       wake_parked_ = false;
       return;
@@ -227,9 +227,9 @@ std::uint64_t ring_loop::next_deadline_ns() const noexcept {
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
   if (!in_kernel_.empty()) first = std::min(first, in_kernel_.front().since_ns + timeout_ns_);
   if (!opening_.empty()) first = std::min(first, opening_.front().since_ns + timeout_ns_);
-  if (!looking_.empty()) first = std::min(first, looking_.front().since_ns + timeout_ns_);
+  if (!querying_.empty()) first = std::min(first, querying_.front().since_ns + timeout_ns_);
   for (const chunk& part : in_kernel_) {
-    if (part.owner->slot->looked_at) continue;
+    if (part.owner->slot->type_checked) continue;
     first = std::min(first, part.since_ns + slow_ns);
     break;
   }
@@ -250,13 +250,13 @@ void ring_loop::finish_all() {
   // Those that end while done() of others is called have their turn in the next round: a chain of reads of nothing must not keep
   // the loop from its ring.
   for (std::size_t left = finished_.size(); left != 0; --left) {
-    job& ended = finished_.front();
+    pending_read& ended = finished_.front();
     dequeue(ended);
     deliver(ended);
   }
-  for (std::size_t left = looks_done_.size(); left != 0; --left) {
-    open_operation* const ended = looks_done_.front();
-    looks_done_.pop_front();
+  for (std::size_t left = queries_done_.size(); left != 0; --left) {
+    open_operation* const ended = queries_done_.front();
+    queries_done_.pop_front();
     ended->done(*ended);
   }
   for (std::size_t i = 0; i < after_completions_.size(); ++i) after_completions_[i]();
@@ -280,7 +280,7 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
       sleep_without_ring(1);  // all operations have failed; the caller may wait for other threads
       continue;
     }
-    if (finished_.empty() && looks_done_.empty()) {
+    if (finished_.empty() && queries_done_.empty()) {
       const std::uint64_t due_ns = next_deadline_ns();
       ring_->submit_and_wait(1, 0, due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > now_ ? due_ns - now_ : 0, 1000));
     }
@@ -301,7 +301,7 @@ void ring_loop::expire() {
   const auto is_old = [this](std::uint64_t since_ns) { return now_ >= since_ns + timeout_ns_; };
   while (!in_kernel_.empty() && is_old(in_kernel_.front().since_ns)) {
     chunk& part = in_kernel_.front();
-    job& owner = *part.owner;
+    pending_read& owner = *part.owner;
     in_kernel_.remove(part);
     late_chunks_.push_back(part);
     part.overdue = add_overdue(*owner.set, *owner.operation, part.offset, context_);
@@ -320,7 +320,7 @@ void ring_loop::expire() {
     slot.stale = true;
     slot_of_.erase(slot.set->key_of(slot.file));
     while (!slot.waiting.empty()) {
-      job& failed = slot.waiting.front();
+      pending_read& failed = slot.waiting.front();
       dequeue(failed);
       failed.failure = ETIMEDOUT;
       failed.slot = nullptr;
@@ -330,19 +330,19 @@ void ring_loop::expire() {
     const file_set& set = *std::exchange(slot.set, nullptr);
     if (slot.now == phase::waiting_for_status) ask_again(set, set.files->directory(slot.file));
   }
-  while (!looking_.empty() && is_old(looking_.front().since_ns)) {
-    look& old = looking_.front();
-    looking_.remove(old);
-    late_looks_.push_back(old);
+  while (!querying_.empty() && is_old(querying_.front().since_ns)) {
+    status_query& old = querying_.front();
+    querying_.remove(old);
+    late_queries_.push_back(old);
     old.overdue = context_.overdue.add(old.path, explain_open(ETIMEDOUT, old.path));
-    cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&old) | tag_look);
+    cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&old) | tag_query);
     open_operation* const operation = std::exchange(old.operation, nullptr);
     operation->failure = ETIMEDOUT;
     operation->state = nullptr;
     --old.set->operations;
-    looks_done_.push_back(operation);
+    queries_done_.push_back(operation);
   }
-  look_at_slow();
+  check_slow_reads();
   if (open_again_at_ns_ != 0 && now_ >= open_again_at_ns_) open_again_at_ns_ = 0;
   place_waiting();
 }

@@ -110,7 +110,7 @@ class ring_loop final : public async::loop, public io_loop {
   [[nodiscard]] std::uint64_t next_deadline_ns() const noexcept;
   void expire();
   void finish_all();
-  /// Whether the kernel may still write to a file's slot, to a look, or to the value of the wake-up.
+  /// Whether the kernel may still write to a file's slot, to a status query, or to the value of the wake-up.
   [[nodiscard]] bool kernel_has_books() const noexcept;
   void cancel_in_kernel(std::uint64_t user_data);
   void cancel_in_kernel(const chunk& part) {
@@ -130,9 +130,9 @@ class ring_loop final : public async::loop, public io_loop {
   void fail_what_is_left();
   void keep_books();
 
-  // ring_files.cpp: a job gets a slot, the slot its file.
+  // ring_files.cpp: a pending_read gets a slot, the slot its file.
   void close_files_of(const file_set& set);
-  [[nodiscard]] bool place(job& placed);
+  [[nodiscard]] bool place(pending_read& placed);
   void place_waiting();
   [[nodiscard]] file_slot* take_slot();
   void begin_open(file_slot& slot);
@@ -144,32 +144,32 @@ class ring_loop final : public async::loop, public io_loop {
   void on_open(file_slot& slot, int result);
   void fail_open(file_slot& slot, int failure);
   void wait_for_descriptors(file_slot& slot, int failure);
-  void detach(job& leaving);
+  void detach(pending_read& leaving);
   void forget(file_slot& slot);
   void close_file(file_slot& slot);
   void enqueue(intrusive_list<file_slot>& queue, file_slot& slot);
   void dequeue(file_slot& slot);
   [[nodiscard]] int type_of_open(file_slot& slot, int descriptor);
-  void ask(look& begun);
-  void on_look(look& done, int result);
-  void look_at_slow();
+  void ask(status_query& begun);
+  void on_query(status_query& done, int result);
+  void check_slow_reads();
   void fail_reads_of(const file_slot& slot, int failure);
 
-  // ring_reads.cpp: a job whose file is open becomes chunks, and when they are done it is.
-  void make_ready(job& ready);
+  // ring_reads.cpp: a pending_read whose file is open becomes chunks, and when they are done it is.
+  void make_ready(pending_read& ready);
   void pump();
   [[nodiscard]] bool admits(std::uint64_t bytes) const noexcept;
-  [[nodiscard]] bool may_issue(const job& asking);
-  void issue(job& from, std::uint64_t bytes);
+  [[nodiscard]] bool may_issue(const pending_read& asking);
+  void issue(pending_read& from, std::uint64_t bytes);
   void ask(chunk& part);
   [[nodiscard]] std::optional<std::uint32_t> registered(std::uint32_t piece);
   void on_chunk(chunk& part, int result);
   void end_chunk(chunk& part);
-  void read_again_buffered(job& refused);
-  void enqueue(intrusive_list<job>& queue, job& queued);
-  void dequeue(job& queued);
-  void finish(job& ended);
-  void deliver(job& ended);
+  void read_again_buffered(pending_read& refused);
+  void enqueue(intrusive_list<pending_read>& queue, pending_read& queued);
+  void dequeue(pending_read& queued);
+  void finish(pending_read& ended);
+  void deliver(pending_read& ended);
 
   io_context& context_;
   const std::uint64_t timeout_ns_;
@@ -201,18 +201,18 @@ class ring_loop final : public async::loop, public io_loop {
   std::uint64_t open_again_at_ns_ = 0;
   unsigned opens_refused_ = 0;  // in a row, for want of descriptors
 
-  stock<job> jobs_;
+  stock<pending_read> reads_;
   stock<chunk> chunks_;
-  stock<look> looks_;
-  intrusive_list<job> unplaced_;     // no slot yet
-  intrusive_list<job> ready_;        // their file is open
-  intrusive_list<job> finished_;     // done() is still to be called
-  intrusive_list<chunk> in_kernel_;  // oldest first
+  stock<status_query> queries_;
+  intrusive_list<pending_read> unplaced_;  // no slot yet
+  intrusive_list<pending_read> ready_;     // their file is open
+  intrusive_list<pending_read> finished_;  // done() is still to be called
+  intrusive_list<chunk> in_kernel_;        // oldest first
   intrusive_list<chunk> late_chunks_;
-  intrusive_list<look> looking_;
-  intrusive_list<look> late_looks_;
-  intrusive_list<look> own_looks_;          // the loop's own, for no operation
-  std::deque<open_operation*> looks_done_;  // done() is still to be called
+  intrusive_list<status_query> querying_;
+  intrusive_list<status_query> late_queries_;
+  intrusive_list<status_query> own_queries_;  // the loop's own, for no operation
+  std::deque<open_operation*> queries_done_;  // done() is still to be called
   std::vector<bound_function> after_completions_;
   std::uint64_t bytes_in_kernel_ = 0;
 

@@ -30,7 +30,7 @@ void ring_loop::start(file_set& set, std::span<read_operation* const> operations
     assert(operation->done != nullptr);
     assert(operation->bytes == 0 || operation->into.bytes.size() >= aligned_bytes(operation->offset, operation->bytes));
     assert(reinterpret_cast<std::uintptr_t>(operation->into.bytes.data()) % alignment_max_bytes == 0);
-    job& taken = jobs_.take();
+    pending_read& taken = reads_.take();
     taken.operation = operation;
     taken.set = &set;
     taken.slot = nullptr;
@@ -56,7 +56,7 @@ void ring_loop::start(file_set& set, std::span<read_operation* const> operations
   }
 }
 
-void ring_loop::make_ready(job& ready) {
+void ring_loop::make_ready(pending_read& ready) {
   const std::uint64_t unit = ready.slot->mode.alignment;
   assert(std::has_single_bit(unit));  // masks, since a division takes as long as the rest of this function
   const file_range range = range_of(*ready.set, *ready.operation, unit);
@@ -75,10 +75,10 @@ bool ring_loop::admits(std::uint64_t bytes) const noexcept {
 
 void ring_loop::pump() {
   while (!ready_.empty()) {
-    job& next = ready_.front();
+    pending_read& next = ready_.front();
     std::uint64_t bytes = std::min(next.end - next.issued, chunk_bytes_max);
-    const space& into = next.operation->into;
-    if (into.piece != space::no_piece) {
+    const read_target& into = next.operation->into;
+    if (into.piece != read_target::no_piece) {
       // A read goes to one registered buffer. It is cut at the end of each, and its parts are read at the same time.
       const std::byte* const at = into.bytes.data() + (next.issued - next.begin);
       const std::size_t to_piece_end = arena::bytes_to_piece_end(at);
@@ -103,15 +103,15 @@ void ring_loop::pump() {
 
 /// Where registered buffers are insisted on: whether the next bytes of a read go to one, or to what will be one once a device
 /// has pinned it.
-bool ring_loop::may_issue(const job& asking) {
-  const space& into = asking.operation->into;
-  if (into.piece == space::no_piece) return false;
+bool ring_loop::may_issue(const pending_read& asking) {
+  const read_target& into = asking.operation->into;
+  if (into.piece == read_target::no_piece) return false;
   const std::byte* const at = into.bytes.data() + (asking.issued - asking.begin);
   const std::uint32_t piece = arena::piece_at(at, into.bytes.data(), into.piece);
   return context_.memory->awaits_pinning(piece) || registered(piece).has_value();
 }
 
-void ring_loop::issue(job& from, std::uint64_t bytes) {
+void ring_loop::issue(pending_read& from, std::uint64_t bytes) {
   chunk& part = chunks_.take();
   part.owner = &from;
   part.offset = from.issued;
@@ -125,13 +125,13 @@ void ring_loop::issue(job& from, std::uint64_t bytes) {
 }
 
 void ring_loop::ask(chunk& part) {
-  const job& from = *part.owner;
-  const space& into = from.operation->into;
+  const pending_read& from = *part.owner;
+  const read_target& into = from.operation->into;
   std::byte* const memory = part.memory + part.got;
   const auto bytes = static_cast<unsigned>(part.bytes - part.got);
   const std::uint64_t offset = part.offset + part.got;
   const std::uint32_t piece =
-      into.piece == space::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
+      into.piece == read_target::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
   part.polled = polling_ && from.slot->mode.direct;
   polled_reads_ += part.polled ? 1 : 0;
   // With polling, buffers are registered with the second ring.
@@ -185,7 +185,7 @@ std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
 }
 
 void ring_loop::on_chunk(chunk& part, int result) {
-  job& owner = *part.owner;
+  pending_read& owner = *part.owner;
   bytes_in_kernel_ -= part.bytes - part.asked_from;
   if (part.overdue) {
     late_chunks_.remove(part);
@@ -256,7 +256,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
 }
 
 void ring_loop::end_chunk(chunk& part) {
-  job& owner = *part.owner;
+  pending_read& owner = *part.owner;
   chunks_.give_back(part);
   if (owner.failure != 0 || owner.refused) dequeue(owner);  // no more of it is issued
   if (--owner.chunks != 0) return;
@@ -275,7 +275,7 @@ void ring_loop::end_chunk(chunk& part) {
   finish(owner);
 }
 
-void ring_loop::read_again_buffered(job& refused) {
+void ring_loop::read_again_buffered(pending_read& refused) {
   file_slot& slot = *refused.slot;
   if (!slot.stale) {
     slot.stale = true;
@@ -288,21 +288,21 @@ void ring_loop::read_again_buffered(job& refused) {
   place_waiting();
 }
 
-void ring_loop::enqueue(intrusive_list<job>& queue, job& queued) {
+void ring_loop::enqueue(intrusive_list<pending_read>& queue, pending_read& queued) {
   queue.push_back(queued);
   queued.queue = &queue;
 }
-void ring_loop::dequeue(job& queued) {
+void ring_loop::dequeue(pending_read& queued) {
   if (queued.queue != nullptr) std::exchange(queued.queue, nullptr)->remove(queued);
 }
 
-void ring_loop::finish(job& ended) {
+void ring_loop::finish(pending_read& ended) {
   assert(ended.chunks == 0 && !ended.finished);
   ended.finished = true;
   enqueue(finished_, ended);
 }
 
-void ring_loop::deliver(job& ended) {
+void ring_loop::deliver(pending_read& ended) {
   read_operation& operation = *ended.operation;
   operation.failure = ended.failure;
   if (ended.ranged && (ended.failure == 0 || ended.failure == ENODATA)) {
@@ -315,12 +315,12 @@ void ring_loop::deliver(job& ended) {
   count_.in_flight.subtract(1);
   count_.reads.add(1);
   detach(ended);
-  jobs_.give_back(ended);
+  reads_.give_back(ended);
   operation.done(operation);
 }
 
 void ring_loop::cancel(read_operation& operation) {
-  auto* const asked = static_cast<job*>(operation.state);
+  auto* const asked = static_cast<pending_read*>(operation.state);
   if (asked == nullptr || asked->finished || asked->cancelled) return;
   asked->cancelled = true;
   dequeue(*asked);  // no more of it is issued

@@ -1,4 +1,4 @@
-// What the ring's loop has under way: reads and the parts of them that the kernel has, files that are open or opened, looks.
+// What the ring's loop works on: reads and the parts of them that the kernel has, files that are open or being opened, queries of a file's status.
 #pragma once
 
 #include "base/intrusive_list.hpp"
@@ -20,12 +20,12 @@ namespace leat::io::ring {
 struct file_slot;
 
 /// A read that was taken and is not done.
-struct job : list_hook {
+struct pending_read : list_hook {
   read_operation* operation = nullptr;
   file_set* set = nullptr;
   file_slot* slot = nullptr;
-  intrusive_list<job>* queue = nullptr;  // the one list it is in
-  std::uint64_t begin = 0;               // of the range that is read: the one asked for, widened to the alignment
+  intrusive_list<pending_read>* queue = nullptr;  // the one list it is in
+  std::uint64_t begin = 0;  // of the range that is read: the one asked for, widened to the alignment
   std::uint64_t end = 0;
   std::uint64_t issued = 0;                                            // up to here the kernel was asked
   std::uint64_t file_end = std::numeric_limits<std::uint64_t>::max();  // where a read found it
@@ -43,7 +43,7 @@ struct job : list_hook {
 
 /// Part of a read that the kernel has. Its address is the user_data.
 struct alignas(8) chunk : list_hook {
-  job* owner = nullptr;
+  pending_read* owner = nullptr;
   std::uint64_t offset = 0;  // in the file
   std::uint64_t bytes = 0;
   std::uint64_t got = 0;
@@ -64,15 +64,15 @@ struct alignas(8) file_slot : list_hook {
   file_set* set = nullptr;
   std::uint32_t file = 0;
   file_mode mode;
-  bool stale = false;      // not to be found by others any more
-  bool nonblock = false;   // opened with O_NONBLOCK
-  bool looked_at = false;  // its type has been looked at
+  bool stale = false;     // not to be found by others any more
+  bool nonblock = false;  // opened with O_NONBLOCK
+  bool type_checked = false;
   bool held_by_lease =
       false;  // another process has a lease on it (fcntl(2)): only a blocking open notifies that process
   int descriptor = -1;
-  unsigned users = 0;  // jobs
+  unsigned users = 0;  // reads
   unsigned tries = 0;
-  intrusive_list<job> waiting;  // for it to be open
+  intrusive_list<pending_read> waiting;  // for it to be open
   intrusive_list<file_slot>* queue = nullptr;
   std::uint64_t since_ns = 0;
   std::optional<overdue_list::entry> overdue;
@@ -81,9 +81,9 @@ struct alignas(8) file_slot : list_hook {
 };
 
 /// open_operation with its place for the answer, which the kernel writes. Its address + 2 is the user_data.
-struct alignas(8) look : list_hook {
-  open_operation* operation = nullptr;  // null after its operation has ended, and for a look of the loop's own
-  file_slot* slow = nullptr;            // for a look of the loop's own: the file whose read takes long
+struct alignas(8) status_query : list_hook {
+  open_operation* operation = nullptr;  // null after its operation has ended, and for a query of the loop's own
+  file_slot* slow = nullptr;            // for a query of the loop's own: the file whose read takes long
   file_set* set = nullptr;
   std::uint64_t since_ns = 0;
   std::optional<overdue_list::entry> overdue;
@@ -91,7 +91,7 @@ struct alignas(8) look : list_hook {
   file_status status;
 };
 
-enum tag : std::uint64_t { tag_chunk = 0, tag_slot = 1, tag_look = 2, tag_wake = 3, tag_none = 4, tag_mask = 7 };
+enum tag : std::uint64_t { tag_chunk = 0, tag_slot = 1, tag_query = 2, tag_wake = 3, tag_none = 4, tag_mask = 7 };
 
 /// Objects that are made once and used again.
 template <class T>

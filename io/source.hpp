@@ -42,7 +42,7 @@ inline constexpr std::uint64_t chunk_bytes_max = std::uint64_t{16} << 20;
 /// Memory a read may write: part of an arena piece, which the ring may have registered as one buffer.
 ///   bytes   aligned to alignment_max_bytes, at least aligned_bytes(offset, bytes) of the read
 ///   piece   the arena's number of the (first) piece it lies in; no_piece for memory from elsewhere
-struct space {
+struct read_target {
   static constexpr std::uint32_t no_piece = 0xFFFFFFFFU;
   std::span<std::byte> bytes;
   std::uint32_t piece = no_piece;
@@ -56,7 +56,7 @@ struct read_operation {
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  space into;
+  read_target into;
   /// Called exactly once, on the thread of the loop that the source was connected to. Must not block, and may start
   /// further operations. After it the source never touches the operation or its memory again.
   void (*done)(read_operation&) noexcept = nullptr;

@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-using slot = stages::batch_layout::slot;
+using output_place = stages::batch_layout::output_place;
 
 [[noreturn]] void throw_no_output(std::string_view name, std::span<const std::string> names) {
   throw error(errc::not_found, str_cat("no output '", name, "' in this batch; it holds ", absl::StrJoin(names, ", "),
@@ -35,7 +35,7 @@ batch::~batch() = default;
 
 void batch::wait_on(stream consumer) {
   state_->check_held();
-  if (state_->held().landed != nullptr) state_->held().landed->wait_on(consumer);
+  if (state_->held().on_device != nullptr) state_->held().on_device->wait_on(consumer);
 }
 
 void batch::release_on(stream consumer) {
@@ -44,29 +44,30 @@ void batch::release_on(stream consumer) {
   const bool alone = state_->shared == nullptr || state_->shared.use_count() == 1;
   if (!alone) {
     // Their deleters may be running on other threads: the last of us all gives it back, and has to know this stream by then.
-    if (state_->shared->landed != nullptr) state_->shared->landed->wait_on(consumer);
+    if (state_->shared->on_device != nullptr) state_->shared->on_device->wait_on(consumer);
     state_->released = true;
     state_->shared.reset();
     return;
   }
   batch_hold& hold = state_->held();
-  if (hold.landed == nullptr) {
+  if (hold.on_device == nullptr) {
     state_->released = true;
     // On the host what the trainer has called has been done.
     if (hold.way_home != nullptr) hold.way_home->give_back(std::move(hold.memory));
     return;
   }
   try {
-    hold.landed->release_on(consumer);
+    hold.on_device->release_on(consumer);
     state_->released = true;
   } catch (...) {
-    state_->released = hold.landed->data() == nullptr;  // Else the stream cannot be, and the batch is held as before.
+    state_->released =
+        hold.on_device->data() == nullptr;  // Else the stream cannot be, and the batch is held as before.
     throw;
   }
 }
 
 void batch::start_ready(ready_completion done) {
-  if (state_->held().landed != nullptr && !state_->released) return state_->held().landed->ready(std::move(done));
+  if (state_->held().on_device != nullptr && !state_->released) return state_->held().on_device->ready(std::move(done));
   std::exception_ptr failure;
   try {
     state_->check_held();
@@ -83,7 +84,7 @@ tensor batch::view(std::string_view name) const {
   std::byte* const base = state_->held().base();
   const device where = state_->held().where();
   const std::int64_t rows = state_->rows;
-  for (const slot& place : state_->layout->slots()) {
+  for (const output_place& place : state_->layout->outputs()) {
     const stages::output_spec& spec = place.spec;
     if (spec.name == name && spec.ragged) {
       const auto& ragged = state_->raggeds[place.ragged_index];
@@ -93,7 +94,7 @@ tensor batch::view(std::string_view name) const {
       dimensions shape{rows};
       for (const std::int64_t extent : spec.row_shape) shape.push_back(extent);
       std::byte* const data =
-          spec.made_by != nullptr ? state_->held().landed->made() + place.made_offset : base + place.offset;
+          spec.made_by != nullptr ? state_->held().on_device->made() + place.made_offset : base + place.offset;
       return {spec.type, shape, dense_strides(shape), data, where};
     }
     if (spec.ragged && name == spec.name + ".offsets") {
@@ -111,7 +112,7 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
   if (state_->held().where() != host) {
     throw error(errc::usage, "bytes() of a batch on a device: its rows are not in host memory; use operator[] there");
   }
-  for (const slot& place : state_->layout->slots()) {
+  for (const output_place& place : state_->layout->outputs()) {
     if (place.spec.name != name) continue;
     const std::byte* const base = state_->held().base();
     if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};

@@ -5,7 +5,7 @@
 
 namespace leat::stages {
 
-void read_slot::begin(batch_in_flight& batch, const batch_plan::read& planned, std::uint32_t held_by) {
+void read_in_flight::begin(batch_in_flight& batch, const batch_plan::read& planned, std::uint32_t held_by) {
   owner = &batch;
   source = planned.source;
   file = planned.file;
@@ -25,7 +25,7 @@ void read_slot::begin(batch_in_flight& batch, const batch_plan::read& planned, s
   users.store(planned.straight_to ? 0 : planned.rows, std::memory_order_relaxed);
 }
 
-void block_slot::begin(batch_in_flight& batch, const batch_plan::block& planned) {
+void block_in_flight::begin(batch_in_flight& batch, const batch_plan::block& planned) {
   owner = &batch;
   of = planned;
   source = planned.source;
@@ -44,7 +44,7 @@ void block_slot::begin(batch_in_flight& batch, const batch_plan::block& planned)
   expands_shared = false;
 }
 
-datasets::part block_slot::part() const noexcept {
+datasets::part block_in_flight::part() const noexcept {
   return {.field = of.field,
           .where = {.source = of.source,
                     .file = of.file,
@@ -72,18 +72,18 @@ void batch_in_flight::begin() {
 void batch_in_flight::take_rows(std::uint32_t first, std::uint32_t end) {
   auto next = samples.begin() + first;
   for (std::uint32_t row = first; row < end; ++row, ++next) {
-    sample_slot& slot = *next;
-    slot.owner = this;
-    slot.row = row;
-    slot.trouble.reset();
-    slot.begin_reads();
+    sample_in_flight& sample = *next;
+    sample.owner = this;
+    sample.row = row;
+    sample.trouble.reset();
+    sample.begin_reads();
   }
   take_reads();
 }
 
 void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute) {
-  sample_slot& slot = samples[row];
-  sample_trouble& trouble = slot.in_trouble();
+  sample_in_flight& sample = samples[row];
+  sample_trouble& trouble = sample.in_trouble();
   trouble.substitute = substitute;
   trouble.failure = nullptr;
   trouble.reason.clear();
@@ -91,7 +91,7 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.unreadable = false;
   trouble.field_at_fault = batch_plan::no_field;
   trouble.over_budget = false;
-  slot.begin_reads();
+  sample.begin_reads();
   if (!row_blocks.empty()) row_blocks[row] = {};
   std::fill_n(encoded.begin() + static_cast<std::ptrdiff_t>(row * plan.programs), plan.programs,
               std::span<const std::byte>());
@@ -100,37 +100,37 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
 
 // The plan's reads come in the order in which they were made: a read's holder is before it, or itself.
 void batch_in_flight::take_reads() {
-  slot_of_.clear();
+  number_of_.clear();
   bool straight = false;
   for (const batch_plan::read& planned : plan.reads) {
     const std::uint32_t number = add_read();
-    slot_of_.push_back(number);
-    read_slot& read = reads[number];
-    const std::uint32_t holder = slot_of_[planned.holder];
+    number_of_.push_back(number);
+    read_in_flight& read = reads[number];
+    const std::uint32_t holder = number_of_[planned.holder];
     read.begin(*this, planned, holder);
     straight = straight || read.straight_to;
     // Nobody else has these reads yet.
     if (holder != number) reads[holder].users.fetch_add(read.rows, std::memory_order_relaxed);
     for (std::uint32_t row = read.first_row; row < read.end_row(); ++row) {
-      sample_slot& slot = samples[row];
-      slot.reads.push_back(number);
-      slot.wait_for_one_more();
+      sample_in_flight& sample = samples[row];
+      sample.reads.push_back(number);
+      sample.wait_for_one_more();
     }
   }
   for (const batch_plan::part& part : plan.parts) {
-    reads[slot_of_[part.read]].parts.push_back({part.row, part.program, part.offset, part.bytes});
+    reads[number_of_[part.read]].parts.push_back({part.row, part.program, part.offset, part.bytes});
     if (!straight) continue;
-    sample_slot& slot = samples[part.row];
+    sample_in_flight& sample = samples[part.row];
     const auto is_straight = [&](std::uint32_t number) { return reads[number].straight_to.has_value(); };
-    slot.read_into =
-        slot.reads.size() == plan.programs && std::all_of(slot.reads.begin(), slot.reads.end(), is_straight);
+    sample.read_into =
+        sample.reads.size() == plan.programs && std::all_of(sample.reads.begin(), sample.reads.end(), is_straight);
   }
   take_blocks();
   for (batch_plan::corrupt_row& each : plan.corrupt) {
-    sample_slot& slot = samples[each.row];
-    slot.corrupt = true;
-    slot.in_trouble().reason = std::move(each.reason);
-    slot.trouble->field_at_fault = each.field;
+    sample_in_flight& sample = samples[each.row];
+    sample.corrupt = true;
+    sample.in_trouble().reason = std::move(each.reason);
+    sample.trouble->field_at_fault = each.field;
   }
   plan.reads.clear();
   plan.parts.clear();
@@ -151,19 +151,19 @@ void batch_in_flight::take_blocks() {
   const batch_plan::block_use* before = nullptr;
   for (const batch_plan::block_use& each : plan.block_uses) {
     blocks[first + each.block].uses.push_back({each.row, each.program});
-    sample_slot& slot = samples[each.row];
+    sample_in_flight& sample = samples[each.row];
     blocks_of_row& row = row_blocks[each.row];
-    if (row.programs == 0) slot.wait_for_one_more();
+    if (row.programs == 0) sample.wait_for_one_more();
     if (before == nullptr || before->row != each.row || before->program != each.program) ++row.programs;
-    slot.wait_for_one_more();
-    slot.read_into = slot.reads.empty() && row.programs == plan.programs;
+    sample.wait_for_one_more();
+    sample.read_into = sample.reads.empty() && row.programs == plan.programs;
     before = &each;
   }
   plan.blocks.clear();
   plan.block_uses.clear();
 }
 
-// The number of a slot to fill in: one whose samples are all done, or a new one. Other slots do not move.
+// The number of a read in flight to fill in: one whose samples are all done, or a new one. Others do not move.
 std::uint32_t batch_in_flight::add_read() {
   // Reads end about in the order in which they began, so a search round the table meets few that have not.
   if (reads_idle.load(std::memory_order_acquire) != 0) {

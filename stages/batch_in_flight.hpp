@@ -33,8 +33,8 @@ class hand_over;
 class reader_stage;
 class row_maker;
 struct batch_in_flight;
-struct block_slot;
-struct sample_slot;
+struct block_in_flight;
+struct sample_in_flight;
 struct shared_block;
 
 /// Events that the stages report to the loader.
@@ -42,10 +42,10 @@ class line_events {
  public:
   /// All bytes of the sample have been read, or it is known to be corrupt: decoding may begin.
   ///   loop   the number of the I/O thread that this is called on
-  virtual void ready(sample_slot& slot, std::size_t loop) noexcept = 0;
+  virtual void ready(sample_in_flight& sample, std::size_t loop) noexcept = 0;
   /// A block's bytes have been read, or it has none: it may be expanded. reader_stage::settle_block() follows, on the loop of its batch.
   ///   loop   that of the batch
-  virtual void ready(block_slot& block, std::size_t loop) noexcept = 0;
+  virtual void ready(block_in_flight& block, std::size_t loop) noexcept = 0;
   /// The environment failed: the run is over. Thread: any.
   virtual void broken(std::exception_ptr why) noexcept = 0;
 
@@ -62,16 +62,16 @@ struct read_part {
 };
 
 /// One read in flight. All reads of a sample share one lease.
-struct read_slot final : io::set_read {
+struct read_in_flight final : io::set_read {
   /// Becomes a read that was planned for `batch`.
-  ///   holder   the slot of the read that holds the lease
+  ///   holder   number of the read that holds the lease
   void begin(batch_in_flight& batch, const batch_plan::read& planned, std::uint32_t holder);
 
   [[nodiscard]] std::uint32_t end_row() const noexcept { return first_row + rows; }
 
   reader_stage* stage = nullptr;
   batch_in_flight* owner = nullptr;
-  std::uint32_t holder = 0;                ///< the slot, perhaps this one, that holds the lease
+  std::uint32_t holder = 0;                ///< the read, perhaps this one, that holds the lease
   std::optional<std::size_t> straight_to;  ///< as planned
   std::uint64_t lease_bytes = 0;           ///< as planned
   std::uint32_t first_row = 0;             ///< of the samples that wait for it; it is started with the first of them
@@ -82,8 +82,8 @@ struct read_slot final : io::set_read {
   // reads share a page, since a failed one may overwrite all of its pages. (The lease is large enough for that.)
   bool row_by_row = false;
   std::uint32_t rows_settled = 0;
-  io::space left;
-  std::atomic<std::uint32_t> rows_left{0};  ///< not yet released; at 0 the slot may be reused
+  io::read_target left;
+  std::atomic<std::uint32_t> rows_left{0};  ///< not yet released; at 0 the object may be reused
   // Of the read that holds the lease.
   io::lease memory;                     ///< returned after the last sample that the reads sharing it serve
   std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
@@ -91,7 +91,7 @@ struct read_slot final : io::set_read {
 
 /// A block in flight: it is read, expanded by a job, and its boxes are copied to the rows that wait for it. It holds a lease for as long
 /// as that takes, and waits for nothing else meanwhile, so that blocks of later rows and later batches always come to their turn.
-struct block_slot final : io::set_read, async::job {
+struct block_in_flight final : io::set_read, async::job {
   struct use {
     std::uint32_t row = 0;
     std::uint16_t program = 0;
@@ -161,7 +161,7 @@ struct sample_trouble {
 
 /// One row of a batch in flight, and the job that decodes it. There is one for each such row, so it is kept small: what few rows
 /// or few batches need is allocated apart.
-struct sample_slot final : async::job {
+struct sample_in_flight final : async::job {
   void run(async::worker_context& worker) noexcept override;  // stages/row_maker.cpp
   void drop() noexcept override {}
 
@@ -215,7 +215,7 @@ struct mix_job final : async::job {
 
 /// The reads of a batch, by number. Other threads may look a read up while the planner adds more: neither the reads nor the table
 /// that finds them moves. (The table of a std::deque does.)
-class read_slots {
+class reads_in_flight {
  public:
   static constexpr std::size_t block_reads = 8;
 
@@ -228,18 +228,18 @@ class read_slots {
   /// Beyond the reserved room: not while another thread looks a read up.
   void emplace_back() {
     reserve(size_ + 1);
-    if (size_ % block_reads == 0) blocks_[size_ / block_reads] = std::make_unique<read_slot[]>(block_reads);
+    if (size_ % block_reads == 0) blocks_[size_ / block_reads] = std::make_unique<read_in_flight[]>(block_reads);
     ++size_;
   }
-  [[nodiscard]] read_slot& operator[](std::size_t number) noexcept {
+  [[nodiscard]] read_in_flight& operator[](std::size_t number) noexcept {
     return blocks_[number / block_reads][number % block_reads];
   }
-  [[nodiscard]] const read_slot& operator[](std::size_t number) const noexcept {
+  [[nodiscard]] const read_in_flight& operator[](std::size_t number) const noexcept {
     return blocks_[number / block_reads][number % block_reads];
   }
 
  private:
-  std::vector<std::unique_ptr<read_slot[]>> blocks_;
+  std::vector<std::unique_ptr<read_in_flight[]>> blocks_;
   std::size_t size_ = 0;
 };
 
@@ -247,7 +247,7 @@ class read_slots {
 struct batch_in_flight {
   /// Nothing of the batch before is left; the plan has begun (planner::begin()).
   void begin();
-  /// The reads of rows [first, end), which were planned, are taken out of the plan and become slots; the samples of these rows wait
+  /// The reads of rows [first, end), which were planned, are taken out of the plan and become reads in flight; the samples of these rows wait
   /// for them.
   void take_rows(std::uint32_t first, std::uint32_t end);
   /// The same for one row that was planned anew, for another sample.
@@ -275,12 +275,12 @@ struct batch_in_flight {
   batch_plan plan;
 
   io::lease memory;
-  std::deque<sample_slot> samples;  ///< a deque: jobs and operations never move
-  read_slots reads;
+  std::deque<sample_in_flight> samples;  ///< a deque: jobs and operations never move
+  reads_in_flight reads;
   std::size_t reads_used = 0;
   std::atomic<std::uint32_t> reads_idle{0};  ///< of those: all their samples are done, so they may be reused
   std::size_t next_read = 0;                 ///< where the search for a read to reuse goes on
-  std::deque<block_slot> blocks;             ///< a deque: jobs and operations never move
+  std::deque<block_in_flight> blocks;        ///< a deque: jobs and operations never move
   std::size_t blocks_used = 0;
   std::vector<blocks_of_row> row_blocks;            ///< of each row; empty where no row has any
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
@@ -299,10 +299,10 @@ struct batch_in_flight {
   void take_blocks();
   [[nodiscard]] std::uint32_t add_read();
 
-  std::vector<std::uint32_t> slot_of_;  // of the plan's reads, while they are taken
+  std::vector<std::uint32_t> number_of_;  // of the plan's reads, while they are taken
 };
 
-inline const pick& sample_slot::planned() const noexcept { return owner->plan.picks[row]; }
+inline const pick& sample_in_flight::planned() const noexcept { return owner->plan.picks[row]; }
 
 /// The most memory that a batch in flight takes besides its tensors.
 ///   rows     of the largest batch
@@ -322,20 +322,20 @@ struct bookkeeping {
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     constexpr std::size_t name_bytes = 64;
     // Names and digests exist twice: in the line, and in the batch that was handed out.
-    return sizeof(sample_slot) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
-           sizeof(pick) + sizeof(std::uint64_t) + programs * sizeof(void*) / read_slots::block_reads +
+    return sizeof(sample_in_flight) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
+           sizeof(pick) + sizeof(std::uint64_t) + programs * sizeof(void*) / reads_in_flight::block_reads +
            ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }
   [[nodiscard]] static std::size_t read_bytes() noexcept {
     constexpr std::size_t allocation_bytes = 32;  // Each is an allocation of its own.
     constexpr std::size_t parts_bytes = 4 * sizeof(read_part);
-    return sizeof(read_slot) + allocation_bytes + parts_bytes;
+    return sizeof(read_in_flight) + allocation_bytes + parts_bytes;
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    constexpr std::size_t block = read_slots::block_reads;
+    constexpr std::size_t block = reads_in_flight::block_reads;
     return rows * row_bytes() + (reads + block - 1) / block * block * read_bytes() +
-           blocks * (sizeof(block_slot) + sizeof(blocks_of_row) + sizeof(batch_plan::block) +
+           blocks * (sizeof(block_in_flight) + sizeof(blocks_of_row) + sizeof(batch_plan::block) +
                      sizeof(batch_plan::block_use)) +
            planned * (sizeof(batch_plan::read) + sizeof(batch_plan::part) + sizeof(std::uint32_t));
   }

@@ -27,11 +27,11 @@ std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::
 }
 
 // The largest last: a batch of fewer rows is copied to a device as far as its last tensor reaches.
-std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::slot>& slots) {
-  std::vector<std::size_t> order(slots.size());
+std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::output_place>& outputs) {
+  std::vector<std::size_t> order(outputs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(slots[a].row_bytes, a) < std::pair(slots[b].row_bytes, b);
+    return std::pair(outputs[a].row_bytes, a) < std::pair(outputs[b].row_bytes, b);
   });
   return order;
 }
@@ -47,7 +47,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     }
     names_.push_back(spec.name);
     if (spec.ragged) names_.push_back(spec.name + ".offsets");
-    slot& added = slots_.emplace_back();
+    output_place& added = outputs_.emplace_back();
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;
     } else {
@@ -55,11 +55,11 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     }
     added.spec = std::move(spec);
   }
-  for (const std::size_t i : in_memory_order(slots_)) place(slots_[i]);
+  for (const std::size_t i : in_memory_order(outputs_)) place(outputs_[i]);
   add_steps();
 }
 
-void batch_layout::place(slot& placed) {
+void batch_layout::place(output_place& placed) {
   const output_spec& spec = placed.spec;
   // Each row of it is a multiple of that, too.
   if (spec.read_into) fixed_bytes_ = io::aligned_bytes(0, fixed_bytes_);
@@ -69,7 +69,7 @@ void batch_layout::place(slot& placed) {
 }
 
 void batch_layout::add_steps() {
-  for (slot& made : slots_) {
+  for (output_place& made : outputs_) {
     const output_spec& spec = made.spec;
     if (spec.made_by == nullptr) continue;
     made.made_offset = made_bytes_;
@@ -80,16 +80,16 @@ void batch_layout::add_steps() {
         steps_.emplace_back(device_step{.operation = spec.made_by.get(), .from = {}, .to = made.made_offset});
     const auto add = [&](std::size_t i) {
       made.made_from.push_back(i);
-      step.from.push_back(slots_[i].offset);
+      step.from.push_back(outputs_[i].offset);
     };
-    add(static_cast<std::size_t>(&made - slots_.data()));
+    add(static_cast<std::size_t>(&made - outputs_.data()));
     for (const std::string& name : spec.made_from) {
-      const auto other =
-          std::find_if(slots_.begin(), slots_.end(), [&](const slot& each) { return each.spec.name == name; });
-      assert(other != slots_.end() && !other->spec.ragged);
+      const auto other = std::find_if(outputs_.begin(), outputs_.end(),
+                                      [&](const output_place& each) { return each.spec.name == name; });
+      assert(other != outputs_.end() && !other->spec.ragged);
       other->hidden = true;
       std::erase(names_, name);
-      add(static_cast<std::size_t>(other - slots_.begin()));
+      add(static_cast<std::size_t>(other - outputs_.begin()));
     }
   }
 }

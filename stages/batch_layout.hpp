@@ -26,13 +26,13 @@ inline constexpr std::size_t tensor_alignment_bytes = 256;
 /// The part of the layout that all batches share. Immutable.
 class batch_layout {
  public:
-  struct slot {
+  struct output_place {
     output_spec spec;
     std::size_t row_bytes = 0;     ///< of a fixed output, as decode() writes it
     std::size_t offset = 0;        ///< of a fixed output's tensor; of a ragged one's offsets (i64, rows + 1)
     std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
     bool hidden = false;           ///< others are made from it; the trainer does not see it
-    /// Of an output that a device makes: the slots it is made from, itself first, and where it lies in the memory that only the
+    /// Of an output that a device makes: the outputs it is made from, itself first, and where it lies in the memory that only the
     /// device has.
     absl::InlinedVector<std::size_t, 4> made_from;
     std::size_t made_offset = 0;
@@ -41,7 +41,7 @@ class batch_layout {
   /// Throws error{errc::usage} when two outputs share a name. Outputs that others are made from are among them.
   batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max);
 
-  [[nodiscard]] std::span<const slot> slots() const noexcept { return slots_; }
+  [[nodiscard]] std::span<const output_place> outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::uint32_t rows_max() const noexcept { return rows_max_; }
   [[nodiscard]] std::size_t ragged_count() const noexcept { return ragged_count_; }
   /// Bytes of the fixed tensors and of the ragged ones' offsets.
@@ -60,10 +60,10 @@ class batch_layout {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
 
  private:
-  void place(slot& placed);
+  void place(output_place& placed);
   void add_steps();
 
-  std::vector<slot> slots_;
+  std::vector<output_place> outputs_;
   std::vector<std::string> names_;
   std::vector<device_step> steps_;
   std::uint32_t rows_max_ = 0;

@@ -25,17 +25,17 @@ struct batch_hold {
   batch_hold(batch_hold&&) = default;
   batch_hold& operator=(batch_hold&&) = delete;
   ~batch_hold() {
-    landed.reset();
+    on_device.reset();
     if (way_home != nullptr && memory) way_home->give_back(std::move(memory));
     if (batches_out != nullptr) batches_out->fetch_sub(1, std::memory_order_relaxed);
   }
 
   /// Where rows begin for the trainer: the block, or its copy on a device; null once released.
-  [[nodiscard]] std::byte* base() const noexcept { return landed != nullptr ? landed->data() : memory.data(); }
-  [[nodiscard]] device where() const noexcept { return landed != nullptr ? landed->where() : host; }
+  [[nodiscard]] std::byte* base() const noexcept { return on_device != nullptr ? on_device->data() : memory.data(); }
+  [[nodiscard]] device where() const noexcept { return on_device != nullptr ? on_device->where() : host; }
 
-  io::lease memory;                         ///< the block, until a device has taken it
-  std::unique_ptr<stages::landing> landed;  ///< set if the batch is on a device
+  io::lease memory;                                 ///< the block, until a device has taken it
+  std::unique_ptr<stages::device_batch> on_device;  ///< set if the batch is on a device
   // Takes the memory back. Shared with the loader, since a batch may outlive it.
   std::shared_ptr<stages::transfer> way_home;
   // Counts the batches in the consumer's hands, for stats(); shared for the same reason.

@@ -10,7 +10,7 @@ namespace leat::stages {
 namespace {
 
 // Moves the rows that are left to the front of a fixed output.
-void close_holes(const batch_in_flight& batch, const batch_layout::slot& place, std::byte* tensor) {
+void close_holes(const batch_in_flight& batch, const batch_layout::output_place& place, std::byte* tensor) {
   std::size_t to = 0;
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     if (batch.samples[row].corrupt) continue;
@@ -35,8 +35,8 @@ joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::b
   };
   write_offset();
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    const sample_slot& slot = batch.samples[row];
-    if (slot.corrupt) continue;
+    const sample_in_flight& sample = batch.samples[row];
+    if (sample.corrupt) continue;
     const std::size_t from = batch.ragged_of(row)[ragged].offset;
     const std::size_t bytes = batch.ragged_used(row)[ragged];
     if (from != used) std::memmove(buffer + used, buffer + from, bytes);
@@ -58,9 +58,9 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
   state->index = batch.plan.index;
   state->ids.reserve(batch.rows());
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    sample_slot& slot = batch.samples[row];
-    if (slot.corrupt) continue;
-    state->ids.push_back(slot.pick().sample);
+    sample_in_flight& sample = batch.samples[row];
+    if (sample.corrupt) continue;
+    state->ids.push_back(sample.pick().sample);
     if (row >= batch.rows() - batch.plan.padded) ++state->padded;
     if (digests) state->row_digests.push_back(batch.row_digests[row]);
     if (names) state->names.push_back(std::move(batch.names[row]));
@@ -70,7 +70,7 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
 
   std::byte* const base = batch.memory.bytes().data();
   state->raggeds.resize(batch.plan.buffers.size());
-  for (const batch_layout::slot& place : state->layout->slots()) {
+  for (const batch_layout::output_place& place : state->layout->outputs()) {
     if (place.spec.ragged) {
       const std::size_t r = place.ragged_index;
       const batch_plan::ragged_buffer& buffer = batch.plan.buffers[r];
@@ -86,7 +86,7 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
 
 std::size_t bytes_used(const batch::state& batch) {
   std::size_t end = 0;
-  for (const batch_layout::slot& place : batch.layout->slots()) {
+  for (const batch_layout::output_place& place : batch.layout->outputs()) {
     const std::size_t bytes =
         place.spec.ragged ? (std::size_t{batch.rows} + 1) * sizeof(std::int64_t) : batch.rows * place.row_bytes;
     end = std::max(end, place.offset + bytes);
@@ -97,7 +97,7 @@ std::size_t bytes_used(const batch::state& batch) {
 
 std::size_t output_bytes(const batch::state& batch) {
   std::size_t sum = 0;
-  for (const batch_layout::slot& place : batch.layout->slots()) {
+  for (const batch_layout::output_place& place : batch.layout->outputs()) {
     if (place.hidden) continue;
     if (place.spec.ragged) {
       sum += (std::size_t{batch.rows} + 1) * sizeof(std::int64_t);

@@ -54,21 +54,21 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     own.rows.resize(outputs);
     own.made.resize(outputs);
     for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
-      const output_spec& spec = layout_.slots()[o].spec;
+      const output_spec& spec = layout_.outputs()[o].spec;
       if (spec.made_by != nullptr) own.made[o].resize(spec.row_bytes());
     }
   }
 }
 
-void decoder::run(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {
+void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop) {
   const range profiled(work_of::decode);
   thread_state& own = threads_[thread];
-  if (!slot.corrupt) decode_fields(slot, own, stop);
+  if (!sample.corrupt) decode_fields(sample, own, stop);
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
-  if (slot.over_budget()) return describe_over_budget(slot);
-  if (slot.corrupt) return describe_corrupt(slot);
-  if (settings_.digests) add_digest(slot, own);
-  if (settings_.names) slot.owner->names[slot.row] = dataset_.name(slot.pick().sample);
+  if (sample.over_budget()) return describe_over_budget(sample);
+  if (sample.corrupt) return describe_corrupt(sample);
+  if (settings_.digests) add_digest(sample, own);
+  if (settings_.names) sample.owner->names[sample.row] = dataset_.name(sample.pick().sample);
 }
 
 std::uint64_t decoder::bytes_copied() const noexcept {
@@ -78,26 +78,26 @@ std::uint64_t decoder::bytes_copied() const noexcept {
 }
 
 // Where each output's row lies.
-void decoder::place_rows(const sample_slot& slot, thread_state& own) const {
-  const batch_in_flight& batch = *slot.owner;
+void decoder::place_rows(const sample_in_flight& sample, thread_state& own) const {
+  const batch_in_flight& batch = *sample.owner;
   std::byte* const base = batch.memory.bytes().data();
-  const std::span<const batch_plan::ragged_row> ragged = batch.ragged_of(slot.row);
+  const std::span<const batch_plan::ragged_row> ragged = batch.ragged_of(sample.row);
   for (std::size_t output = 0; output < own.rows.size(); ++output) {
-    const batch_layout::slot& place = layout_.slots()[output];
+    const batch_layout::output_place& place = layout_.outputs()[output];
     const std::size_t r = place.ragged_index;
     own.rows[output] =
         place.spec.ragged
             ? row_target{.bytes = {base + batch.plan.buffers[r].offset + ragged[r].offset, ragged[r].capacity}}
-            : row_target{.bytes = {base + place.offset + slot.row * place.row_bytes, place.row_bytes}};
+            : row_target{.bytes = {base + place.offset + sample.row * place.row_bytes, place.row_bytes}};
   }
 }
 
 // The bytes that were read for the program, expanded where they are stored in another form, or those that a call makes: once for all
 // programs that read the field. Returns a reason where there are none.
-std::optional<std::string> decoder::find_encoded(const sample_slot& slot, std::size_t program,
+std::optional<std::string> decoder::find_encoded(const sample_in_flight& sample, std::size_t program,
                                                  thread_state& own) const {
-  const batch_in_flight& batch = *slot.owner;
-  const std::size_t first = slot.row * programs_.size();
+  const batch_in_flight& batch = *sample.owner;
+  const std::size_t first = sample.row * programs_.size();
   const std::uint16_t field = batch.plan.fields[first + program];
   own.encoded[program] = batch.encoded[first + program];
   if (field == batch_plan::no_field) return std::nullopt;
@@ -113,15 +113,15 @@ std::optional<std::string> decoder::find_encoded(const sample_slot& slot, std::s
     own.encoded[program] = own.encoded[before];
     return std::nullopt;
   }
-  if (!called) return expand(slot, program, field, own);
-  own.encoded[program] = dataset_.produce(slot.pick().sample, field, own.produced[program]);
+  if (!called) return expand(sample, program, field, own);
+  own.encoded[program] = dataset_.produce(sample.pick().sample, field, own.produced[program]);
   return std::nullopt;
 }
 
 // A block that is a whole row becomes that row; any other goes to this thread's memory.
-std::optional<std::string> decoder::expand(const sample_slot& slot, std::size_t program, std::uint16_t field,
+std::optional<std::string> decoder::expand(const sample_in_flight& sample, std::size_t program, std::uint16_t field,
                                            thread_state& own) const {
-  const pick& row = slot.pick();
+  const pick& row = sample.pick();
   const datasets::need wanted[] = {{.field = field, .seed = settings_.seed, .draw = row.draw, .epoch = row.epoch}};
   datasets::part_list parts;
   dataset_.parts(row.sample, wanted, parts);
@@ -147,30 +147,30 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, thr
   return programs_[leader]->decode_together(*own.scratch[leader], input, own.together);
 }
 
-void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const {
-  batch_in_flight& batch = *slot.owner;
-  place_rows(slot, own);
+void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  batch_in_flight& batch = *sample.owner;
+  place_rows(sample, own);
   absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const field_program& program = *programs_[p];
     const std::span<row_target> rows = rows_of(p, own);
-    const std::uint16_t field = batch.plan.field_of(slot.row, p);
+    const std::uint16_t field = batch.plan.field_of(sample.row, p);
     if (!made.empty() && made[p]) continue;
     std::optional<std::string> missing;
     try {
-      missing = find_encoded(slot, p, own);
+      missing = find_encoded(sample, p, own);
     } catch (const std::exception& problem) {
       missing = problem.what();
     } catch (...) {
       missing = current_exception_text();
     }
     if (missing) {
-      slot.corrupt = true;
-      slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", *missing);
+      sample.corrupt = true;
+      sample.in_trouble().field_at_fault = field;
+      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", *missing);
       return;
     }
-    const pick& row = slot.pick();
+    const pick& row = sample.pick();
     const decode_input input{.sample = row.sample,
                              .draw = row.draw,
                              .epoch = row.epoch,
@@ -190,27 +190,27 @@ void decoder::decode_fields(sample_slot& slot, thread_state& own, const std::ato
     }
     const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
     if (!result) {
-      (result.kind() == outcome_kind::over_budget ? slot.in_trouble().over_budget : slot.corrupt) = true;
-      slot.in_trouble().field_at_fault = field;
-      slot.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
+      (result.kind() == outcome_kind::over_budget ? sample.in_trouble().over_budget : sample.corrupt) = true;
+      sample.in_trouble().field_at_fault = field;
+      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
       return;
     }
     if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
       own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
     }
     for (std::size_t o = 0; o < rows.size(); ++o) {
-      const batch_layout::slot& place = layout_.slots()[first_output_[p] + o];
-      if (place.spec.ragged) batch.ragged_used(slot.row)[place.ragged_index] = rows[o].used;
+      const batch_layout::output_place& place = layout_.outputs()[first_output_[p] + o];
+      if (place.spec.ragged) batch.ragged_used(sample.row)[place.ragged_index] = rows[o].used;
     }
   }
 }
 
 // The row is still in this core's cache.
-void decoder::add_digest(sample_slot& slot, thread_state& own) {
+void decoder::add_digest(sample_in_flight& sample, thread_state& own) {
   const std::uint64_t begin_ns = thread_cpu_ns();
   absl::InlinedVector<row_output, 8> outputs;
   for (std::size_t o = 0; o < own.rows.size(); ++o) {
-    const batch_layout::slot& place = layout_.slots()[o];
+    const batch_layout::output_place& place = layout_.outputs()[o];
     const output_spec& spec = place.spec;
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
@@ -221,13 +221,13 @@ void decoder::add_digest(sample_slot& slot, thread_state& own) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
     }
   }
-  slot.owner->row_digests[slot.row] = row_digest(slot.pick().sample, outputs);
+  sample.owner->row_digests[sample.row] = row_digest(sample.pick().sample, outputs);
   digest_ns_.fetch_add(thread_cpu_ns() - begin_ns, std::memory_order_relaxed);
 }
 
 // What the device will make of the row: the digest is of what the trainer sees.
 std::span<const std::byte> decoder::made_row(std::size_t output, thread_state& own) const {
-  const batch_layout::slot& place = layout_.slots()[output];
+  const batch_layout::output_place& place = layout_.outputs()[output];
   absl::InlinedVector<const std::byte*, 4> from;
   for (const std::size_t other : place.made_from) {
     if (other < own.rows.size()) from.push_back(own.rows[other].bytes.data());  // else not the field's own
@@ -268,23 +268,23 @@ decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) con
 }
 
 // For the journal.
-void decoder::describe_corrupt(sample_slot& slot) const {
-  sample_trouble& trouble = slot.in_trouble();
+void decoder::describe_corrupt(sample_in_flight& sample) const {
+  sample_trouble& trouble = sample.in_trouble();
   if (trouble.quarantined) return;  // A substitute: it will be counted in its own place.
   trouble.quarantined = true;
   trouble.planned_reason = trouble.reason;
   trouble.planned_read_failure = trouble.read_failure;
   trouble.planned_unreadable = trouble.unreadable;
-  address found = find(slot.planned(), trouble.field_at_fault);
+  address found = find(sample.planned(), trouble.field_at_fault);
   trouble.planned_name = std::move(found.name);
   trouble.planned_source = std::move(found.source);
   trouble.planned_offset = found.offset;
 }
 
 // For the error that ends the run. A substitute may be what does not fit.
-void decoder::describe_over_budget(sample_slot& slot) const {
-  sample_trouble& trouble = slot.in_trouble();
-  const address found = find(slot.pick(), trouble.field_at_fault);
+void decoder::describe_over_budget(sample_in_flight& sample) const {
+  sample_trouble& trouble = sample.in_trouble();
+  const address found = find(sample.pick(), trouble.field_at_fault);
   trouble.reason = str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);
 }
 

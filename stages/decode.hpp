@@ -34,15 +34,15 @@ class decoder {
   /// Makes the rows of one sample, without digest or name. Returns false for a corrupt sample; run()
   /// then finds the reason.
   /// Thread: as run().
-  [[nodiscard]] bool make_rows(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop) {
-    decode_fields(slot, threads_[thread], stop);
-    return !slot.corrupt;
+  [[nodiscard]] bool make_rows(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop) {
+    decode_fields(sample, threads_[thread], stop);
+    return !sample.corrupt;
   }
 
   /// Decodes one sample into its row of the batch; a corrupt one, and one that the budget cannot hold, is marked with
   /// the reason. What throws here (memory, a user's function) concerns the whole run.
   /// Thread: decode thread `thread`, one sample at a time per thread.
-  void run(sample_slot& slot, std::uint32_t thread, const std::atomic<bool>& stop);
+  void run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop);
 
   /// CPU spent on digests so far.
   [[nodiscard]] std::uint64_t digest_ns() const noexcept { return digest_ns_.load(std::memory_order_relaxed); }
@@ -61,17 +61,17 @@ class decoder {
     std::atomic<std::uint64_t> bytes_copied{0};  // written by this thread alone
   };
 
-  void decode_fields(sample_slot& slot, thread_state& own, const std::atomic<bool>& stop) const;
-  void place_rows(const sample_slot& slot, thread_state& own) const;
+  void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  void place_rows(const sample_in_flight& sample, thread_state& own) const;
   [[nodiscard]] std::span<row_target> rows_of(std::size_t program, thread_state& own) const {
     return {own.rows.data() + first_output_[program], programs_[program]->outputs().size()};
   }
-  [[nodiscard]] std::optional<std::string> find_encoded(const sample_slot& slot, std::size_t program,
+  [[nodiscard]] std::optional<std::string> find_encoded(const sample_in_flight& sample, std::size_t program,
                                                         thread_state& own) const;
-  [[nodiscard]] std::optional<std::string> expand(const sample_slot& slot, std::size_t program, std::uint16_t field,
-                                                  thread_state& own) const;
+  [[nodiscard]] std::optional<std::string> expand(const sample_in_flight& sample, std::size_t program,
+                                                  std::uint16_t field, thread_state& own) const;
   [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;
-  void add_digest(sample_slot& slot, thread_state& own);
+  void add_digest(sample_in_flight& sample, thread_state& own);
   [[nodiscard]] std::span<const std::byte> made_row(std::size_t output, thread_state& own) const;
   /// A sample's name, file and offset, for messages.
   struct address {
@@ -80,8 +80,8 @@ class decoder {
     std::optional<std::uint64_t> offset;
   };
   [[nodiscard]] address find(const pick& of, std::uint16_t field_at_fault) const;
-  void describe_corrupt(sample_slot& slot) const;
-  void describe_over_budget(sample_slot& slot) const;
+  void describe_corrupt(sample_in_flight& sample) const;
+  void describe_over_budget(sample_in_flight& sample) const;
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;

@@ -65,7 +65,7 @@ template <class Managed>
 std::unique_ptr<exported<Managed>> export_tensor(const tensor& view, batch::state& of, std::optional<stream> consumer) {
   of.check_held();
   auto made = std::make_unique<exported<Managed>>(view, of.share());
-  if (consumer && of.held().landed != nullptr) of.held().landed->wait_on(*consumer);
+  if (consumer && of.held().on_device != nullptr) of.held().on_device->wait_on(*consumer);
   return made;
 }
 

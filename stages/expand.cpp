@@ -21,7 +21,7 @@ expander::expander(const datasets::dataset_model& dataset, std::span<const std::
   }
 }
 
-void expander::run(block_slot& block) noexcept {
+void expander::run(block_in_flight& block) noexcept {
   const range profiled(work_of::decode);
   try {
     expand(block);
@@ -31,12 +31,12 @@ void expander::run(block_slot& block) noexcept {
   }
 }
 
-std::span<std::byte> expander::row_of(const block_slot& block, const block_slot::use& use) const {
-  const batch_layout::slot& place = layout_.slots()[first_output_[use.program]];
+std::span<std::byte> expander::row_of(const block_in_flight& block, const block_in_flight::use& use) const {
+  const batch_layout::output_place& place = layout_.outputs()[first_output_[use.program]];
   return block.owner->memory.bytes().subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
 }
 
-void expander::expand(block_slot& block) {
+void expander::expand(block_in_flight& block) {
   const datasets::part part = block.part();
   const bool is_there = block.shared != nullptr && !block.expands_shared;  // a batch before has expanded it
   const std::span<std::byte> to = is_there         ? block.shared->decoded
@@ -52,12 +52,12 @@ void expander::expand(block_slot& block) {
     blocks_.fetch_add(1, std::memory_order_relaxed);
     bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
   }
-  for (const block_slot::use& use : block.uses) fill(block, use, part, to);
+  for (const block_in_flight::use& use : block.uses) fill(block, use, part, to);
   uses_.fetch_add(block.uses.size(), std::memory_order_relaxed);
 }
 
 // The block may be the whole row of its first use, and a part of others.
-void expander::fill(const block_slot& block, const block_slot::use& use, const datasets::part& part,
+void expander::fill(const block_in_flight& block, const block_in_flight::use& use, const datasets::part& part,
                     std::span<const std::byte> expanded) const {
   const std::span<std::byte> row = row_of(block, use);
   if (row.data() == expanded.data()) return;

@@ -25,14 +25,14 @@ class expander {
 
   /// Fills the rows' boxes, out of a block that is expanded first unless a batch before has done that. A block that cannot be expanded is
   /// marked with the reason. Thread: decode threads.
-  void run(block_slot& block) noexcept;
+  void run(block_in_flight& block) noexcept;
 
   [[nodiscard]] expand_stats count() const noexcept;
 
  private:
-  [[nodiscard]] std::span<std::byte> row_of(const block_slot& block, const block_slot::use& use) const;
-  void expand(block_slot& block);
-  void fill(const block_slot& block, const block_slot::use& use, const datasets::part& part,
+  [[nodiscard]] std::span<std::byte> row_of(const block_in_flight& block, const block_in_flight::use& use) const;
+  void expand(block_in_flight& block);
+  void fill(const block_in_flight& block, const block_in_flight::use& use, const datasets::part& part,
             std::span<const std::byte> expanded) const;
 
   const datasets::dataset_model& dataset_;

@@ -47,21 +47,22 @@ void hand_over::settle(batch_in_flight& batch) {
   if (flags_.stopping()) return;
   if (flags_.is_skipped(batch.plan.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows();
-  const auto threw = std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.threw(); });
+  const auto threw =
+      std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.threw(); });
   if (threw != end) return end_run(batch, threw->trouble->failure);
   // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
   const auto refused =
-      std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.over_budget(); });
+      std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.over_budget(); });
   if (refused != end) {
     return end_run(batch, std::make_exception_ptr(error(errc::limit, refused->trouble->reason)));
   }
   if (options_.on_corrupt == corrupt_policy::substitute &&
-      std::any_of(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.corrupt; })) {
+      std::any_of(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.corrupt; })) {
     return children_->spawn(read_substitutes(batch));
   }
   if (options_.on_corrupt == corrupt_policy::raise) {
     const auto first =
-        std::find_if(batch.samples.begin(), end, [](const sample_slot& slot) { return slot.quarantined(); });
+        std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.quarantined(); });
     if (first != end) {
       const journal_entry what = describe(batch, *first, "raised");
       // A failed read says itself what to do, and leaving its sample out is not that.
@@ -91,11 +92,11 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   item.index = batch.plan.index;
   const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    const sample_slot& slot = batch.samples[row];
-    if (!slot.quarantined()) continue;
+    const sample_in_flight& sample = batch.samples[row];
+    if (!sample.quarantined()) continue;
     ++item.quarantined;
-    if (slot.trouble->substitute) ++item.substituted;
-    item.journal.push_back(describe(batch, slot, action));
+    if (sample.trouble->substitute) ++item.substituted;
+    item.journal.push_back(describe(batch, sample, action));
   }
 
   const std::uint64_t begin_ns = now_ns();
@@ -151,10 +152,10 @@ void hand_over::send(batch_in_flight& batch) noexcept {
 void hand_over::fail(batch_in_flight& batch, const std::string& reason) {
   delivery_item item;
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    const sample_slot& slot = batch.samples[row];
-    if (!slot.quarantined()) continue;
+    const sample_in_flight& sample = batch.samples[row];
+    if (!sample.quarantined()) continue;
     ++item.quarantined;
-    item.journal.push_back(describe(batch, slot, "raised"));
+    item.journal.push_back(describe(batch, sample, "raised"));
     item.journal.back().substitute.reset();
   }
   item.planned = item.quarantined;
@@ -195,7 +196,7 @@ void hand_over::sent(transfer_operation& operation) noexcept {
   batch_in_flight& batch = *static_cast<batch_in_flight::sending_operation&>(operation).owner;
   hand_over& self = *batch.ended_by;
   if (batch.outgoing.finished != nullptr) {
-    batch.outgoing.finished->landed = std::move(operation.landed);
+    batch.outgoing.finished->on_device = std::move(operation.on_device);
     self.transferred_.fetch_add(1, std::memory_order_relaxed);
   }
   const std::uint64_t sequence = batch.sequence;
@@ -215,19 +216,20 @@ void hand_over::sent(transfer_operation& operation) noexcept {
   self.delivery_.put(sequence, std::move(item));
 }
 
-journal_entry hand_over::describe(const batch_in_flight& batch, const sample_slot& slot, std::string_view action) {
+journal_entry hand_over::describe(const batch_in_flight& batch, const sample_in_flight& sample,
+                                  std::string_view action) {
   journal_entry entry{.epoch = batch.plan.epoch,
                       .batch = batch.plan.index,
-                      .sample = slot.planned().sample,
-                      .name = slot.trouble->planned_name,
-                      .source = slot.trouble->planned_source,
-                      .offset = slot.trouble->planned_offset,
-                      .reason = slot.trouble->planned_reason,
-                      .read_failure = slot.trouble->planned_read_failure,
-                      .unreadable = slot.trouble->planned_unreadable,
+                      .sample = sample.planned().sample,
+                      .name = sample.trouble->planned_name,
+                      .source = sample.trouble->planned_source,
+                      .offset = sample.trouble->planned_offset,
+                      .reason = sample.trouble->planned_reason,
+                      .read_failure = sample.trouble->planned_read_failure,
+                      .unreadable = sample.trouble->planned_unreadable,
                       .action = action,
                       .substitute = std::nullopt};
-  if (slot.trouble->substitute) entry.substitute = slot.trouble->substitute->sample;
+  if (sample.trouble->substitute) entry.substitute = sample.trouble->substitute->sample;
   return entry;
 }
 

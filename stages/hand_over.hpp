@@ -72,7 +72,7 @@ class hand_over {
   void pass(batch_in_flight& batch, delivery_item item) noexcept;
   void give_to_transfer(batch_in_flight& batch) noexcept;
   static void sent(transfer_operation& operation) noexcept;
-  [[nodiscard]] static journal_entry describe(const batch_in_flight& batch, const sample_slot& slot,
+  [[nodiscard]] static journal_entry describe(const batch_in_flight& batch, const sample_in_flight& sample,
                                               std::string_view action);
 
   const bound_run& run_;

@@ -4,7 +4,7 @@
 
 namespace leat::stages {
 
-kept_blocks::state kept_blocks::find(block_slot& block) {
+kept_blocks::state kept_blocks::find(block_in_flight& block) {
   if (bytes_max_ == 0 || block.to_row()) return state::absent;
   const mutex_lock lock(mutex_);
   const auto found = blocks_.find(key_of(block.of));
@@ -16,7 +16,7 @@ kept_blocks::state kept_blocks::find(block_slot& block) {
   return state::awaited;
 }
 
-void kept_blocks::begin(block_slot& block, std::size_t bytes) {
+void kept_blocks::begin(block_in_flight& block, std::size_t bytes) {
   if (bytes > bytes_max_ || block.to_row()) return;
   std::vector<std::shared_ptr<shared_block>> gone;  // Their memory goes home when nobody holds the mutex.
   const mutex_lock lock(mutex_);
@@ -34,11 +34,11 @@ void kept_blocks::begin(block_slot& block, std::size_t bytes) {
   bytes_ += bytes;
 }
 
-std::vector<block_slot*> kept_blocks::finish(block_slot& first) {
+std::vector<block_in_flight*> kept_blocks::finish(block_in_flight& first) {
   std::shared_ptr<shared_block> gone;
   const mutex_lock lock(mutex_);
   first.shared->ready = true;
-  std::vector<block_slot*> waiters = std::exchange(first.shared->waiters, {});
+  std::vector<block_in_flight*> waiters = std::exchange(first.shared->waiters, {});
   if (first.damaged || starving_) gone = take(key_of(first.of));
   return waiters;
 }

@@ -21,9 +21,9 @@ namespace leat::stages {
 /// A block that several batches may use, from when the first of them asks for it.
 struct shared_block {
   io::lease memory;
-  std::span<std::byte> decoded;      ///< in `memory`
-  bool ready = false;                ///< `decoded` is filled, and nobody writes it any more
-  std::vector<block_slot*> waiters;  ///< blocks of later batches, until it is ready
+  std::span<std::byte> decoded;           ///< in `memory`
+  bool ready = false;                     ///< `decoded` is filled, and nobody writes it any more
+  std::vector<block_in_flight*> waiters;  ///< blocks of later batches, until it is ready
 };
 
 /// Blocks by what they are, the one that was used longest ago goes first. Thread: any.
@@ -38,17 +38,17 @@ class kept_blocks {
   ///   bytes_max   of all leases that are held for them
   explicit kept_blocks(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
 
-  /// Where there is one like it, `block` gets it as block_slot::shared.
-  [[nodiscard]] state find(block_slot& block);
+  /// Where there is one like it, `block` gets it as block_in_flight::shared.
+  [[nodiscard]] state find(block_in_flight& block);
 
   /// `block`, which is about to be read, will be kept if there is room beside others: it gets a place for its memory then, as
-  /// block_slot::shared.
+  /// block_in_flight::shared.
   ///   bytes   of its lease
-  void begin(block_slot& block, std::size_t bytes);
+  void begin(block_in_flight& block, std::size_t bytes);
 
   /// `first`, for which begin() was called, has been expanded, or cannot be.
   ///   returns   blocks that wait for it, for whom nothing has to be read any more
-  [[nodiscard]] std::vector<block_slot*> finish(block_slot& first);
+  [[nodiscard]] std::vector<block_in_flight*> finish(block_in_flight& first);
 
   /// Lets go of one that nobody reads or writes. False where there is none.
   [[nodiscard]] bool let_go_of_one();

@@ -204,8 +204,8 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] std::vector<io::connector*> connectors();
   asio::awaitable<void> run();
 
-  void ready(sample_slot& slot, std::size_t loop) noexcept override { rows_.ready(slot, loop); }
-  void ready(block_slot& block, std::size_t loop) noexcept override { rows_.ready(block, loop); }
+  void ready(sample_in_flight& sample, std::size_t loop) noexcept override { rows_.ready(sample, loop); }
+  void ready(block_in_flight& block, std::size_t loop) noexcept override { rows_.ready(block, loop); }
   void broken(std::exception_ptr why) noexcept override {
     flags_.stop();
     delivery_.fail(std::move(why));

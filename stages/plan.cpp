@@ -292,7 +292,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       return corrupt(missing_field(dataset_, program, row.sample));
     }
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
-      const batch_layout::slot& place = layout_.slots()[output];
+      const batch_layout::output_place& place = layout_.outputs()[output];
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
     }
   }
@@ -417,7 +417,7 @@ void planner::add_straight_read(batch_plan& plan, std::uint32_t row, const place
     }
   }
   known = add_read(plan, row, part);
-  const batch_layout::slot& place = place_of(part.program);
+  const batch_layout::output_place& place = place_of(part.program);
   plan.reads[known].straight_to = place.offset + row * place.row_bytes;
   add_part(plan, known, row, part);
 }

@@ -106,8 +106,8 @@ class planner {
   void add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const;
   void add_straight_read(batch_plan& plan, std::uint32_t row, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.
-  [[nodiscard]] const batch_layout::slot& place_of(std::uint16_t program) const noexcept {
-    return layout_.slots()[first_output_[program]];
+  [[nodiscard]] const batch_layout::output_place& place_of(std::uint16_t program) const noexcept {
+    return layout_.outputs()[first_output_[program]];
   }
   static std::uint32_t add_leased_reads(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts);
   [[nodiscard]] bool join(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts,

@@ -66,10 +66,10 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
       batch.sequence = sequence_++;
       batch.plan.epoch = epoch;
       batch.plan.index = index;
-      batch.sending.turn = turn_++;
+      batch.sending.number = sent_++;
       const bool started = co_await start(batch, children);
-      if (started && turn_ == span.batches) delivery.end(sequence_);
-      if (!started || turn_ == span.batches) {
+      if (started && sent_ == span.batches) delivery.end(sequence_);
+      if (!started || sent_ == span.batches) {
         co_await batches.all_retired();
         co_return;
       }
@@ -97,7 +97,7 @@ asio::awaitable<bool> prefetch::start(batch_in_flight& batch, async::scope& chil
     if (line_.options.reader.huge_pages == choice::on) co_await async::next_turn();
   }
 
-  // Some rows at a time: a slot of a read that has ended serves a later row, and the loop has a turn in between.
+  // Some rows at a time: the object of a read that has ended serves a later row, and the loop has a turn in between.
   const bool in_steps = line_.run.planner().in_steps();
   std::vector<std::uint32_t> rows;
   for (std::uint32_t first = 0; first < batch.rows(); first += planner::rows_at_once) {

@@ -57,7 +57,7 @@ class prefetch {
 
   const parts line_;
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
-  std::uint64_t turn_ = 0;      // of batches, at the transfer
+  std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer
 };
 
 }  // namespace leat::stages

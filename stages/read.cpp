@@ -19,17 +19,17 @@ namespace leat::stages {
 namespace {
 
 // The stored bytes, and those they become.
-std::size_t lease_bytes(const block_slot& block) {
+std::size_t lease_bytes(const block_in_flight& block) {
   return io::aligned_bytes(block.of.offset, block.of.bytes) +
          (block.to_row() ? 0 : io::aligned_bytes(0, block.of.decoded_bytes));
 }
 
 // Whether what has just ended is the last that the sample waited for.
-bool is_last(sample_slot& slot) {
+bool is_last(sample_in_flight& sample) {
   // Only of samples with blocks do two threads count.
-  if (!slot.owner->row_blocks.empty()) return slot.reads_missing.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  const auto left = static_cast<std::uint16_t>(slot.reads_missing.load(std::memory_order_relaxed) - 1);
-  slot.reads_missing.store(left, std::memory_order_relaxed);
+  if (!sample.owner->row_blocks.empty()) return sample.reads_missing.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  const auto left = static_cast<std::uint16_t>(sample.reads_missing.load(std::memory_order_relaxed) - 1);
+  sample.reads_missing.store(left, std::memory_order_relaxed);
   return left == 0;
 }
 
@@ -77,11 +77,11 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
   std::vector<io::read_operation*> operations;
   operations.reserve(rows.size());
   for (const std::uint32_t row : rows) {
-    sample_slot& slot = batch.samples[row];
+    sample_in_flight& sample = batch.samples[row];
     const blocks_of_row blocks = batch.blocks_of(row);
     const bool in_blocks = blocks.programs != 0;
     for (std::uint32_t i = 0; i < blocks.count; ++i) {
-      block_slot& block = batch.blocks[blocks.first + i];
+      block_in_flight& block = batch.blocks[blocks.first + i];
       block.stage = this;
       const kept_blocks::state known = kept_.find(block);
       if (known == kept_blocks::state::there) events_.ready(block, loop_of(batch));
@@ -99,7 +99,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     }
     std::size_t bytes = 0;
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
-    for (std::size_t p = 0; awaits_ && p < programs_.size() && !slot.corrupt; ++p) {
+    for (std::size_t p = 0; awaits_ && p < programs_.size() && !sample.corrupt; ++p) {
       const std::uint16_t field = batch.plan.field_of(row, p);
       if (field == batch_plan::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
       const auto serves = [&](std::uint16_t before) { return batch.plan.field_of(row, before) == field; };
@@ -108,15 +108,15 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
     if (!fetched.empty()) {
-      slot.reads_missing.fetch_add(static_cast<std::uint16_t>(fetched.size()), std::memory_order_relaxed);
+      sample.reads_missing.fetch_add(static_cast<std::uint16_t>(fetched.size()), std::memory_order_relaxed);
     }
-    if (!in_blocks && slot.reads_missing.load(std::memory_order_relaxed) == 0) {
-      events_.ready(slot, 0);
+    if (!in_blocks && sample.reads_missing.load(std::memory_order_relaxed) == 0) {
+      events_.ready(sample, 0);
       continue;
     }
-    if (!fetched.empty()) slot.fetched = std::make_unique<fetched_field[]>(fetched.size());
-    for (const std::uint32_t index : slot.reads) {
-      const read_slot& read = batch.reads[index];
+    if (!fetched.empty()) sample.fetched = std::make_unique<fetched_field[]>(fetched.size());
+    for (const std::uint32_t index : sample.reads) {
+      const read_in_flight& read = batch.reads[index];
       if (!read.straight_to && read.first_row == row) bytes += read.lease_bytes;
     }
     // One lease for all that the sample needs.
@@ -129,11 +129,11 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
         memory = co_await wait_for_memory(bytes, std::move(memory));
       }
     }
-    place_reads(batch, slot, memory ? std::move(*memory) : io::lease(), operations);
+    place_reads(batch, sample, memory ? std::move(*memory) : io::lease(), operations);
     for (std::size_t i = 0; i < fetched.size(); ++i) {
-      fetches.spawn(fetch(batch, slot, slot.fetched[i], fetched[i]));
+      fetches.spawn(fetch(batch, sample, sample.fetched[i], fetched[i]));
     }
-    if (in_blocks && is_last(slot)) events_.ready(slot, 0);
+    if (in_blocks && is_last(sample)) events_.ready(sample, 0);
   }
   start(batch, operations);
 }
@@ -159,16 +159,16 @@ asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std:
 }
 
 // The reads that this sample is the first of become ready to be started.
-void reader_stage::place_reads(batch_in_flight& batch, sample_slot& slot, io::lease memory,
+void reader_stage::place_reads(batch_in_flight& batch, sample_in_flight& sample, io::lease memory,
                                std::vector<io::read_operation*>& operations) {
   const auto space_in = [](std::span<std::byte> bytes, const io::lease& of) {
-    return io::space{bytes, io::arena::piece_at(bytes.data(), of.data(), of.piece())};
+    return io::read_target{bytes, io::arena::piece_at(bytes.data(), of.data(), of.piece())};
   };
   std::span<std::byte> left = memory.bytes();
-  io::lease* holder = slot.fetched == nullptr ? nullptr : &slot.fetched[0].charge;
-  for (const std::uint32_t index : slot.reads) {
-    read_slot& read = batch.reads[index];
-    if (read.first_row != slot.row) continue;
+  io::lease* holder = sample.fetched == nullptr ? nullptr : &sample.fetched[0].charge;
+  for (const std::uint32_t index : sample.reads) {
+    read_in_flight& read = batch.reads[index];
+    if (read.first_row != sample.row) continue;
     if (read.straight_to) {
       read.into = space_in(batch.memory.bytes().subspan(*read.straight_to, read.bytes), batch.memory);
     } else {
@@ -178,7 +178,7 @@ void reader_stage::place_reads(batch_in_flight& batch, sample_slot& slot, io::le
     }
     read.stage = this;
     read.ended = [](io::set_read& operation) noexcept {
-      auto& ended = static_cast<read_slot&>(operation);
+      auto& ended = static_cast<read_in_flight&>(operation);
       ended.stage->finished(ended);
     };
     operations.push_back(&read);
@@ -195,7 +195,7 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   operations.clear();
 }
 
-void reader_stage::finished(read_slot& read) noexcept {
+void reader_stage::finished(read_in_flight& read) noexcept {
   flight_ns_.fetch_add(now_ns() - read.started_ns, std::memory_order_relaxed);
   if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
   if (read.rows > 1 && read_row_by_row(read)) return;
@@ -204,7 +204,7 @@ void reader_stage::finished(read_slot& read) noexcept {
 
 // A read that failed for several samples is tried again for each: one of them may be at fault, and the others not. False
 // when there is nothing more to read.
-bool reader_stage::read_row_by_row(read_slot& read) noexcept {
+bool reader_stage::read_row_by_row(read_in_flight& read) noexcept {
   if (!read.row_by_row) {
     if (io::fault_of(read) == io::fault::environment) return false;
     read.row_by_row = true;
@@ -232,7 +232,7 @@ bool reader_stage::read_row_by_row(read_slot& read) noexcept {
 }
 
 // Passes the result of a completed read on to the next `rows` of its samples.
-void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
+void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
   if (rows == 0) return;
   batch_in_flight& batch = *read.owner;
   std::string reason;
@@ -250,23 +250,23 @@ void reader_stage::settle(read_slot& read, std::uint32_t rows) noexcept {
                                [](const read_part& each, std::uint32_t row) { return each.row < row; });
   for (; rows != 0; --rows, ++read.rows_settled) {
     const std::uint32_t row = read.first_row + read.rows_settled;
-    sample_slot& slot = batch.samples[row];
+    sample_in_flight& sample = batch.samples[row];
     if (read.failure != 0) {
-      slot.corrupt = true;
-      slot.in_trouble().reason = reason;
-      slot.trouble->read_failure = read.failure;
-      slot.trouble->unreadable = whose == io::fault::unreadable;
+      sample.corrupt = true;
+      sample.in_trouble().reason = reason;
+      sample.trouble->read_failure = read.failure;
+      sample.trouble->unreadable = whose == io::fault::unreadable;
     } else {
       for (; part != read.parts.end() && part->row == row; ++part) {
         batch.encoded[row * programs_.size() + part->program] =
             read.data.subspan(part->offset - read.offset, part->bytes);
       }
     }
-    if (is_last(slot)) events_.ready(slot, loop_of(batch));
+    if (is_last(sample)) events_.ready(sample, loop_of(batch));
   }
 }
 
-void reader_stage::start_block(batch_in_flight& batch, block_slot& block, io::lease memory,
+void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, io::lease memory,
                                std::vector<io::read_operation*>& operations) {
   const std::size_t stored = io::aligned_bytes(block.of.offset, block.of.bytes);
   if (memory) {
@@ -282,20 +282,20 @@ void reader_stage::start_block(batch_in_flight& batch, block_slot& block, io::le
   }
   if (block.of.bytes == 0) return events_.ready(block, loop_of(batch));
   block.ended = [](io::set_read& operation) noexcept {
-    auto& ended = static_cast<block_slot&>(operation);
+    auto& ended = static_cast<block_in_flight&>(operation);
     ended.stage->finished(ended);
   };
   operations.push_back(&block);
 }
 
-void reader_stage::finished(block_slot& block) noexcept {
+void reader_stage::finished(block_in_flight& block) noexcept {
   flight_ns_.fetch_add(now_ns() - block.started_ns, std::memory_order_relaxed);
   if (block.failure != 0) return settle_block(block);
   bytes_.fetch_add(block.data.size(), std::memory_order_relaxed);
   events_.ready(block, loop_of(*block.owner));
 }
 
-void reader_stage::settle_block(block_slot& block) noexcept {
+void reader_stage::settle_block(block_in_flight& block) noexcept {
   batch_in_flight& batch = *block.owner;
   if (block.failure != 0 && !block.damaged) {
     block.damaged = true;
@@ -309,7 +309,7 @@ void reader_stage::settle_block(block_slot& block) noexcept {
   }
   block.memory = {};
   if (block.expands_shared) {
-    for (block_slot* const waiter : kept_.finish(block)) {
+    for (block_in_flight* const waiter : kept_.finish(block)) {
       waiter->damaged = block.damaged;
       waiter->reason = block.reason;
       waiter->failure = block.failure;
@@ -318,61 +318,62 @@ void reader_stage::settle_block(block_slot& block) noexcept {
     }
   }
   block.shared.reset();
-  for (const block_slot::use& each : block.uses) {
-    sample_slot& slot = batch.samples[each.row];
-    if (block.damaged && !slot.corrupt) {
-      slot.corrupt = true;
-      sample_trouble& trouble = slot.in_trouble();
+  for (const block_in_flight::use& each : block.uses) {
+    sample_in_flight& sample = batch.samples[each.row];
+    if (block.damaged && !sample.corrupt) {
+      sample.corrupt = true;
+      sample_trouble& trouble = sample.in_trouble();
       trouble.reason = block.reason;
       trouble.read_failure = block.failure;
       trouble.unreadable = block.unreadable;
       if (block.failure == 0) trouble.field_at_fault = block.of.field;
     }
-    if (is_last(slot)) events_.ready(slot, loop_of(batch));
+    if (is_last(sample)) events_.ready(sample, loop_of(batch));
   }
 }
 
-asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& fetched,
+asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_in_flight& sample, fetched_field& fetched,
                                           std::uint16_t program) {
-  const std::uint16_t field = batch.plan.field_of(slot.row, program);
+  const std::uint16_t field = batch.plan.field_of(sample.row, program);
   try {
-    fetched.bytes = co_await dataset_.fetch(slot.pick().sample, field);
+    fetched.bytes = co_await dataset_.fetch(sample.pick().sample, field);
     if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
-      slot.corrupt = true;
-      slot.in_trouble().reason = str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
-                                         dataset_.fields()[field].bytes_max);
+      sample.corrupt = true;
+      sample.in_trouble().reason =
+          str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
+                  dataset_.fields()[field].bytes_max);
     }
     for (std::size_t p = 0; p < programs_.size(); ++p) {
-      if (batch.plan.field_of(slot.row, p) == field) batch.encoded[slot.row * programs_.size() + p] = fetched.bytes;
+      if (batch.plan.field_of(sample.row, p) == field) batch.encoded[sample.row * programs_.size() + p] = fetched.bytes;
     }
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() == asio::error::operation_aborted) throw;
-    slot.corrupt = true;
-    slot.in_trouble().reason = stopped.what();
+    sample.corrupt = true;
+    sample.in_trouble().reason = stopped.what();
   } catch (const std::exception& problem) {
-    slot.corrupt = true;
-    slot.in_trouble().reason = problem.what();
+    sample.corrupt = true;
+    sample.in_trouble().reason = problem.what();
   } catch (...) {
-    slot.corrupt = true;
-    slot.in_trouble().reason = current_exception_text();
+    sample.corrupt = true;
+    sample.in_trouble().reason = current_exception_text();
   }
-  if (is_last(slot)) events_.ready(slot, 0);
+  if (is_last(sample)) events_.ready(sample, 0);
 }
 
-void reader_stage::release(sample_slot& slot) noexcept {
-  for (const std::uint32_t index : slot.reads) {
-    const read_slot& read = slot.owner->reads[index];
+void reader_stage::release(sample_in_flight& sample) noexcept {
+  for (const std::uint32_t index : sample.reads) {
+    const read_in_flight& read = sample.owner->reads[index];
     if (read.straight_to) continue;
-    read_slot& holder = slot.owner->reads[read.holder];
+    read_in_flight& holder = sample.owner->reads[read.holder];
     if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
   }
   // The last access to these reads: from here on the planner may reuse them.
-  for (const std::uint32_t index : slot.reads) {
-    if (slot.owner->reads[index].rows_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      slot.owner->reads_idle.fetch_add(1, std::memory_order_release);
+  for (const std::uint32_t index : sample.reads) {
+    if (sample.owner->reads[index].rows_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      sample.owner->reads_idle.fetch_add(1, std::memory_order_release);
     }
   }
-  slot.fetched.reset();
+  sample.fetched.reset();
 }
 
 reader_stage::counters reader_stage::count() const noexcept {

@@ -52,10 +52,10 @@ class reader_stage {
   asio::awaitable<void> issue(batch_in_flight& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
 
   /// The block's boxes lie in their rows, or it is damaged: the rows that waited for it go on. Thread: the loop's that reads the batch.
-  void settle_block(block_slot& block) noexcept;
+  void settle_block(block_in_flight& block) noexcept;
 
   /// The sample's bytes are no longer needed. Thread: any.
-  static void release(sample_slot& slot) noexcept;
+  static void release(sample_in_flight& sample) noexcept;
 
   /// Cancels all reads in flight and all that are started later; each read still completes.
   void cancel() { sources_.cancel(); }
@@ -78,16 +78,17 @@ class reader_stage {
   /// A lease that is to be had now, perhaps for blocks that are kept.
   [[nodiscard]] std::optional<io::lease> try_lease(std::size_t bytes);
   asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
-  void place_reads(batch_in_flight& batch, sample_slot& slot, io::lease memory,
+  void place_reads(batch_in_flight& batch, sample_in_flight& sample, io::lease memory,
                    std::vector<io::read_operation*>& operations);
   void start(batch_in_flight& batch, std::vector<io::read_operation*>& operations);
-  void finished(read_slot& read) noexcept;
-  [[nodiscard]] bool read_row_by_row(read_slot& read) noexcept;
-  void settle(read_slot& read, std::uint32_t rows) noexcept;
-  void start_block(batch_in_flight& batch, block_slot& block, io::lease memory,
+  void finished(read_in_flight& read) noexcept;
+  [[nodiscard]] bool read_row_by_row(read_in_flight& read) noexcept;
+  void settle(read_in_flight& read, std::uint32_t rows) noexcept;
+  void start_block(batch_in_flight& batch, block_in_flight& block, io::lease memory,
                    std::vector<io::read_operation*>& operations);
-  void finished(block_slot& block) noexcept;
-  asio::awaitable<void> fetch(batch_in_flight& batch, sample_slot& slot, fetched_field& into, std::uint16_t program);
+  void finished(block_in_flight& block) noexcept;
+  asio::awaitable<void> fetch(batch_in_flight& batch, sample_in_flight& sample, fetched_field& into,
+                              std::uint16_t program);
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;

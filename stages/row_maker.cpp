@@ -30,12 +30,12 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
   }
 }
 
-void row_maker::ready(sample_slot& slot, std::size_t loop) noexcept {
+void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
   turn_of_loop& turn = turns_[loop];
-  if (placement_.of(slot) == row_placement::thread::io) {
-    turn.here.push_back(&slot);
+  if (placement_.of(sample) == row_placement::thread::io) {
+    turn.on_loop.push_back(&sample);
   } else {
-    turn.jobs.push_back(slot);
+    turn.jobs.push_back(sample);
   }
   if (turn.posted) return;
   // Once per turn of the loop: what else becomes ready in this turn goes along.
@@ -49,20 +49,20 @@ void row_maker::ready(sample_slot& slot, std::size_t loop) noexcept {
           &turn);
 }
 
-void row_maker::ready(block_slot& block, std::size_t loop) noexcept {
+void row_maker::ready(block_in_flight& block, std::size_t loop) noexcept {
   block.batch_loop = loop;
   decoders_.post(block);
 }
 
 // Its rows may be ready then, which their loop finds out: it counts what each waits for, and says what is wrong.
-void row_maker::expand(block_slot& block) noexcept {
+void row_maker::expand(block_in_flight& block) noexcept {
   // Others may wait for what becomes of a shared one.
   const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
   if (is_wanted && !block.damaged) expander_.run(block);
   loops_.loop(static_cast<std::uint32_t>(block.batch_loop))
       .post(
           [](void* argument) noexcept {
-            auto& ended = *static_cast<block_slot*>(argument);
+            auto& ended = *static_cast<block_in_flight*>(argument);
             ended.stage->settle_block(ended);
           },
           &block);
@@ -71,40 +71,40 @@ void row_maker::expand(block_slot& block) noexcept {
 void row_maker::make_ready(turn_of_loop& turn) noexcept {
   turn.posted = false;
   if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
-  if (turn.here.empty()) return;
+  if (turn.on_loop.empty()) return;
   const std::uint64_t begin_ns = now_ns();
-  for (sample_slot* const each : turn.here) make_here(*each, turn.loop);
-  here_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
-  turn.here.clear();
+  for (sample_in_flight* const each : turn.on_loop) make_on_loop(*each, turn.loop);
+  loop_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
+  turn.on_loop.clear();
 }
 
-void row_maker::decode(sample_slot& slot, std::size_t thread) noexcept {
+void row_maker::decode(sample_in_flight& sample, std::size_t thread) noexcept {
   try {
-    if (!is_unwanted(*slot.owner)) decoder_.run(slot, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
+    if (!is_unwanted(*sample.owner)) decoder_.run(sample, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
   } catch (...) {
     // It ends the run in the batch's turn, and so at the same place with every number of threads.
-    slot.in_trouble().failure = std::current_exception();
+    sample.in_trouble().failure = std::current_exception();
   }
-  made(slot);
+  made(sample);
 }
 
-// What turns out to be corrupt is a decode thread's job after all.
-void row_maker::make_here(sample_slot& slot, std::size_t loop) noexcept {
+// What turns out to be corrupt is a decode thread's task after all.
+void row_maker::make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept {
   try {
-    if (!slot.read_into && !is_unwanted(*slot.owner) &&
-        !decoder_.make_rows(slot, threads_ + static_cast<std::uint32_t>(loop), flags_.stopping_flag())) {
-      return decoders_.post(slot);
+    if (!sample.read_into && !is_unwanted(*sample.owner) &&
+        !decoder_.make_rows(sample, threads_ + static_cast<std::uint32_t>(loop), flags_.stopping_flag())) {
+      return decoders_.post(sample);
     }
   } catch (...) {
-    slot.in_trouble().failure = std::current_exception();
+    sample.in_trouble().failure = std::current_exception();
   }
-  made(slot);
+  made(sample);
 }
 
 // The end of a sample's work, on the thread that made its row.
-void row_maker::made(sample_slot& slot) noexcept {
-  batch_in_flight& batch = *slot.owner;
-  reader_stage::release(slot);
+void row_maker::made(sample_in_flight& sample) noexcept {
+  batch_in_flight& batch = *sample.owner;
+  reader_stage::release(sample);
   // Before the batch can be handed out: who has all batches sees all samples counted.
   samples_.fetch_add(1, std::memory_order_relaxed);
   if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -119,7 +119,7 @@ void row_maker::made(sample_slot& slot) noexcept {
 row_maker::counters row_maker::count() const noexcept {
   const async::thread_pool::counters threads = decoders_.count();
   return {.samples = samples_.load(std::memory_order_relaxed),
-          .busy_ns = threads.busy_ns + here_ns_.load(std::memory_order_relaxed),
+          .busy_ns = threads.busy_ns + loop_ns_.load(std::memory_order_relaxed),
           .idle_ns = threads.idle_ns,
           .queued = threads.queued,
           .bytes_copied = decoder_.bytes_copied(),
@@ -127,8 +127,8 @@ row_maker::counters row_maker::count() const noexcept {
           .expanded = expander_.count()};
 }
 
-void block_slot::run(async::worker_context&) noexcept { owner->rows_by->expand(*this); }
+void block_in_flight::run(async::worker_context&) noexcept { owner->rows_by->expand(*this); }
 
-void sample_slot::run(async::worker_context& worker) noexcept { owner->rows_by->decode(*this, worker.index); }
+void sample_in_flight::run(async::worker_context& worker) noexcept { owner->rows_by->decode(*this, worker.index); }
 
 }  // namespace leat::stages

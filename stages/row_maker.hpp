@@ -37,12 +37,12 @@ class row_maker {
 
   /// The sample's bytes are there, or it is known to be corrupt. Its row is made soon, with others that become ready in this turn of
   /// the loop. Thread: that of the I/O thread `loop`.
-  void ready(sample_slot& slot, std::size_t loop) noexcept;
+  void ready(sample_in_flight& sample, std::size_t loop) noexcept;
   /// The block has been read, if it had to be: it becomes a job. Thread: that of the I/O thread `loop`.
-  void ready(block_slot& block, std::size_t loop) noexcept;
+  void ready(block_in_flight& block, std::size_t loop) noexcept;
   /// A decode thread's job: one sample, or one block.
-  void decode(sample_slot& slot, std::size_t thread) noexcept;
-  void expand(block_slot& block) noexcept;
+  void decode(sample_in_flight& sample, std::size_t thread) noexcept;
+  void expand(block_in_flight& block) noexcept;
   /// Another job for the decode threads. Thread: any.
   void post(async::job& job) noexcept { decoders_.post(job); }
 
@@ -58,15 +58,15 @@ class row_maker {
   // Samples that became ready in this turn of a loop: posted to the decode threads together, or made on that loop.
   struct alignas(64) turn_of_loop {
     async::job_list jobs;
-    std::vector<sample_slot*> here;
+    std::vector<sample_in_flight*> on_loop;
     bool posted = false;
     row_maker* owner = nullptr;
     std::size_t loop = 0;
   };
 
   void make_ready(turn_of_loop& turn) noexcept;
-  void make_here(sample_slot& slot, std::size_t loop) noexcept;
-  void made(sample_slot& slot) noexcept;
+  void make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept;
+  void made(sample_in_flight& sample) noexcept;
   /// Nobody will look at its rows.
   [[nodiscard]] bool is_unwanted(const batch_in_flight& batch) const noexcept {
     return flags_.stopping() || flags_.is_skipped(batch.plan.epoch);
@@ -80,7 +80,7 @@ class row_maker {
   decoder decoder_;  // for the decode threads, and then for the loops where these write rows
   std::vector<turn_of_loop> turns_;
   std::atomic<std::uint64_t> samples_{0};
-  std::atomic<std::uint64_t> here_ns_{0};
+  std::atomic<std::uint64_t> loop_ns_{0};
   async::thread_pool decoders_;
 };
 

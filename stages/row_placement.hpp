@@ -33,7 +33,7 @@ class row_placement {
                 bool read_again);
 
   /// Of a sample whose bytes are there.
-  [[nodiscard]] thread of(const sample_slot& sample) const noexcept {
+  [[nodiscard]] thread of(const sample_in_flight& sample) const noexcept {
     const bool here = cheap_ || (sample.read_into && !read_again_);
     return here && !sample.corrupt ? thread::io : thread::decode;
   }

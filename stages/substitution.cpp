@@ -16,10 +16,10 @@ std::optional<std::string> draw_substitutes(batch_in_flight& batch, const bound_
                                             std::vector<std::uint32_t>& rows) {
   const std::uint64_t candidates = run.order().substitutes(batch.plan.epoch, batch.plan.index);
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    sample_slot& slot = batch.samples[row];
-    if (!slot.corrupt) continue;
-    sample_trouble& trouble = slot.in_trouble();
-    const pick& planned = slot.planned();
+    sample_in_flight& sample = batch.samples[row];
+    if (!sample.corrupt) continue;
+    sample_trouble& trouble = sample.in_trouble();
+    const pick& planned = sample.planned();
     random_draws draws(seed, planned.epoch, planned.draw, "substitute");
     for (std::uint32_t skipped = 0; skipped < trouble.substitutions; ++skipped) static_cast<void>(draws.below(1));
     pick drawn = planned;

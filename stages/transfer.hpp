@@ -23,12 +23,12 @@
 namespace leat::stages {
 
 /// The device's part of a batch. It ends with the batch that owns it. leat::batch documents the calls.
-class landing {
+class device_batch {
  public:
-  landing() = default;
-  landing(const landing&) = delete;
-  landing& operator=(const landing&) = delete;
-  virtual ~landing() = default;
+  device_batch() = default;
+  device_batch(const device_batch&) = delete;
+  device_batch& operator=(const device_batch&) = delete;
+  virtual ~device_batch() = default;
 
   [[nodiscard]] virtual device where() const noexcept = 0;
   /// Where the batch's block begins there; null once released.
@@ -43,15 +43,15 @@ class landing {
 /// One batch on its way. Intrusive, as io::read_operation: the owner keeps it still until handed_over() was called, or
 /// until drain() has returned.
 struct transfer_operation {
-  std::uint64_t turn = 0;  ///< 0, 1, 2, ... in the run's order
+  std::uint64_t number = 0;  ///< 0, 1, 2, ... in the order of the run
   /// The batch's memory; a device takes the lease, and returns it after the copy. Null: there is no batch, and its turn passes.
   io::lease* memory = nullptr;
   std::size_t bytes = 0;  ///< used bytes at the start of the block
   std::uint32_t rows = 0;
   std::span<const device_step> steps = {};  ///< in this order; only where runs_operations()
 
-  std::unique_ptr<landing> landed;  ///< set where the batch went to a device
-  std::exception_ptr failure;       ///< set where it did not get there
+  std::unique_ptr<device_batch> on_device;  ///< set where the batch went to a device
+  std::exception_ptr failure;               ///< set where it did not get there
   /// The batch may be handed to the trainer. Called once, on any thread; out of order is allowed, since the loader
   /// hands over in order.
   void (*handed_over)(transfer_operation&) noexcept = nullptr;

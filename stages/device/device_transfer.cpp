@@ -30,11 +30,11 @@ constexpr std::chrono::milliseconds between_retries{1};
 }  // namespace
 
 /// What a batch holds of the device. Thread: one at a time, as the batch.
-class device_transfer::landed_batch final : public landing {
+class device_transfer::sent_batch final : public device_batch {
  public:
-  landed_batch(std::shared_ptr<device_transfer> owner, device_block& block)
+  sent_batch(std::shared_ptr<device_transfer> owner, device_block& block)
       : owner_(std::move(owner)), block_(block), made_(block.memory), data_(block.memory + owner_->made_bytes_) {}
-  ~landed_batch() override {
+  ~sent_batch() override {
     if (owner_->forked_.in_child()) {
       // Neither thread nor driver nor, perhaps, the mutex is there: all of it goes with the process. What would be the
       // last to let go of the transfer, which ends it, never does.
@@ -156,7 +156,7 @@ void device_transfer::prepare(transfer_needs needs) {
   copies_.prepare(blocks + needs.host_batches);
   const mutex_lock lock(mutex_);
   pending_.reserve(needs.host_batches);
-  sender_ = start_thread({.what = "the thread that queues copies"}, [this] { send_in_turn(); });
+  sender_ = start_thread({.what = "the thread that queues copies"}, [this] { send_in_order(); });
 }
 
 // --- copies ---------------------------------------------------------------------------------------------------------------
@@ -164,12 +164,12 @@ void device_transfer::prepare(transfer_needs needs) {
 void device_transfer::send(transfer_operation& operation) noexcept {
   const mutex_lock lock(mutex_);
   const auto later = std::find_if(pending_.begin(), pending_.end(),
-                                  [&](const transfer_operation* each) { return each->turn > operation.turn; });
+                                  [&](const transfer_operation* each) { return each->number > operation.number; });
   pending_.insert(later, &operation);
-  if (operation.turn == next_turn_) something_to_send_.notify_one();
+  if (operation.number == next_number_) something_to_send_.notify_one();
 }
 
-void device_transfer::send_in_turn() noexcept {
+void device_transfer::send_in_order() noexcept {
   ::pthread_setname_np(::pthread_self(), "leat-send");
   mutex_lock lock(mutex_);
   while (!drained_) {
@@ -180,7 +180,7 @@ void device_transfer::send_in_turn() noexcept {
       continue;
     }
     if (!next_can_go()) {
-      const bool lacks_block = !pending_.empty() && pending_.front()->turn == next_turn_;
+      const bool lacks_block = !pending_.empty() && pending_.front()->number == next_number_;
       if (!lacks_block || !blocks_.has_parked()) {
         something_to_send_.wait(mutex_);
         continue;
@@ -195,7 +195,7 @@ void device_transfer::send_in_turn() noexcept {
     }
     transfer_operation& next = *pending_.front();
     pending_.erase(pending_.begin());
-    ++next_turn_;
+    ++next_number_;
     lock.unlock();
     ship(next);
     if (next.failure != nullptr) {
@@ -210,7 +210,7 @@ void device_transfer::send_in_turn() noexcept {
 
 // A batch that does not go to the device passes at once.
 bool device_transfer::next_can_go() const {
-  if (pending_.empty() || pending_.front()->turn != next_turn_) return false;
+  if (pending_.empty() || pending_.front()->number != next_number_) return false;
   return pending_.front()->memory == nullptr || failure_.happened() || blocks_.has_free();
 }
 
@@ -223,7 +223,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
   try {
     device_block& to = blocks_.take();
     assert(operation.bytes <= block_bytes_ - made_bytes_);
-    auto landed = std::make_unique<landed_batch>(shared_from_this(), to);
+    auto on_device = std::make_unique<sent_batch>(shared_from_this(), to);
     const bool is_pinned = pinned_.pin(*operation.memory);
     copy_in_flight& copy = copies_.take();
     bool may_be_read = false;
@@ -237,8 +237,8 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
       return;
     }
     copies_.add(copy, std::move(*operation.memory));
-    landed->hold(copy);
-    operation.landed = std::move(landed);
+    on_device->hold(copy);
+    operation.on_device = std::move(on_device);
   } catch (...) {
     operation.failure = failure_.note(std::current_exception());
   }

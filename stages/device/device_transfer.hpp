@@ -70,9 +70,9 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   [[nodiscard]] device_report report() const override;
 
  private:
-  class landed_batch;
+  class sent_batch;
 
-  void send_in_turn() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void send_in_order() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] bool next_can_go() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ship(transfer_operation& operation) noexcept;
   [[nodiscard]] failed_call queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
@@ -104,8 +104,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   mutable mutex mutex_;
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<transfer_operation*> pending_ ABSL_GUARDED_BY(mutex_);  // by turn
-  std::uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<transfer_operation*> pending_ ABSL_GUARDED_BY(mutex_);  // by number
+  std::uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   bool unreported_ ABSL_GUARDED_BY(mutex_) = false;  // a failure that no batch has told the loader
   condition_variable something_to_send_;
   std::thread sender_;

@@ -77,7 +77,7 @@ picture_batch picture_of(const output_spec& output) {
 
 std::size_t largest_picture(const batch_layout& layout) noexcept {
   std::size_t largest = 0;
-  for (const batch_layout::slot& place : layout.slots()) {
+  for (const batch_layout::output_place& place : layout.outputs()) {
     if (place.spec.axes) largest = std::max(largest, place.spec.row_bytes());
   }
   return largest;
@@ -167,18 +167,18 @@ mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t see
       seed_(seed),
       digests_(digests),
       threads_(how.what == batch_mix::kind::none ? 0 : threads) {
-  const auto slots = layout_.slots();
+  const auto places = layout_.outputs();
   const auto first =
-      std::find_if(slots.begin(), slots.end(), [](const auto& place) { return place.spec.axes.has_value(); });
-  if (first == slots.end()) return;
+      std::find_if(places.begin(), places.end(), [](const auto& place) { return place.spec.axes.has_value(); });
+  if (first == places.end()) return;
   height_ = picture_of(first->spec).height;
   width_ = picture_of(first->spec).width;
   for (thread_state& own : threads_) {
     own.rows.resize(layout_.rows_max());
     own.row.resize(largest_picture(layout_));
-    own.made.resize(digests_ ? slots.size() : 0);
+    own.made.resize(digests_ ? places.size() : 0);
     for (std::size_t s = 0; s < own.made.size(); ++s) {
-      if (slots[s].spec.made_by != nullptr) own.made[s].resize(slots[s].spec.row_bytes());
+      if (places[s].spec.made_by != nullptr) own.made[s].resize(places[s].spec.row_bytes());
     }
   }
 }
@@ -193,11 +193,11 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
   const std::uint32_t rows = batch.rows;
   if (rows == 0) return;
   std::byte* const base = batch.memory.data();
-  const auto slots = layout_.slots();
+  const auto places = layout_.outputs();
   const auto fill = [&](std::string_view name, auto&& row_of) {
     const auto place =
-        std::find_if(slots.begin(), slots.end(), [&](const auto& each) { return each.spec.name == name; });
-    if (place == slots.end()) return;
+        std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.spec.name == name; });
+    if (place == places.end()) return;
     for (std::uint32_t r = 0; r < rows; ++r) row_of(r, base + place->offset + r * place->row_bytes);
   };
 
@@ -210,7 +210,7 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
   };
   put(weight_name, &drawn_mix::weight);
   put(mixed_rows, &drawn_mix::row);
-  for (const batch_layout::slot& place : slots) {
+  for (const batch_layout::output_place& place : places) {
     if (place.spec.label) {
       fill(partner_name(place.spec), [&](std::uint32_t r, std::byte* to) {
         std::memcpy(to, base + place.offset + partner_of(r, rows) * place.row_bytes, place.row_bytes);
@@ -222,7 +222,7 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
 }
 
 // Each row is mixed with the next row as it was before mixing, and the last row with the first.
-void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,
+void mixer::mix_in_place(const batch_layout::output_place& place, batch::state& batch, thread_state& own,
                          const std::atomic<bool>& stop) const {
   std::byte* const tensor = batch.memory.data() + place.offset;
   const picture_batch picture = picture_of(place.spec);
@@ -237,14 +237,14 @@ void mixer::mix_in_place(const batch_layout::slot& place, batch::state& batch, t
 // Over the bytes that the trainer sees, whether the host or a device makes them.
 void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const {
   const std::byte* const base = batch.memory.data();
-  const auto slots = layout_.slots();
+  const auto places = layout_.outputs();
   std::vector<digest> rows;
   absl::InlinedVector<row_output, 8> outputs;
   for (std::uint32_t r = 0; r < batch.rows; ++r) {
     if (stop.load(std::memory_order_relaxed)) return;
     outputs.clear();
-    for (std::size_t s = 0; s < slots.size(); ++s) {
-      const batch_layout::slot& place = slots[s];
+    for (std::size_t s = 0; s < places.size(); ++s) {
+      const batch_layout::output_place& place = places[s];
       const output_spec& spec = place.spec;
       if (place.hidden) continue;
       if (spec.ragged) {
@@ -261,7 +261,7 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
       if (spec.made_by != nullptr) {
         absl::InlinedVector<const std::byte*, 4> from;
         for (const std::size_t other : place.made_from) {
-          if (slots[other].spec.name != mixed_rows) from.push_back(base + slots[other].offset);
+          if (places[other].spec.name != mixed_rows) from.push_back(base + places[other].offset);
         }
         spec.made_by->make_row(from, r, own.made[s].data());
         spec.made_by->make_row(from, partner_of(r, batch.rows), own.row.data());

@@ -55,7 +55,7 @@ class mixer {
     std::vector<std::vector<std::byte>> made;  // for digests: of each output that a device makes, the mixed row
   };
 
-  void mix_in_place(const batch_layout::slot& place, batch::state& batch, thread_state& own,
+  void mix_in_place(const batch_layout::output_place& place, batch::state& batch, thread_state& own,
                     const std::atomic<bool>& stop) const;
   void add_digest(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const;
 

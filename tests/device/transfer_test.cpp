@@ -114,7 +114,7 @@ class device_transfers : public ::testing::Test {
     sent& operation = operations.emplace_back();
     operation.block = std::move(*pool->try_lease(lease_bytes));
     std::fill_n(operation.block.data(), lease_bytes, static_cast<std::byte>(value));
-    operation.turn = turn;
+    operation.number = turn;
     operation.memory = &operation.block;
     operation.bytes = bytes;
     operation.rows = 2;
@@ -135,13 +135,13 @@ class device_transfers : public ::testing::Test {
 
   /// A step in `consumer` that reads a byte of the batch when its turn comes.
   void launch_step(stream consumer, const sent& of, std::byte& seen) {
-    device->launch(consumer, [&seen, from = of.landed->data()] { seen = from[17]; });
+    device->launch(consumer, [&seen, from = of.on_device->data()] { seen = from[17]; });
   }
   /// What ready() completes with.
   static std::string answer_of(sent& one) {
     asio::io_context here;
     std::string answer = "no answer";
-    one.landed->ready(completion<void(std::exception_ptr)>(
+    one.on_device->ready(completion<void(std::exception_ptr)>(
         asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
     here.run();
     return answer;
@@ -174,9 +174,9 @@ TEST_F(device_transfers, take_all_memory_and_events_at_the_start_and_none_in_the
   for (std::uint64_t turn = 0; turn < 20; ++turn) {
     sent& one = deliver(turn, static_cast<int>(turn));
     ASSERT_TRUE(one.over);
-    one.landed->wait_on(consumer);
-    one.landed->wait_on(other);
-    one.landed.reset();
+    one.on_device->wait_on(consumer);
+    one.on_device->wait_on(other);
+    one.on_device.reset();
     out->collect();
     if (turn % 3 == 2) device->finish_all(consumer);
     if (leases_out() == host_batches) {
@@ -213,11 +213,11 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
   const std::string arrived = log[3].substr(7, log[3].find(" in ") - 7);
   EXPECT_EQ(log[3], "record " + arrived + " in " + side);
 
-  first.landed->wait_on(consumer);
-  first.landed->wait_on(other);
+  first.on_device->wait_on(consumer);
+  first.on_device->wait_on(other);
   EXPECT_THAT(calls->take_log(), ElementsAre("look_at " + c, "wait in " + c + " for " + arrived, "look_at " + o,
                                              "wait in " + o + " for " + arrived));
-  first.landed.reset();
+  first.on_device.reset();
   log = calls->take_log();
   ASSERT_EQ(log.size(), 4U);
   EXPECT_EQ(log[0], "look_at " + c);
@@ -237,18 +237,18 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
   EXPECT_EQ(log[4], "write 2 in " + side);
   EXPECT_THAT(log[5], ::testing::AllOf(::testing::StartsWith("record "), ::testing::EndsWith(" in " + side)));
 
-  for (const stream each : {consumer, other, third}) second.landed->wait_on(each);
+  for (const stream each : {consumer, other, third}) second.on_device->wait_on(each);
   static_cast<void>(calls->take_log());
-  second.landed.reset();
+  second.on_device.reset();
   log = calls->take_log();
   ASSERT_EQ(log.size(), 7U) << "an event for the third stream, once";
   EXPECT_EQ(log[4], "make_event");
   EXPECT_EQ(log[5], "look_at " + t);
   EXPECT_THAT(log[6], ::testing::AllOf(::testing::StartsWith("record "), ::testing::EndsWith(" in " + t)));
   sent& last = deliver(2, 3);
-  for (const stream each : {consumer, other, third}) last.landed->wait_on(each);
+  for (const stream each : {consumer, other, third}) last.on_device->wait_on(each);
   static_cast<void>(calls->take_log());
-  last.landed.reset();
+  last.on_device.reset();
   EXPECT_EQ(calls->take_log().size(), 6U);
 }
 
@@ -266,13 +266,14 @@ TEST_F(device_transfers, run_operations_between_the_copy_and_the_event) {
   EXPECT_EQ(log[4], "launch the kernel that finishes pictures in " + side);
   EXPECT_THAT(log[5], ::testing::StartsWith("record "));
 
-  pictures.landed->wait_on(consumer);
+  pictures.on_device->wait_on(consumer);
   std::vector<float> seen(2 * 18);
-  device->launch(consumer,
-                 [&, from = pictures.landed->made()] { std::memcpy(seen.data(), from, seen.size() * sizeof seen[0]); });
+  device->launch(consumer, [&, from = pictures.on_device->made()] {
+    std::memcpy(seen.data(), from, seen.size() * sizeof seen[0]);
+  });
   device->finish_all(consumer);
   EXPECT_THAT(seen, ::testing::Each(7.0F));
-  EXPECT_EQ(pictures.landed->data() - pictures.landed->made(), std::ptrdiff_t{made_bytes});
+  EXPECT_EQ(pictures.on_device->data() - pictures.on_device->made(), std::ptrdiff_t{made_bytes});
 }
 
 /// An operation that is none of the library's: through its scratch it makes of each row of `from` the sum of its bytes.
@@ -317,12 +318,12 @@ TEST_F(device_transfers, run_any_operation_and_give_it_the_scratch_that_it_asked
   const stream consumer = device->make_consumer();
   for (std::uint64_t turn = 0; turn < 3; ++turn) {
     sent& summed = deliver(turn, static_cast<int>(turn) + 1, batch_bytes, step);
-    summed.landed->wait_on(consumer);
+    summed.on_device->wait_on(consumer);
     std::uint32_t seen[2] = {};
-    device->launch(consumer, [&, from = summed.landed->made() + 512] { std::memcpy(seen, from, sizeof seen); });
+    device->launch(consumer, [&, from = summed.on_device->made() + 512] { std::memcpy(seen, from, sizeof seen); });
     device->finish_all(consumer);
     EXPECT_THAT(seen, ::testing::Each(summed_bytes * (turn + 1)));
-    summed.landed.reset();
+    summed.on_device.reset();
   }
   EXPECT_EQ(end(), 0U);
 }
@@ -336,7 +337,7 @@ TEST_F(device_transfers, hand_over_at_once_and_keep_host_memory_until_its_copy_h
   EXPECT_EQ(leases_out(), 1U);
   out->collect();
   EXPECT_EQ(leases_out(), 1U) << "a late device has not copied yet";
-  one.landed->wait_on(consumer);
+  one.on_device->wait_on(consumer);
   std::byte seen{0};
   launch_step(consumer, one, seen);
   device->finish_all(consumer);
@@ -353,7 +354,7 @@ TEST_F(device_transfers, copy_in_the_order_of_turns_whatever_comes_first) {
   sent& first = deliver(0, 1);
   until_over(second);
   EXPECT_FALSE(third.over) << "two blocks, both with the consumer";
-  first.landed.reset();
+  first.on_device.reset();
   until_over(third);
 }
 
@@ -371,7 +372,7 @@ TEST_F(device_transfers, call_nothing_on_the_io_thread) {
       out->starve(true);
       while (leases_out() != 0) std::this_thread::yield();
       out->starve(false);
-      one.landed.reset();  // nobody reads it
+      one.on_device.reset();  // nobody reads it
     }
     for (const char* call : {"pin", "copy", "write", "record", "wait", "query", "synchronize", "look_at"}) {
       EXPECT_FALSE(calls->threads_of(call).contains("leat-io-0")) << call;
@@ -387,7 +388,7 @@ TEST_F(device_transfers, bring_memory_home_by_a_query_where_streams_cannot_write
   out->collect();
   while (calls->counts()["query"] == 0) std::this_thread::yield();
   EXPECT_EQ(leases_out(), 1U) << "a late device has not copied yet";
-  one.landed->wait_on(device->make_consumer());
+  one.on_device->wait_on(device->make_consumer());
   device->finish_everything();
   while (leases_out() != 0) {
     out->collect();
@@ -406,8 +407,8 @@ TEST_F(device_transfers, pin_beside_the_io_thread_and_with_nothing_locked) {
   sent& second = send(1, 2);  // This thread plays the I/O thread.
   calls->wait_until_held();
   EXPECT_FALSE(second.over);
-  first.landed->wait_on(consumer);
-  first.landed.reset();
+  first.on_device->wait_on(consumer);
+  first.on_device.reset();
   out->collect();
   EXPECT_EQ(out->report().pinned.use, "on");
   sent& third = send(2, 3);
@@ -423,16 +424,16 @@ TEST_F(device_transfers, copy_from_pageable_memory_without_the_io_thread_waiting
   const stream consumer = device->make_consumer();
   calls->fail("pin", 1, 2);
   sent& first = deliver(0, 1);
-  first.landed->wait_on(consumer);
+  first.on_device->wait_on(consumer);
   std::byte seen{0};
   launch_step(consumer, first, seen);
-  first.landed.reset();
+  first.on_device.reset();
   calls->fail("pin", 1, 2);
   sent& second = deliver(1, 2);
   EXPECT_EQ(seen, std::byte{1}) << "the step before it has been waited for";
   EXPECT_EQ(device->count().copies_pageable, 2U);
   EXPECT_THAT(device->waiting_threads(), ElementsAre("leat-send"));
-  second.landed->wait_on(consumer);
+  second.on_device->wait_on(consumer);
   launch_step(consumer, second, seen);
   device->finish_all(consumer);
   EXPECT_EQ(seen, std::byte{2});
@@ -455,15 +456,15 @@ TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
   sent& one = deliver(0, 7);
   asio::io_context here;
   std::optional<std::byte> seen;
-  one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr why) {
+  one.on_device->ready(completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr why) {
     EXPECT_EQ(message_of(why), "");
-    seen = one.landed->data()[batch_bytes - 1];
+    seen = one.on_device->data()[batch_bytes - 1];
   })));
   here.run();
   EXPECT_EQ(seen, std::byte{7});
   EXPECT_EQ(leases_out(), 0U);
   bool again = false;
-  one.landed->ready(
+  one.on_device->ready(
       completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr) { again = true; })));
   here.restart();
   here.run();
@@ -475,12 +476,12 @@ TEST_F(device_transfers, ready_may_outlive_its_batch_and_its_loader) {
   asio::io_context here;
   int completed = 0;
   for (std::uint64_t turn = 0; turn < 2; ++turn) {
-    deliver(turn, 1).landed->ready(
+    deliver(turn, 1).on_device->ready(
         completion<void(std::exception_ptr)>(asio::bind_executor(here, [&](std::exception_ptr why) {
           EXPECT_EQ(message_of(why), "");
           ++completed;
         })));
-    operations.back().landed.reset();
+    operations.back().on_device.reset();
   }
   out->drain();
   out.reset();
@@ -496,7 +497,7 @@ TEST_F(device_transfers, ready_can_be_cancelled_and_the_copy_goes_on) {
   int completed = 0;
   for (int round = 0; round < 50; ++round) {
     asio::cancellation_signal signal;
-    one.landed->ready(completion<void(std::exception_ptr)>(asio::bind_cancellation_slot(
+    one.on_device->ready(completion<void(std::exception_ptr)>(asio::bind_cancellation_slot(
         signal.slot(),
         asio::bind_executor(here, [&](std::exception_ptr why) { ++(why == nullptr ? completed : aborted); }))));
     signal.emit(asio::cancellation_type::total);
@@ -598,15 +599,15 @@ TEST_F(device_transfers, fail_this_batch_and_all_later_ones_when_a_call_of_the_l
     start({.batches = 1});
     const stream consumer = device->make_consumer();
     sent& good = deliver(0, 1);
-    good.landed->wait_on(consumer);
-    good.landed.reset();
+    good.on_device->wait_on(consumer);
+    good.on_device.reset();
     calls->fail(call, 1, 999);
     sent& bad = deliver(1, 2, batch_bytes, two_outputs);
     sent& later = deliver(2, 3);
     EXPECT_TRUE(bad.over && later.over);
     EXPECT_THAT(message_of(bad.failure), HasSubstr("on simulated device (cuda:0): error 999"));
     EXPECT_EQ(message_of(later.failure), message_of(bad.failure));
-    EXPECT_EQ(bad.landed, nullptr);
+    EXPECT_EQ(bad.on_device, nullptr);
     const bool copied =
         call == std::string_view("launch") || call == std::string_view("record") || call == std::string_view("write");
     out->drain();
@@ -637,8 +638,8 @@ TEST_F(device_transfers, leave_all_as_it_is_where_nobody_can_tell_whether_a_copy
     EXPECT_EQ(message_of(later.failure), message_of(failure));
     static_cast<void>(calls->take_log());
     later.block = {};
-    EXPECT_THROW(flying.landed->wait_on(device->make_consumer()), error);
-    flying.landed.reset();
+    EXPECT_THROW(flying.on_device->wait_on(device->make_consumer()), error);
+    flying.on_device.reset();
     device->finish_everything();  // it did go on
     out->collect();
     out->starve(false);
@@ -669,13 +670,13 @@ TEST_F(device_transfers, complete_every_ready_when_something_else_fails) {
   calls->hold("synchronize");
   asio::io_context here;
   std::string answer = "no answer";
-  one.landed->ready(completion<void(std::exception_ptr)>(
+  one.on_device->ready(completion<void(std::exception_ptr)>(
       asio::bind_executor(here, [&](std::exception_ptr why) { answer = message_of(why); })));
   calls->wait_until_held();
   sent& other = send(1, 2);
-  one.landed->wait_on(device->make_consumer());
+  one.on_device->wait_on(device->make_consumer());
   calls->fail("record", 1, 400);
-  one.landed.reset();
+  one.on_device.reset();
   until_over(other);
   while (!told) std::this_thread::yield();
   calls->let_go();
@@ -688,10 +689,10 @@ TEST_F(device_transfers, overwrite_nothing_whose_consumer_nobody_can_wait_for) {
   start({.batches = 1}, execution::early, false);
   const stream consumer = device->make_consumer();
   sent& first = deliver(0, 1);
-  first.landed->wait_on(consumer);
+  first.on_device->wait_on(consumer);
   std::byte seen{0};
   launch_step(consumer, first, seen);
-  first.landed.reset();
+  first.on_device.reset();
   calls->fail("synchronize", 1, 999);
   sent& second = deliver(1, 2);
   EXPECT_EQ(message_of(second.failure),
@@ -709,13 +710,13 @@ TEST_F(device_transfers, leave_a_batch_as_it_is_where_its_consumers_stream_canno
   sent& one = deliver(0, 1);
   for (const bool release : {false, true}) {
     calls->fail("look_at", 1, 400);
-    EXPECT_EQ(
-        message_of(errc::device, [&] { release ? one.landed->release_on(consumer) : one.landed->wait_on(consumer); }),
-        "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0): error 400");
-    EXPECT_NE(one.landed->data(), nullptr);
+    EXPECT_EQ(message_of(errc::device,
+                         [&] { release ? one.on_device->release_on(consumer) : one.on_device->wait_on(consumer); }),
+              "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream on simulated device (cuda:0): error 400");
+    EXPECT_NE(one.on_device->data(), nullptr);
   }
-  one.landed->wait_on(consumer);
-  one.landed->release_on(consumer);
+  one.on_device->wait_on(consumer);
+  one.on_device->release_on(consumer);
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
   EXPECT_EQ(deliver(2, 3).failure, nullptr);
 }
@@ -725,11 +726,11 @@ TEST_F(device_transfers, never_use_a_block_again_whose_end_could_not_be_told) {
   const auto end_with = [&](const char* call, std::size_t nth) {
     start({.batches = 2});
     sent& one = deliver(0, 1);
-    one.landed->wait_on(device->make_consumer());
-    one.landed->wait_on(device->make_consumer());
-    one.landed->wait_on(device->make_consumer());  // for whom there is no event yet
+    one.on_device->wait_on(device->make_consumer());
+    one.on_device->wait_on(device->make_consumer());
+    one.on_device->wait_on(device->make_consumer());  // for whom there is no event yet
     calls->fail(call, nth, 400);
-    one.landed.reset();
+    one.on_device.reset();
     const std::string message = message_of(deliver(1, 2).failure);
     operations.clear();
     out.reset();
@@ -752,7 +753,7 @@ TEST_F(device_transfers, make_an_event_for_one_copy_more_or_say_that_it_cannot_b
     start({.batches = 1});
     lease_bytes = batch_bytes / 2;
     const std::size_t copies = 1 + host_batches;
-    for (std::uint64_t turn = 0; turn < copies; ++turn) deliver(turn, 1, 64).landed.reset();
+    for (std::uint64_t turn = 0; turn < copies; ++turn) deliver(turn, 1, 64).on_device.reset();
     if (fails) calls->fail("make_event", 1, 2);
     sent& more = deliver(copies, 2, 64);
     EXPECT_EQ(message_of(more.failure),
@@ -803,9 +804,9 @@ TEST_F(device_transfers, never_use_a_block_again_whose_consumer_could_not_be_rec
   start({.batches = 2});
   const stream consumer = device->make_consumer();
   sent& one = deliver(0, 1);
-  one.landed->wait_on(consumer);
+  one.on_device->wait_on(consumer);
   calls->fail("record", 1, 400);
-  EXPECT_THROW(one.landed->release_on(consumer), error);
+  EXPECT_THROW(one.on_device->release_on(consumer), error);
   sent& next = deliver(1, 2);
   EXPECT_THAT(message_of(next.failure), HasSubstr("cudaEventRecord of a batch's end"));
 }
@@ -817,7 +818,7 @@ TEST_F(device_transfers, end_without_waiting_for_consumers_and_free_blocks_behin
   std::byte seen[2] = {};
   for (std::uint64_t turn = 0; turn < 2; ++turn) {
     sent& one = deliver(turn, static_cast<int>(turn) + 1);
-    one.landed->wait_on(consumer);
+    one.on_device->wait_on(consumer);
     launch_step(consumer, one, seen[turn]);
   }
   operations.clear();
@@ -848,7 +849,7 @@ TEST_F(device_transfers, free_nothing_after_a_failure) {
     return left;
   };
   EXPECT_EQ(blocks_left_when([&] {
-              deliver(0, 1).landed->wait_on(device->make_consumer());
+              deliver(0, 1).on_device->wait_on(device->make_consumer());
               calls->fail("record", 1, 400);
             }),
             2U)
@@ -860,7 +861,7 @@ TEST_F(device_transfers, free_nothing_after_a_failure) {
             2U)
       << "copies whose end could not be waited for";
   EXPECT_EQ(blocks_left_when([&] {
-              deliver(0, 1).landed->wait_on(device->make_consumer());
+              deliver(0, 1).on_device->wait_on(device->make_consumer());
               device->lose(719);
             }),
             2U)
@@ -877,15 +878,15 @@ TEST_F(device_transfers, refuse_a_stream_of_another_device_before_anything_waits
   sent& one = deliver(0, 1);
   for (const bool release : {false, true}) {
     try {
-      release ? one.landed->release_on(foreign) : one.landed->wait_on(foreign);
+      release ? one.on_device->release_on(foreign) : one.on_device->wait_on(foreign);
       FAIL();
     } catch (const error& refused) {
       EXPECT_EQ(refused.code(), errc::usage);
       EXPECT_THAT(refused.what(), HasSubstr("cuda:3, and the batch lies on cuda:0"));
     }
   }
-  EXPECT_NE(one.landed->data(), nullptr) << "held as before";
-  one.landed->release_on(device->make_consumer());
+  EXPECT_NE(one.on_device->data(), nullptr) << "held as before";
+  one.on_device->release_on(device->make_consumer());
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
   EXPECT_EQ(deliver(2, 3).failure, nullptr);
 }
@@ -896,12 +897,12 @@ TEST_F(device_transfers, refuse_a_stream_that_is_being_captured_and_leave_captur
   const stream captured = device->make_consumer();
   const stream other = device->make_consumer();
   sent& one = deliver(0, 1);
-  one.landed->wait_on(captured);
+  one.on_device->wait_on(captured);
   device->begin_capture(captured);
   device->launch(captured, [] {});
-  for (const auto& call : {std::function<void()>([&] { one.landed->wait_on(captured); }),
-                           std::function<void()>([&] { one.landed->release_on(captured); }),
-                           std::function<void()>([&] { one.landed->release_on(other); })}) {
+  for (const auto& call : {std::function<void()>([&] { one.on_device->wait_on(captured); }),
+                           std::function<void()>([&] { one.on_device->release_on(captured); }),
+                           std::function<void()>([&] { one.on_device->release_on(other); })}) {
     try {
       call();
       FAIL();
@@ -910,9 +911,9 @@ TEST_F(device_transfers, refuse_a_stream_that_is_being_captured_and_leave_captur
       EXPECT_THAT(refused.what(), HasSubstr("before the capture, or after it"));
     }
   }
-  EXPECT_NE(one.landed->data(), nullptr);
+  EXPECT_NE(one.on_device->data(), nullptr);
   EXPECT_EQ(device->end_capture(captured), 1U);
-  one.landed->release_on(captured);
+  one.on_device->release_on(captured);
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
   EXPECT_EQ(deliver(2, 3).failure, nullptr);
 }
@@ -921,9 +922,9 @@ TEST_F(device_transfers, fail_in_words_when_a_batch_ends_inside_a_capture) {
   start({.batches = 1});
   const stream captured = device->make_consumer();
   sent& one = deliver(0, 1);
-  one.landed->wait_on(captured);
+  one.on_device->wait_on(captured);
   device->begin_capture(captured);
-  one.landed.reset();
+  one.on_device.reset();
   EXPECT_EQ(device->end_capture(captured), 0U);
   EXPECT_THAT(message_of(deliver(1, 2).failure), HasSubstr("was being captured into a graph"));
 }
@@ -934,12 +935,12 @@ TEST_F(device_transfers, park_a_block_whose_consumer_cannot_be_recorded_during_s
   start({.batches = 1});
   const stream trainers = device->make_blocking_consumer();
   sent& one = deliver(0, 1);
-  one.landed->wait_on(stream());
+  one.on_device->wait_on(stream());
   std::byte seen{0};
   launch_step(stream(), one, seen);
   device->begin_capture(trainers);
   device->launch(trainers, [] {});
-  one.landed.reset();
+  one.on_device.reset();
   sent& next = send(1, 2);
   calls->hold("look_at");
   calls->wait_until_held();  // it is tried again
@@ -962,14 +963,14 @@ TEST_F(device_transfers, record_the_other_streams_of_a_parked_block_at_once) {
   const stream other = device->make_consumer();
   sent& one = deliver(0, 1);
   std::byte seen[2] = {};
-  one.landed->wait_on(stream());
-  one.landed->wait_on(simulated_device::per_thread());
-  one.landed->wait_on(other);
+  one.on_device->wait_on(stream());
+  one.on_device->wait_on(simulated_device::per_thread());
+  one.on_device->wait_on(other);
   launch_step(simulated_device::per_thread(), one, seen[0]);
   launch_step(other, one, seen[1]);
   device->begin_capture(trainers);
   static_cast<void>(calls->take_log());
-  one.landed.reset();
+  one.on_device.reset();
   const std::vector<std::string> log = calls->take_log();
   EXPECT_EQ(
       std::count_if(log.begin(), log.end(), [](const std::string& each) { return each.rfind("record ", 0) == 0; }), 2);
@@ -987,10 +988,10 @@ TEST_F(device_transfers, refuse_the_default_stream_while_one_that_waits_for_it_i
   const stream trainers = device->make_blocking_consumer();
   sent& one = deliver(0, 1);
   device->begin_capture(trainers);
-  EXPECT_THAT(message_of(errc::usage, [&] { one.landed->wait_on(stream()); }), HasSubstr("before the capture"));
+  EXPECT_THAT(message_of(errc::usage, [&] { one.on_device->wait_on(stream()); }), HasSubstr("before the capture"));
   device->end_capture(trainers);
-  one.landed->wait_on(stream());
-  one.landed.reset();
+  one.on_device->wait_on(stream());
+  one.on_device.reset();
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
   EXPECT_EQ(device->count().captures_broken, 0U);
 }
@@ -999,7 +1000,7 @@ TEST_F(device_transfers, refuse_the_default_stream_while_one_that_waits_for_it_i
 TEST_F(device_transfers, keep_a_parked_block_where_the_loader_ends_before_the_capture) {
   start({.batches = 2});
   const stream trainers = device->make_blocking_consumer();
-  deliver(0, 1).landed->wait_on(stream());
+  deliver(0, 1).on_device->wait_on(stream());
   device->begin_capture(trainers);
   operations.clear();
   out.reset();
@@ -1013,7 +1014,7 @@ TEST_F(device_transfers, refuse_a_stream_of_another_context) {
   sent& one = deliver(0, 1);
   const stream foreign = device->make_consumer();
   device->make_foreign(foreign);
-  EXPECT_THAT(message_of(errc::usage, [&] { one.landed->wait_on(foreign); }),
+  EXPECT_THAT(message_of(errc::usage, [&] { one.on_device->wait_on(foreign); }),
               HasSubstr("another CUDA context of cuda:0"));
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
 }
@@ -1024,10 +1025,10 @@ TEST_F(device_transfers, wait_for_the_default_stream_of_a_thread_that_has_ended)
   sent& one = deliver(0, 1);
   std::byte seen{0};
   std::thread([&] {
-    one.landed->wait_on(simulated_device::per_thread());
+    one.on_device->wait_on(simulated_device::per_thread());
     launch_step(simulated_device::per_thread(), one, seen);
   }).join();
-  std::thread([&] { one.landed.reset(); }).join();
+  std::thread([&] { one.on_device.reset(); }).join();
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
   device->finish_everything();
   EXPECT_EQ(seen, std::byte{1});
@@ -1040,9 +1041,9 @@ TEST_F(device_transfers, keep_the_io_thread_from_waiting_with_who_waits_for_room
     start();
     const stream consumer = device->make_consumer();
     sent& one = deliver(0, 1);
-    if (ends) one.landed->wait_on(consumer);
+    if (ends) one.on_device->wait_on(consumer);
     calls->hold(ends ? "record" : "wait");
-    std::thread trainer([&] { ends ? one.landed.reset() : one.landed->wait_on(consumer); });
+    std::thread trainer([&] { ends ? one.on_device.reset() : one.on_device->wait_on(consumer); });
     calls->wait_until_held();
     out->collect();
     EXPECT_EQ(out->report().pinned.use, "on");
@@ -1058,11 +1059,11 @@ TEST_F(device_transfers, wait_for_a_threads_default_stream_wherever_the_batch_en
   sent& one = deliver(0, 1);
   std::byte seen{0};
   std::thread([&] {
-    one.landed->wait_on(simulated_device::per_thread());
+    one.on_device->wait_on(simulated_device::per_thread());
     launch_step(simulated_device::per_thread(), one, seen);
   }).join();
-  one.landed->wait_on(simulated_device::per_thread());  // Another one.
-  one.landed.reset();
+  one.on_device->wait_on(simulated_device::per_thread());  // Another one.
+  one.on_device.reset();
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
   device->finish_everything();
   EXPECT_EQ(seen, std::byte{1});
@@ -1072,7 +1073,7 @@ TEST_F(device_transfers, leave_the_loader_alone_when_a_consumers_own_stream_is_w
   start();
   sent& one = deliver(0, 1);
   calls->fail("wait", 1, 400);
-  EXPECT_THROW(one.landed->wait_on(device->make_consumer()), error);
+  EXPECT_THROW(one.on_device->wait_on(device->make_consumer()), error);
   EXPECT_EQ(deliver(1, 2).failure, nullptr);
 }
 
@@ -1086,21 +1087,21 @@ TEST_F(device_transfers, use_no_handle_once_the_loss_of_the_device_was_noticed) 
     const stream consumer = device->make_consumer();
     sent& one = deliver(0, 1);
     sent& other = deliver(1, 1);
-    one.landed->wait_on(consumer);
+    one.on_device->wait_on(consumer);
     device->lose(719);
     if (noticed_by == std::string_view("wait_on")) {
-      EXPECT_THROW(other.landed->wait_on(consumer), error);
+      EXPECT_THROW(other.on_device->wait_on(consumer), error);
     } else if (noticed_by == std::string_view("ready")) {
       EXPECT_THAT(answer_of(other), HasSubstr("error 719"));
     } else if (noticed_by == std::string_view("starving")) {
       out->starve(true);
     } else {
-      one.landed.reset();
+      one.on_device.reset();
     }
     while (!told) std::this_thread::yield();
     static_cast<void>(calls->take_log());
     EXPECT_THAT(message_of(deliver(2, 2).failure), HasSubstr("error 719"));
-    EXPECT_THAT(message_of(errc::device, [&] { other.landed->wait_on(consumer); }), HasSubstr("error 719"));
+    EXPECT_THAT(message_of(errc::device, [&] { other.on_device->wait_on(consumer); }), HasSubstr("error 719"));
     EXPECT_THAT(answer_of(other), HasSubstr("error 719"));
     operations.clear();
     out.reset();
@@ -1115,7 +1116,7 @@ TEST_F(device_transfers, forget_what_waits_for_its_turn_when_drained) {
   out->drain();
   EXPECT_TRUE(first.over);
   EXPECT_FALSE(waiting.over);
-  first.landed.reset();
+  first.on_device.reset();
   operations.clear();
   EXPECT_EQ(leases_out(), 0U);
 }

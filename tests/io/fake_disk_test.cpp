@@ -36,7 +36,7 @@ struct recorded_read : io::read_operation {
     file = of_file;
     offset = at;
     bytes = count;
-    into = {{memory.get(), room}, io::space::no_piece};
+    into = {{memory.get(), room}, io::read_target::no_piece};
     done = [](io::read_operation& operation) noexcept {
       auto& self = static_cast<recorded_read&>(operation);
       ++self.times_done;

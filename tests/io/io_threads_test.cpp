@@ -51,7 +51,7 @@ class io_threads_test : public ::testing::TestWithParam<read_backend> {
   [[nodiscard]] std::string path(const char* name) const { return (directory_.path() / name).string(); }
   void start(io::io_threads& threads, io::source& source, waited_read& read) {
     read.memory = std::move(*pool_.try_lease(io::aligned_bytes(read.offset, read.bytes)));
-    read.into = io::space_of(read.memory);
+    read.into = io::target_of(read.memory);
     struct call {
       io::source& source;
       waited_read& read;
@@ -238,7 +238,7 @@ TEST_P(io_threads_test, reads_that_hang_hold_nobody_else) {
     read.file = static_cast<std::uint32_t>(i);
     read.bytes = 4;
     read.memory = std::move(*pool_.try_lease(io::aligned_bytes(0, 4)));
-    read.into = io::space_of(read.memory);
+    read.into = io::target_of(read.memory);
     all.push_back(&read);
   }
   // All at once, so that a thread takes several.

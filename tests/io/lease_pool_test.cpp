@@ -63,10 +63,10 @@ TEST(lease_pool, a_lease_as_one_begins_with_a_piece_and_is_one_buffer_and_all_of
   EXPECT_EQ(memory->buffer_of(large.piece()).memory.data(), large.data());
   EXPECT_EQ(memory->buffer_of(large.piece()).memory.size(), 24_MiB);
   EXPECT_EQ(memory->buffer_of(small.piece()).memory.size(), 4_MiB);
-  const space inside = pool.space_at(large.bytes().subspan(9_MiB, 4096));
+  const read_target inside = pool.target_at(large.bytes().subspan(9_MiB, 4096));
   EXPECT_EQ(inside.piece, large.piece() + 2);
   std::byte own[16];
-  EXPECT_EQ(pool.space_at(own).piece, space::no_piece);
+  EXPECT_EQ(pool.target_at(own).piece, read_target::no_piece);
   // What is left begins within a piece, and may be had all the same.
   const lease rest = std::move(*pool.try_lease(16_MiB - 4096));
   EXPECT_EQ(rest.data(), large.data() + 20_MiB + 4096);

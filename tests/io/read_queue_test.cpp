@@ -473,8 +473,8 @@ class fake_host final : public io::read_queue_host {
   fake_host(const fake_disk& disk, io::lease_pool& pool, io::connector& loop)
       : disk_(disk), pool_(pool), source_(disk.connect(loop)) {}
   [[nodiscard]] bool knows(std::uint32_t file) const noexcept override { return file == 0; }
-  [[nodiscard]] io::space space_at(std::span<std::byte> memory) const noexcept override {
-    return pool_.space_at(memory);
+  [[nodiscard]] io::read_target target_at(std::span<std::byte> memory) const noexcept override {
+    return pool_.target_at(memory);
   }
   [[nodiscard]] error explain(const read_completion& /*failed*/) const override {
     return {errc::io, disk_.file_name(0)};

@@ -99,7 +99,7 @@ TEST(ring_depth, bounds_the_reads_that_the_kernel_has_and_is_reached) {
       reads[i].memory.reset(static_cast<std::byte*>(std::aligned_alloc(read_bytes, read_bytes)));
       reads[i].offset = i * read_bytes;
       reads[i].bytes = read_bytes;
-      reads[i].into = {{reads[i].memory.get(), read_bytes}, io::space::no_piece};
+      reads[i].into = {{reads[i].memory.get(), read_bytes}, io::read_target::no_piece};
       reads[i].ended = [](io::set_read& ended) noexcept { EXPECT_EQ(ended.failure, 0); };
       all.push_back(&reads[i]);
     }

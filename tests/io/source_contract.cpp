@@ -32,7 +32,7 @@ counted_read& source_contract::make_read(std::uint32_t file, std::uint64_t offse
   // Poison: bytes that were not read show.
   std::memset(memory->data(), 0xDB, memory->size());
   made->memory = std::move(*memory);
-  made->into = io::space_of(made->memory);
+  made->into = io::target_of(made->memory);
   left_.fetch_add(1);
   reads_.push_back(std::move(made));
   return *reads_.back();

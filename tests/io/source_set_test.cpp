@@ -43,7 +43,7 @@ struct counted_read : io::set_read {
     source = of;
     offset = at;
     bytes = count;
-    into = {{memory.get(), room}, io::space::no_piece};
+    into = {{memory.get(), room}, io::read_target::no_piece};
     ended = [](io::set_read& operation) noexcept {
       auto& self = static_cast<counted_read&>(operation);
       EXPECT_FALSE(self.in_flight());

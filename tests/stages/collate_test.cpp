@@ -36,7 +36,7 @@ class filled {
     batch.plan.index = 5;
     std::size_t ragged = 0;
     for (std::uint32_t row = 0; row < rows; ++row) {
-      sample_slot& slot = batch.samples.emplace_back();
+      sample_in_flight& slot = batch.samples.emplace_back();
       slot.owner = &batch;
       slot.row = row;
       batch.plan.picks.push_back({.sample = 100 + row});
@@ -52,7 +52,7 @@ class filled {
     std::memset(base, 0xEE, batch.memory.size());
     for (std::uint32_t row = 0; row < rows; ++row) {
       const std::int32_t numbers[3] = {static_cast<int>(row), static_cast<int>(row), static_cast<int>(row)};
-      std::memcpy(base + layout->slots()[0].offset + row * sizeof numbers, numbers, sizeof numbers);
+      std::memcpy(base + layout->outputs()[0].offset + row * sizeof numbers, numbers, sizeof numbers);
       std::memset(base + batch.plan.buffers[0].offset + batch.ragged_of(row)[0].offset, 'a' + static_cast<int>(row),
                   row);
     }
@@ -114,7 +114,7 @@ TEST(collate, closes_holes_in_order_whatever_rows_are_missing) {
 
 TEST(collate, of_no_rows_is_a_batch_all_the_same) {
   filled f(4);
-  for (sample_slot& slot : f.batch.samples) slot.corrupt = true;
+  for (sample_in_flight& slot : f.batch.samples) slot.corrupt = true;
   const leat::batch got(collate(f.batch, f.layout, true, true));
   expect_rows(got, {});
   EXPECT_TRUE(got.content_digest());
@@ -135,7 +135,7 @@ TEST(batch_layout, starts_every_tensor_where_vector_units_like_it) {
                              {.name = "c", .type = dtype::u8, .row_shape = {}, .ragged = true}},
                             10);
   std::map<std::size_t, std::size_t> used;  // from, to
-  for (const auto& place : layout.slots()) {
+  for (const auto& place : layout.outputs()) {
     EXPECT_EQ(place.offset % tensor_alignment_bytes, 0U);
     used[place.offset] = place.offset + (place.spec.ragged ? 11 * sizeof(std::int64_t) : 10 * place.row_bytes);
   }
@@ -156,7 +156,7 @@ TEST(batch_layout, has_what_is_large_behind_what_is_small_so_that_few_rows_are_f
       std::vector<output_spec>{{.name = "jpg", .type = dtype::u8, .row_shape = {224, 224, 3}, .ragged = false},
                                {.name = "cls", .type = dtype::i64, .row_shape = {}, .ragged = false}},
       256);
-  EXPECT_EQ(layout->slots()[0].spec.name, "jpg") << "in the order of the fields";
+  EXPECT_EQ(layout->outputs()[0].spec.name, "jpg") << "in the order of the fields";
   leat::batch::state one;
   one.layout = layout;
   one.rows = 1;

@@ -349,11 +349,11 @@ TEST(batch_in_flight, has_a_slot_for_each_planned_read_and_samples_that_wait_for
   EXPECT_TRUE(flying.plan.reads.empty());
   EXPECT_EQ(flying.reads_used, 6U);
   for (std::uint32_t row = 0; row < 3; ++row) {
-    const sample_slot& sample = flying.samples[row];
+    const sample_in_flight& sample = flying.samples[row];
     EXPECT_EQ(sample.reads_missing, 2U);
     ASSERT_EQ(sample.reads.size(), 2U);
-    const read_slot& first = flying.reads[sample.reads[0]];
-    const read_slot& second = flying.reads[sample.reads[1]];
+    const read_in_flight& first = flying.reads[sample.reads[0]];
+    const read_in_flight& second = flying.reads[sample.reads[1]];
     EXPECT_EQ(first.holder, sample.reads[0]);
     EXPECT_EQ(second.holder, sample.reads[0]) << "one lease for both";
     EXPECT_EQ(first.users, 2U);

@@ -115,8 +115,8 @@ class reading : public line_events {
     return samples;
   }
 
-  void ready(sample_slot&, std::size_t) noexcept override { ++samples_ready_; }
-  void ready(block_slot& block, std::size_t) noexcept override { stage_->settle_block(block); }
+  void ready(sample_in_flight&, std::size_t) noexcept override { ++samples_ready_; }
+  void ready(block_in_flight& block, std::size_t) noexcept override { stage_->settle_block(block); }
   void broken(std::exception_ptr) noexcept override { ADD_FAILURE() << "nothing breaks here"; }
 
   testing::test_loop loop_;

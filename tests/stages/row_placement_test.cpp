@@ -37,7 +37,7 @@ testing::fake_dataset one_of(std::size_t bytes, bool class_known = true) {
 }
 
 thread of_a_sample(const row_placement& placement, bool read_into = false, bool corrupt = false) {
-  sample_slot sample;
+  sample_in_flight sample;
   sample.read_into = read_into;
   sample.corrupt = corrupt;
   return placement.of(sample);

@@ -133,7 +133,7 @@ struct flight {
     std::uint32_t file = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    io::space into;
+    io::read_target into;
     void (*done)(io::read_operation&) noexcept = nullptr;
   } question;        // as it was asked
   std::string name;  // for complaints
