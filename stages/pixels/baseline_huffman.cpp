@@ -2,8 +2,14 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #if defined(__x86_64__)
 #define LEAT_HUFFMAN_BMI2 1
@@ -15,16 +21,20 @@ namespace {
 using bit_reader = baseline_huffman::bit_reader;
 
 constexpr int index_bits = huffman_lookup::index_bits;
-constexpr int index_size = 1 << index_bits;
-// After a refill there are 56 bits at least: four look-ups of two coefficients need no other.
-constexpr int two_bits_max = 14;
+constexpr int many_bits = huffman_lookup::many_bits;
+// After a refill there are 56 bits at least: three look-ups of `many` need no other.
+constexpr unsigned many_taken_max = 18;
+// `many` pays for being built, of tables that no picture had before, from so many blocks on.
+constexpr std::uint64_t skipped_blocks_min = 1000;
+// What an entry of `one` that does not fit moves the index on: more than a block.
+constexpr std::uint32_t past_the_end = 128U << 8;
 // Sums of DC differences are left to libjpeg long before they overflow; its versions differ in what they do then.
 constexpr int dc_max = 1 << 24;
 
 // Where coefficient k - 1 lies in a block. Damaged data moves the index past the end: by up to 15 with a value, which
-// libjpeg puts at 63 as we do, and up to 64 without one.
+// libjpeg puts at 63 as we do, and up to 64 without one; what does not fit in a table does by up to 192.
 struct natural_order {
-  std::uint8_t at[64 + 64 + 1];
+  std::uint8_t at[64 + 128 + 64];
   constexpr natural_order() : at() {
     int k = 1;
     for (int diagonal = 0; diagonal < 15; ++diagonal) {
@@ -52,145 +62,228 @@ int advance_of(int symbol, bool dc) noexcept {
 }
 int size_of(int symbol, bool dc) noexcept { return dc ? symbol : symbol & 15; }
 
-// Byte by byte, where a marker or a stuffed byte is near, or the end.
-[[gnu::noinline]] void refill_slowly(bit_reader& r) noexcept {
-  r.bits = r.count == 0 ? 0 : r.bits & (~std::uint64_t{0} << (64 - r.count));
-  while (r.count < 56) {
-    std::uint64_t byte = 0;
-    if (r.next != r.end && *r.next != 0xFF) {
-      byte = *r.next++;
-    } else if (r.end - r.next >= 2 && r.next[1] == 0) {
-      byte = 0xFF;
-      r.next += 2;
+// Copies 16 bytes, and tells how many of them come before the first 0xFF.
+[[gnu::always_inline]] inline int copy_before_ff(const std::uint8_t* from, std::uint8_t* to) noexcept {
+#ifdef __SSE2__
+  const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), some);
+  const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(some, _mm_set1_epi8(-1))));
+  return std::countr_zero(found | 1U << 16);
+#else
+  std::uint64_t words[2];
+  std::memcpy(words, from, sizeof(words));
+  std::memcpy(to, words, sizeof(words));
+  const auto has_ff = [](std::uint64_t word) {
+    return ((~word - 0x0101010101010101U) & word & 0x8080808080808080U) != 0;
+  };
+  if (!has_ff(words[0]) && !has_ff(words[1])) [[likely]]
+    return 16;
+  int before = 0;
+  while (from[before] != 0xFF) ++before;
+  return before;
+#endif
+}
+
+// Copies bytes up to a marker or the end of either, without the zero after 0xFF.
+void unstuff_plainly(const std::uint8_t*& from, const std::uint8_t* from_end, std::uint8_t*& to,
+                     std::uint8_t* to_end) noexcept {
+  while (from != from_end && to != to_end) {
+    if (*from == 0xFF) {
+      if (from_end - from < 2 || from[1] != 0) return;
+      *to++ = 0xFF;
+      from += 2;
     } else {
-      r.missing += 8;
+      *to++ = *from++;
     }
-    r.bits |= byte << (56 - r.count);
-    r.count += 8;
   }
 }
 
-// At least 56 bits.
+// The same, 16 bytes at a time, as far as every processor of a kind can; writes up to 16 bytes past what it says.
+void unstuff(const std::uint8_t*& from, const std::uint8_t* from_end, std::uint8_t*& to,
+             std::uint8_t* to_end) noexcept {
+  const std::uint8_t* in = from;
+  std::uint8_t* out = to;
+  while (from_end - in > 16 && to_end - out >= 16) {
+    const int clear = copy_before_ff(in, out);
+    in += clear;
+    out += clear;
+    if (clear == 16) [[likely]]
+      continue;
+    if (in[1] != 0) break;
+    in += 2;  // the 0xFF has been written
+    ++out;
+  }
+  from = in;
+  to = out;
+  unstuff_plainly(from, from_end, to, to_end);
+}
+
+// At least 56 bits. What lies behind the end of the data is read too: who takes bits of it is found out when the MCU is done.
 [[gnu::always_inline]] inline void refill(bit_reader& r) noexcept {
-  if (r.end - r.next >= 8) [[likely]] {
-    std::uint64_t next = 0;
-    std::memcpy(&next, r.next, sizeof(next));
-    if constexpr (std::endian::native == std::endian::little) next = __builtin_bswap64(next);
-    const bool has_ff = ((~next - 0x0101010101010101U) & next & 0x8080808080808080U) != 0;
-    if (!has_ff) [[likely]] {
-      r.bits |= next >> r.count;
-      r.next += (63 - r.count) >> 3;
-      r.count |= 56;
-      return;
-    }
-  }
-  refill_slowly(r);
+  std::uint64_t next = 0;
+  std::memcpy(&next, r.next, sizeof(next));
+  if constexpr (std::endian::native == std::endian::little) next = __builtin_bswap64(next);
+  r.bits |= next >> r.count;
+  r.next += (63 - r.count) >> 3;
+  r.count |= 56;
 }
 
+template <int Bits>
 [[gnu::always_inline]] inline std::size_t index(const bit_reader& r) noexcept {
-  return static_cast<std::size_t>(r.bits >> (64 - index_bits));
+  return static_cast<std::size_t>(r.bits >> (64 - Bits));
 }
-[[gnu::always_inline]] inline void drop(bit_reader& r, int bits) noexcept {
-  r.bits <<= bits;
-  r.count -= bits;
+[[gnu::always_inline]] inline void drop(bit_reader& r, unsigned bits) noexcept {
+  r.bits <<= bits & 63U;
+  r.count -= static_cast<int>(bits & 63U);
+}
+// The first byte of which not all bits have been taken.
+[[gnu::always_inline]] inline const std::uint8_t* position(const bit_reader& r) noexcept {
+  return r.next - (r.count >> 3);
 }
 
 // A code of any length: its symbol, or -1.
-[[gnu::always_inline]] inline int symbol_of(bit_reader& r, const huffman_lookup& table) noexcept {
+[[gnu::noinline]] int search(bit_reader& r, const huffman_lookup& table) noexcept {
   for (int length = 1; length <= 16; ++length) {
     const auto code = static_cast<std::int32_t>(r.bits >> (64 - length));
     if (code <= table.code_max[length]) {
-      drop(r, length);
+      drop(r, static_cast<unsigned>(length));
       return table.symbols[static_cast<std::size_t>(table.symbol_at[length] + code)];
     }
   }
   return -1;
 }
 
-// A symbol and its value that no table could tell. False where there is no such code.
-[[gnu::noinline]] bool decode_slowly(bit_reader& r, const huffman_lookup& table, int& advance, int& value) noexcept {
+// A symbol and its value that do not fit in an entry of `one`. False where there is no such code. Afterwards there are 25 bits.
+[[gnu::always_inline]] inline bool decode_slowly(bit_reader& r, const huffman_lookup& table, int& advance,
+                                                 int& value) noexcept {
   refill(r);
-  const int symbol = symbol_of(r, table);
-  if (symbol < 0) return false;
-  const int size = size_of(symbol, table.for_dc);
-  advance = advance_of(symbol, table.for_dc);
-  value = size == 0 ? 0 : extend(static_cast<std::uint32_t>(r.bits >> (64 - size)), size);
+  const std::uint32_t entry = table.one[index<index_bits>(r)];
+  unsigned size = entry >> 24;
+  if (size != 0) [[likely]] {
+    drop(r, entry >> 16);
+    advance = static_cast<int>(entry >> 8 & 127U);
+  } else {
+    const int symbol = search(r, table);
+    if (symbol < 0) return false;
+    advance = advance_of(symbol, table.for_dc);
+    size = static_cast<unsigned>(size_of(symbol, table.for_dc));
+    if (size == 0) {
+      value = 0;
+      return true;
+    }
+  }
+  // The first bit of a negative value is 0.
+  const auto sign = static_cast<std::int64_t>(~r.bits) >> 63;
+  value = static_cast<int>((r.bits >> (64 - size)) + (static_cast<std::uint64_t>(sign) << size) -
+                           static_cast<std::uint64_t>(sign));
   drop(r, size);
   return true;
 }
 
 [[gnu::always_inline]] inline bool decode_dc(bit_reader& r, const huffman_lookup& table, int& difference) noexcept {
   refill(r);
-  const std::uint32_t entry = table.one[index(r)];
+  const std::uint32_t entry = table.one[index<index_bits>(r)];
   if ((entry & 63U) == 0) [[unlikely]] {
     int advance = 0;
     return decode_slowly(r, table, advance, difference);
   }
-  drop(r, static_cast<int>(entry & 63U));
+  drop(r, entry);
   difference = static_cast<std::int16_t>(entry >> 16);
   return true;
 }
 
 [[gnu::always_inline]] inline bool decode_ac(bit_reader& r, const huffman_lookup& table, JCOEF* block) noexcept {
-  int k = 1;
+  unsigned k = 1;
   for (;;) {
     refill(r);
+#pragma clang loop unroll(full)
     for (int i = 0; i < 5; ++i) {  // of index_bits at most
-      const std::uint32_t entry = table.one[index(r)];
-      if ((entry & 63U) == 0) [[unlikely]] {
+      const std::uint32_t entry = table.one[index<index_bits>(r)];
+      drop(r, entry);
+      const unsigned on = k + (entry >> 8 & 255U);
+      // The end of a block and sixteen zeros write a 0 where none has been written yet.
+      block[order_after.at[on]] = static_cast<JCOEF>(static_cast<std::int16_t>(entry >> 16));
+      if (on >= 64) {
+        if ((entry & 63U) != 0) [[likely]]
+          return true;
+        block[63] = 0;  // what was no value
         int advance = 0;
         int value = 0;
         if (!decode_slowly(r, table, advance, value)) return false;
-        k += advance;
+        k += static_cast<unsigned>(advance);
         block[order_after.at[k]] = static_cast<JCOEF>(value);
         if (k >= 64) return true;
         break;
       }
-      drop(r, static_cast<int>(entry & 63U));
-      k += static_cast<int>(entry >> 8 & 255U);
-      // The end of a block and sixteen zeros write a 0 where none has been written yet.
-      block[order_after.at[k]] = static_cast<JCOEF>(static_cast<std::int16_t>(entry >> 16));
-      if (k >= 64) return true;
+      k = on;
     }
   }
 }
 
 [[gnu::always_inline]] inline bool skip_ac(bit_reader& r, const huffman_lookup& table) noexcept {
-  int k = 1;
+  unsigned k = 1;
   for (;;) {
     refill(r);
-    // Two at once, as long as the first of them cannot be the last of its block.
-    if (k < 48) {
-      int i = 0;
-      for (; i < 4 && k < 48; ++i) {
-        const unsigned entry = table.two[index(r)];
-        if ((entry & 63U) == 0) [[unlikely]]
-          break;
-        drop(r, static_cast<int>(entry & 63U));
-        k += static_cast<int>(entry >> 8);
-      }
-      if (k >= 64) return true;
-      if (i != 0) continue;
-    } else {
-      const std::uint32_t entry = table.one[index(r)];
-      if ((entry & 63U) != 0) [[likely]] {
-        drop(r, static_cast<int>(entry & 63U));
-        k += static_cast<int>(entry >> 8 & 255U);
-        if (k >= 64) return true;
-        continue;
-      }
+    // Many at once, as long as none but the last of them can be the last of its block.
+    for (int i = 0; i < 3 && k < 48; ++i) {
+      const unsigned entry = table.many[index<many_bits>(r)];
+      if ((entry & 63U) == 0) [[unlikely]]
+        goto slowly;
+      drop(r, entry);
+      k += entry >> 8;
     }
+    if (k >= 64) return true;
+    while (k >= 48) {
+      refill(r);
+      const std::uint32_t entry = table.one[index<index_bits>(r)];
+      if ((entry & 63U) == 0) [[unlikely]]
+        goto slowly;
+      drop(r, entry);
+      k += entry >> 8 & 255U;
+      if (k >= 64) return true;
+    }
+    continue;
+  slowly:
     int advance = 0;
     int value = 0;
     if (!decode_slowly(r, table, advance, value)) return false;
-    k += advance;
+    k += static_cast<unsigned>(advance);
     if (k >= 64) return true;
   }
 }
 
-template <bool Wanted>
+// Room for the blocks of an MCU behind `next`, so that no refill has to look where the data ends. False at its end.
+[[gnu::noinline]] bool fill_window(baseline_huffman& h) noexcept {
+  bit_reader& r = h.reader_;
+  if (h.last_window_) return position(r) <= h.end_;
+  const auto kept = static_cast<std::size_t>(h.end_ - r.next);
+  std::memmove(h.window_, r.next, kept);
+  r.next = h.window_;
+  std::uint8_t* to = h.window_ + kept;
+  h.unstuff_(h.source_, h.source_end_, to, h.window_end_);
+  h.end_ = to;
+  h.last_window_ = to != h.window_end_;
+  h.limit_ = h.last_window_ ? to
+                            : to - static_cast<std::size_t>(h.blocks_) * baseline_huffman::block_bytes_max -
+                                  baseline_huffman::slack_bytes;
+  return true;
+}
+
+// After the beginning of the data or a marker.
+void start_window(baseline_huffman& h) noexcept {
+  h.reader_ = {.next = h.window_, .bits = 0, .count = 0};
+  h.end_ = h.window_;
+  h.last_window_ = false;
+  fill_window(h);
+}
+
+enum class wish : std::uint8_t { coefficients, nothing, nothing_by_many };
+
+template <wish Wish>
 [[gnu::always_inline]] inline bool decode_blocks(baseline_huffman& h, JBLOCKROW* mcu) noexcept {
   bit_reader r = h.reader_;
+  // What the next window will be made of, at the pace at which this one is used.
+  __builtin_prefetch(h.source_ + (r.next - h.window_));
   for (int i = 0; i < h.blocks_; ++i) {
     const auto& block = h.block_[i];
     int difference = 0;
@@ -198,21 +291,24 @@ template <bool Wanted>
     int& dc = h.dc_[block.component];
     dc += difference;
     if (dc > dc_max || dc < -dc_max) return false;
-    if constexpr (Wanted) {
-      JCOEF* const to = *mcu[i];
+    if constexpr (Wish == wish::nothing_by_many) {
+      if (!skip_ac(r, *block.ac)) return false;
+    } else {
+      JCOEF* const to = Wish == wish::coefficients ? *mcu[i] : h.nowhere_;
       to[0] = static_cast<JCOEF>(dc);
       if (!decode_ac(r, *block.ac, to)) return false;
-    } else {
-      if (!skip_ac(r, *block.ac)) return false;
     }
   }
   h.reader_ = r;
-  return r.count >= r.missing;
+  if (position(r) > h.limit_) [[unlikely]]
+    return fill_window(h);
+  return true;
 }
 
 [[gnu::always_inline]] inline bool decode_inline(baseline_huffman& h, JBLOCKROW* mcu) noexcept {
   const bool wanted = mcu != nullptr && h.column_ >= h.first_wanted_ && h.column_ <= h.last_wanted_;
-  return wanted ? decode_blocks<true>(h, mcu) : decode_blocks<false>(h, mcu);
+  if (wanted) return decode_blocks<wish::coefficients>(h, mcu);
+  return h.skips_many_ ? decode_blocks<wish::nothing_by_many>(h, mcu) : decode_blocks<wish::nothing>(h, mcu);
 }
 
 bool decode_plain(baseline_huffman& h, JBLOCKROW* mcu) { return decode_inline(h, mcu); }
@@ -230,11 +326,10 @@ baseline_huffman::decoder choose_decoder() noexcept {
 
 // Nothing may stand between the last bits and the marker but the padding of a byte.
 bool take_restart(baseline_huffman& h) noexcept {
-  bit_reader& r = h.reader_;
-  refill_slowly(r);
-  if (r.missing == 0 || r.count - r.missing >= 8) return false;
-  if (r.end - r.next < 2 || r.next[0] != 0xFF || r.next[1] != 0xD0 + h.restart_next_) return false;
-  r = {.next = r.next + 2, .end = r.end, .bits = 0, .count = 0, .missing = 0};
+  if (!h.last_window_ || position(h.reader_) != h.end_) return false;
+  if (h.source_end_ - h.source_ < 2 || h.source_[0] != 0xFF || h.source_[1] != 0xD0 + h.restart_next_) return false;
+  h.source_ += 2;
+  start_window(h);
   std::memset(h.dc_, 0, sizeof(h.dc_));
   h.restart_next_ = (h.restart_next_ + 1) & 7U;
   h.restart_left_ = h.restart_interval_;
@@ -274,53 +369,74 @@ void huffman_lookup::build(const JHUFF_TBL& from, bool dc) noexcept {
   std::memcpy(symbols, from.huffval, sizeof(symbols));
   for_dc = dc;
   built = true;
-  std::memset(one, 0, sizeof(one));
-  std::memset(two, 0, sizeof(two));
+  built_many = false;
 
-  // Of each index, the first symbol alone, without its value: bits taken, of those the code's, how far on.
-  struct step {
-    std::uint8_t bits, code_bits, advance;
-  };
-  step first[index_size] = {};
+  std::uint32_t* to = one;
   int code = 0;
   int at = 0;
   for (int length = 1; length <= 16; ++length, code <<= 1) {
     symbol_at[length] = at - code;
     for (int i = 0; i < lengths[length]; ++i, ++at, ++code) {
       if (length > index_bits) continue;
-      const int symbol = symbols[at];
-      const int size = size_of(symbol, dc);
-      const int advance = advance_of(symbol, dc);
+      const int size = size_of(symbols[at], dc);
       const int rest = index_bits - length;
-      for (int tail = 0; tail < 1 << rest; ++tail) {
-        const int entry = code << rest | tail;
-        first[entry] = {static_cast<std::uint8_t>(length + size), static_cast<std::uint8_t>(length),
-                        static_cast<std::uint8_t>(advance)};
-        if (size > rest) continue;
-        const int value = extend(static_cast<std::uint32_t>(tail >> (rest - size)), size);
-        one[entry] = static_cast<std::uint32_t>(length + size) | static_cast<std::uint32_t>(advance) << 8 |
-                     static_cast<std::uint32_t>(value) << 16;
+      const auto advance = static_cast<std::uint32_t>(advance_of(symbols[at], dc)) << 8;
+      if (size > rest) {
+        const std::uint32_t entry =
+            past_the_end | advance | static_cast<std::uint32_t>(length) << 16 | static_cast<std::uint32_t>(size) << 24;
+        to = std::fill_n(to, std::size_t{1} << rest, entry);
+        continue;
+      }
+      for (std::uint32_t bits = 0; bits < 1U << size; ++bits) {
+        const auto value = static_cast<std::uint32_t>(extend(bits, size)) << 16;
+        to = std::fill_n(to, std::size_t{1} << (rest - size),
+                         static_cast<std::uint32_t>(length + size) | advance | value);
       }
     }
     code_max[length] = lengths[length] != 0 ? code - 1 : -1;
   }
-  if (dc) return;
-  for (int entry = 0; entry < index_size; ++entry) {
-    step both = first[entry];
-    if (both.bits == 0 || both.bits > two_bits_max) continue;
-    if (both.advance <= 16 && both.bits < index_bits) {
-      // What follows, if all bits of its code are in the index.
-      const step second = first[(entry << both.bits) & (index_size - 1)];
-      if (second.bits != 0 && both.bits + second.code_bits <= index_bits && both.bits + second.bits <= two_bits_max) {
-        both.bits = static_cast<std::uint8_t>(both.bits + second.bits);
-        both.advance = static_cast<std::uint8_t>(both.advance + second.advance);
+  std::fill(to, one + (1 << index_bits), past_the_end);
+}
+
+void huffman_lookup::build_many() noexcept {
+  if (std::exchange(built_many, true)) return;
+  // Of the first n bits of an index, as `many` tells of all of them: parts[2^n + bits]. An entry is its first symbol's and, where
+  // there are bits left, what is told of those.
+  std::uint16_t parts[1 << many_bits];
+  parts[1] = 0;
+  for (int n = 1; n <= many_bits; ++n) {
+    std::uint16_t* const begin = n == many_bits ? many : parts + (1 << n);
+    std::uint16_t* to = begin;
+    int at = 0;
+    for (int length = 1; length <= n; ++length) {
+      for (int i = 0; i < lengths[length]; ++i, ++at) {
+        const int size = size_of(symbols[at], false);
+        const int rest = n - length - size;
+        const int advance = advance_of(symbols[at], false);
+        const auto taken = static_cast<unsigned>(length + size);
+        const auto alone =
+            static_cast<std::uint16_t>(taken > many_taken_max ? 0U : taken | static_cast<unsigned>(advance) << 8);
+        if (rest <= 0 || advance == 64) {
+          to = std::fill_n(to, std::size_t{1} << (n - length), alone);
+          continue;
+        }
+        const std::uint16_t* const after = parts + (1 << rest);
+        for (int value = 0; value < 1 << size; ++value) {
+          for (int tail = 0; tail < 1 << rest; ++tail) {
+            const auto both = static_cast<std::uint16_t>(alone + after[tail]);
+            // None but the last is the end of the block, and the others move by 16 in all: less than a block has left.
+            const bool fits = (both & 63U) <= many_taken_max && (both >> 8 & 63U) <= 16;
+            to[tail] = fits ? both : alone;
+          }
+          to += 1 << rest;
+        }
       }
     }
-    two[entry] = static_cast<std::uint16_t>(both.bits | both.advance << 8);
+    std::fill(to, begin + (1 << n), std::uint16_t{0});
   }
 }
 
-bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompress_ptr)) noexcept {
+bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompress_ptr), bool plain) noexcept {
 #ifndef LEAT_OWN_HUFFMAN
   return false;
 #endif
@@ -347,12 +463,18 @@ bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompr
   blocks_ = c.blocks_in_MCU;
   give_up_ = give_up;
   static const decoder chosen = choose_decoder();
-  decode_ = chosen;
-  reader_ = {c.src->next_input_byte, c.src->next_input_byte + c.src->bytes_in_buffer, 0, 0, 0};
+  plain_ = plain;
+  decode_ = plain ? decode_plain : chosen;
+  window_end_ = window_ + (plain ? small_window_bytes : window_bytes);
+  unstuff_ = plain ? unstuff_plainly : unstuff;
+  source_ = c.src->next_input_byte;
+  source_end_ = source_ + c.src->bytes_in_buffer;
+  start_window(*this);
   std::memset(dc_, 0, sizeof(dc_));
   columns_ = c.MCUs_per_row;
   column_ = 0;
-  want_columns(0, columns_);
+  rows_ = c.MCU_rows_in_scan;
+  want(0, 0, columns_);
   restart_interval_ = restart_left_ = c.restart_interval;
   restart_next_ = 0;
   methods = *c.entropy;
@@ -361,9 +483,14 @@ bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompr
   return true;
 }
 
-void baseline_huffman::want_columns(JDIMENSION first, JDIMENSION last) noexcept {
+void baseline_huffman::want(JDIMENSION first_row, JDIMENSION first, JDIMENSION last) noexcept {
   first_wanted_ = first;
   last_wanted_ = last;
+  const std::uint64_t beside = columns_ - std::min(columns_, last - first + 1);
+  const std::uint64_t skipped =
+      std::uint64_t{first_row} * columns_ + std::uint64_t{rows_ - std::min(rows_, first_row)} * beside;
+  skips_many_ = skipped * static_cast<unsigned>(blocks_) >= (plain_ ? 1 : skipped_blocks_min);
+  for (int i = 0; skips_many_ && i < blocks_; ++i) block_[i].ac->build_many();
 }
 
 }  // namespace leat::pixels

@@ -5,7 +5,9 @@
 //
 // A table is indexed by the next bits of the scan and tells in one look-up how many zeros come before a coefficient, its
 // value, and how many bits both took. Where coefficients are not wanted (rows above and columns beside the crop), another
-// tells of two at once. libjpeg looks up the code alone and then works out the value.
+// tells of as many as fit. libjpeg looks up the code alone and then works out the value.
+//
+// The scan is copied beforehand without the zeros that follow 0xFF, a window at a time, so that taking the next bits needs no test.
 #pragma once
 
 #include "stages/pixels/libjpeg.hpp"
@@ -31,21 +33,28 @@ namespace leat::pixels {
 /// How a Huffman table is looked up.
 struct huffman_lookup {
   static constexpr int index_bits = 11;
+  static constexpr int many_bits = 12;
 
   std::uint8_t lengths[17];  // of what it was built from, to know it again
   std::uint8_t symbols[256];
   bool for_dc;
   bool built;
+  bool built_many;
 
-  /// Bits 0-5: bits of code and value; 0: they do not fit in index_bits. 8-15: how far the index moves on. 16-31: the value.
+  /// Bits 0-5: bits of code and value. 8-15: how far the index moves on. 16-31: the value.
+  /// Bits 0-5 are 0 where they do not fit in index_bits. The index then moves past the end of any block, and if the code alone
+  /// fits, bits 8-14 are how far it does move on, 16-23 the code's bits, and 24-31 the value's.
   std::uint32_t one[1 << index_bits];
-  /// One or two coefficients, values left out. Bits 0-5: bits taken; 0: they do not fit. 8-15: how far the index moves on.
-  std::uint16_t two[1 << index_bits];
+  /// As many coefficients as fit, values left out; the last one's value may be longer than the index. Bits 0-5: bits taken; 0: not
+  /// one code fits. 8-15: how far the index moves on.
+  std::uint16_t many[1 << many_bits];
   std::int32_t code_max[17];  // of each length; -1: none
   std::int32_t symbol_at[17];
 
-  /// Does nothing where it was built from the same.
+  /// Does nothing where it was built from the same. Leaves out `many`.
   void build(const JHUFF_TBL& from, bool dc) noexcept;
+  /// `many`, after build().
+  void build_many() noexcept;
 };
 
 /// One scan's decoder. libjpeg sees its first member, as it sees its own decoder's.
@@ -55,39 +64,60 @@ struct baseline_huffman {
   /// Takes the place of libjpeg's decoder, after jpeg_start_decompress(), if the scan is one that it can decode. From
   /// then on the source's position is not kept up to date.
   ///   give_up   does not return; what has been decoded so far is right
-  bool install(j_decompress_ptr cinfo, void (*give_up)(j_decompress_ptr)) noexcept;
+  ///   plain     for tests: without vectors and BMI2, as on a processor that lacks them, in small windows and with `many` whenever
+  ///             something is skipped, so that small pictures show it all; the same coefficients
+  bool install(j_decompress_ptr cinfo, void (*give_up)(j_decompress_ptr), bool plain) noexcept;
 
-  /// MCUs of a row outside [first, last] are not wanted.
-  void want_columns(JDIMENSION first, JDIMENSION last) noexcept;
+  /// MCUs of a row outside [first, last] are not wanted, nor any of the rows of MCUs before `first_row`. Call it before the first
+  /// MCU; without it all are wanted.
+  void want(JDIMENSION first_row, JDIMENSION first, JDIMENSION last) noexcept;
 
   // The rest is its own.
   struct bit_reader {
-    const std::uint8_t* next;
-    const std::uint8_t* end;
+    const std::uint8_t* next;  // in window_
     std::uint64_t bits;  // the next ones, from the top; below the `count` first only bits that are right, or zeros
     int count;
-    int missing;  // of `count`, bits that were not there
   };
   using decoder = bool (*)(baseline_huffman&, JBLOCKROW*);
+  using unstuffer = void (*)(const std::uint8_t*& from, const std::uint8_t* from_end, std::uint8_t*& to,
+                             std::uint8_t* to_end);
+  static constexpr std::size_t window_bytes = std::size_t{16} << 10;
+  static constexpr std::size_t small_window_bytes = std::size_t{3} << 10;
+  // More than the codes of one block can take: 64 of 31 bits.
+  static constexpr std::size_t block_bytes_max = 256;
+  // What is read ahead, and what an unstuffer writes past its end.
+  static constexpr std::size_t slack_bytes = 64;
 
   void (*give_up_)(j_decompress_ptr);
   decoder decode_;
   bit_reader reader_;
+  const std::uint8_t* limit_;  // where the next MCU may begin, at most, in window_
+  const std::uint8_t* end_;    // of what the window holds
+  const std::uint8_t* source_;
+  const std::uint8_t* source_end_;
+  std::uint8_t* window_end_;
+  bool plain_;
+  bool last_window_;  // before the next marker
+  unstuffer unstuff_;
   int dc_[MAX_COMPS_IN_SCAN];
   int blocks_;
   struct {
     const huffman_lookup* dc;
-    const huffman_lookup* ac;
+    huffman_lookup* ac;
     int component;
   } block_[D_MAX_BLOCKS_IN_MCU];
+  JDIMENSION rows_;
   JDIMENSION columns_;
   JDIMENSION column_;
   JDIMENSION first_wanted_;
   JDIMENSION last_wanted_;
+  bool skips_many_;  // `many` of the tables is built
   unsigned restart_interval_;
   unsigned restart_left_;
   unsigned restart_next_;
+  JBLOCK nowhere_;  // what is decoded although nobody wants it
   huffman_lookup tables_[2][NUM_HUFF_TBLS];
+  std::uint8_t window_[window_bytes + D_MAX_BLOCKS_IN_MCU * block_bytes_max + slack_bytes];
 };
 
 }  // namespace leat::pixels

@@ -53,6 +53,7 @@ struct frame {
   rectangle region;
   int decimation;
   bool own_huffman;
+  bool plain_huffman;
 
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
@@ -229,7 +230,7 @@ void start_step(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
   set_parameters(f);
   jpeg_start_decompress(&c);
-  const bool own_huffman = f.own_huffman && f.huffman.install(&c, on_give_up);
+  const bool own_huffman = f.own_huffman && f.huffman.install(&c, on_give_up, f.plain_huffman);
 
   // One more column on either side: fancy upsampling looks at the neighbour, and at an edge it would find none.
   JDIMENSION left = static_cast<JDIMENSION>(std::max(f.region.x - 1, 0));
@@ -240,14 +241,7 @@ void start_step(frame& f) {
   }
   if (!columns_can_be_cut(c)) left = 0, right = c.output_width;
   JDIMENSION width = right - left;
-  if (width < c.output_width) {
-    jpeg_crop_scanline(&c, &left, &width);
-    if (own_huffman) {  // as jpeg_crop_scanline() reckons
-      const JDIMENSION mcu_width =
-          static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
-      f.huffman.want_columns(left / mcu_width, (left + c.output_width + mcu_width - 1) / mcu_width - 1);
-    }
-  }
+  if (width < c.output_width) jpeg_crop_scanline(&c, &left, &width);
   f.column_offset = static_cast<std::size_t>(f.region.x) - left;  // in pixels until start() knows their size
 
   for (int i = 0; i < strip_lines; ++i) {
@@ -258,6 +252,10 @@ void start_step(frame& f) {
   const auto above = static_cast<JDIMENSION>(f.region.y);
   const auto rows_per_mcu = static_cast<JDIMENSION>(c.max_v_samp_factor * dct_size_min(c));
   f.needed_mcu_row = (above > 0 ? above - 1 : 0) / rows_per_mcu;
+  if (own_huffman) {  // columns as jpeg_crop_scanline() reckons
+    const auto mcu_width = static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
+    f.huffman.want(f.needed_mcu_row, left / mcu_width, (left + c.output_width + mcu_width - 1) / mcu_width - 1);
+  }
   f.skipping = true;
   JDIMENSION at_a_time = rows_per_mcu * (1 + static_cast<JDIMENSION>(skip_pixels_max / c.output_width) / rows_per_mcu);
   for (JDIMENSION done = 0; done < above; done += at_a_time) {
@@ -384,6 +382,7 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.skipping = false;
   f.decimation = 1;
   f.own_huffman = !how.library_only;
+  f.plain_huffman = how.plain;
   f.gave_up = false;
   if (!run(f, open_step)) return failure_of(f);
   if (f.cinfo.image_width != static_cast<JDIMENSION>(info.width) ||

@@ -127,7 +127,10 @@ struct picture_decoder::state {
 
   [[nodiscard]] source source_of(std::span<const std::byte> encoded, const picture_info& info,
                                  const decode_options& options, const std::atomic<bool>* stop) noexcept {
-    return {encoded, info, reader_of(info.what), {.stop = stop, .library_only = !options.own_huffman}};
+    return {encoded,
+            info,
+            reader_of(info.what),
+            {.stop = stop, .library_only = !options.own_huffman, .plain = options.plain_huffman}};
   }
 
   /// Reserves what the reader and `more` bytes besides need, and begins to decode `region` (stored, decimated pixels).

@@ -25,12 +25,14 @@ namespace leat::pixels {
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
 ///   leave_flip         rows are stored as if nothing was mirrored; decoded::drawn tells who does it later
 ///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo
+///   plain_huffman      changes no bit either: our Huffman stage as on a processor without vectors and BMI2; for tests
 struct decode_options {
   bool exif_orientation = false;
   std::int64_t pixels_max = 178'956'970;
   bool decimate = false;
   bool leave_flip = false;
   bool own_huffman = true;
+  bool plain_huffman = false;
 };
 
 /// What was done, for `leat show` and stats.

@@ -17,9 +17,11 @@ namespace leat::pixels {
 /// How one picture is read.
 ///   stop           looked at every few lines; may be null
 ///   library_only   use the format's library only, without our fast path; see picture_reader::gave_up()
+///   plain          without the vector and bit instructions that not every processor has, in our JPEG path; for tests
 struct reading {
   const std::atomic<bool>* stop = nullptr;
   bool library_only = false;
+  bool plain = false;
 };
 
 /// One thread's reader of one format, which takes its memory from an arena. Between open() and the arena's end() it reads one

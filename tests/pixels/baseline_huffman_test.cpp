@@ -17,6 +17,7 @@ using stages::outcome_kind;
 using testing::ask_huffman;
 using testing::between;
 using testing::huffman_answer;
+using testing::huffman_stage;
 using testing::one_decoder;
 using testing::random_jpeg;
 
@@ -31,6 +32,19 @@ pixels::geometry random_crop(std::mt19937_64& random, const std::vector<std::byt
   return testing::scaled_box(box, between(random, 1, 12), between(random, 1, 12), filter::bilinear);
 }
 
+// A good picture, which needs no second try.
+void compare(one_decoder& one, const std::vector<std::byte>& encoded, const pixels::geometry& drawn,
+             const decode_options& options) {
+  const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, options, huffman_stage::libjpeg);
+  ASSERT_EQ(theirs.kind, outcome_kind::ok) << theirs.reason;
+  for (const huffman_stage by : {huffman_stage::own, huffman_stage::own_plain}) {
+    const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, options, by);
+    ASSERT_EQ(ours.kind, outcome_kind::ok) << ours.reason;
+    ASSERT_EQ(ours.row, theirs.row);
+    ASSERT_FALSE(ours.again);
+  }
+}
+
 TEST(baseline_huffman, makes_the_pixels_that_libjpeg_makes_and_needs_no_second_try) {
   one_decoder one;
   testing::for_each_seed(400, [&](std::uint64_t seed) {
@@ -38,12 +52,28 @@ TEST(baseline_huffman, makes_the_pixels_that_libjpeg_makes_and_needs_no_second_t
     const auto encoded = random_jpeg(random);
     const auto drawn = random_crop(random, encoded);
     const decode_options options{.decimate = between(random, 0, 1) == 1};
-    const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, options, false);
-    const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, options, true);
-    ASSERT_EQ(theirs.kind, outcome_kind::ok) << theirs.reason;
-    ASSERT_EQ(ours.kind, outcome_kind::ok) << ours.reason;
-    ASSERT_EQ(ours.row, theirs.row);
-    ASSERT_FALSE(ours.again);
+    compare(one, encoded, drawn, options);
+  });
+}
+
+// Scans of several windows, and so many blocks above the crop that the tables for skipping are built: here no side is small.
+TEST(baseline_huffman, makes_the_pixels_of_large_pictures) {
+  one_decoder one;
+  testing::for_each_seed(6, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::rgb_picture picture =
+        testing::make_noise(random, between(random, 250, 400), between(random, 250, 400));
+    const auto encoded = testing::make_jpeg(
+        picture, {.h = between(random, 1, 2),
+                  .v = between(random, 1, 2),
+                  .quality = between(random, 30, 100),
+                  .restart_interval = between(random, 0, 1) == 1 ? static_cast<unsigned>(between(random, 1, 900)) : 0,
+                  .optimise = between(random, 0, 1) == 1});
+    const decode_options options{.decimate = between(random, 0, 1) == 1};
+    for (const auto& drawn : {testing::plain_box(0, 0, picture.width, picture.height),
+                              testing::plain_box(70, picture.height - 60, 150, 60), random_crop(random, encoded)}) {
+      compare(one, encoded, drawn, options);
+    }
   });
 }
 
@@ -93,8 +123,9 @@ TEST(baseline_huffman, answers_damaged_pictures_as_libjpeg_does) {
       if (encoded.empty()) return;
     }
     const decode_options options{.pixels_max = 1'000'000, .decimate = between(random, 0, 1) == 1};
-    const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, options, false);
-    const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, options, true);
+    const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, options, huffman_stage::libjpeg);
+    const auto by = seed % 2 == 0 ? huffman_stage::own : huffman_stage::own_plain;
+    const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, options, by);
     ASSERT_EQ(ours.kind, theirs.kind) << ours.reason << " and " << theirs.reason;
     ASSERT_EQ(ours.reason, theirs.reason);
     ASSERT_EQ(ours.row, theirs.row);
@@ -118,8 +149,9 @@ TEST(baseline_huffman, reads_to_the_last_bit_and_not_further) {
     const auto drawn = testing::plain_box(0, 0, info->width, info->height);
     for (std::size_t cut = 0; cut < std::min<std::size_t>(whole.size(), 40); ++cut) {
       const std::vector<std::byte> encoded(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(cut));
-      const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, {}, false);
-      const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, {}, true);
+      const huffman_answer theirs = ask_huffman(one.decoder, encoded, drawn, {}, huffman_stage::libjpeg);
+      const auto by = seed % 2 == 0 ? huffman_stage::own : huffman_stage::own_plain;
+      const huffman_answer ours = ask_huffman(one.decoder, encoded, drawn, {}, by);
       ASSERT_EQ(ours.kind, theirs.kind) << cut << " bytes cut off: " << ours.reason << " and " << theirs.reason;
       ASSERT_EQ(ours.reason, theirs.reason) << cut;
       ASSERT_EQ(ours.row, theirs.row) << cut;

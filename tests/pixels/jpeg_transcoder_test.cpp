@@ -83,10 +83,10 @@ TEST(jpeg_transcoder, leaves_every_pixel_what_it_was) {
     // And our own decoder takes it by its own Huffman stage, at the first try.
     testing::one_decoder one;
     const auto whole = testing::plain_box(0, 0, info->width, info->height);
-    const auto ours = testing::ask_huffman(one.decoder, after, whole, {}, true);
+    const auto ours = testing::ask_huffman(one.decoder, after, whole, {}, testing::huffman_stage::own);
     ASSERT_EQ(ours.kind, outcome_kind::ok) << ours.reason;
     EXPECT_FALSE(ours.again);
-    EXPECT_EQ(ours.row, testing::ask_huffman(one.decoder, before, whole, {}, true).row);
+    EXPECT_EQ(ours.row, testing::ask_huffman(one.decoder, before, whole, {}, testing::huffman_stage::own).row);
     // Once is enough.
     std::vector<std::byte> again;
     const auto twice = pixels::transcode_to_baseline(after, again);
@@ -158,8 +158,8 @@ TEST(jpeg_transcoder, never_changes_what_a_damaged_file_shows) {
     if (std::int64_t{info->width} * info->height > 1'000'000) return;
     const auto box = testing::plain_box(0, 0, info->width, info->height);
     testing::one_decoder one;
-    const auto before = testing::ask_huffman(one.decoder, file, box, {}, false);
-    const auto after = testing::ask_huffman(one.decoder, written, box, {}, false);
+    const auto before = testing::ask_huffman(one.decoder, file, box, {}, testing::huffman_stage::libjpeg);
+    const auto after = testing::ask_huffman(one.decoder, written, box, {}, testing::huffman_stage::libjpeg);
     ASSERT_EQ(after.kind, before.kind) << after.reason << " and " << before.reason;
     ASSERT_EQ(after.row, before.row);
   });

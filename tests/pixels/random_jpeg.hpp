@@ -52,10 +52,13 @@ struct huffman_answer {
   bool again = false;
 };
 
+enum class huffman_stage : std::uint8_t { libjpeg, own, own_plain };
+
 /// The crop of a picture, by our Huffman stage or by libjpeg-turbo's.
 inline huffman_answer ask_huffman(pixels::picture_decoder& decoder, std::span<const std::byte> encoded,
-                                  const pixels::geometry& drawn, pixels::decode_options options, bool own) {
-  options.own_huffman = own;
+                                  const pixels::geometry& drawn, pixels::decode_options options, huffman_stage by) {
+  options.own_huffman = by != huffman_stage::libjpeg;
+  options.plain_huffman = by == huffman_stage::own_plain;
   const auto how = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
   std::vector<std::uint8_t> row(how.row_bytes(drawn.out_height, drawn.out_width));
   const auto result = decoder.decode(encoded, drawn, how, options, reinterpret_cast<std::byte*>(row.data()), nullptr);
