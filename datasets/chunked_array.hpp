@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datasets/codecs/filters.hpp"
+#include "datasets/value_place.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/tensor.hpp>
@@ -60,12 +61,6 @@ struct chunked_array {
   std::uint32_t record_offset = 0;
   std::uint32_t inner_axes = 0;
   std::vector<std::uint8_t> stored_axes;
-};
-
-/// Where a value lies, as it is.
-struct value_place {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
 };
 
 /// Values of any length, one for each row.

@@ -29,6 +29,7 @@ class concat_model final : public dataset_model {
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::span<const std::string> columns() const noexcept override { return columns_; }
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  std::string_view class_column() const noexcept override { return class_column_; }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
@@ -83,7 +84,7 @@ class concat_model final : public dataset_model {
     const std::int32_t inner = at.of->inner_column[column];
     if (inner < 0) return std::nullopt;
     const std::optional<std::int64_t> value = at.of->model->column(at.sample, static_cast<std::size_t>(inner));
-    if (!value || at.of->class_numbers.empty() || columns_[column] != "cls") return value;
+    if (!value || at.of->class_numbers.empty() || columns_[column] != class_column_) return value;
     if (*value < 0 || static_cast<std::uint64_t>(*value) >= at.of->class_numbers.size()) return value;
     return at.of->class_numbers[static_cast<std::size_t>(*value)];
   }
@@ -227,7 +228,15 @@ class concat_model final : public dataset_model {
     std::set<std::string> names;
     for (const dataset& each : parts) {
       if (each.classes().empty()) continue;
-      if (first == nullptr) first = &each.classes();
+      if (first == nullptr) {
+        first = &each.classes();
+        class_column_ = each.model()->class_column();
+      }
+      if (each.model()->class_column() != class_column_) {
+        throw error(errc::usage,
+                    str_cat("concat: classes are numbers of the column '", class_column_, "' in one part and of '",
+                            each.model()->class_column(), "' in another; open them apart"));
+      }
       differ = differ || each.classes() != *first;
       names.insert(each.classes().begin(), each.classes().end());
     }
@@ -239,7 +248,7 @@ class concat_model final : public dataset_model {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const dataset_model& model = *parts[i].model();
       if (!model.classes().empty() || model.size() == 0) continue;
-      if (!model.find_column("cls") && !model.find_field("cls")) continue;
+      if (!model.find_column(class_column_) && !model.find_field(class_column_)) continue;
       throw error(errc::usage,
                   str_cat("concat: the parts name different classes, which gives them new numbers, and part ", i,
                           " has class numbers without names that cannot follow; give it class names, or "
@@ -358,6 +367,7 @@ class concat_model final : public dataset_model {
   std::vector<field_origin> origins_;
   std::vector<std::string> columns_;
   std::vector<std::string> classes_;
+  std::string class_column_ = "cls";
   std::vector<std::string> notes_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::uint64_t defects_ = 0;

@@ -91,7 +91,9 @@ const std::vector<std::string>& dataset::classes() const noexcept { return model
 const std::vector<std::string>& dataset::notes() const noexcept { return model_->notes(); }
 dataset_memory dataset::memory() const { return model_->memory(); }
 
-std::optional<std::int64_t> dataset::label(std::uint64_t sample) const { return column(sample, "cls"); }
+std::optional<std::int64_t> dataset::label(std::uint64_t sample) const {
+  return column(sample, model_->class_column());
+}
 
 std::optional<std::int64_t> dataset::column(std::uint64_t sample, std::string_view name) const {
   check_sample(*model_, sample);

@@ -59,6 +59,7 @@ class input_files {
 [[nodiscard]] dataset open_npy_files(const input_files& files, const npy_options& options);
 [[nodiscard]] dataset open_npz_files(const input_files& files, const npy_options& options);
 [[nodiscard]] dataset open_hdf5_files(const input_files& files, const hdf5_options& options);
+[[nodiscard]] dataset open_parquet_files(const input_files& files, const table_options& options);
 [[nodiscard]] dataset open_record_files(const input_files& files);
 [[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);
 

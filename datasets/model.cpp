@@ -41,6 +41,8 @@ const std::vector<std::string>& dataset_model::classes() const noexcept {
   return none;
 }
 
+std::string_view dataset_model::class_column() const noexcept { return "cls"; }
+
 const std::vector<std::string>& dataset_model::notes() const noexcept {
   static const std::vector<std::string> none;
   return none;
@@ -99,7 +101,7 @@ std::optional<std::size_t> dataset_model::find_column(std::string_view name) con
 }
 
 std::optional<std::int64_t> dataset_model::label(std::uint64_t sample) const {
-  const std::optional<std::size_t> found = find_column("cls");
+  const std::optional<std::size_t> found = find_column(class_column());
   return found ? column(sample, *found) : std::nullopt;
 }
 

@@ -141,6 +141,9 @@ class dataset_model {
   [[nodiscard]] virtual std::uint64_t column_samples(std::size_t column) const;
 
   [[nodiscard]] virtual const std::vector<std::string>& classes() const noexcept;
+  /// The column whose numbers classes() names, and dataset::label() gives.
+  ///   default   "cls"
+  [[nodiscard]] virtual std::string_view class_column() const noexcept;
   [[nodiscard]] virtual const std::vector<std::string>& notes() const noexcept;
 
   /// As dataset::name(). May block on a read of a few KiB.
@@ -189,7 +192,7 @@ class dataset_model {
   // Found by name, out of the above.
   [[nodiscard]] std::optional<std::uint16_t> find_field(std::string_view name) const noexcept;
   [[nodiscard]] std::optional<std::size_t> find_column(std::string_view name) const noexcept;
-  /// The label: column "cls".
+  /// The label: class_column().
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
 

@@ -71,7 +71,7 @@ void check_shard(const std::string& path) {
   const std::string advice = datasets::advice_about(found);
   throw error(errc::unsupported,
               str_cat(path, ": ", what,
-                      advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, HDF5, "
+                      advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, HDF5, Parquet, "
                                        "tokens (.bin) and records (.bin with a .json beside it)"
                                      : advice));
 }
@@ -85,7 +85,7 @@ std::vector<std::string> paths_of(const std::string& source) {
     if (datasets::kind_of_file(paths.front()) == file_kind::other) {
       throw datasets::path_error(
           failure, source,
-          "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, HDF5, "
+          "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, HDF5, Parquet, "
           "records (.bin and .json) or "
           "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
     }
@@ -93,23 +93,41 @@ std::vector<std::string> paths_of(const std::string& source) {
   return paths;
 }
 
-// What was asked for is not passed over.
-void refuse_array_options(const open_options& options, const std::string& source) {
-  const array_options& asked = options.arrays;
-  if (!asked.fields.empty()) {
-    throw error(errc::usage,
-                str_cat(source,
-                        ": fields are chosen of HDF5 and Zarr, and this is neither; leave fields out: a loader "
-                        "takes those that it is given"));
-  }
+void refuse_windows(const array_options& asked, const std::string& source) {
   if (asked.window == 0 && asked.stride == 1 && asked.samples == array_options::sample::row) return;
   throw error(errc::usage, str_cat(source,
                                    ": windows of rows, and arrays as samples, are of HDF5 and Zarr, and this "
                                    "is neither"));
 }
 
+// What was asked for is not passed over.
+void refuse_array_options(const open_options& options, const std::string& source) {
+  if (!options.arrays.fields.empty()) {
+    throw error(errc::usage,
+                str_cat(source,
+                        ": fields are chosen of HDF5, Zarr and Parquet, and this is none of them; leave fields out: a "
+                        "loader takes those that it is given"));
+  }
+  refuse_windows(options.arrays, source);
+}
+
+void refuse_table_options(const open_options& options, const std::string& source) {
+  if (options.tables.fields.empty() && options.tables.columns.empty()) return;
+  throw error(errc::usage,
+              str_cat(source, ": columns are chosen of tables (Parquet), and this is none; leave them out"));
+}
+
+table_options table_options_of(const open_options& options, const std::string& source) {
+  refuse_windows(options.arrays, source);
+  table_options tables = options.tables;
+  if (tables.fields.empty()) tables.fields = options.arrays.fields;
+  return tables;
+}
+
 dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
-  if (kind != file_kind::hdf5) refuse_array_options(options, files.front());
+  const bool is_table = kind == file_kind::parquet;
+  if (!is_table) refuse_table_options(options, files.front());
+  if (!is_table && kind != file_kind::hdf5) refuse_array_options(options, files.front());
   switch (kind) {
     case file_kind::npy:
       return open_npy(files);
@@ -117,6 +135,8 @@ dataset open_as(file_kind kind, const std::vector<std::string>& files, const ope
       return open_npz(files);
     case file_kind::hdf5:
       return open_hdf5(files, options.arrays);
+    case file_kind::parquet:
+      return open_parquet(files, table_options_of(options, files.front()));
     case file_kind::records:
       return open_records(files);
     case file_kind::tokens:
@@ -178,6 +198,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       }
       open_files();
       refuse_array_options(options, path);
+      refuse_table_options(options, path);
       parts.push_back(open_pictures(path, options.index));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {

@@ -79,6 +79,7 @@ file_kind kind_of_file(const std::string& path) {
   const std::vector<std::byte> start = start_of_file(path, start_bytes);
   if (is_npy(start)) return file_kind::npy;
   if (starts_with(start, megatron_magic)) return file_kind::tokens;
+  if (starts_with(start, "PAR1") || starts_with(start, "PARE")) return file_kind::parquet;
   if (path.ends_with(".npy")) return file_kind::npy;  // Whoever opens it says what is wrong.
   if (path.ends_with(".npz")) return file_kind::npz;
   if (path.ends_with(".bin")) {

@@ -19,6 +19,7 @@ enum class file_kind : std::uint8_t {
   npy,
   npz,
   hdf5,
+  parquet,
   records,  ///< a .json beside it
   tokens,   ///< llm.c's header, or Megatron's index beside it
   raw,      ///< a .bin that nothing tells about

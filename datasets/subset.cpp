@@ -79,6 +79,7 @@ class subset_model final : public dataset_model {
   }
   std::span<const std::string> columns() const noexcept override { return whole_->columns(); }
   const std::vector<std::string>& classes() const noexcept override { return whole_->classes(); }
+  std::string_view class_column() const noexcept override { return whole_->class_column(); }
   const std::vector<std::string>& notes() const noexcept override { return whole_->notes(); }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {

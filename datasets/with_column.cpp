@@ -63,6 +63,7 @@ class with_column_model final : public dataset_model {
     return column + 1 < names_.size() ? whole_->column_samples(column) : size();
   }
   const std::vector<std::string>& classes() const noexcept override { return whole_->classes(); }
+  std::string_view class_column() const noexcept override { return whole_->class_column(); }
   const std::vector<std::string>& notes() const noexcept override { return whole_->notes(); }
   std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
   std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,

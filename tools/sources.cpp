@@ -72,7 +72,16 @@ void add_opening_options(CLI::App& app, open_options& opening) {
          [&opening](const std::string& names) {
            opening.arrays.fields = absl::StrSplit(names, ',', absl::SkipEmpty());
          },
-         "arrays of HDF5 and Zarr, by their paths; else those that share the commonest length")
+         "arrays of HDF5 and Zarr, by their paths, or columns of Parquet; else those that share the commonest length, "
+         "or "
+         "all that can be read")
+      ->type_name("A,B");
+  app.add_option_function<std::string>(
+         "--columns",
+         [&opening](const std::string& names) {
+           opening.tables.columns = absl::StrSplit(names, ',', absl::SkipEmpty());
+         },
+         "of Parquet: numbers that are kept with the samples, and texts that are classes (label, cls, class)")
       ->type_name("A,B");
   app.add_option("--window", opening.arrays.window,
                  "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")

@@ -104,8 +104,8 @@ class dataset {
   /// Class names by class number; empty where the source names none.
   [[nodiscard]] const std::vector<std::string>& classes() const noexcept;
 
-  /// The class number of a sample, where the dataset itself knows it (a folder of classes, a column "cls"); a tar's
-  /// `.cls` is a field to be read.
+  /// The class number of a sample, where the dataset itself knows it (a folder of classes, a column "cls", the column of a table
+  /// whose classes have names); a tar's `.cls` is a field to be read.
   ///   throws   error{errc::usage} for a sample that is not there; so do all below
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 
@@ -336,6 +336,34 @@ using zarr_options = array_options;
 ///   source   fsspec.github.io/kerchunk/spec.html
 [[nodiscard]] dataset open_references(const std::string& path, const zarr_options& options = {});
 
+/// Which columns of a table are read.
+///   fields    by their names; empty: all whose values lie in the file as they are
+///   columns   numbers that are kept with the dataset, and texts that are classes: up to 65,536 different ones, which are then numbered
+///             in their order. "label", "cls" and "class" need not be named where they are numbers, nor need the Hub's classes
+///   threads   that read headers and indexes; 0: chosen from the machine
+struct table_options {
+  std::vector<std::string> fields = {};
+  std::vector<std::string> columns = {};
+  unsigned threads = 0;
+};
+
+/// Rows of Parquet files, as they lie: nothing is converted. A column of bytes or texts is a field; a member of a struct is "image.bytes".
+/// Whole numbers that are kept are columns, others fields of field_kind::tensor. A null is a field that the sample lacks. By the Hub's
+/// metadata (the key "huggingface") `Image` is the picture "image", and `ClassLabel` a column with classes(); else the first value says
+/// whether a field is of pictures. Several files follow one another, as shards do.
+///
+/// A field's values must lie in the file as they are: not compressed, in the encoding PLAIN, as the Hub's libraries write pictures.
+/// Numbers that are kept may be compressed (snappy, gzip, zstd, lz4_raw) and in any encoding.
+///   files    paths, brace lists and globs
+///   notes    columns that are left out, each with the reason
+///   throws   error{errc::not_found} a file, or a column, with those that are there; error{errc::format} damage, with file and offset;
+///            error{errc::unsupported} a wanted column that is a list, or compressed, and encrypted files, each with what to do;
+///            error{errc::usage} files of different columns or classes
+///   source   github.com/apache/parquet-format
+[[nodiscard]] dataset open_parquet(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_parquet(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_parquet(const std::string& files, const table_options& options = {});
+
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
 ///
 ///     {"fields": [{"name": "x", "dtype": "f32", "shape": [3, 224, 224]}, {"name": "y", "dtype": "i64"}],
@@ -376,15 +404,17 @@ struct token_options {
 /// Options that open() passes on to the function that opens the format.
 ///   index    of shards and of folders; tar.index is not looked at
 ///   arrays   of HDF5 and Zarr; where it asks for something all sources are of these formats
+///   tables   of Parquet; likewise. Where it names no fields, those of `arrays` are meant
 struct open_options {
   tar_options tar = {};
   index_options index = {};
   array_options arrays = {};
+  table_options tables = {};
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,
 /// .zgroup or .zarray is Zarr; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
-/// HDF5, references to chunks, records, tokens), else a shard; brace lists and globs stand for several. Several become one, in their order.
+/// HDF5, Parquet, references to chunks, records, tokens), else a shard; brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about

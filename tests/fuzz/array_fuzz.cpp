@@ -8,6 +8,7 @@
 #include "datasets/zarr_metadata.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_shard.hpp"
+#include "tests/fuzz/bytes_in_memory.hpp"
 
 #include <leat/error.hpp>
 
@@ -46,24 +47,6 @@ struct tally {
   }
 } seen;
 
-class bytes_in_memory final : public datasets::file_bytes {
- public:
-  explicit bytes_in_memory(std::span<const std::byte> bytes) : file_bytes("made-up.h5"), bytes_(bytes) {
-    set_size(bytes.size());
-  }
-  using file_bytes::read;
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
-    if (offset >= bytes_.size()) return 0;
-    const std::span<const std::byte> from = bytes_.subspan(offset);
-    const std::size_t count = std::min(from.size(), into.size());
-    if (count != 0) std::memcpy(into.data(), from.data(), count);
-    return count;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
 void expand(std::span<const filter> filters, std::uint32_t skipped, std::span<const std::byte> stored,
             std::uint64_t bytes) {
   // Of exactly this size, so that AddressSanitizer sees who goes beyond.
@@ -72,7 +55,7 @@ void expand(std::span<const filter> filters, std::uint32_t skipped, std::span<co
 }
 
 void read_file(std::span<const std::byte> bytes) {
-  const datasets::hdf5_contents contents = datasets::read_hdf5(bytes_in_memory(bytes));
+  const datasets::hdf5_contents contents = datasets::read_hdf5(testing::bytes_in_memory(bytes, "made-up.h5"));
   for (const chunked_array& array : contents.arrays) {
     ++seen.arrays;
     std::uint64_t chunk_bytes = size_bytes(array.type);

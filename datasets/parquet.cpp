@@ -1,0 +1,376 @@
+// Parquet files: each a table of its own, one after another.
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
+#include "datasets/hub_features.hpp"
+#include "datasets/input_files.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/parquet_footer.hpp"
+#include "datasets/parquet_pages.hpp"
+#include "datasets/parquet_values.hpp"
+#include "datasets/patterns.hpp"
+#include "datasets/record_rows.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+constexpr std::string_view kept_names[] = {"label", "cls", "class"};
+
+bool is_in(std::span<const std::string> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What a column of the file becomes.
+struct choice {
+  enum class role : std::uint8_t { field, numbers, classes } becomes = role::field;
+  std::size_t leaf = 0;
+  std::string name;
+  bool is_picture = false;
+  const hub_features::class_names* labels = nullptr;
+};
+
+/// A file as far as its footer says, and then its values.
+struct table_file {
+  std::string path;
+  std::uint64_t size_bytes = 0;
+  parquet_footer footer;
+  hub_features features;
+  std::vector<choice> choices;
+  std::vector<std::string> notes;
+  // By choice: the ones that its role has.
+  std::vector<record_field> fields;
+  std::vector<record_numbers> numbers;
+  std::vector<std::vector<few_texts>> texts;  // by row group
+};
+
+/// Chooses among the columns of one file.
+class chooser {
+ public:
+  chooser(table_file& of, const table_options& options) : of_(of), options_(options) {}
+
+  void choose() {
+    for (std::size_t leaf = 0; leaf < of_.footer.leaves.size(); ++leaf) look_at(leaf);
+    for (const auto* asked : {&options_.fields, &options_.columns}) {
+      for (const std::string& name : *asked) check_is_there(name);
+    }
+    if (!numbers_.empty()) {
+      of_.notes.push_back(
+          str_cat("numbers that are not kept, as nobody asked for them: ", numbers_, "; name them as columns"));
+    }
+    std::sort(of_.choices.begin(), of_.choices.end(), [](const choice& a, const choice& b) { return a.leaf < b.leaf; });
+    if (!of_.choices.empty() || of_.footer.leaves.empty()) return;
+    throw error(errc::unsupported, str_cat(of_.path, ": no column of it can be read: ",
+                                           of_.notes.empty() ? std::string("it has none") : of_.notes.front()));
+  }
+
+ private:
+  // `image.bytes` is the picture `image`, where the Hub's metadata say so.
+  std::string name_of(const parquet_leaf& leaf, bool& is_picture) const {
+    constexpr std::string_view bytes = ".bytes";
+    const std::string_view path = leaf.path;
+    is_picture = path.ends_with(bytes) && of_.features.is_picture(path.substr(0, path.size() - bytes.size()));
+    return std::string(is_picture ? path.substr(0, path.size() - bytes.size()) : path);
+  }
+  bool is_path_of_picture(const parquet_leaf& leaf) const {
+    constexpr std::string_view ending = ".path";
+    const std::string_view path = leaf.path;
+    return path.ends_with(ending) && of_.features.is_picture(path.substr(0, path.size() - ending.size()));
+  }
+
+  void look_at(std::size_t number) {
+    const parquet_leaf& leaf = of_.footer.leaves[number];
+    choice found{.leaf = number, .name = {}};
+    found.name = name_of(leaf, found.is_picture);
+    const bool as_field = is_in(options_.fields, found.name) || is_in(options_.fields, leaf.path);
+    const bool as_column = is_in(options_.columns, found.name) || is_in(options_.columns, leaf.path);
+    names_.push_back(found.name);
+    if (leaf.repeated != 0)
+      return leave_out(leaf, as_field || as_column, "is a list, which leat does not read of Parquet yet");
+    found.labels = of_.features.labels_of(leaf.path);
+    if (number_type(leaf)) {
+      const bool is_label = std::find(std::begin(kept_names), std::end(kept_names), found.name) != std::end(kept_names);
+      const bool wanted = as_field || as_column || ((is_label || found.labels != nullptr) && options_.fields.empty());
+      if (!wanted) {
+        str_append(numbers_, numbers_.empty() ? "" : ", ", found.name);
+        return;
+      }
+      found.becomes = choice::role::numbers;
+      return take(std::move(found), as_field || as_column);
+    }
+    if (leaf.type != parquet_type::byte_array && leaf.type != parquet_type::fixed_byte_array) {
+      return leave_out(leaf, as_field || as_column, "has dates, times or decimals; write them as numbers");
+    }
+    if (as_column) {
+      found.becomes = choice::role::classes;
+      return take(std::move(found), true);
+    }
+    if (!as_field && (!options_.fields.empty() || is_path_of_picture(leaf))) return;
+    for (const parquet_group& group : of_.footer.groups) {
+      const std::string why = why_not_bare(leaf, group.chunks[number]);
+      if (why.empty()) continue;
+      return leave_out(
+          leaf, as_field,
+          str_cat(
+              "does not lie in the file as it is (", why,
+              "); write it with compression none and without a dictionary for it: in pyarrow, column_encoding PLAIN"));
+    }
+    of_.choices.push_back(std::move(found));
+  }
+
+  void take(choice found, bool asked) {
+    const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
+    for (const parquet_group& group : of_.footer.groups) {
+      const std::string why = why_not_decoded(leaf, group.chunks[found.leaf]);
+      if (!why.empty()) return leave_out(leaf, asked, why);
+    }
+    of_.choices.push_back(std::move(found));
+  }
+
+  void leave_out(const parquet_leaf& leaf, bool asked, std::string_view why) {
+    const std::string text = str_cat("the column '", leaf.path, "' ", why);
+    if (asked) throw error(errc::unsupported, str_cat(of_.path, ": ", text));
+    of_.notes.push_back(str_cat("left out: ", text));
+  }
+
+  void check_is_there(const std::string& name) const {
+    if (is_in(names_, name)) return;
+    for (const parquet_leaf& leaf : of_.footer.leaves) {
+      if (leaf.path == name) return;
+    }
+    std::string all;
+    for (const std::string& each : names_) str_append(all, all.empty() ? "" : ", ", each);
+    throw error(errc::not_found,
+                str_cat(of_.path, ": it has no column '", name, "'; it has ", all, did_you_mean(name, names_)));
+  }
+
+  table_file& of_;
+  const table_options& options_;
+  std::vector<std::string> names_;
+  std::string numbers_;
+};
+
+/// A column of a row group that is to be read.
+struct piece {
+  std::size_t file = 0;
+  std::size_t choice = 0;
+  std::size_t group = 0;
+};
+
+void make_room(table_file& of) {
+  const std::uint64_t rows = of.footer.rows;
+  of.fields.resize(of.choices.size());
+  of.numbers.resize(of.choices.size());
+  of.texts.resize(of.choices.size());
+  for (std::size_t i = 0; i < of.choices.size(); ++i) {
+    const choice& each = of.choices[i];
+    if (each.becomes == choice::role::field) {
+      of.fields[i].name = each.name;
+      of.fields[i].places.resize(rows);
+    } else if (each.becomes == choice::role::classes) {
+      of.texts[i].resize(of.footer.groups.size());
+    } else {
+      record_numbers& numbers = of.numbers[i];
+      numbers.name = each.name;
+      numbers.type = *number_type(of.footer.leaves[each.leaf]);
+      if (numbers.type == dtype::i64) {
+        numbers.whole.resize(rows);
+      } else {
+        numbers.bytes.resize(rows * size_bytes(numbers.type));
+      }
+    }
+  }
+}
+
+// The picture is what the first value is.
+void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& chosen, record_field& field) {
+  field.kind = chosen.is_picture ? field_kind::picture : leaf.is_text ? field_kind::text : field_kind::bytes;
+  if (leaf.is_text) return;
+  const auto first = std::find_if(field.places.begin(), field.places.end(),
+                                  [](const value_place& each) { return each.is_there() && each.bytes != 0; });
+  if (first == field.places.end()) return;
+  constexpr std::uint64_t looked_at = 512;
+  const value_kind found = kind_of_value(file.read(first->offset, std::min(first->bytes, looked_at)));
+  field.extension = found.extension;
+  if (found.kind == field_kind::picture) field.kind = field_kind::picture;
+}
+
+// All files give their texts the same numbers.
+void number_texts(std::vector<table_file>& files, std::string_view name, std::vector<std::string>& sorted) {
+  std::set<std::string> all;
+  for (const table_file& file : files) {
+    for (std::size_t i = 0; i < file.choices.size(); ++i) {
+      if (file.choices[i].name != name) continue;
+      for (const few_texts& each : file.texts[i]) all.insert(each.texts.begin(), each.texts.end());
+    }
+  }
+  if (all.size() > few_texts::texts_max) {
+    throw error(errc::limit, str_cat(files.front().path, ": the column '", name, "' has ", all.size(),
+                                     " different texts, which are no classes; leave it out of the columns"));
+  }
+  sorted.assign(all.begin(), all.end());
+  for (table_file& file : files) {
+    for (std::size_t i = 0; i < file.choices.size(); ++i) {
+      if (file.choices[i].name != name) continue;
+      record_numbers& numbers = file.numbers[i];
+      numbers.name = name;
+      for (const few_texts& each : file.texts[i]) {
+        std::vector<std::int64_t> ours;
+        for (const std::string& text : each.texts) {
+          ours.push_back(std::lower_bound(sorted.begin(), sorted.end(), text) - sorted.begin());
+        }
+        for (const std::uint32_t number : each.numbers) {
+          if (number == few_texts::none) numbers.missing.push_back(numbers.whole.size());
+          numbers.whole.push_back(number == few_texts::none ? 0 : ours[number]);
+        }
+      }
+      file.texts[i].clear();
+    }
+  }
+}
+
+/// Which column has the dataset's classes, and what they are called.
+struct classes_found {
+  std::string column;
+  std::vector<std::string> names;
+};
+
+classes_found find_classes(std::vector<table_file>& files, std::vector<std::string>& notes) {
+  std::vector<classes_found> all;
+  for (const choice& each : files.front().choices) {
+    if (each.becomes == choice::role::classes) {
+      classes_found found{each.name, {}};
+      number_texts(files, each.name, found.names);
+      all.push_back(std::move(found));
+    } else if (each.labels != nullptr) {
+      all.push_back({each.name, each.labels->names});
+      for (const table_file& file : files) {
+        const hub_features::class_names* const theirs = file.features.labels_of(each.labels->path);
+        if (theirs != nullptr && theirs->names == each.labels->names) continue;
+        throw error(errc::usage, str_cat(file.path, ": its metadata call the classes of '", each.name,
+                                         "' otherwise than those of ", files.front().path, "; open them apart"));
+      }
+    }
+  }
+  if (all.empty()) return {};
+  auto best = all.begin();
+  for (const std::string_view usual : kept_names) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const classes_found& each) { return each.column == usual; });
+    if (found == all.end()) continue;
+    best = found;
+    break;
+  }
+  for (auto each = all.begin(); each != all.end(); ++each) {
+    if (each != best)
+      notes.push_back(
+          str_cat("classes() has the names of '", best->column, "'; those of '", each->column, "' are left out"));
+  }
+  return std::move(*best);
+}
+
+}  // namespace
+
+dataset open_parquet_files(const input_files& from, const table_options& options) {
+  const unsigned threads = threads_for_walking(options.threads);
+  std::vector<table_file> files(from.names().size());
+  std::vector<sized_file> sized(files.size());
+  for_each_parallel(files.size(), threads, [&](std::size_t i) {
+    table_file& each = files[i];
+    each.path = from.names()[i];
+    const std::unique_ptr<file_bytes> file = from.open(each.path);
+    each.size_bytes = file->size();
+    sized[i] = {each.path, each.size_bytes};
+    each.footer = read_parquet_footer(*file);
+    each.features = read_hub_features(each.footer.hub_features);
+    chooser(each, options).choose();
+    make_room(each);
+  });
+  std::vector<piece> pieces;
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    for (std::size_t group = 0; group < files[file].footer.groups.size(); ++group) {
+      for (std::size_t i = 0; i < files[file].choices.size(); ++i) pieces.push_back({file, i, group});
+    }
+  }
+  std::vector<std::vector<std::uint64_t>> missing(pieces.size());
+  for_each_parallel(pieces.size(), threads, [&](std::size_t i) {
+    table_file& of = files[pieces[i].file];
+    const choice& chosen = of.choices[pieces[i].choice];
+    const parquet_leaf& leaf = of.footer.leaves[chosen.leaf];
+    const parquet_group& group = of.footer.groups[pieces[i].group];
+    const parquet_chunk& chunk = group.chunks[chosen.leaf];
+    const std::unique_ptr<file_bytes> file = from.open(of.path);
+    switch (chosen.becomes) {
+      case choice::role::field:
+        return find_bare_values(*file, leaf, group, chunk,
+                                std::span(of.fields[pieces[i].choice].places).subspan(group.first_row, group.rows));
+      case choice::role::numbers:
+        missing[i] = read_numbers(*file, leaf, group, chunk, of.numbers[pieces[i].choice]);
+        return;
+      case choice::role::classes:
+        of.texts[pieces[i].choice][pieces[i].group] = read_few_texts(*file, leaf, group, chunk);
+    }
+  });
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    std::vector<std::uint64_t>& all = files[pieces[i].file].numbers[pieces[i].choice].missing;
+    all.insert(all.end(), missing[i].begin(), missing[i].end());
+  }
+  std::vector<std::string> of_classes;
+  const classes_found classes = find_classes(files, of_classes);
+  const placed_files placed = from.place(sized);
+  std::vector<dataset> parts;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    table_file& of = files[i];
+    record_table table{.format = "parquet",
+                       .title = of.path,
+                       .files = placed.table,
+                       .source = placed.source,
+                       .file = placed.numbers[i],
+                       .samples = of.footer.rows};
+    const std::unique_ptr<file_bytes> file = from.open(of.path);
+    for (std::size_t k = 0; k < of.choices.size(); ++k) {
+      const choice& chosen = of.choices[k];
+      if (chosen.becomes == choice::role::field) {
+        find_kind(*file, of.footer.leaves[chosen.leaf], chosen, of.fields[k]);
+        table.fields.push_back(std::move(of.fields[k]));
+      } else {
+        table.numbers.push_back(std::move(of.numbers[k]));
+      }
+      if (chosen.name == classes.column) table.class_column = classes.column;
+    }
+    if (!table.class_column.empty()) table.classes = classes.names;
+    // What is said of every file is said of the first.
+    const bool is_new = i == 0 || of.notes != files.front().notes;
+    for (const std::string& note : of.notes) {
+      if (is_new) table.notes.push_back(str_cat(of.path, ": ", note));
+    }
+    if (i == 0) table.notes.insert(table.notes.end(), of_classes.begin(), of_classes.end());
+    parts.push_back(record_rows(std::move(table)));
+  }
+  return parts.size() == 1 ? parts.front() : concat(parts);
+}
+
+}  // namespace datasets
+
+dataset open_parquet(std::span<const std::string> files, const table_options& options) {
+  if (files.empty()) throw error(errc::usage, "open_parquet: no file was given; name one, as train.parquet");
+  return datasets::open_parquet_files(*datasets::files_on_disk_of(files), options);
+}
+
+dataset open_parquet(std::initializer_list<std::string_view> files, const table_options& options) {
+  return open_parquet(datasets::as_strings(files), options);
+}
+
+dataset open_parquet(const std::string& files, const table_options& options) {
+  return open_parquet(std::span(&files, 1), options);
+}
+
+}  // namespace leat

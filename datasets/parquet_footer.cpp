@@ -1,0 +1,341 @@
+#include "datasets/parquet_footer.hpp"
+
+#include "base/text.hpp"
+#include "datasets/cursor.hpp"
+#include "datasets/thrift_compact.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+constexpr std::uint64_t footer_bytes_max = std::uint64_t{1} << 28;
+constexpr std::size_t leaves_max = 65'535;
+constexpr int depth_max = 64;
+// Columns within columns repeat the names above them.
+constexpr std::uint64_t path_bytes_max = std::uint64_t{64} << 20;
+
+using type = thrift_reader::type;
+
+struct schema_element {
+  std::string name;
+  std::optional<parquet_type> stored;
+  std::uint32_t type_bytes = 0;
+  enum class repetition : std::uint8_t { required, optional, repeated } repeats = repetition::required;
+  std::uint64_t children = 0;
+  bool is_text = false;
+  bool is_unsigned = false;
+  bool is_half = false;
+  bool is_number = true;
+};
+
+class footer_reader {
+ public:
+  footer_reader(const file_bytes& file, std::span<const std::byte> bytes, std::uint64_t offset)
+      : file_(file), at_(file.path(), bytes, offset), thrift_(at_) {}
+
+  parquet_footer read() {
+    thrift_.structure([&](int field, type found) {
+      switch (field) {
+        case 2:
+          return thrift_.list(found, [&](type element) { read_element(element); });
+        case 3:
+          out_.rows = count(found);
+          return;
+        case 4:
+          return thrift_.list(found, [&](type element) { read_group(element); });
+        case 5:
+          return thrift_.list(found, [&](type element) { read_key(element); });
+        case 8:
+          refuse("is encrypted; decrypt it with the program that wrote it");
+        default:
+          thrift_.skip(found);
+      }
+    });
+    make_leaves();
+    check();
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw error(errc::unsupported, str_cat(file_.path(), ": the file ", why));
+  }
+
+  std::uint64_t count(type found) {
+    const std::int64_t value = thrift_.integer(found);
+    if (value < 0) thrift_.fail("a count or an offset below zero");
+    return static_cast<std::uint64_t>(value);
+  }
+  template <class Enum>
+  Enum one_of(type found, unsigned last) {
+    const std::int64_t value = thrift_.integer(found);
+    if (value < 0 || value > last) thrift_.fail(str_cat("the number ", value, ", which Parquet does not have here"));
+    return static_cast<Enum>(value);
+  }
+
+  void read_logical_type(schema_element& element, type found) {
+    thrift_.structure(found, [&](int field, type inner) {
+      enum { string = 1, enumeration = 4, integer = 10, json = 12, half = 15 };
+      switch (field) {
+        case string:
+        case enumeration:
+        case json:
+          element.is_text = true;
+          break;
+        case integer:
+          return thrift_.structure(inner, [&](int number, type value) {
+            if (number == 2) {
+              element.is_unsigned = !thrift_.boolean(value);
+            } else {
+              thrift_.skip(value);
+            }
+          });
+        case half:
+          element.is_half = true;
+          break;
+        default:  // dates, times, decimals
+          element.is_number = false;
+      }
+      thrift_.skip(inner);
+    });
+  }
+
+  static void note_converted_type(schema_element& element, std::int64_t converted) {
+    enum { utf8 = 0, enumeration = 4, decimal = 5, date = 6, timestamp_micros = 10, u8 = 11, u64 = 14, json = 19 };
+    if (converted == utf8 || converted == enumeration || converted == json) element.is_text = true;
+    if (converted >= decimal && converted <= timestamp_micros) element.is_number = false;
+    if (converted >= u8 && converted <= u64) element.is_unsigned = true;
+  }
+
+  void read_element(type found) {
+    schema_element element;
+    thrift_.structure(found, [&](int field, type inner) {
+      switch (field) {
+        case 1:
+          element.stored = one_of<parquet_type>(inner, static_cast<unsigned>(parquet_type::fixed_byte_array));
+          return;
+        case 2:
+          element.type_bytes = static_cast<std::uint32_t>(
+              std::min<std::uint64_t>(count(inner), std::numeric_limits<std::uint32_t>::max()));
+          return;
+        case 3:
+          element.repeats = one_of<schema_element::repetition>(inner, 2);
+          return;
+        case 4:
+          element.name = std::string(thrift_.text(inner));
+          return;
+        case 5:
+          element.children = count(inner);
+          return;
+        case 6:
+          return note_converted_type(element, thrift_.integer(inner));
+        case 10:
+          return read_logical_type(element, inner);
+        default:
+          thrift_.skip(inner);
+      }
+    });
+    if (element.name.empty()) thrift_.fail("a column without a name");
+    elements_.push_back(std::move(element));
+  }
+
+  void read_chunk_metadata(parquet_chunk& chunk, type found) {
+    std::optional<std::uint64_t> pages;
+    std::optional<std::uint64_t> dictionary;
+    thrift_.structure(found, [&](int field, type inner) {
+      switch (field) {
+        case 2:
+          return thrift_.list(inner, [&](type element) {
+            chunk.encodings |=
+                1U << one_of<unsigned>(element, static_cast<unsigned>(parquet_encoding::byte_stream_split));
+          });
+        case 4:
+          chunk.codec = one_of<parquet_codec>(inner, static_cast<unsigned>(parquet_codec::lz4_raw));
+          return;
+        case 5:
+          chunk.values = count(inner);
+          return;
+        case 7:
+          chunk.bytes = count(inner);
+          return;
+        case 9:
+          pages = count(inner);
+          return;
+        case 11:
+          dictionary = count(inner);
+          return;
+        default:
+          thrift_.skip(inner);
+      }
+    });
+    if (!pages) thrift_.fail("a chunk of a column without the offset of its pages");
+    // Some writers say 0 where there is none.
+    chunk.has_dictionary = dictionary && *dictionary != 0;
+    chunk.offset = chunk.has_dictionary ? std::min(*pages, *dictionary) : *pages;
+    if (chunk.offset > file_.size() || chunk.bytes > file_.size() - chunk.offset) {
+      fail_at(file_.path(), chunk.offset, str_cat("a chunk of ", chunk.bytes, " bytes, in a file of ", file_.size()));
+    }
+  }
+
+  void read_chunk(parquet_group& group, type found) {
+    parquet_chunk chunk;
+    bool has_metadata = false;
+    thrift_.structure(found, [&](int field, type inner) {
+      switch (field) {
+        case 1:
+          if (!thrift_.text(inner).empty()) refuse("names other files for its columns; give those");
+          return;
+        case 3:
+          has_metadata = true;
+          return read_chunk_metadata(chunk, inner);
+        case 8:
+        case 9:
+          refuse("has encrypted columns; decrypt it with the program that wrote it");
+        default:
+          thrift_.skip(inner);
+      }
+    });
+    if (!has_metadata) thrift_.fail("a chunk of a column that says nothing of itself");
+    group.chunks.push_back(chunk);
+  }
+
+  void read_group(type found) {
+    parquet_group group;
+    thrift_.structure(found, [&](int field, type inner) {
+      switch (field) {
+        case 1:
+          return thrift_.list(inner, [&](type element) { read_chunk(group, element); });
+        case 3:
+          group.rows = count(inner);
+          return;
+        default:
+          thrift_.skip(inner);
+      }
+    });
+    if (group.chunks.empty()) thrift_.fail("a row group without columns");
+    out_.groups.push_back(std::move(group));
+  }
+
+  void read_key(type found) {
+    std::string_view key;
+    std::string_view value;
+    thrift_.structure(found, [&](int field, type inner) {
+      if (field == 1) {
+        key = thrift_.text(inner);
+      } else if (field == 2) {
+        value = thrift_.text(inner);
+      } else {
+        thrift_.skip(inner);
+      }
+    });
+    if (key == "huggingface") out_.hub_features = std::string(value);
+  }
+
+  // The schema is a tree, written down depth first: each element is followed by its children.
+  void make_leaves() {
+    if (elements_.empty()) fail_at(file_.path(), at_.offset(), "a footer without a schema");
+    std::size_t next = 1;
+    for (std::uint64_t child = 0; child < elements_.front().children; ++child) add_leaves(next, "", 0, 0, 1);
+    if (next != elements_.size()) fail_at(file_.path(), at_.offset(), "a schema whose columns do not add up");
+  }
+
+  void add_leaves(std::size_t& next, const std::string& above, std::uint32_t levels, std::uint32_t repeated,
+                  int depth) {
+    if (next >= elements_.size()) fail_at(file_.path(), at_.offset(), "a schema whose columns do not add up");
+    if (depth > depth_max) fail_at(file_.path(), at_.offset(), "columns within columns, more than 64");
+    const schema_element& element = elements_[next++];
+    if (element.repeats != schema_element::repetition::required) ++levels;
+    if (element.repeats == schema_element::repetition::repeated) ++repeated;
+    const std::string path = above.empty() ? element.name : str_cat(above, ".", element.name);
+    path_bytes_ += path.size();
+    if (path_bytes_ > path_bytes_max) fail_at(file_.path(), at_.offset(), "names of columns without end");
+    if (!element.stored || element.children != 0) {
+      for (std::uint64_t child = 0; child < element.children; ++child)
+        add_leaves(next, path, levels, repeated, depth + 1);
+      return;
+    }
+    if (out_.leaves.size() == leaves_max) {
+      throw error(errc::limit, str_cat(file_.path(), ": more than ", leaves_max, " columns; write it with fewer"));
+    }
+    out_.leaves.push_back({.path = path,
+                           .type = *element.stored,
+                           .type_bytes = element.type_bytes,
+                           .levels = levels,
+                           .repeated = repeated,
+                           .is_text = element.is_text,
+                           .is_unsigned = element.is_unsigned,
+                           .is_half = element.is_half,
+                           .is_number = element.is_number && !element.is_text});
+  }
+
+  void check() {
+    // What is not null takes bytes; a column whose values are all alike next to none.
+    constexpr std::uint64_t rows_always = std::uint64_t{1} << 20;
+    constexpr std::uint64_t rows_per_byte = 64;
+    if (out_.rows > rows_always && out_.rows / rows_per_byte > file_.size()) {
+      fail_at(file_.path(), at_.offset(), str_cat(out_.rows, " rows, for which the file has no room"));
+    }
+    std::uint64_t rows = 0;
+    for (parquet_group& group : out_.groups) {
+      if (group.chunks.size() != out_.leaves.size()) {
+        fail_at(file_.path(), at_.offset(),
+                str_cat("a row group of ", group.chunks.size(), " columns where the schema has ", out_.leaves.size()));
+      }
+      group.first_row = rows;
+      if (group.rows > out_.rows - rows)
+        fail_at(file_.path(), at_.offset(), "row groups with more rows than there are");
+      rows += group.rows;
+    }
+    if (rows != out_.rows) {
+      fail_at(file_.path(), at_.offset(), str_cat(out_.rows, " rows, of which the row groups have ", rows));
+    }
+  }
+
+  const file_bytes& file_;
+  cursor at_;
+  thrift_reader thrift_;
+  std::vector<schema_element> elements_;
+  std::uint64_t path_bytes_ = 0;
+  parquet_footer out_;
+};
+
+}  // namespace
+
+std::string_view name(parquet_codec codec) noexcept {
+  constexpr std::string_view names[] = {"none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw"};
+  return names[static_cast<std::size_t>(codec)];
+}
+
+parquet_footer read_parquet_footer(const file_bytes& file) {
+  constexpr std::uint64_t tail_bytes = 8;
+  constexpr std::uint64_t read_bytes = std::uint64_t{64} << 10;  // most footers are whole in it
+  const std::uint64_t begin = file.size() - std::min(file.size(), read_bytes);
+  std::vector<std::byte> tail = file.read(begin, file.size() - begin);
+  if (tail.size() < tail_bytes + 4) fail_at(file.path(), 0, "too short for a Parquet file");
+  cursor at(file.path(), std::span(tail).last(tail_bytes), begin + tail.size() - tail_bytes);
+  const std::uint64_t bytes = at.number<std::uint32_t>();
+  const std::string_view magic = at.text(4);
+  if (magic == "PARE") {
+    throw error(errc::unsupported,
+                str_cat(file.path(), ": its footer is encrypted; decrypt it with the program that wrote it"));
+  }
+  if (magic != "PAR1") fail_at(file.path(), file.size() - 4, "no 'PAR1' at the end of a Parquet file");
+  if (bytes > file.size() - tail_bytes || bytes > footer_bytes_max) {
+    fail_at(file.path(), file.size() - tail_bytes, str_cat("a footer of ", bytes, " bytes"));
+  }
+  const std::uint64_t offset = file.size() - tail_bytes - bytes;
+  if (bytes + tail_bytes > tail.size()) {
+    tail = file.read(offset, bytes + tail_bytes);
+    if (tail.size() != bytes + tail_bytes) fail_at(file.path(), offset, "the file ends within its footer");
+  }
+  const std::span<const std::byte> footer = std::span(tail).last(bytes + tail_bytes).first(bytes);
+  return footer_reader(file, footer, offset).read();
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,101 @@
+// Pages of a column of a Parquet file: their headers, levels and values.
+#pragma once
+
+#include "datasets/cursor.hpp"
+#include "datasets/file_window.hpp"
+#include "datasets/parquet_footer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// What a page's header says.
+///   offset, bytes     of what follows the header, as it is stored
+///   decoded_bytes     of the same, decompressed
+///   repetition_bytes, definition_bytes   of pages of version 2, whose levels lie before the values, never compressed
+struct parquet_page {
+  enum class page_kind : std::uint8_t { data, data_v2, dictionary, other } kind = page_kind::other;
+  parquet_encoding encoding = parquet_encoding::plain;
+  parquet_encoding level_encoding = parquet_encoding::rle;
+  bool compressed = true;
+  std::uint32_t values = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t decoded_bytes = 0;
+  std::uint64_t repetition_bytes = 0;
+  std::uint64_t definition_bytes = 0;
+
+  [[nodiscard]] bool has_values() const noexcept { return kind == page_kind::data || kind == page_kind::data_v2; }
+};
+
+/// Calls page(header) for the pages of a chunk, in their order, until they have all of its values.
+///   throws   error{errc::format}: a damaged header, a page that reaches beyond its chunk, values that do not add up
+void for_each_page(file_window& file, const parquet_chunk& chunk, const std::function<void(const parquet_page&)>& page);
+
+/// Numbers of a few bits each: runs of one number, and runs of them packed ("RLE / bit-packing hybrid").
+///   throws   as cursor, where the bytes end before the numbers do
+class packed_numbers {
+ public:
+  packed_numbers(cursor at, unsigned bits);
+
+  [[nodiscard]] std::uint32_t next() {
+    if (count_ == 0) begin_run();
+    --count_;
+    if (!packed_) return value_;
+    return next_packed();
+  }
+  /// The next number, and how many there are of it at least; some of these are taken.
+  struct run {
+    std::uint32_t value = 0;
+    std::uint64_t count = 0;
+  };
+  [[nodiscard]] run take_run(std::uint64_t most);
+
+ private:
+  void begin_run();
+  [[nodiscard]] std::uint32_t next_packed();
+
+  cursor at_;
+  unsigned bits_;
+  bool packed_ = false;
+  std::uint64_t count_ = 0;
+  std::uint32_t value_ = 0;
+  std::span<const std::byte> run_;
+  std::uint64_t held_ = 0;
+  unsigned held_bits_ = 0;
+  std::size_t run_at_ = 0;
+};
+
+/// Bits that a number of up to `most` takes.
+[[nodiscard]] unsigned bits_of(std::uint32_t most) noexcept;
+
+/// Who is given values.
+class parquet_sink {
+ public:
+  parquet_sink() = default;
+  parquet_sink(const parquet_sink&) = delete;
+  parquet_sink& operator=(const parquet_sink&) = delete;
+  virtual ~parquet_sink() = default;
+
+  ///   repetition   0: a row begins
+  ///   definition   as many as the leaf has levels: there is a value
+  ///   value        its bytes, valid during the call
+  virtual void add(std::uint32_t repetition, std::uint32_t definition, std::span<const std::byte> value) = 0;
+};
+
+/// The values of a whole chunk.
+///   stored   its bytes, as chunk.offset and chunk.bytes place them
+///   throws   error{errc::format} what is damaged; error{errc::unsupported} a codec or an encoding that is not read
+///   source   github.com/apache/parquet-format: Encodings.md, Compression.md
+void decode_chunk(const std::string& path, const parquet_leaf& leaf, const parquet_chunk& chunk,
+                  std::span<const std::byte> stored, parquet_sink& sink);
+
+/// Why a chunk is not decoded; empty where it is.
+[[nodiscard]] std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk);
+
+}  // namespace leat::datasets

@@ -1,0 +1,260 @@
+#include "datasets/parquet_values.hpp"
+
+#include "base/text.hpp"
+#include "datasets/parquet_pages.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace leat::datasets {
+namespace {
+
+std::string_view name_of(parquet_encoding encoding) {
+  constexpr std::string_view names[] = {
+      "plain",    "",           "dictionary", "run lengths", "packed bits", "differences", "differences of lengths",
+      "prefixes", "dictionary", "split bytes"};
+  return names[static_cast<std::size_t>(encoding)];
+}
+
+class bare_values {
+ public:
+  bare_values(const file_bytes& file, const parquet_leaf& leaf, std::span<value_place> places)
+      : headers_(file), lengths_(file), leaf_(leaf), places_(places) {}
+
+  void read(const parquet_chunk& chunk) {
+    for_each_page(headers_, chunk, [&](const parquet_page& page) { read_page(page); });
+  }
+
+ private:
+  void read_page(const parquet_page& page) {
+    if (!page.has_values()) {
+      if (page.kind == parquet_page::page_kind::dictionary)
+        fail(page.offset, "a dictionary, which the footer does not name");
+      return;
+    }
+    if (page.encoding != parquet_encoding::plain) fail(page.offset, "a page in another encoding than the footer names");
+    values_ = page.offset + page.repetition_bytes + page.definition_bytes;
+    end_ = page.offset + page.bytes;
+    const std::uint64_t body = end_ - values_;
+    // Lengths that lie close together are read together.
+    constexpr std::uint64_t near_bytes = 2048;
+    constexpr std::uint64_t window_bytes = std::uint64_t{64} << 10;
+    lengths_.read_ahead(page.values != 0 && body / page.values < near_bytes ? std::min(window_bytes, body) : 4);
+    if (leaf_.levels == 0) return take_values(page.values);
+    std::uint64_t levels = page.repetition_bytes + page.offset;
+    std::uint64_t levels_bytes = page.definition_bytes;
+    if (page.kind == parquet_page::page_kind::data) {
+      if (page.level_encoding != parquet_encoding::rle)
+        fail(page.offset, "levels in an encoding that was given up in 2013");
+      if (body < 4) fail(page.offset, "a page that ends within its levels");
+      levels_bytes = lengths_.at(values_, 4).number<std::uint32_t>();
+      levels = values_ + 4;
+      if (levels_bytes > end_ - levels) fail(page.offset, "a page that ends within its levels");
+      values_ = levels + levels_bytes;
+    }
+    // They are few, and of one run where no value is null.
+    const std::vector<std::byte> bytes = headers_.file().read(levels, levels_bytes);
+    packed_numbers definitions({headers_.file().path(), bytes, levels}, bits_of(leaf_.levels));
+    for (std::uint64_t left = page.values; left > 0;) {
+      const packed_numbers::run run = definitions.take_run(left);
+      if (run.value > leaf_.levels) fail(levels, "a level that the column does not have");
+      if (run.value == leaf_.levels) {
+        take_values(run.count);
+      } else {
+        skip_rows(run.count);
+      }
+      left -= run.count;
+    }
+  }
+
+  void skip_rows(std::uint64_t count) {
+    if (count > places_.size() - row_) fail(values_, "more values than rows");
+    for (std::uint64_t i = 0; i < count; ++i) places_[row_++] = {.offset = value_place::missing};
+  }
+
+  void take_values(std::uint64_t count) {
+    if (count > places_.size() - row_) fail(values_, "more values than rows");
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::uint64_t bytes = leaf_.type_bytes;
+      if (leaf_.type == parquet_type::byte_array) {
+        if (end_ - values_ < 4) fail(values_, "a page that ends before its values do");
+        bytes = lengths_.at(values_, 4).number<std::uint32_t>();
+        values_ += 4;
+      }
+      if (bytes > end_ - values_) fail(values_, str_cat("a value of ", bytes, " bytes, beyond its page"));
+      places_[row_++] = {.offset = values_, .bytes = bytes};
+      values_ += bytes;
+    }
+  }
+
+  [[noreturn]] void fail(std::uint64_t offset, std::string_view what) const {
+    fail_at(headers_.file().path(), offset, str_cat("the column '", leaf_.path, "': ", what));
+  }
+
+  file_window headers_;
+  file_window lengths_;
+  const parquet_leaf& leaf_;
+  std::span<value_place> places_;
+  std::size_t row_ = 0;
+  std::uint64_t values_ = 0;  // of the page, from here
+  std::uint64_t end_ = 0;
+};
+
+std::vector<std::byte> read_chunk(const file_bytes& file, const parquet_chunk& chunk) {
+  std::vector<std::byte> stored = file.read(chunk.offset, chunk.bytes);
+  if (stored.size() != chunk.bytes) fail_at(file.path(), chunk.offset, "the file ends within a chunk of a column");
+  return stored;
+}
+
+class number_sink final : public parquet_sink {
+ public:
+  number_sink(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group, record_numbers& into)
+      : file_(file), leaf_(leaf), row_(group.first_row), end_(group.first_row + group.rows), into_(into) {}
+
+  void add(std::uint32_t, std::uint32_t definition, std::span<const std::byte> value) override {
+    if (row_ == end_) fail_at(file_.path(), 0, str_cat("more values than rows in the column '", leaf_.path, "'"));
+    if (definition < leaf_.levels) {
+      missing.push_back(row_++);
+      return;
+    }
+    if (into_.type == dtype::i64) {
+      into_.whole[row_++] = whole(value);
+      return;
+    }
+    std::memcpy(into_.bytes.data() + row_++ * size_bytes(into_.type), value.data(), size_bytes(into_.type));
+  }
+
+  std::vector<std::uint64_t> missing;
+
+ private:
+  template <class T>
+  static T as(std::span<const std::byte> value) {
+    T number;
+    std::memcpy(&number, value.data(), sizeof number);
+    return number;
+  }
+  [[nodiscard]] std::int64_t whole(std::span<const std::byte> value) const {
+    if (value.size() == 1) return as<std::uint8_t>(value);
+    if (value.size() == 4) return leaf_.is_unsigned ? std::int64_t{as<std::uint32_t>(value)} : as<std::int32_t>(value);
+    const auto number = as<std::int64_t>(value);
+    if (leaf_.is_unsigned && number < 0) {
+      throw error(errc::unsupported, str_cat(file_.path(), ": the column '", leaf_.path,
+                                             "' has a number beyond 2^63 - 1 in row ", row_, "; leave it out"));
+    }
+    return number;
+  }
+
+  const file_bytes& file_;
+  const parquet_leaf& leaf_;
+  std::uint64_t row_;
+  std::uint64_t end_;
+  record_numbers& into_;
+};
+
+class text_sink final : public parquet_sink {
+ public:
+  text_sink(const file_bytes& file, const parquet_leaf& leaf, std::uint64_t rows, few_texts& into)
+      : file_(file), leaf_(leaf), rows_(rows), into_(into) {}
+
+  void add(std::uint32_t, std::uint32_t definition, std::span<const std::byte> value) override {
+    if (into_.numbers.size() == rows_)
+      fail_at(file_.path(), 0, str_cat("more values than rows in the column '", leaf_.path, "'"));
+    if (definition < leaf_.levels) {
+      into_.numbers.push_back(few_texts::none);
+      return;
+    }
+    const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
+    const auto [known, is_new] = known_.try_emplace(std::string(text), static_cast<std::uint32_t>(into_.texts.size()));
+    if (is_new) {
+      if (into_.texts.size() == few_texts::texts_max) {
+        throw error(errc::limit,
+                    str_cat(file_.path(), ": the column '", leaf_.path, "' has more than ", few_texts::texts_max,
+                            " different texts, which are no classes; leave it out of the columns"));
+      }
+      into_.texts.emplace_back(text);
+    }
+    into_.numbers.push_back(known->second);
+  }
+
+ private:
+  const file_bytes& file_;
+  const parquet_leaf& leaf_;
+  std::uint64_t rows_;
+  few_texts& into_;
+  absl::flat_hash_map<std::string, std::uint32_t> known_;
+};
+
+}  // namespace
+
+std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
+  if (leaf.repeated != 0) return "a list";
+  std::string why;
+  if (chunk.codec != parquet_codec::none) why = name(chunk.codec);
+  constexpr parquet_encoding packed[] = {
+      parquet_encoding::rle_dictionary,      parquet_encoding::plain_dictionary,
+      parquet_encoding::delta_binary_packed, parquet_encoding::delta_length_byte_array,
+      parquet_encoding::delta_byte_array,    parquet_encoding::byte_stream_split};
+  for (const parquet_encoding each : packed) {
+    const bool is_dictionary = each == parquet_encoding::rle_dictionary && chunk.has_dictionary;
+    if (!is_dictionary && !chunk.uses(each)) continue;
+    str_append(why, why.empty() ? "" : ", ", name_of(each));
+    break;
+  }
+  return why;
+}
+
+void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                      const parquet_chunk& chunk, std::span<value_place> places) {
+  if (chunk.values != group.rows) {
+    fail_at(file.path(), chunk.offset,
+            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
+  }
+  bare_values(file, leaf, places).read(chunk);
+}
+
+std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {
+  switch (leaf.type) {
+    case parquet_type::boolean:
+      return dtype::i64;
+    case parquet_type::int32:
+    case parquet_type::int64:
+      return leaf.is_number ? std::optional(dtype::i64) : std::nullopt;
+    case parquet_type::real:
+      return dtype::f32;
+    case parquet_type::real64:
+      return dtype::f64;
+    case parquet_type::fixed_byte_array:
+      return leaf.is_half && leaf.type_bytes == 2 ? std::optional(dtype::f16) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                                        const parquet_chunk& chunk, record_numbers& into) {
+  if (chunk.values != group.rows) {
+    fail_at(file.path(), chunk.offset,
+            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
+  }
+  number_sink sink(file, leaf, group, into);
+  decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
+  return std::move(sink.missing);
+}
+
+few_texts read_few_texts(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                         const parquet_chunk& chunk) {
+  if (chunk.values != group.rows) {
+    fail_at(file.path(), chunk.offset,
+            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
+  }
+  few_texts found;
+  text_sink sink(file, leaf, group.rows, found);
+  decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
+  return found;
+}
+
+}  // namespace leat::datasets

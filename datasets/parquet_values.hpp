@@ -1,0 +1,50 @@
+// Values of a Parquet column: where they lie, or what they are.
+#pragma once
+
+#include "datasets/file_bytes.hpp"
+#include "datasets/parquet_footer.hpp"
+#include "datasets/record_rows.hpp"
+#include "datasets/value_place.hpp"
+
+#include <leat/tensor.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Why the values of a chunk do not lie in the file as they are: "snappy, dictionary". Empty where they do.
+[[nodiscard]] std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk);
+
+/// Where the values of a chunk lie that are bare; of each page its header, its levels and the lengths are read.
+///   places   one for each row of the group
+///   throws   error{errc::format} with file and offset
+void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                      const parquet_chunk& chunk, std::span<value_place> places);
+
+/// The dtype in which numbers of a column are kept: i64 of whole ones, f16, f32, f64; none where they are no numbers.
+[[nodiscard]] std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept;
+
+/// Numbers of a chunk, which is read whole.
+///   into      has room for the rows of the file
+///   returns   rows of the file that have none
+[[nodiscard]] std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_leaf& leaf,
+                                                      const parquet_group& group, const parquet_chunk& chunk,
+                                                      record_numbers& into);
+
+/// Texts of a chunk, which are few different ones.
+///   numbers   of each row of the group, in `texts`; or none
+struct few_texts {
+  static constexpr std::size_t texts_max = 65'536;
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  std::vector<std::string> texts;
+  std::vector<std::uint32_t> numbers;
+};
+///   throws   error{errc::limit} more than texts_max
+[[nodiscard]] few_texts read_few_texts(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                                       const parquet_chunk& chunk);
+
+}  // namespace leat::datasets

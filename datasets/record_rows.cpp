@@ -1,0 +1,216 @@
+#include "datasets/record_rows.hpp"
+
+#include "base/hasher.hpp"
+#include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "datasets/blocking_source.hpp"
+#include "datasets/column_table.hpp"
+#include "datasets/content.hpp"
+#include "datasets/describe.hpp"
+#include "datasets/model.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+bool is_column(const record_numbers& numbers) { return numbers.bytes.empty(); }
+
+class record_model final : public dataset_model {
+ public:
+  record_model(record_table table, std::vector<column_values> columns)
+      : table_(std::move(table)), columns_(std::move(columns), table_.samples), sources_{std::move(table_.source)} {
+    for (record_numbers& numbers : table_.numbers) {
+      (is_column(numbers) ? column_missing_ : kept_missing_).push_back(std::move(numbers.missing));
+    }
+    std::erase_if(table_.numbers, is_column);
+    for (const record_field& field : table_.fields) add_field(field);
+    for (std::size_t i = 0; i < table_.numbers.size(); ++i) add_kept(table_.numbers[i], kept_missing_[i].size());
+  }
+
+  std::uint64_t size() const noexcept override { return table_.samples; }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
+  const std::vector<std::string>& classes() const noexcept override { return table_.classes; }
+  std::string_view class_column() const noexcept override {
+    return table_.class_column.empty() ? dataset_model::class_column() : table_.class_column;
+  }
+  const std::vector<std::string>& notes() const noexcept override { return table_.notes; }
+
+  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+    if (lacks(column_missing_[column], sample)) return std::nullopt;
+    return columns_.value(sample, column);
+  }
+  std::uint64_t column_samples(std::size_t column) const override { return size() - column_missing_[column].size(); }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const std::size_t before = out.size();
+    for (const need& wanted : needs) {
+      if (wanted.field < table_.fields.size()) add_part(sample, wanted.field, out);
+    }
+    sort(out, before);
+  }
+  void parts(std::uint64_t sample, part_list& out) const override {
+    const std::size_t before = out.size();
+    for (std::size_t field = 0; field < table_.fields.size(); ++field) {
+      add_part(sample, static_cast<std::uint16_t>(field), out);
+    }
+    sort(out, before);
+  }
+
+  field_origin origin(std::uint16_t field) const noexcept override {
+    return field < table_.fields.size() ? field_origin::extents : field_origin::call;
+  }
+  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
+    return field >= table_.fields.size() && !lacks(kept_missing_[field - table_.fields.size()], sample);
+  }
+  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                     std::vector<std::byte>& scratch) const override {
+    static_cast<void>(scratch);
+    const record_numbers& kept = table_.numbers[field - table_.fields.size()];
+    const std::size_t each = size_bytes(kept.type);
+    return std::span(kept.bytes).subspan(sample * each, each);
+  }
+
+  std::string name(std::uint64_t sample) const override {
+    if (table_.names.empty()) return str_cat(table_.title, "[", sample, "]");
+    blocking_sources sources;
+    return str_cat(table_.title, "/", key_of(sample, sources));
+  }
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources& from) const override {
+    const std::string stem = table_.names.empty() ? name(sample) : key_of(sample, from);
+    std::vector<member_path> paths;
+    for (const std::uint16_t field : wanted) paths.push_back({stem, fields_[field].name, false});
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i] < table_.fields.size() && !table_.fields[wanted[i]].extension.empty()) {
+        paths[i].extension = table_.fields[wanted[i]].extension;
+      }
+    }
+    return paths;
+  }
+
+  void describe(description& out) const override {
+    describe_model(out, table_.format, *this);
+    describe_files(out, *table_.files);
+    hasher hash;
+    hash.add(std::uint64_t{table_.file});
+    for (const record_field& field : table_.fields) hash.add(std::as_bytes(std::span(field.places)));
+    for (const record_numbers& numbers : table_.numbers) hash.add(std::as_bytes(std::span(numbers.bytes)));
+    for (const auto* missing : {&column_missing_, &kept_missing_}) {
+      for (const std::vector<std::uint64_t>& each : *missing) hash.add(std::as_bytes(std::span(each)));
+    }
+    out.add("values", hash.finish());
+    columns_.describe(out);
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    held.files = table_.files->memory_bytes();
+    held.columns = columns_.memory_bytes();
+    held.extents = table_.names.capacity() * sizeof(std::uint64_t);
+    for (const record_field& field : table_.fields) held.extents += field.places.capacity() * sizeof(value_place);
+    for (const record_numbers& numbers : table_.numbers) held.data += numbers.bytes.capacity();
+    for (const auto* missing : {&column_missing_, &kept_missing_}) {
+      for (const std::vector<std::uint64_t>& each : *missing) held.columns += each.capacity() * sizeof(std::uint64_t);
+    }
+    return held;
+  }
+
+ private:
+  static bool lacks(const std::vector<std::uint64_t>& missing, std::uint64_t sample) noexcept {
+    return !missing.empty() && std::binary_search(missing.begin(), missing.end(), sample);
+  }
+
+  // As text, or as digits of its bytes.
+  [[nodiscard]] std::string key_of(std::uint64_t sample, blocking_sources& from) const {
+    const std::uint64_t place = table_.names[sample];
+    std::vector<std::byte> key(place >> 48);
+    const blocking_source::request all{table_.file, place & ((std::uint64_t{1} << 48) - 1), key};
+    from.of(*sources_.front()).read({&all, 1});
+    const bool is_text = !first_invalid_utf8(key) && std::none_of(key.begin(), key.end(), [](std::byte each) {
+      return each < std::byte{0x20} || each == std::byte{0x7F};
+    });
+    if (is_text) return {reinterpret_cast<const char*>(key.data()), key.size()};
+    std::string digits = "0x";
+    for (const std::byte each : key) {
+      constexpr std::string_view all_digits = "0123456789abcdef";
+      digits += all_digits[std::to_integer<std::size_t>(each >> 4)];
+      digits += all_digits[std::to_integer<std::size_t>(each & std::byte{15})];
+    }
+    return digits;
+  }
+
+  void add_field(const record_field& field) {
+    field_info info;
+    info.name = field.name;
+    info.kind = field.kind;
+    for (const value_place& place : field.places) {
+      if (!place.is_there()) continue;
+      ++info.samples;
+      info.bytes_max = std::max(info.bytes_max, place.bytes);
+      info.bytes_total += place.bytes;
+    }
+    fields_.push_back(std::move(info));
+  }
+  void add_kept(const record_numbers& numbers, std::uint64_t missing) {
+    field_info info;
+    info.name = numbers.name;
+    info.kind = field_kind::tensor;
+    info.type = numbers.type;
+    info.samples = size() - missing;
+    info.bytes_max = size_bytes(numbers.type);
+    info.bytes_total = numbers.bytes.size();
+    fields_.push_back(std::move(info));
+  }
+
+  void add_part(std::uint64_t sample, std::uint16_t field, part_list& out) const {
+    const value_place& place = table_.fields[field].places[sample];
+    if (!place.is_there()) return;
+    part one{.field = field, .where = {.file = table_.file, .offset = place.offset}};
+    one.where.stored_bytes = place.bytes;
+    one.where.decoded_bytes = place.bytes;
+    out.push_back(one);
+  }
+  // In the order in which they lie in the file.
+  static void sort(part_list& out, std::size_t from) {
+    std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](const part& a, const part& b) {
+      return std::tie(a.where.offset, a.field) < std::tie(b.where.offset, b.field);
+    });
+  }
+
+  record_table table_;  // of its numbers those that are kept, the fields behind table_.fields
+  column_table columns_;
+  std::vector<std::vector<std::uint64_t>> column_missing_;
+  std::vector<std::vector<std::uint64_t>> kept_missing_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+  std::vector<field_info> fields_;
+};
+
+}  // namespace
+
+value_kind kind_of_value(std::span<const std::byte> start) {
+  constexpr std::pair<std::string_view, std::string_view> known[] = {
+      {"a JPEG", "jpg"}, {"a PNG", "png"}, {"a WebP picture", "webp"}, {"a GIF", "gif"}, {"a TIFF", "tif"}};
+  const content_kind found = content_of(start);
+  if (found.group != content_group::picture) return {};
+  for (const auto& [what, extension] : known) {
+    if (found.name == what) return {field_kind::picture, extension};
+  }
+  return {field_kind::picture, {}};
+}
+
+dataset record_rows(record_table table) {
+  std::vector<column_values> columns;
+  for (record_numbers& numbers : table.numbers) {
+    if (is_column(numbers)) columns.push_back({numbers.name, std::move(numbers.whole)});
+  }
+  return dataset(std::make_shared<record_model>(std::move(table), std::move(columns)));
+}
+
+}  // namespace leat::datasets

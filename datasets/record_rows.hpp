@@ -1,0 +1,69 @@
+// Samples whose values lie anywhere in one file, one by one: what formats of tables and records find out, and the dataset of it.
+#pragma once
+
+#include "datasets/value_place.hpp"
+#include "io/file_table.hpp"
+#include "io/source.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::datasets {
+
+/// Values that lie in the file as they are.
+///   extension   that packing gives them; empty: the name
+///   places      one for each sample
+struct record_field {
+  std::string name;
+  field_kind kind = field_kind::bytes;
+  std::string extension = {};
+  std::vector<value_place> places = {};
+};
+
+/// Numbers that are kept in memory: whole ones are a column, others a field of tensors.
+///   bytes     of others, dense
+///   missing   samples without a value, ascending
+struct record_numbers {
+  std::string name;
+  dtype type = dtype::i64;
+  std::vector<std::int64_t> whole = {};
+  std::vector<std::byte> bytes = {};
+  std::vector<std::uint64_t> missing = {};
+};
+
+///   title          the file, as it is called in names of samples
+///   file           its number in `files`
+///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
+///   class_column   of `numbers`, whose names are `classes`
+struct record_table {
+  std::string format;
+  std::string title;
+  std::shared_ptr<const io::file_table> files = {};
+  std::shared_ptr<const io::source_description> source = {};
+  std::uint32_t file = 0;
+  std::uint64_t samples = 0;
+  std::vector<record_field> fields = {};
+  std::vector<record_numbers> numbers = {};
+  std::vector<std::uint64_t> names = {};
+  std::string class_column = {};
+  std::vector<std::string> classes = {};
+  std::vector<std::string> notes = {};
+};
+
+/// What a value is, by its first bytes: a picture, and the extension of its format; else bytes.
+struct value_kind {
+  field_kind kind = field_kind::bytes;
+  std::string_view extension = {};
+};
+[[nodiscard]] value_kind kind_of_value(std::span<const std::byte> start);
+
+[[nodiscard]] dataset record_rows(record_table table);
+
+}  // namespace leat::datasets

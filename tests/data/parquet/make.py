@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Writes the Parquet files of tests/datasets/parquet_test.cpp: pip install pyarrow, then run it in this directory.
+
+The value in a row is always known from the row's number, so that the test knows it:
+  image    a struct of bytes, a JPEG's first bytes and the number as text so many times, and of the path; null in rows 5, 15, ...
+  text     "text " and the number; null in rows 3, 10, 17, ...
+  label    number % 3, by the Hub's metadata a class;  id  number * 1000003 - 500;  score  number / 4;  half  likewise
+  species  "s" and number * 7 % 5;  flag  number % 3 == 0;  fixed  4 bytes, the number;  gaps  the number, null in odd rows
+"""
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS = 100
+NAMES = ["cat", "dog", "eel"]
+
+
+def table():
+    rows = range(ROWS)
+    image = pa.array(
+        [None if i % 10 == 5 else {"bytes": b"\xff\xd8\xff\xe0" + str(i).encode() * (i * 7 % 23), "path": f"{i}.jpg"}
+         for i in rows], pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+    columns = {
+        "image": image,
+        "text": pa.array([None if i % 7 == 3 else f"text {i}" for i in rows], pa.string()),
+        "label": pa.array([i % 3 for i in rows], pa.int64()),
+        "id": pa.array([i * 1000003 - 500 for i in rows], pa.int64()),
+        "small": pa.array([i * 2 for i in rows], pa.uint8()),
+        "score": pa.array([i / 4 for i in rows], pa.float32()),
+        "wide": pa.array([i / 4 for i in rows], pa.float64()),
+        "half": pa.array(np.arange(ROWS, dtype=np.float16) / 4),
+        "species": pa.array([f"s{i * 7 % 5}" for i in rows], pa.string()),
+        "flag": pa.array([i % 3 == 0 for i in rows], pa.bool_()),
+        "fixed": pa.array([i.to_bytes(4, "little") for i in rows], pa.binary(4)),
+        "gaps": pa.array([i if i % 2 == 0 else None for i in rows], pa.int32()),
+        "when": pa.array([i * 1000 for i in rows], pa.timestamp("us")),
+        "ids": pa.array([list(range(i % 4)) for i in rows], pa.list_(pa.int32())),
+    }
+    made = pa.table(columns)
+    features = {"image": {"_type": "Image"}, "label": {"names": NAMES, "_type": "ClassLabel"},
+                "text": {"dtype": "string", "_type": "Value"}}
+    return made.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+whole = table()
+bare = dict(compression="none", use_dictionary=False, row_group_size=40, data_page_size=100, write_batch_size=8)
+pq.write_table(whole, "bare-v1.parquet", data_page_version="1.0", **bare)
+pq.write_table(whole, "bare-v2.parquet", data_page_version="2.0", write_page_index=True, **bare)
+# As the Hub's libraries write a set: pictures bare, all others packed.
+media = ["image.bytes"]
+others = ["image.path", "text", "label", "id", "small", "score", "wide", "half", "species", "flag", "fixed", "gaps", "when",
+          "ids.list.element"]
+pq.write_table(whole, "hub.parquet", compression={**{n: "none" for n in media}, **{n: "snappy" for n in others}},
+               use_dictionary=others, write_page_index=True, row_group_size=64, data_page_size=200, write_batch_size=8)
+numbers = whole.select(["label", "id", "small", "score", "wide", "half", "species", "flag", "gaps", "text"])
+for codec in ["snappy", "gzip", "zstd", "lz4"]:
+    pq.write_table(numbers, f"packed-{codec}.parquet", compression=codec, row_group_size=30, write_batch_size=8,
+                   data_page_version="2.0" if codec == "gzip" else "1.0", data_page_size=64,
+                   use_dictionary=codec != "zstd",
+                   column_encoding=None if codec != "zstd" else {
+                       "label": "DELTA_BINARY_PACKED", "id": "DELTA_BINARY_PACKED", "small": "PLAIN",
+                       "score": "BYTE_STREAM_SPLIT", "wide": "BYTE_STREAM_SPLIT", "half": "BYTE_STREAM_SPLIT",
+                       "species": "DELTA_BYTE_ARRAY", "flag": "RLE", "gaps": "DELTA_BINARY_PACKED",
+                       "text": "DELTA_LENGTH_BYTE_ARRAY"})
+pq.write_table(whole.select(["text", "id"]), "brotli.parquet", compression="brotli")

@@ -1,0 +1,253 @@
+// Parquet files that pyarrow wrote (tests/data/parquet/make.py): every value is known from its row.
+#include "base/text.hpp"
+#include "datasets/codecs/snappy.hpp"
+#include "datasets/model.hpp"
+#include "datasets/thrift_compact.hpp"
+#include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::number_of;
+
+constexpr std::uint64_t rows = 100;
+
+std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/parquet/" + name; }
+
+std::string text_of(const dataset& samples, std::uint64_t row, const std::string& field) {
+  const std::vector<std::byte> bytes = samples.read(row, field);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string picture_of(std::uint64_t row) {
+  std::string text = "\xff\xd8\xff\xe0";
+  for (std::uint64_t i = 0; i < row * 7 % 23; ++i) text += std::to_string(row);
+  return text;
+}
+
+const field_info& info_of(const std::vector<field_info>& fields, const std::string& name) {
+  for (const field_info& each : fields) {
+    if (each.name == name) return each;
+  }
+  ADD_FAILURE() << "no field " << name;
+  return fields.front();
+}
+
+void expect_pictures(const dataset& samples) {
+  ASSERT_EQ(samples.size(), rows);
+  const std::vector<field_info> fields = samples.fields();
+  EXPECT_EQ(info_of(fields, "image").kind, field_kind::picture);
+  EXPECT_EQ(info_of(fields, "image").samples, 90U);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    if (row % 10 == 5) {
+      EXPECT_THROW(static_cast<void>(samples.read(row, "image")), error);
+    } else {
+      ASSERT_EQ(text_of(samples, row, "image"), picture_of(row)) << row;
+    }
+    ASSERT_EQ(samples.label(row), row % 3);
+  }
+  EXPECT_THAT(samples.classes(), ElementsAre("cat", "dog", "eel"));
+}
+
+TEST(parquet, values_that_lie_as_they_are_are_read_where_they_lie_from_pages_of_either_version) {
+  for (const char* name : {"bare-v1.parquet", "bare-v2.parquet"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open(path_of(name));
+    expect_pictures(samples);
+    EXPECT_EQ(info_of(samples.fields(), "text").kind, field_kind::text);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      if (row % 7 != 3) ASSERT_EQ(text_of(samples, row, "text"), "text " + std::to_string(row));
+      ASSERT_EQ(text_of(samples, row, "fixed").front(), static_cast<char>(row));
+    }
+    EXPECT_EQ(info_of(samples.fields(), "text").samples, 86U);
+    EXPECT_LE(samples.memory().extents, rows * 24 * 4);
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("numbers that are not kept"), HasSubstr("score"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'ids.list.element'"), HasSubstr("list"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'when'"), HasSubstr("dates"))));
+  }
+}
+
+TEST(parquet, a_set_as_the_hub_has_it_gives_pictures_and_classes_and_says_what_is_left_out) {
+  const dataset samples = open(path_of("hub.parquet"));
+  expect_pictures(samples);
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'text'"), HasSubstr("snappy, dictionary"))));
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [] { static_cast<void>(open_parquet(path_of("hub.parquet"), {.fields = {"text"}})); }),
+              HasSubstr("column_encoding PLAIN"));
+}
+
+TEST(parquet, numbers_and_texts_are_kept_where_they_are_asked_for_whatever_their_codec_and_encoding) {
+  for (const char* codec : {"snappy", "gzip", "zstd", "lz4"}) {
+    SCOPED_TRACE(codec);
+    const dataset samples =
+        open_parquet(path_of(str_cat("packed-", codec, ".parquet")),
+                     {.columns = {"id", "small", "score", "wide", "half", "species", "flag", "gaps"}});
+    ASSERT_EQ(samples.size(), rows);
+    EXPECT_THAT(samples.classes(), ElementsAre("cat", "dog", "eel"));
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const auto number = static_cast<std::int64_t>(row);
+      ASSERT_EQ(samples.column(row, "label"), number % 3);
+      ASSERT_EQ(samples.column(row, "id"), number * 1000003 - 500);
+      ASSERT_EQ(samples.column(row, "small"), number * 2);
+      ASSERT_EQ(samples.column(row, "flag"), number % 3 == 0 ? 1 : 0);
+      ASSERT_EQ(samples.column(row, "species"), number * 7 % 5);
+      ASSERT_EQ(samples.column(row, "gaps"), number % 2 == 0 ? std::optional(number) : std::nullopt);
+      for (const auto& [name, type] : {std::pair("score", dtype::f32), {"wide", dtype::f64}, {"half", dtype::f16}}) {
+        ASSERT_EQ(number_of(type, samples.read(row, name).data()), static_cast<double>(row) / 4) << name;
+      }
+    }
+  }
+}
+
+TEST(parquet, texts_that_are_asked_for_as_a_column_are_classes_in_their_order_over_all_files) {
+  const dataset samples = open_parquet({path_of("bare-v1.parquet"), path_of("bare-v2.parquet")},
+                                       {.fields = {"image"}, .columns = {"species"}});
+  ASSERT_EQ(samples.size(), 2 * rows);
+  EXPECT_THAT(samples.classes(), ElementsAre("s0", "s1", "s2", "s3", "s4"));
+  for (std::uint64_t row = 0; row < 2 * rows; ++row) EXPECT_EQ(samples.label(row), row % rows * 7 % 5);
+  EXPECT_EQ(samples.fields().size(), 2U);
+}
+
+TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
+  const auto wanting = [](const std::string& file, const std::string& name) {
+    return [=] { static_cast<void>(open_parquet(path_of(file), {.fields = {name}})); };
+  };
+  EXPECT_THAT(message_of(errc::not_found, wanting("bare-v1.parquet", "imag")),
+              AllOf(HasSubstr("'imag'"), HasSubstr("did you mean 'image'")));
+  EXPECT_THAT(message_of(errc::unsupported, wanting("bare-v1.parquet", "ids.list.element")), HasSubstr("is a list"));
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [] { static_cast<void>(open_parquet(path_of("brotli.parquet"), {.columns = {"id"}})); }),
+              AllOf(HasSubstr("brotli"), HasSubstr("zstd")));
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("brotli.parquet"))); }),
+              HasSubstr("no column of it can be read"));
+  EXPECT_THAT(
+      message_of(errc::usage, [] { static_cast<void>(open({path_of("bare-v1.parquet")}, {.arrays = {.window = 3}})); }),
+      HasSubstr("windows"));
+  EXPECT_THAT(
+      message_of(errc::usage,
+                 [] { static_cast<void>(open({path_of("../hdf5/filters.h5")}, {.tables = {.columns = {"x"}}})); }),
+      HasSubstr("tables"));
+}
+
+std::string content_of(const std::string& name) {
+  std::ifstream from(path_of(name), std::ios::binary);
+  return {std::istreambuf_iterator<char>(from), {}};
+}
+
+// Whatever becomes of it, it is read or refused, and what lies beyond the file is no value.
+TEST(parquet, files_that_were_cut_or_changed_come_to_an_end) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "changed.parquet").string();
+  std::mt19937_64 random(11);
+  for (const char* name : {"bare-v1.parquet", "bare-v2.parquet", "packed-zstd.parquet", "packed-gzip.parquet"}) {
+    const std::string whole = content_of(name);
+    std::uint32_t footer_bytes = 0;
+    std::memcpy(&footer_bytes, whole.data() + whole.size() - 8, sizeof footer_bytes);
+    int refused = 0;
+    for (int i = 0; i < 60; ++i) {
+      std::string content = whole;
+      const bool in_footer = i % 2 == 0;
+      for (std::uint64_t k = 0; k <= random() % 3; ++k) {
+        const std::size_t at =
+            in_footer ? content.size() - 8 - footer_bytes + random() % footer_bytes : random() % content.size();
+        content[at] = static_cast<char>(random());
+      }
+      if (i % 10 == 9) content.erase(random() % content.size(), random() % 100);
+      std::ofstream(path, std::ios::binary) << content;
+      try {
+        const dataset samples = open_parquet(path, {.columns = {"id", "score", "species", "gaps"}});
+        for (std::uint64_t row = 0; row < std::min<std::uint64_t>(samples.size(), rows); row += 9) {
+          datasets::part_list parts;
+          samples.model()->parts(row, parts);
+          for (const datasets::part& each : parts)
+            ASSERT_LE(each.where.offset + each.where.stored_bytes, content.size());
+        }
+      } catch (const error& said) {
+        ++refused;
+        ASSERT_THAT(said.what(), HasSubstr("changed.parquet"));
+      }
+    }
+    EXPECT_GT(refused, 5) << name;
+  }
+}
+
+TEST(parquet, damage_is_named_with_file_and_offset) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "x.parquet").string();
+  const auto opening = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    return [&] { static_cast<void>(open_parquet(path)); };
+  };
+  const std::string whole = content_of("bare-v1.parquet");
+  EXPECT_THAT(message_of(errc::format, opening(whole.substr(0, whole.size() - 1))),
+              AllOf(HasSubstr("x.parquet"), HasSubstr("PAR1")));
+  EXPECT_THAT(message_of(errc::format, opening("PAR1")), HasSubstr("too short"));
+  EXPECT_THAT(message_of(errc::format, opening("PAR1" + std::string(4, '\xff') + "PAR1")),
+              HasSubstr("a footer of 4294967295 bytes"));
+  std::string encrypted = whole;
+  encrypted.replace(encrypted.size() - 4, 4, "PARE");
+  EXPECT_THAT(message_of(errc::unsupported, opening(encrypted)), HasSubstr("encrypted"));
+}
+
+TEST(thrift, structures_that_stand_too_deep_and_lists_longer_than_their_bytes_are_refused) {
+  const std::string path = "made-up";
+  const auto skipping = [&](const std::string& text) {
+    return [&path, text] {
+      datasets::cursor at(path, std::as_bytes(std::span(text)), 0);
+      datasets::thrift_reader(at).skip(datasets::thrift_reader::type::structure);
+    };
+  };
+  EXPECT_THAT(message_of(errc::format, skipping(std::string(100, '\x1c'))), HasSubstr("more than 64"));
+  EXPECT_THAT(message_of(errc::format, skipping("\x19\xf5\xff\xff\xff\xff\x0f")),
+              HasSubstr("more elements than there are bytes"));
+  EXPECT_THAT(message_of(errc::format, skipping("\x15" + std::string(11, '\xff'))), HasSubstr("64 bits"));
+  EXPECT_NO_THROW(skipping(std::string("\x15\x02\x19\x25\x02\x04\x18\x02hi\0", 11))());
+}
+
+TEST(snappy, a_block_that_repeats_itself_is_expanded_and_a_damaged_one_is_refused) {
+  std::string block = std::string("\x14", 1) +
+                      std::string(
+                          "\x04"
+                          "ab",
+                          3) +
+                      std::string("\x1d\x02", 2) + std::string("\x1e\x01\x00", 3);
+  const auto expand = [](const std::string& from, std::size_t bytes) {
+    std::string decoded(bytes, ' ');
+    const auto reason =
+        datasets::expand_snappy(std::as_bytes(std::span(from)), std::as_writable_bytes(std::span(decoded)));
+    return reason ? "! " + *reason : decoded;
+  };
+  EXPECT_EQ(expand(block, 21), "! snappy data become 20 bytes where 21 were expected");
+  // 2 bytes as they are, 11 from 2 behind, 8 from 1 behind: one more than there is room for.
+  EXPECT_THAT(expand(block, 20), HasSubstr("damaged snappy data"));
+  block[0] = '\x15';
+  EXPECT_EQ(expand(block, 21), "ababababababaaaaaaaaa");
+  for (std::size_t bytes = 0; bytes < block.size(); ++bytes) {
+    EXPECT_THAT(expand(block.substr(0, bytes), 21), HasSubstr("damaged snappy data"));
+  }
+  EXPECT_THAT(expand(std::string("\x03\x05\x04", 3), 3), HasSubstr("damaged"));  // from before the first byte
+}
+
+}  // namespace
+}  // namespace leat
