@@ -1,4 +1,4 @@
-// A logarithm that is the same number on every machine. (stages/pixels/portable_math.hpp has another, which differs in the last bits: orders
+// A logarithm that is the same number on every machine. (base/portable_math.hpp has another, which differs in the last bits: orders
 // have been drawn with this one, and crops with that one, and neither may change.)
 #pragma once
 

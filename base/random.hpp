@@ -11,9 +11,8 @@
 
 namespace leat {
 
-/// A name as 32 bits that stay the same for ever (FNV-1a).
-[[nodiscard]] constexpr std::uint32_t operation_key(std::string_view name) noexcept {
-  std::uint32_t hash = 2166136261U;
+/// A name as 32 bits that stay the same for ever (FNV-1a); or what stands behind one whose bits are `hash`.
+[[nodiscard]] constexpr std::uint32_t operation_key(std::string_view name, std::uint32_t hash = 2166136261U) noexcept {
   for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
   return hash;
 }
@@ -28,9 +27,11 @@ class random_draws {
  public:
   /// draw < draws_end, and fewer than 2^18 numbers are drawn per operation.
   random_draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t draw, std::string_view operation) noexcept
+      : random_draws(seed, epoch, draw, operation_key(operation)) {}
+  /// Of the operation with this key.
+  random_draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t draw, std::uint32_t operation) noexcept
       : key_{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}},
-        counter_{{static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(draw >> 32) << 16, epoch,
-                  operation_key(operation)}} {}
+        counter_{{static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(draw >> 32) << 16, epoch, operation}} {}
 
   /// 32 uniform bits.
   [[nodiscard]] std::uint32_t bits() noexcept {
@@ -64,5 +65,10 @@ class random_draws {
   r123::Philox4x32::ctr_type block_{};
   std::size_t used_ = 4;
 };
+
+class draws;  // <leat/draws.hpp>
+
+/// The same place in the same sequence, for a user's function.
+[[nodiscard]] draws as_draws(const random_draws& from) noexcept;
 
 }  // namespace leat

@@ -2,8 +2,8 @@
 // else. No files, no queues, no hand-over.
 #pragma once
 
-#include "stages/pixels/geometry.hpp"
 #include "stages/pixels/picture_decoder.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/pixels/store.hpp"
 

@@ -10,6 +10,7 @@
 // are compared with the plain way's, byte by byte, and the error of decimated ones is printed.
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/resample.hpp"
+#include "stages/pixels/row_writer.hpp"
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>
@@ -178,7 +179,8 @@ class plain {
     arena_.end();
     arena_.begin();
     pixels::resampler to(job_.steps.compile(width, height, {seed, 0, sample}), {});
-    if (!arena_.reserve(to.scratch_bytes()) || !to.start(arena_, job_.how, row)) std::exit(1);
+    pixels::row_writer writer(job_.how, nullptr, job_.steps.out_height(), job_.steps.out_width(), row);
+    if (!arena_.reserve(to.scratch_bytes()) || !to.start(arena_, writer.line_order(), writer)) std::exit(1);
     const pixels::rectangle& region = to.region();
     for (int y = region.y; y < region.y + region.height; ++y) {
       to.push(picture.data() + static_cast<std::size_t>(y) * stride + static_cast<std::size_t>(region.x) * 3);

@@ -4,6 +4,7 @@
 #include "datasets/model.hpp"
 #include "datasets/sample_counts.hpp"
 #include "tools/arguments.hpp"
+#include "tools/augment_text.hpp"
 #include "tools/human.hpp"
 
 #include <leat/error.hpp>
@@ -27,6 +28,7 @@ image picture(const std::string& name, const picture_options& options) {
     // The customary 256 for 224, in proportion.
     field = field.resize((size * 256 + 112) / 224).center_crop(size);
   }
+  for (const transform& each : options.augment) field = field.apply(each);
   if (options.type != dtype::u8) field = field.normalize(imagenet);
   return field.as(options.type).as(options.order).exif_orientation(options.exif_orientation);
 }
@@ -280,6 +282,7 @@ label label_like(const dataset& samples, const candidate& info) {
 void add_picture_options(CLI::App& app, picture_options& pictures) {
   add_choice(app, "--transform", pictures.train, {{"train", true}, {"eval", false}},
              "train: random crop and flip; eval: resize and centre crop (train)");
+  add_augment_option(app, pictures.augment);
   add_number(app, "--size", pictures.size, 1, "pixels of a picture's side (224)", 16384);
   add_choice(app, "--dtype", pictures.type,
              {{"u8", dtype::u8}, {"f16", dtype::f16}, {"bf16", dtype::bf16}, {"f32", dtype::f32}},

@@ -15,6 +15,7 @@ namespace leat::tools {
 
 /// What becomes of pictures.
 ///   train      random_resized_crop(size), random_flip; else resize(size * 256 / 224), center_crop(size)
+///   augment    what stands behind that
 ///   type       floats are normalised with ImageNet's mean and deviation; u8 is the pixel
 ///   exif_orientation   turned upright before that
 ///   array_crop   of arrays that have as many axes at least, elements along the last ones: random for train, else in the middle
@@ -25,6 +26,7 @@ struct picture_options {
   dtype type = dtype::f32;
   layout order = layout::nchw;
   std::vector<std::int64_t> array_crop = {};
+  std::vector<transform> augment = {};
 };
 
 /// How tokens become samples.

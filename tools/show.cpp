@@ -7,6 +7,7 @@
 #include "stages/loader_parts.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/fields.hpp"
@@ -56,6 +57,7 @@ struct show_arguments {
   open_options opening;
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
+  std::optional<std::uint64_t> sample;  // each step of it instead of a batch
   std::uint32_t threads = 0;
   std::uint64_t host_bytes_max = 0;  // the loader's choice
 };
@@ -160,10 +162,11 @@ class onlooker {
  public:
   onlooker(const show_arguments& arguments, const image::settings& settings)
       : key_{.seed = arguments.order.seed, .epoch = 0, .draw = 0},
+        settings_(settings),
         steps_(settings.steps),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
-                 .decimate = settings.decimate.value_or(steps_.random())},
+                 .decimate = settings.decimate.value_or(steps_.geometry_is_random())},
         budget_(arguments.host_bytes_max != 0 ? arguments.host_bytes_max : host_bytes_usual),
         decoder_(budget_) {}
 
@@ -191,7 +194,60 @@ class onlooker {
     if (!turned && encoded.size() <= original_bytes_max) cell.original.file = std::move(encoded);
   }
 
+  /// A cell for the picture as it was cropped and for each step of colour that was drawn, and one for the row.
+  ///   throws   error{errc::corrupt} for a picture that cannot be decoded
+  void add_steps(const pick& of, const std::vector<std::byte>& encoded, sheet_cell cell,
+                 std::vector<sheet_cell>& cells) {
+    key_.draw = of.draw;
+    key_.epoch = of.epoch;
+    pixels::recipe drawn;
+    steps_.draw_colour(key_, drawn);
+    pixels::recipe some = drawn;
+    some.erased.reset();
+    some.count = 0;
+    const dimensions size{steps_.out_height(), steps_.out_width(), 3};
+    cell.seen = made(encoded, some, store_, size);
+    look_at(of, encoded, cell);
+    cell.texts.emplace_back("step 0", "cropped, scaled and flipped");
+    cells.push_back(cell);
+    sheet_cell next{.sample = cell.sample, .name = cell.name};
+    for (std::size_t k = 0; k < drawn.count; ++k) {
+      some.add(drawn.passes[k]);
+      next.seen = made(encoded, some, store_, size);
+      next.texts = {{str_cat("step ", k + 1), pixels::text_of(drawn.passes[k])},
+                    {"drawn by", drawn.passes[k].of->name}};
+      cells.push_back(next);
+    }
+    const auto as_delivered = pixels::store::from(settings_.type, settings_.order, settings_.statistics);
+    next.seen =
+        made(encoded, drawn, as_delivered, settings_.order == layout::nchw ? dimensions{3, size[0], size[1]} : size);
+    next.texts = {{"row", str_cat(name(settings_.type), settings_.statistics ? ", normalised" : "", ", and back")}};
+    if (drawn.erased) {
+      const pixels::rectangle& box = drawn.erased->box;
+      next.texts.emplace_back("erased", str_cat(box.width, " × ", box.height, " at ", box.x, ", ", box.y));
+    }
+    cells.push_back(next);
+  }
+
  private:
+  // What the passes make of it, as the trainer sees it.
+  rgb_picture made(std::span<const std::byte> encoded, const pixels::recipe& passes, const pixels::store& how,
+                   const dimensions& shape) {
+    const pixels::outcome<pixels::picture_info> info =
+        pixels::peek(encoded, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
+    if (!info) throw error(errc::corrupt, info.reason());
+    const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
+    std::vector<std::byte> row(how.row_bytes(steps_.out_height(), steps_.out_width()));
+    const pixels::outcome<pixels::decoded> decoded =
+        decoder_.decode(encoded, steps_.compile(width, height, key_), how, options_, row.data(), nullptr, &passes);
+    if (!decoded) throw error(errc::corrupt, decoded.reason());
+    image::settings as = settings_;
+    as.type = how.type;
+    as.order = how.order;
+    if (how.type == dtype::u8) as.statistics.reset();
+    return pixels_back(as, shape, row);
+  }
+
   // The window that is the row, scaled back to the original's pixels.
   static crop_box seen_part(const pixels::geometry& drawn) {
     const double across = static_cast<double>(drawn.box.width) / static_cast<double>(drawn.scaled_width);
@@ -225,6 +281,7 @@ class onlooker {
   }
 
   pixels::draw_key key_;
+  const image::settings settings_;
   const pixels::pipeline steps_;
   const pixels::decode_options options_;
   const pixels::store store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
@@ -385,6 +442,7 @@ void add_contents(const show_arguments& arguments, const chosen_fields& fields, 
   if (!fields.pictures.empty()) {
     facts.push_back(str_cat(pictures.train ? "train" : "eval", ", ", pictures.size, " × ", pictures.size, " ",
                             name(pictures.type), " ", pictures.order == layout::nchw ? "nchw" : "nhwc"));
+    for (const transform& each : pictures.augment) facts.push_back(to_string(each));
   }
   if (!fields.arrays.empty()) {
     facts.push_back(str_cat("of arrays the first ", numbers_max, " numbers of each row"));
@@ -410,6 +468,26 @@ bool ends_with(std::string_view path, std::string_view end) {
   return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
 }
 
+// One sample, step by step.
+sheet sheet_of_sample(const dataset& samples, const show_arguments& arguments, const chosen_fields& fields) {
+  const std::uint64_t sample = *arguments.sample;
+  if (sample >= samples.size()) {
+    throw error(errc::usage,
+                str_cat("--sample ", sample, ": there are ", count_text(samples.size()), "; give a number below that"));
+  }
+  if (fields.pictures.empty()) throw error(errc::usage, "--sample shows the steps of pictures, and there are none");
+  const pick of{.sample = sample, .draw = sample, .epoch = arguments.epoch};
+  sheet shown;
+  shown.facts = {str_cat("sample ", sample, " in epoch ", arguments.epoch, ", seed ", arguments.order.seed)};
+  add_contents(arguments, fields, shown.facts);
+  for (const image& field : fields.pictures) {
+    sheet_cell cell{.sample = sample, .name = samples.name(sample)};
+    if (fields.pictures.size() > 1) str_append(cell.name, "  ", field.get().name);
+    onlooker(arguments, field.get()).add_steps(of, read_picture(samples, sample, field.get().name), cell, shown.cells);
+  }
+  return shown;
+}
+
 int show(const show_arguments& arguments, interruption& stop) {
   const bool png = ends_with(arguments.out, ".png");
   if (!png && !ends_with(arguments.out, ".html") && !ends_with(arguments.out, ".htm")) {
@@ -432,15 +510,19 @@ int show(const show_arguments& arguments, interruption& stop) {
   sheet shown;
   try {
     const status_line drawing([](const terminal& screen, std::size_t) { return screen.dim("  drawing the batch"); });
-    const shown_batch drawn = load_shown(samples, arguments, fields, stop);
-    const namer names(samples, arguments.order.seed);
-    shown.title = str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
-    shown.facts = facts_of(names, samples, arguments, fields, drawn);
-    sheet_maker maker(samples, names, arguments, fields, drawn);
-    for (std::size_t place = 0; place < drawn.planned.size(); ++place) {
-      if (stop.requested()) throw error(errc::cancelled, "stopped");
-      maker.add_cells(place, shown.cells);
+    if (arguments.sample) {
+      shown = sheet_of_sample(samples, arguments, fields);
+    } else {
+      const shown_batch drawn = load_shown(samples, arguments, fields, stop);
+      const namer names(samples, arguments.order.seed);
+      shown.facts = facts_of(names, samples, arguments, fields, drawn);
+      sheet_maker maker(samples, names, arguments, fields, drawn);
+      for (std::size_t place = 0; place < drawn.planned.size(); ++place) {
+        if (stop.requested()) throw error(errc::cancelled, "stopped");
+        maker.add_cells(place, shown.cells);
+      }
     }
+    shown.title = str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
   } catch (const error& failure) {
     if (!stop.requested() || failure.code() != errc::cancelled) throw;
     leave();
@@ -483,7 +565,11 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
            "sheet.html: a page, with originals and crops; sheet.png: a plain grid")
       ->required();
   add_number(app, "--epoch", arguments->epoch, 0, "whose batch, counted from 0 (0)");
-  add_number(app, "--batch", arguments->batch, 0, "of that epoch, counted from 0 (0)");
+  CLI::Option* const batch = add_number(app, "--batch", arguments->batch, 0, "of that epoch, counted from 0 (0)");
+  auto sample = std::make_shared<std::uint64_t>(0);
+  CLI::Option* const of_sample = add_number(
+      app, "--sample", *sample, 0, "instead of a batch: each step of one sample's pictures, with what was drawn");
+  of_sample->excludes(batch);
   add_order_options(app, arguments->order);
   add_order_choice(app, arguments->choice);
   add_picture_options(app, arguments->pictures);
@@ -497,8 +583,12 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
       "  leat show photos -o sheet.html\n"
       "  leat show photos -o sheet.png --transform eval --batch-size 16\n"
       "  leat show photos -o sheet.html --order balanced:cls --seed 7 --epoch 3 --batch 417\n"
+      "  leat show photos -o steps.html --augment simclr --sample 17 --epoch 3\n"
       "  leat show train.bin --tokens 64 -o windows.html");
-  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return show(*arguments, stop); }; });
+  app.callback([arguments, sample, of_sample, &chosen] {
+    if (of_sample->count() > 0) arguments->sample = *sample;
+    chosen = [arguments](interruption& stop) { return show(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

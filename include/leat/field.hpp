@@ -51,6 +51,8 @@ class field {
 ///              (a photograph and its mask) draw the same numbers: first view as first view, second as second. Views whose
 ///              crops are decimated alike share one decode: see loader::plan()
 ///   source     transforms as in torchvision; resampling as in Pillow
+///   throws     (when the loader is built) error{errc::usage} for transforms that do not go together; a function of the user's
+///              (transforms::lookup, transforms::edit) that throws ends the run, as that of a `custom` field does
 ///
 ///     image{"view1"}.from("jpg").random_resized_crop(224), image{"view2"}.from("jpg").random_resized_crop(224)
 class image {
@@ -71,6 +73,32 @@ class image {
   [[nodiscard]] image random_flip(double probability = 0.5) const;
   [[nodiscard]] image apply(transform step) const;
 
+  // Colour, behind crop, resize and flip, in the order of the calls. Ranges are what a factor is drawn from: {0.6, 1.4}; {1.3, 1.3} is
+  // always 1.3. See leat::transforms.
+  [[nodiscard]] image brightness(std::array<double, 2> factor) const;
+  [[nodiscard]] image contrast(std::array<double, 2> factor) const;
+  [[nodiscard]] image saturation(std::array<double, 2> factor) const;
+  [[nodiscard]] image hue(std::array<double, 2> shift) const;
+  [[nodiscard]] image gamma(std::array<double, 2> exponent) const;
+  [[nodiscard]] image color_jitter(double brightness, double contrast = 0, double saturation = 0, double hue = 0) const;
+  [[nodiscard]] image grayscale() const;
+  [[nodiscard]] image invert() const;
+  [[nodiscard]] image posterize(int bits) const;
+  [[nodiscard]] image solarize(int threshold) const;
+  [[nodiscard]] image autocontrast() const;
+  [[nodiscard]] image equalize() const;
+  [[nodiscard]] image sharpness(std::array<double, 2> factor) const;
+  [[nodiscard]] image gaussian_blur(int kernel, std::array<double, 2> sigma = {0.1, 2.0}) const;
+  [[nodiscard]] image channel_permutation() const;
+  [[nodiscard]] image lookup(std::string name, std::function<table(draws&)> make) const;
+  [[nodiscard]] image edit(std::string name, std::function<std::string(draws&, planes)> change) const;
+  [[nodiscard]] image random_apply(double probability, std::vector<transform> steps) const;
+  [[nodiscard]] image one_of(std::vector<transform> steps, std::vector<double> weights = {}) const;
+  [[nodiscard]] image in_random_order(std::vector<transform> steps) const;
+  /// The last step: a rectangle of the finished row becomes `value`, an element of the batch; after normalize() 0 is the mean.
+  [[nodiscard]] image random_erasing(double probability = 0.5, std::array<double, 2> scale = {0.02, 0.33},
+                                     std::array<double, 2> ratio = {0.3, 3.3}, double value = 0) const;
+
   /// Floats become (u8 / 255 - mean) / deviation, in two roundings.
   [[nodiscard]] image normalize(const normalization& statistics) const;
   [[nodiscard]] image as(dtype type) const;
@@ -79,7 +107,7 @@ class image {
   /// pipelines that use Pillow.
   [[nodiscard]] image exif_orientation(bool on = true) const;
   /// Lets the JPEG decoder halve the picture (1/2, 1/4, 1/8) where the crop stays at least as large as the output.
-  /// Part of what a batch holds: pixels differ slightly from undecimated ones. On where a transform is random, off
+  /// Part of what a batch holds: pixels differ slightly from undecimated ones. On where a crop or flip is random, off
   /// where none is, unless set here.
   [[nodiscard]] image decimate(bool on) const;
   /// Pictures of more pixels are corrupt samples. 178 956 970 by default, as Pillow's bomb limit.

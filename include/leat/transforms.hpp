@@ -2,17 +2,73 @@
 // drawn per sample from the counter-based generator and compiled into geometry, colour and store (stages/pixels).
 #pragma once
 
+#include <leat/draws.hpp>
+
 #include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace leat {
 
 class description;
+class transform;
 
 /// How a picture is resampled. bilinear and bicubic are antialiased when they shrink, as in Pillow.
 enum class filter : std::uint8_t { nearest, bilinear, bicubic };
+
+/// What becomes of each value of each channel: value v of channel c becomes values[c][v].
+struct table {
+  std::array<std::array<std::uint8_t, 256>, 3> values = {};
+
+  /// `make(v)` for v = 0..255, clamped to 0..255 and truncated, as all colour is; the same for every channel.
+  template <class Make>
+  [[nodiscard]] static table of(Make&& make) {
+    table made;
+    for (int v = 0; v < 256; ++v) made.values[0][static_cast<std::size_t>(v)] = to_value(static_cast<double>(make(v)));
+    made.values[1] = made.values[2] = made.values[0];
+    return made;
+  }
+  /// `make(c, v)` for each channel c, red first.
+  template <class Make>
+  [[nodiscard]] static table of_channels(Make&& make) {
+    table made;
+    for (int c = 0; c < 3; ++c) {
+      for (int v = 0; v < 256; ++v) {
+        made.values[static_cast<std::size_t>(c)][static_cast<std::size_t>(v)] =
+            to_value(static_cast<double>(make(c, v)));
+      }
+    }
+    return made;
+  }
+
+  friend bool operator==(const table&, const table&) = default;
+
+ private:
+  static constexpr std::uint8_t to_value(double v) noexcept {
+    return static_cast<std::uint8_t>(v > 0 ? (v < 255 ? v : 255) : 0);
+  }
+};
+
+/// A picture of three planes of u8, as it lies in a decode thread's memory. Line y of channel c has `width` values.
+struct planes {
+  std::uint8_t* first = nullptr;
+  int height = 0;
+  int width = 0;
+  std::ptrdiff_t line_step = 0;
+  std::ptrdiff_t plane_step = 0;
+
+  [[nodiscard]] std::uint8_t* line(int channel, int y) const noexcept {
+    return first + channel * plane_step + y * line_step;
+  }
+};
 
 namespace transforms {
 
@@ -51,10 +107,152 @@ struct random_flip {
   double probability = 0.5;
 };
 
+// Colour. Each step takes u8 and gives u8, as torchvision.transforms.v2 on u8 tensors; docs/augment.md has the formulas. Steps act in
+// the order written, after the picture was cropped, scaled and flipped.
+//   factor   drawn uniformly in [from, to]; {1.3, 1.3} is always 1.3
+
+/// Black at 0, as it is at 1. From 0.
+struct brightness {
+  std::array<double, 2> factor = {1, 1};
+};
+/// The mean of its grey at 0, as it is at 1. From 0.
+struct contrast {
+  std::array<double, 2> factor = {1, 1};
+};
+/// Grey at 0, as it is at 1. From 0.
+struct saturation {
+  std::array<double, 2> factor = {1, 1};
+};
+/// The hue turned by `shift` of a whole turn; from -0.5 to 0.5.
+struct hue {
+  std::array<double, 2> shift = {0, 0};
+};
+/// (v / 255) ^ exponent; exponents above 0.
+struct gamma {
+  std::array<double, 2> exponent = {1, 1};
+};
+/// Brightness, contrast and saturation by factors within 1 - x .. 1 + x (not below 0), hue by -x .. x, in a random order. What is 0 is
+/// left out.
+struct color_jitter {
+  double brightness = 0;
+  double contrast = 0;
+  double saturation = 0;
+  double hue = 0;
+};
+/// All three channels become 0.2989 r + 0.587 g + 0.114 b.
+struct grayscale {};
+/// 255 - v.
+struct invert {};
+/// The upper bits of each value, 0 to 8 of them.
+struct posterize {
+  int bits = 4;
+};
+/// 255 - v where v is not below the threshold, 0 to 256.
+struct solarize {
+  int threshold = 128;
+};
+/// Each channel stretched to 0..255.
+struct autocontrast {};
+/// Each channel's histogram made even, as Pillow does.
+struct equalize {};
+/// Blurred at 0, as it is at 1, sharper above. From 0.
+struct sharpness {
+  std::array<double, 2> factor = {1, 1};
+};
+/// A Gaussian filter of kernel x kernel values, an odd number; the picture continues as its mirror image.
+struct gaussian_blur {
+  int kernel = 23;
+  std::array<double, 2> sigma = {0.1, 2.0};
+};
+/// The three channels in a random order.
+struct channel_permutation {};
+/// One's own table. `make` is called by several threads at once, and must be a pure function of what it draws.
+///   name   what it draws by, and what a saved run knows it by: another one whenever it makes another table
+struct lookup {
+  std::string name;
+  std::function<table(draws&)> make;
+};
+/// One's own function on the picture, in place. Called by several threads at once; must be a pure function of draws and pixels. It
+/// returns why the sample is corrupt, or "" where it is not. An exception ends the run, as that of a `custom` field.
+///   name   as that of a lookup
+struct edit {
+  std::string name;
+  std::function<std::string(draws&, planes)> change;
+};
+/// A rectangle of the finished row is overwritten, with this probability. The last step.
+///   scale   its share of the area
+///   ratio   height / width
+///   value   of each channel, as an element of the batch: after normalize() 0 is the mean
+///   noise   elements from the normal law N(0, 1) instead; not of u8
+struct random_erasing {
+  double probability = 0.5;
+  std::array<double, 2> scale = {0.02, 0.33};
+  std::array<double, 2> ratio = {0.3, 3.3};
+  std::array<double, 3> value = {0, 0, 0};
+  bool noise = false;
+};
+
+// Groups, of steps of colour and of groups.
+
+/// All the steps, with this probability; else none.
+struct random_apply {
+  double probability = 0.5;
+  std::vector<transform> steps;
+};
+/// One of the steps.
+///   weights   one for each step; none: all alike
+struct one_of {
+  std::vector<transform> steps;
+  std::vector<double> weights = {};
+};
+/// All the steps, in a random order.
+struct in_random_order {
+  std::vector<transform> steps;
+};
+
 }  // namespace transforms
 
-using transform = std::variant<transforms::random_resized_crop, transforms::resize, transforms::center_crop,
-                               transforms::random_crop, transforms::random_flip>;
+/// One step of a picture's way, or a group of such: any struct of leat::transforms.
+class transform {
+  template <class Step, class Variant>
+  static constexpr bool is_in = false;
+  template <class Step, class... Steps>
+  static constexpr bool is_in<Step, std::variant<Steps...>> = (std::same_as<Step, Steps> || ...);
+
+ public:
+  using variant =
+      std::variant<transforms::random_resized_crop, transforms::resize, transforms::center_crop,
+                   transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
+                   transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter,
+                   transforms::grayscale, transforms::invert, transforms::posterize, transforms::solarize,
+                   transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
+                   transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::random_erasing,
+                   transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+
+  template <class Step>
+    requires is_in<std::remove_cvref_t<Step>, variant>
+  transform(Step&& step)  // NOLINT: a step is a transform.
+      : what_(std::in_place_type<std::remove_cvref_t<Step>>, std::forward<Step>(step)) {}
+
+  [[nodiscard]] const variant& what() const noexcept { return what_; }
+  /// The step, or null where it is another one.
+  template <class Step>
+  [[nodiscard]] const Step* get_if() const noexcept {
+    return std::get_if<Step>(&what_);
+  }
+  /// "random_flip", as the struct is called.
+  [[nodiscard]] std::string_view name() const noexcept;
+
+ private:
+  variant what_;
+};
+
+/// A chain as text: "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale)". Arguments stand in the order of
+/// the struct's members, and may be left out from the end; a range is 0.1..2, or a number alone; height x width is 224x200, or 224.
+///   throws   error{errc::usage} with the place of what is wrong; of lookup and edit, which are functions
+[[nodiscard]] std::vector<transform> parse_transforms(std::string_view text);
+/// What parse_transforms() reads.
+[[nodiscard]] std::string to_string(const transform& step);
 
 /// How the rows of a batch are mixed with one another: row r with row r + 1, the last with the first. Of floats only.
 /// Besides the pictures a batch then holds, of every label `cls`, `cls.partner`, and `mix.weight` (f32 [rows]): the share of

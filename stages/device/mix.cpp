@@ -1,9 +1,9 @@
 #include "stages/device/mix.hpp"
 
+#include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "stages/digest.hpp"
-#include "stages/pixels/portable_math.hpp"
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>

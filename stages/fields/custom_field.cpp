@@ -1,14 +1,12 @@
 // custom: the user's own decoding.
-#include "base/exception_text.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/user_failure.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
-
-#include <exception>
 
 namespace leat {
 namespace stages {
@@ -35,27 +33,13 @@ class custom_program final : public field_program {
     try {
       reason = decode_(input.encoded, context, rows.front().bytes);
     } catch (...) {
-      throw_from_user(input);
+      throw_from_user(input, outputs_.front().name, "its function");
     }
     if (!reason.empty()) return corrupt(std::move(reason));
     return {};
   }
 
  private:
-  // Around what is being handled.
-  [[noreturn]] void throw_from_user(const decode_input& input) const {
-    std::string name;
-    try {
-      name = str_cat(input.dataset->name(input.sample), " (number ", input.sample, ")");
-    } catch (const std::exception&) {
-      name = str_cat("number ", input.sample);  // The file that holds its name cannot be read.
-    }
-    std::throw_with_nested(error(
-        errc::callback,
-        str_cat("sample ", name, ", field '", outputs_.front().name, "': its function threw ", current_exception_text(),
-                "; a sample that is only damaged is told by the reason that it returns")));
-  }
-
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
   custom::function decode_;

@@ -5,8 +5,10 @@
 #include "stages/device/picture_operation.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
-#include "stages/pixels/geometry.hpp"
+#include "stages/fields/user_failure.hpp"
 #include "stages/pixels/picture_decoder.hpp"
+#include "stages/pixels/recipe.hpp"
+#include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/store.hpp"
 
 #include <leat/error.hpp>
@@ -47,7 +49,8 @@ class image_program final : public field_program {
         store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
-                 .decimate = settings.decimate.value_or(pipeline_.random())} {
+                 .decimate = settings.decimate.value_or(pipeline_.geometry_is_random())},
+        colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)) {
     output_spec output{.name = settings.name, .type = settings.type};
     const std::int64_t height = pipeline_.out_height();
     const std::int64_t width = pipeline_.out_width();
@@ -58,8 +61,15 @@ class image_program final : public field_program {
                                             " of them; give it a smaller size"));
     }
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
-    // u8 is what crosses the bus in any case.
-    const bool by_device = finished == finished_by::device && settings.type != dtype::u8;
+    const transforms::random_erasing* const erasing = pipeline_.erasing();
+    if (erasing != nullptr && erasing->noise && settings.type == dtype::u8) {
+      throw error(errc::usage,
+                  absl::StrCat("image '", settings.name,
+                               "': random_erasing with noise writes numbers around 0, which u8 has none of; "
+                               "give it a value, or use f32, f16 or bf16"));
+    }
+    // u8 is what crosses the bus in any case. What is erased is no u8 value but an element.
+    const bool by_device = finished == finished_by::device && settings.type != dtype::u8 && erasing == nullptr;
     output.axes = settings.order;
     const std::string mirrored = settings.name + ".mirrored";
     if (by_device) {
@@ -75,19 +85,24 @@ class image_program final : public field_program {
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
-  std::size_t scratch_bytes() const override { return usual_scratch_bytes; }
-  std::size_t scratch_bytes_beside() const override { return usual_view_scratch_bytes; }
+  std::size_t scratch_bytes() const override { return usual_scratch_bytes + colour_scratch_bytes_; }
+  std::size_t scratch_bytes_beside() const override { return usual_view_scratch_bytes + colour_scratch_bytes_; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
     return std::make_unique<image_scratch>(budget);
   }
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
-    const auto result = static_cast<image_scratch&>(scratch).decoder.decode(
-        input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, store_, options_,
-        rows.front().bytes.data(), input.stop);
-    if (!result) return result.error();
-    note_flip(result->drawn, rows);
-    return {};
+    try {
+      const auto result = static_cast<image_scratch&>(scratch).decoder.decode(
+          input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, store_, options_,
+          rows.front().bytes.data(), input.stop);
+      if (!result) return result.error();
+      note_flip(result->to_mirror, rows);
+      return {};
+    } catch (...) {
+      if (!pipeline_.calls_functions()) throw;
+      throw_from_user(input, outputs_.front().name, "a function of its transforms");
+    }
   }
 
   bool random() const override { return pipeline_.random(); }
@@ -110,17 +125,25 @@ class image_program final : public field_program {
                           .options = program.options_,
                           .row = each.rows.front().bytes.data()});
     }
-    if (!own.decoder.decode_rows(input.encoded, own.rows, input.stop)) return false;
+    try {
+      if (!own.decoder.decode_rows(input.encoded, own.rows, input.stop)) return false;
+    } catch (...) {
+      const bool calls = std::any_of(all.begin(), all.end(), [](const decode_share& each) {
+        return static_cast<const image_program&>(*each.program).pipeline_.calls_functions();
+      });
+      if (!calls) throw;
+      return false;  // The decode of each alone says whose it was.
+    }
     for (std::size_t i = 0; i < all.size(); ++i) {
-      static_cast<const image_program&>(*all[i].program).note_flip(own.rows[i].drawn, all[i].rows);
+      static_cast<const image_program&>(*all[i].program).note_flip(own.rows[i].to_mirror, all[i].rows);
     }
     return true;
   }
 
  private:
   // For the device: whether it has to mirror the row.
-  void note_flip(const pixels::geometry& drawn, std::span<row_target> rows) const {
-    if (options_.leave_flip) rows[1].bytes[0] = std::byte{drawn.flip};
+  void note_flip(bool to_mirror, std::span<row_target> rows) const {
+    if (options_.leave_flip) rows[1].bytes[0] = std::byte{to_mirror};
   }
 
   std::vector<output_spec> outputs_;
@@ -128,6 +151,7 @@ class image_program final : public field_program {
   pixels::pipeline pipeline_;
   pixels::store store_;
   pixels::decode_options options_;
+  std::size_t colour_scratch_bytes_;
 };
 
 // Doubles are written with the fewest digits that tell them apart.
@@ -158,6 +182,18 @@ std::string text_of(const transforms::random_crop& step) {
 std::string text_of(const transforms::random_flip& step) {
   return str_cat("random_flip with probability ", text_of(step.probability));
 }
+// Saved runs have crops, resizes and flips in the words above; colour is written as parse_transforms() reads it.
+std::string description_of(const transform& step) {
+  return std::visit(
+      [&]<class Step>(const Step& each) {
+        if constexpr (requires { text_of(each); }) {
+          return text_of(each);
+        } else {
+          return to_string(step);
+        }
+      },
+      step.what());
+}
 
 class image_model final : public field_model {
  public:
@@ -169,7 +205,7 @@ class image_model final : public field_model {
     out.add("member", settings_.member);
     std::size_t number = 0;
     for (const transform& step : settings_.steps) {
-      out.add(absl::StrCat("step ", ++number), std::visit([](const auto& each) { return text_of(each); }, step));
+      out.add(absl::StrCat("step ", ++number), description_of(step));
     }
     out.add("type", leat::name(settings_.type));
     out.add("layout", settings_.order == layout::nchw ? "nchw" : "nhwc");
@@ -178,7 +214,7 @@ class image_model final : public field_model {
       for (const double deviation : settings_.statistics->deviation) out.add("deviation", deviation);
     }
     out.add("exif_orientation", settings_.exif_orientation);
-    out.add("decimate", settings_.decimate.value_or(pixels::pipeline(settings_.steps).random()));
+    out.add("decimate", settings_.decimate.value_or(pixels::pipeline(settings_.steps).geometry_is_random()));
     out.add("pixels_max", settings_.pixels_max);
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
@@ -208,7 +244,7 @@ image image::from(std::string member) const {
 }
 image image::apply(transform step) const {
   image changed = *this;
-  changed.settings_.steps.push_back(step);
+  changed.settings_.steps.push_back(std::move(step));
   return changed;
 }
 image image::random_resized_crop(int size, std::array<double, 2> scale, std::array<double, 2> ratio, filter how) const {
@@ -227,6 +263,44 @@ image image::random_crop(int size, int padding) const {
 }
 image image::random_flip(double probability) const {
   return apply(transforms::random_flip{.probability = probability});
+}
+image image::brightness(std::array<double, 2> factor) const { return apply(transforms::brightness{factor}); }
+image image::contrast(std::array<double, 2> factor) const { return apply(transforms::contrast{factor}); }
+image image::saturation(std::array<double, 2> factor) const { return apply(transforms::saturation{factor}); }
+image image::hue(std::array<double, 2> shift) const { return apply(transforms::hue{shift}); }
+image image::gamma(std::array<double, 2> exponent) const { return apply(transforms::gamma{exponent}); }
+image image::color_jitter(double brightness, double contrast, double saturation, double hue) const {
+  return apply(transforms::color_jitter{brightness, contrast, saturation, hue});
+}
+image image::grayscale() const { return apply(transforms::grayscale{}); }
+image image::invert() const { return apply(transforms::invert{}); }
+image image::posterize(int bits) const { return apply(transforms::posterize{bits}); }
+image image::solarize(int threshold) const { return apply(transforms::solarize{threshold}); }
+image image::autocontrast() const { return apply(transforms::autocontrast{}); }
+image image::equalize() const { return apply(transforms::equalize{}); }
+image image::sharpness(std::array<double, 2> factor) const { return apply(transforms::sharpness{factor}); }
+image image::gaussian_blur(int kernel, std::array<double, 2> sigma) const {
+  return apply(transforms::gaussian_blur{kernel, sigma});
+}
+image image::channel_permutation() const { return apply(transforms::channel_permutation{}); }
+image image::lookup(std::string name, std::function<table(draws&)> make) const {
+  return apply(transforms::lookup{std::move(name), std::move(make)});
+}
+image image::edit(std::string name, std::function<std::string(draws&, planes)> change) const {
+  return apply(transforms::edit{std::move(name), std::move(change)});
+}
+image image::random_apply(double probability, std::vector<transform> steps) const {
+  return apply(transforms::random_apply{probability, std::move(steps)});
+}
+image image::one_of(std::vector<transform> steps, std::vector<double> weights) const {
+  return apply(transforms::one_of{std::move(steps), std::move(weights)});
+}
+image image::in_random_order(std::vector<transform> steps) const {
+  return apply(transforms::in_random_order{std::move(steps)});
+}
+image image::random_erasing(double probability, std::array<double, 2> scale, std::array<double, 2> ratio,
+                            double value) const {
+  return apply(transforms::random_erasing{probability, scale, ratio, {value, value, value}});
 }
 
 image image::normalize(const normalization& statistics) const {

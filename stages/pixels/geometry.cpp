@@ -1,7 +1,6 @@
 #include "stages/pixels/geometry.hpp"
 
-#include "base/random.hpp"
-#include "stages/pixels/portable_math.hpp"
+#include "base/portable_math.hpp"
 
 #include <leat/error.hpp>
 
@@ -9,45 +8,27 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <cstddef>
-#include <optional>
 #include <string>
-#include <tuple>
-#include <utility>
 
 namespace leat::pixels {
 namespace {
 
 namespace tr = transforms;
 
-// JPEG's limit for a side, and far beyond any network's input: a wrong number is caught here and not in an allocation.
-constexpr int side_max = 65'535;
-
-template <class... Function>
-struct overloaded : Function... {
-  using Function::operator()...;
-};
-
-const char* transform_name(const transform& what) {
-  static constexpr std::array names{"random_resized_crop", "resize", "center_crop", "random_crop", "random_flip"};
-  static_assert(names.size() == std::variant_size_v<transform>);
-  return names[what.index()];
+[[noreturn]] void refuse(const char* name, const std::string& why) {
+  throw error(errc::usage, std::string(name) + ": " + why);
 }
 
-[[noreturn]] void refuse(const transform& what, const std::string& why) {
-  throw error(errc::usage, std::string(transform_name(what)) + ": " + why);
-}
-
-void check_size(const transform& what, int height, int width) {
+void check_size(const char* name, int height, int width) {
   if (height < 1 || width < 1 || height > side_max || width > side_max) {
-    refuse(what, "height " + std::to_string(height) + ", width " + std::to_string(width) + ": each must be 1.." +
+    refuse(name, "height " + std::to_string(height) + ", width " + std::to_string(width) + ": each must be 1.." +
                      std::to_string(side_max));
   }
 }
 
-void check_range(const transform& what, const char* name, const std::array<double, 2>& range) {
+void check_range(const char* name, const char* of, const std::array<double, 2>& range) {
   if (!(range[0] > 0 && range[0] <= range[1] && range[1] < 1e6)) {
-    refuse(what, std::string(name) + " from " + std::to_string(range[0]) + " to " + std::to_string(range[1]) +
+    refuse(name, std::string(of) + " from " + std::to_string(range[0]) + " to " + std::to_string(range[1]) +
                      ": must be positive and ascending");
   }
 }
@@ -55,29 +36,7 @@ void check_range(const transform& what, const char* name, const std::array<doubl
 // Python's round(): halves go to the even neighbour. The default rounding mode does just that.
 std::int64_t round_half_even(double value) noexcept { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
-// The transforms folded so far. Coordinates are of the picture as the next transform sees it: mirrored after a flip.
-struct folding {
-  std::int64_t width;  // of what the next transform sees
-  std::int64_t height;
-  geometry result;
-
-  // A window of what there is, `x` counted from the left as the next transform sees it.
-  void crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept {
-    if (result.flip) x = width - crop_width - x;
-    result.window_x += x;
-    result.window_y += y;
-    width = crop_width;
-    height = crop_height;
-  }
-
-  void scale(std::int64_t to_width, std::int64_t to_height, filter how) noexcept {
-    result.scaled_width = width = to_width;
-    result.scaled_height = height = to_height;
-    result.how = how;
-  }
-};
-
-rectangle draw_box(const tr::random_resized_crop& what, int width, int height, random_draws draws) noexcept {
+rectangle draw_box(const tr::random_resized_crop& what, int width, int height, random_draws& draws) noexcept {
   const double area = static_cast<double>(height) * static_cast<double>(width);
   const double log_ratio_min = portable_log(what.ratio[0]);
   const double log_ratio_max = portable_log(what.ratio[1]);
@@ -121,128 +80,119 @@ std::int64_t draw_offset(std::int64_t size, int crop, int padding, random_draws&
   return (room < 0 ? -drawn : drawn) - padding;
 }
 
-// The state of the chain while it is checked, before there is a picture: enough to refuse what cannot be folded.
-struct chain_check {
-  bool scaled = false;
-  std::optional<std::pair<int, int>> cropped;  // height, width of the last crop
-  std::optional<std::pair<int, int>> size;     // height, width, where the chain fixes them
-
-  void scaling(const transform& what) {
-    if (scaled) refuse(what, "the picture is scaled already; a chain may scale once, keep one of the two");
-    if (cropped) refuse(what, "stands after a crop; scale first, then crop");
-    scaled = true;
-  }
-
-  void cropping(const transform& what, int height, int width, int padding) {
-    check_size(what, height, width);
-    if (cropped && (padding > 0 || height > cropped->first || width > cropped->second)) {
-      refuse(what, "would look outside the " + std::to_string(cropped->first) + " x " +
-                       std::to_string(cropped->second) + " crop before it; make it smaller and without padding");
-    }
-    cropped = size = std::pair{height, width};
-  }
-};
-
 }  // namespace
 
-pipeline::pipeline(std::vector<transform> steps) {
-  chain_check chain;
-  std::array<int, std::variant_size_v<transform>> seen{};
-  for (const transform& what : steps) {
-    std::visit(overloaded{[&](const tr::random_resized_crop& t) {
-                            check_size(what, t.height, t.width);
-                            check_range(what, "scale", t.scale);
-                            check_range(what, "ratio", t.ratio);
-                            chain.scaling(what);
-                            chain.size = std::pair{t.height, t.width};
-                            random_ = true;
-                          },
-                          [&](const tr::resize& t) {
-                            chain.scaling(what);
-                            if (t.shorter_side != 0) {
-                              check_size(what, t.shorter_side, t.shorter_side);
-                              chain.size.reset();
-                            } else {
-                              check_size(what, t.height, t.width);
-                              chain.size = std::pair{t.height, t.width};
-                            }
-                          },
-                          [&](const tr::center_crop& t) { chain.cropping(what, t.height, t.width, 0); },
-                          [&](const tr::random_crop& t) {
-                            if (t.padding < 0 || t.padding > side_max) {
-                              refuse(what, "padding " + std::to_string(t.padding) + ": must be 0.." +
-                                               std::to_string(side_max));
-                            }
-                            chain.cropping(what, t.height, t.width, t.padding);
-                            random_ = true;
-                          },
-                          [&](const tr::random_flip& t) {
-                            if (!(t.probability >= 0 && t.probability <= 1)) {
-                              refuse(what, "probability " + std::to_string(t.probability) + ": must be 0..1");
-                            }
-                            random_ = true;
-                          }},
-               what);
-    std::string name = transform_name(what);
-    const int occurrence = ++seen[what.index()];
-    if (occurrence > 1) name += "/" + std::to_string(occurrence);
-    steps_.push_back({what, name, name});
-  }
-  if (!chain.size) {
-    throw error(errc::usage,
-                "a picture's transforms leave its size open, and a batch needs one: add random_resized_crop(size), "
-                "center_crop(size), random_crop(size) or resize(height, width)");
-  }
-  std::tie(out_height_, out_width_) = *chain.size;
+void geometry_check::scale(const char* name) {
+  if (scaled_) refuse(name, "the picture is scaled already; a chain may scale once, keep one of the two");
+  if (cropped_) refuse(name, "stands after a crop; scale first, then crop");
+  scaled_ = true;
 }
 
-pipeline pipeline::as_view(std::uint32_t number) const {
-  pipeline other = *this;
-  for (step& each : other.steps_) each.key = number == 1 ? each.name : each.name + "@" + std::to_string(number);
-  return other;
+void geometry_check::crop(const char* name, int height, int width, int padding) {
+  check_size(name, height, width);
+  if (cropped_ && (padding > 0 || height > cropped_->first || width > cropped_->second)) {
+    refuse(name, "would look outside the " + std::to_string(cropped_->first) + " x " +
+                     std::to_string(cropped_->second) + " crop before it; make it smaller and without padding");
+  }
+  cropped_ = size_ = std::pair{height, width};
 }
 
-geometry pipeline::compile(int width, int height, const draw_key& key) const {
+void geometry_check::check(const tr::random_resized_crop& step) {
+  constexpr const char* name = "random_resized_crop";
+  check_size(name, step.height, step.width);
+  check_range(name, "scale", step.scale);
+  check_range(name, "ratio", step.ratio);
+  scale(name);
+  size_ = std::pair{step.height, step.width};
+}
+
+void geometry_check::check(const tr::resize& step) {
+  constexpr const char* name = "resize";
+  scale(name);
+  if (step.shorter_side != 0) {
+    check_size(name, step.shorter_side, step.shorter_side);
+    size_.reset();
+  } else {
+    check_size(name, step.height, step.width);
+    size_ = std::pair{step.height, step.width};
+  }
+}
+
+void geometry_check::check(const tr::center_crop& step) { crop("center_crop", step.height, step.width, 0); }
+
+void geometry_check::check(const tr::random_crop& step) {
+  constexpr const char* name = "random_crop";
+  if (step.padding < 0 || step.padding > side_max) {
+    refuse(name, "padding " + std::to_string(step.padding) + ": must be 0.." + std::to_string(side_max));
+  }
+  crop(name, step.height, step.width, step.padding);
+}
+
+void geometry_check::check(const tr::random_flip& step) {
+  if (!(step.probability >= 0 && step.probability <= 1)) {
+    refuse("random_flip", "probability " + std::to_string(step.probability) + ": must be 0..1");
+  }
+}
+
+geometry_folding::geometry_folding(int width, int height) noexcept
+    : picture_width_(width), picture_height_(height), width_(width), height_(height) {
   assert(width > 0 && height > 0);
-  folding folded{width, height, {}};
-  folded.result.box = {0, 0, width, height};
-  folded.scale(width, height, filter::bilinear);
+  result_.box = {0, 0, width, height};
+  scale(width, height, filter::bilinear);
+}
 
-  for (const step& next : steps_) {
-    random_draws draws(key.seed, key.epoch, key.draw, next.key);
-    std::visit(overloaded{[&](const tr::random_resized_crop& t) {
-                            rectangle box = draw_box(t, width, height, draws);
-                            if (folded.result.flip) box.x = width - box.width - box.x;
-                            folded.result.box = box;
-                            folded.scale(t.width, t.height, t.how);
-                          },
-                          [&](const tr::resize& t) {
-                            if (t.shorter_side == 0) return folded.scale(t.width, t.height, t.how);
-                            // As torchvision: the longer side is truncated, not rounded.
-                            const std::int64_t side = t.shorter_side;
-                            if (width <= height) {
-                              folded.scale(side, side * height / width, t.how);
-                            } else {
-                              folded.scale(side * width / height, side, t.how);
-                            }
-                          },
-                          [&](const tr::center_crop& t) {
-                            folded.crop(center(folded.width, t.width), center(folded.height, t.height), t.width,
-                                        t.height);
-                          },
-                          [&](const tr::random_crop& t) {
-                            const std::int64_t y = draw_offset(folded.height, t.height, t.padding, draws);
-                            const std::int64_t x = draw_offset(folded.width, t.width, t.padding, draws);
-                            folded.crop(x, y, t.width, t.height);
-                          },
-                          [&](const tr::random_flip& t) {
-                            if (draws.uniform() < t.probability) folded.result.flip = !folded.result.flip;
-                          }},
-               next.what);
+// A window of what there is, `x` counted from the left as the next transform sees it.
+void geometry_folding::crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept {
+  if (result_.flip) x = width_ - crop_width - x;
+  result_.window_x += x;
+  result_.window_y += y;
+  width_ = crop_width;
+  height_ = crop_height;
+}
+
+void geometry_folding::scale(std::int64_t to_width, std::int64_t to_height, filter how) noexcept {
+  result_.scaled_width = width_ = to_width;
+  result_.scaled_height = height_ = to_height;
+  result_.how = how;
+}
+
+void geometry_folding::fold(const tr::random_resized_crop& step, random_draws draws) noexcept {
+  rectangle box = draw_box(step, picture_width_, picture_height_, draws);
+  if (result_.flip) box.x = picture_width_ - box.width - box.x;
+  result_.box = box;
+  scale(step.width, step.height, step.how);
+}
+
+void geometry_folding::fold(const tr::resize& step) noexcept {
+  if (step.shorter_side == 0) return scale(step.width, step.height, step.how);
+  // As torchvision: the longer side is truncated, not rounded.
+  const std::int64_t side = step.shorter_side;
+  if (picture_width_ <= picture_height_) {
+    scale(side, side * picture_height_ / picture_width_, step.how);
+  } else {
+    scale(side * picture_width_ / picture_height_, side, step.how);
   }
-  folded.result.out_width = out_width_;
-  folded.result.out_height = out_height_;
-  return folded.result;
+}
+
+void geometry_folding::fold(const tr::center_crop& step) noexcept {
+  crop(center(width_, step.width), center(height_, step.height), step.width, step.height);
+}
+
+void geometry_folding::fold(const tr::random_crop& step, random_draws draws) noexcept {
+  const std::int64_t y = draw_offset(height_, step.height, step.padding, draws);
+  const std::int64_t x = draw_offset(width_, step.width, step.padding, draws);
+  crop(x, y, step.width, step.height);
+}
+
+void geometry_folding::fold(const tr::random_flip& step, random_draws draws) noexcept {
+  if (draws.uniform() < step.probability) result_.flip = !result_.flip;
+}
+
+geometry geometry_folding::result(int out_width, int out_height) const noexcept {
+  geometry folded = result_;
+  folded.out_width = out_width;
+  folded.out_height = out_height;
+  return folded;
 }
 
 }  // namespace leat::pixels

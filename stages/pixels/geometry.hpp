@@ -2,11 +2,13 @@
 // today; this struct is the place for any 3 x 3 matrix later.
 #pragma once
 
+#include "base/random.hpp"
+
 #include <leat/transforms.hpp>
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <optional>
+#include <utility>
 
 namespace leat::pixels {
 
@@ -40,50 +42,54 @@ struct geometry {
   friend bool operator==(const geometry&, const geometry&) = default;
 };
 
-/// What a sample's random draws depend on, besides the operation's name (leat::pick).
-struct draw_key {
-  std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;
-  std::uint64_t draw = 0;
-};
+/// JPEG's limit for a side, and far beyond any network's input: a wrong number is caught here and not in an allocation.
+inline constexpr int side_max = 65'535;
 
-/// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
-///
-/// Operations draw from random_draws{seed, epoch, draw, name}, the name being the transform's own
-/// ("random_resized_crop", "random_crop", "random_flip"), "random_flip/2" for the second of a kind, and "random_flip@2" in
-/// the second view of a picture. Drawing needs nothing but the picture's size, so it can be done when the plan is made, and
-/// gives the same numbers on every machine: logarithms and exponentials are our own.
-class pipeline {
+/// The geometry of a chain while it is checked, before there is a picture: enough to refuse what cannot be folded into a single
+/// resampling (two scalings, a scaling after a crop, a crop that would look outside an earlier one), and numbers out of range.
+/// check() throws error{errc::usage}, which names the transform.
+class geometry_check {
  public:
-  /// Throws error{errc::usage} for a chain without a fixed output size, for one that cannot be folded into a single
-  /// resampling (two scalings, a scaling after a crop, a crop that would look outside an earlier one), and for numbers
-  /// out of range; the message names the transform.
-  explicit pipeline(std::vector<transform> steps);
+  void check(const transforms::random_resized_crop& step);
+  void check(const transforms::resize& step);
+  void check(const transforms::center_crop& step);
+  void check(const transforms::random_crop& step);
+  void check(const transforms::random_flip& step);
 
-  /// The same chain with draws of its own: those of a picture's `number`-th view, from 1, which is what a pipeline is.
-  [[nodiscard]] pipeline as_view(std::uint32_t number) const;
-
-  [[nodiscard]] int out_width() const noexcept { return out_width_; }
-  [[nodiscard]] int out_height() const noexcept { return out_height_; }
-  /// Whether anything is drawn: decimation's default.
-  [[nodiscard]] bool random() const noexcept { return random_; }
-
-  /// Draws and compiles. A pure function of its arguments.
-  ///   width, height   of the picture, in pixels, at least 1; after EXIF orientation where that is on
-  ///   source          torchvision.transforms.v2: RandomResizedCrop (with its fall-back), Resize, CenterCrop,
-  ///                   RandomCrop (pad_if_needed), RandomHorizontalFlip; their roundings
-  [[nodiscard]] geometry compile(int width, int height, const draw_key& key) const;
+  /// Height and width, where the chain fixes them.
+  [[nodiscard]] const std::optional<std::pair<int, int>>& size() const noexcept { return size_; }
 
  private:
-  struct step {
-    transform what;
-    std::string name;  // what its draws are keyed by, in the first view
-    std::string key;   // likewise, in this one
-  };
-  std::vector<step> steps_;
-  int out_width_ = 0;
-  int out_height_ = 0;
-  bool random_ = false;
+  void scale(const char* name);
+  void crop(const char* name, int height, int width, int padding);
+
+  bool scaled_ = false;
+  std::optional<std::pair<int, int>> cropped_;  // height, width of the last crop
+  std::optional<std::pair<int, int>> size_;
+};
+
+/// The transforms folded so far. Coordinates are of the picture as the next transform sees it: mirrored after a flip.
+class geometry_folding {
+ public:
+  geometry_folding(int width, int height) noexcept;
+
+  void fold(const transforms::random_resized_crop& step, random_draws draws) noexcept;
+  void fold(const transforms::resize& step) noexcept;
+  void fold(const transforms::center_crop& step) noexcept;
+  void fold(const transforms::random_crop& step, random_draws draws) noexcept;
+  void fold(const transforms::random_flip& step, random_draws draws) noexcept;
+
+  [[nodiscard]] geometry result(int out_width, int out_height) const noexcept;
+
+ private:
+  void crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept;
+  void scale(std::int64_t to_width, std::int64_t to_height, filter how) noexcept;
+
+  const int picture_width_;
+  const int picture_height_;
+  std::int64_t width_;  // of what the next transform sees
+  std::int64_t height_;
+  geometry result_;
 };
 
 }  // namespace leat::pixels

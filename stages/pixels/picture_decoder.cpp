@@ -5,6 +5,7 @@
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/resample.hpp"
+#include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/webp_reader.hpp"
 
 #include <algorithm>
@@ -17,8 +18,14 @@
 namespace leat::pixels {
 namespace {
 
-geometry as_stored(geometry drawn, const decode_options& options) noexcept {
-  if (options.leave_flip) drawn.flip = false;
+// All passes of colour give the same bits before and after mirroring, but for a user's own.
+bool leaves_flip(const decode_options& options, const recipe& passes) noexcept {
+  return options.leave_flip && std::none_of(passes.drawn().begin(), passes.drawn().end(),
+                                            [](const colour_pass& pass) { return pass.what == pass_kind::edit; });
+}
+
+geometry as_stored(geometry drawn, bool leave_flip) noexcept {
+  if (leave_flip) drawn.flip = false;
   return drawn;
 }
 
@@ -44,6 +51,7 @@ rectangle hull(const rectangle& a, const rectangle& b) noexcept {
 // One row of a batch that is made from the picture.
 struct drawn_row {
   geometry drawn;
+  const recipe* passes;
   const store* how;
   std::byte* row;
 };
@@ -88,7 +96,9 @@ struct picture_decoder::state {
   png_reader png;
   webp_reader webp;
   bmp_reader bmp;
+  std::vector<recipe> recipes;        // of the rows that are wanted
   std::vector<resampler> resamplers;  // of the rows that are being made
+  std::vector<row_writer> writers;    // likewise
   std::vector<drawn_row> alike;       // rows that are decimated alike
 
   /// The reader of a format that peek() accepts.
@@ -170,14 +180,13 @@ struct picture_decoder::state {
     return {};
   }
 
-  outcome<decoded> fill_one(const source& from, const geometry& drawn, const store& how, const decode_options& options,
-                            std::byte* row);
+  outcome<decoded> fill_one(const source& from, const geometry& drawn, const recipe& passes, const store& how,
+                            const decode_options& options, std::byte* row);
   /// Returns whether the reader's fast path had given up.
   outcome<bool> fill(source from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_once(const source& from, std::span<const drawn_row> rows, int decimation);
-  outcome<void> fill_turned(const source& from, const rectangle& upright, int decimation,
-                            std::span<const drawn_row> rows, std::size_t rows_bytes);
-  [[nodiscard]] bool start_rows(std::span<const drawn_row> rows);
+  outcome<void> fill_turned(const source& from, const rectangle& upright, int decimation, std::size_t rows_bytes);
+  [[nodiscard]] bool start_rows();
   void push(const std::uint8_t* line, int y, const rectangle& region);
 };
 
@@ -191,13 +200,14 @@ stages::failure out_of_scratch() {
 
 }  // namespace
 
-outcome<decoded> picture_decoder::state::fill_one(const source& from, const geometry& drawn, const store& how,
-                                                  const decode_options& options, std::byte* row) {
+outcome<decoded> picture_decoder::state::fill_one(const source& from, const geometry& drawn, const recipe& passes,
+                                                  const store& how, const decode_options& options, std::byte* row) {
   const int decimation = choose_decimation(drawn, from.reader, options);
-  const drawn_row only{as_stored(drawn, options), &how, row};
+  const bool leave = leaves_flip(options, passes);
+  const drawn_row only{as_stored(drawn, leave), &passes, &how, row};
   const outcome<bool> again = fill(from, {&only, 1}, decimation);
   if (!again) return again.error();
-  return decoded{drawn, from.info, decimation, *again};
+  return decoded{drawn, from.info, decimation, leave && drawn.flip, *again};
 }
 
 // A picture that the reader's fast path finds damaged is decoded again, from the start, by the library, whose verdict counts.
@@ -217,35 +227,43 @@ outcome<bool> picture_decoder::state::fill(source from, std::span<const drawn_ro
 // Straight through: from the decoder's lines to the rows.
 outcome<void> picture_decoder::state::fill_once(const source& from, std::span<const drawn_row> rows, int decimation) {
   resamplers.clear();
+  writers.clear();
+  writers.reserve(rows.size());  // resamplers keep their addresses
   rectangle region;
   std::size_t rows_bytes = 0;
   for (const drawn_row& each : rows) {
     const resampler& to = resamplers.emplace_back(each.drawn, decimated_by(decimation, from.info));
+    const row_writer& writer =
+        writers.emplace_back(*each.how, each.passes, each.drawn.out_height, each.drawn.out_width, each.row);
     region = hull(region, to.region());
-    rows_bytes += to.scratch_bytes();
+    rows_bytes += to.scratch_bytes() + writer.scratch_bytes();
   }
   if (region.width == 0) {  // nothing of the picture is in any row
     outcome<void> reserved = arena.reserve(rows_bytes);
     if (!reserved) return reserved;
-    if (!start_rows(rows)) return out_of_scratch();
+    if (!start_rows()) return out_of_scratch();
   } else if (!orientation(from.info.orientation).upright()) {
-    outcome<void> filled = fill_turned(from, region, decimation, rows, rows_bytes);
+    outcome<void> filled = fill_turned(from, region, decimation, rows_bytes);
     if (!filled) return filled;
   } else {
     outcome<void> started = start(from, region, decimation, rows_bytes);
     if (!started) return started;
-    if (!start_rows(rows)) return out_of_scratch();
+    if (!start_rows()) return out_of_scratch();
     int y = region.y;
     outcome<void> read = read_all(from, region, [&](const std::uint8_t* line) { push(line, y++, region); });
     if (!read) return read;
   }
   for (resampler& to : resamplers) to.finish();
+  for (row_writer& to : writers) {
+    outcome<void> finished = to.finish();
+    if (!finished) return finished;
+  }
   return {};
 }
 
 // By way of the decoded crop, which is then read in another order.
 outcome<void> picture_decoder::state::fill_turned(const source& from, const rectangle& upright, int decimation,
-                                                  std::span<const drawn_row> rows, std::size_t rows_bytes) {
+                                                  std::size_t rows_bytes) {
   const orientation turn(from.info.orientation);
   const rectangle region =
       turn.stored(upright, shrunk(from.info.width, decimation), shrunk(from.info.height, decimation));
@@ -257,7 +275,7 @@ outcome<void> picture_decoder::state::fill_turned(const source& from, const rect
   if (!started) return started;
   auto* const part = arena.take_array<std::uint8_t>(part_bytes);
   auto* const line = arena.take_array<std::uint8_t>(line_bytes);
-  if (part == nullptr || line == nullptr || !start_rows(rows)) return out_of_scratch();
+  if (part == nullptr || line == nullptr || !start_rows()) return out_of_scratch();
 
   std::uint8_t* next = part;
   outcome<void> read = read_all(from, region, [&](const std::uint8_t* stored) {
@@ -272,9 +290,9 @@ outcome<void> picture_decoder::state::fill_turned(const source& from, const rect
   return {};
 }
 
-bool picture_decoder::state::start_rows(std::span<const drawn_row> rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!resamplers[i].start(arena, *rows[i].how, rows[i].row)) return false;
+bool picture_decoder::state::start_rows() {
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    if (!writers[i].start(arena) || !resamplers[i].start(arena, writers[i].line_order(), writers[i])) return false;
   }
   return true;
 }
@@ -299,11 +317,16 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
-  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
+  if (state_->recipes.empty()) state_->recipes.emplace_back();
+  recipe& passes = state_->recipes.front();
+  steps.draw_colour(key, passes);
+  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes, how, options, row);
 }
 
 outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
-                                         const decode_options& options, std::byte* row, const std::atomic<bool>* stop) {
+                                         const decode_options& options, std::byte* row, const std::atomic<bool>* stop,
+                                         const recipe* passes) {
+  static const recipe none;
   const arena_use use(state_->arena);
   const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
@@ -314,7 +337,8 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
     return stages::unsupported("a crop that is not inside the picture of " + std::to_string(width) + " x " +
                                std::to_string(height) + " pixels");
   }
-  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, how, options, row);
+  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes != nullptr ? *passes : none,
+                          how, options, row);
 }
 
 outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,
@@ -326,15 +350,22 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const state::source from = state_->source_of(encoded, *info, options, stop);
-  for (picture_row& each : rows) {
+  if (state_->recipes.size() < rows.size()) state_->recipes.resize(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    picture_row& each = rows[i];
     each.drawn = each.steps->compile(width, height, each.key);
+    each.steps->draw_colour(each.key, state_->recipes[i]);
     each.decimation = choose_decimation(each.drawn, from.reader, each.options);
   }
   bool first = true;
   for (const int by : {1, 2, 4, 8}) {
     state_->alike.clear();
-    for (const picture_row& each : rows) {
-      if (each.decimation == by) state_->alike.push_back({as_stored(each.drawn, each.options), each.how, each.row});
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      picture_row& each = rows[i];
+      if (each.decimation != by) continue;
+      const bool leave = leaves_flip(each.options, state_->recipes[i]);
+      each.to_mirror = leave && each.drawn.flip;
+      state_->alike.push_back({as_stored(each.drawn, leave), &state_->recipes[i], each.how, each.row});
     }
     if (state_->alike.empty()) continue;
     if (!std::exchange(first, false)) {  // each pass takes its scratch anew, like a sample of its own

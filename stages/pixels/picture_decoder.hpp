@@ -5,6 +5,7 @@
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/outcome.hpp"
 #include "stages/pixels/picture_info.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/pixels/store.hpp"
 
@@ -23,7 +24,8 @@ namespace leat::pixels {
 ///                      for the pixels that it claims is corrupt instead
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
-///   leave_flip         rows are stored as if nothing was mirrored; decoded::drawn tells who does it later
+///   leave_flip         rows are stored as if nothing was mirrored, but for those that a user's edit has seen; to_mirror tells which
+///                      of them are to be mirrored later
 ///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo
 ///   plain_huffman      changes no bit either: our Huffman stage as on a processor without vectors and BMI2; for tests
 struct decode_options {
@@ -37,15 +39,17 @@ struct decode_options {
 
 /// What was done, for `leat show` and stats.
 ///   decimation    1, 2, 4 or 8
+///   to_mirror      leave_flip: the row was left as if nothing was mirrored, and is to be
 ///   huffman_again  our Huffman stage found the picture damaged, and libjpeg-turbo's decoded it
 struct decoded {
   geometry drawn;
   picture_info info;
   int decimation = 1;
+  bool to_mirror = false;
   bool huffman_again = false;
 };
 
-/// One of several rows that are made from a picture: the arguments of decode(), and the geometry that was drawn.
+/// One of several rows that are made from a picture: the arguments of decode(), and what was drawn.
 struct picture_row {
   const pipeline* steps = nullptr;
   draw_key key;
@@ -54,6 +58,7 @@ struct picture_row {
   std::byte* row = nullptr;
   geometry drawn = {};
   int decimation = 1;
+  bool to_mirror = false;
 };
 
 /// A whole picture, 8-bit RGB, rows one after the other; upright where that was asked for.
@@ -84,18 +89,20 @@ class picture_decoder {
   ///             outside the region, extraneous bytes before a marker, and a missing end marker behind complete data are
   ///             nothing. unsupported: other formats, more than pixels_max pixels. over_budget: more scratch than the
   ///             budget can ever give. cancelled: `stop`, or the budget's stop()
+  ///   throws    what a function of the user's does (transforms::lookup, transforms::edit)
   ///   source    libjpeg.txt "Partial decompression"; Pillow's Resample.c
   outcome<decoded> decode(std::span<const std::byte> encoded, const pipeline& steps, const draw_key& key,
                           const store& how, const decode_options& options, std::byte* row,
                           const std::atomic<bool>* stop);
 
-  /// As decode(), with the geometry given.
+  /// As decode(), with the geometry given, and passes of colour where `passes` is not null.
   outcome<decoded> decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
-                          const decode_options& options, std::byte* row, const std::atomic<bool>* stop);
+                          const decode_options& options, std::byte* row, const std::atomic<bool>* stop,
+                          const recipe* passes = nullptr);
 
   /// Decodes one sample into several rows, each bit for bit as decode() makes it. Rows whose boxes are decimated alike share one
   /// pass.
-  ///   rows      at least one; their options differ in `decimate` and `leave_flip` only. `drawn` and `decimation` are set
+  ///   rows      at least one; their options differ in `decimate` and `leave_flip` only. `drawn`, `decimation` and `to_mirror` are set
   ///   returns   a failure of any row; or one that no row would have alone, since pixels between two boxes are decoded, too,
   ///             and the scratch of all rows is taken at once. After a failure call decode() for each row
   outcome<void> decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,

@@ -239,9 +239,9 @@ std::size_t resampler::scratch_bytes() const noexcept {
   return bytes;
 }
 
-bool resampler::start(scratch_arena& arena, const store& how, std::byte* row) noexcept {
-  store_ = &how;
-  row_ = row;
+bool resampler::start(scratch_arena& arena, layout order, line_sink& to) noexcept {
+  order_ = order;
+  to_ = &to;
   line_ = arena.take_array<std::uint8_t>(line_bytes_);
   if (line_ == nullptr) return false;
   if (region_.width > 0) {
@@ -266,8 +266,8 @@ void resampler::push(const std::uint8_t* line) noexcept {
   const auto ring_line = [&](int input) {
     return ring_ + static_cast<std::size_t>(input % rows_.taps_max) * line_bytes_;
   };
-  const std::ptrdiff_t pixel = store_->order == layout::nchw ? 1 : 3;
-  const std::ptrdiff_t plane = store_->order == layout::nchw ? drawn_.out_width : 1;
+  const std::ptrdiff_t pixel = order_ == layout::nchw ? 1 : 3;
+  const std::ptrdiff_t plane = order_ == layout::nchw ? drawn_.out_width : 1;
   const int at = drawn_.flip ? drawn_.out_width - 1 - at_x_ : at_x_;
   resample_line(line, columns_, {ring_line(pushed_) + at * pixel, drawn_.flip ? -pixel : pixel, plane});
   ++pushed_;
@@ -292,9 +292,6 @@ void resampler::finish() noexcept {
   while (emitted_ < drawn_.out_height) emit(line_);
 }
 
-void resampler::emit(const std::uint8_t* line) noexcept {
-  store_line(*store_, line, emitted_, drawn_.out_height, drawn_.out_width, row_);
-  ++emitted_;
-}
+void resampler::emit(const std::uint8_t* line) noexcept { to_->take(line, emitted_++); }
 
 }  // namespace leat::pixels

@@ -1,12 +1,14 @@
 // Separable resampling in fixed-point integers, bit for bit as Pillow does it: a horizontal pass, rounded and clamped to
-// u8, then a vertical one. Lines go in at the top and come out as rows of the batch; in between stand only as many
+// u8, then a vertical one. Lines go in at the top and come out into a sink; in between stand only as many
 // horizontally resampled lines as the vertical filter is high.
 #pragma once
 
 #include "stages/pixels/geometry.hpp"
+#include "stages/pixels/line_sink.hpp"
 #include "stages/pixels/resample_kernels.hpp"
 #include "stages/pixels/scratch.hpp"
-#include "stages/pixels/store.hpp"
+
+#include <leat/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -64,7 +66,7 @@ struct decimated {
   double shift_y = 0;
 };
 
-/// One sample's resampling, from lines of the decoded region to its row.
+/// One sample's resampling, from lines of the decoded region to those of its row.
 class resampler {
  public:
   /// Works out what is needed; takes no memory.
@@ -76,11 +78,13 @@ class resampler {
   [[nodiscard]] const rectangle& region() const noexcept { return region_; }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
 
-  /// Builds tables and lines, and stores what lies above the box. False where the arena has not been reserved for it.
-  [[nodiscard]] bool start(scratch_arena& arena, const store& how, std::byte* row) noexcept;
+  /// Builds tables and lines, and gives what lies above the box. False where the arena has not been reserved for it.
+  ///   order   how the lines that go to the sink lie: three planes one after the other (nchw), or interleaved
+  ///   to      outlives this
+  [[nodiscard]] bool start(scratch_arena& arena, layout order, line_sink& to) noexcept;
   /// The region's next line, interleaved RGB, readable to line_slack_bytes after its last pixel.
   void push(const std::uint8_t* line) noexcept;
-  /// Stores what lies below the box. Every line of the region has been pushed.
+  /// Gives what lies below the box. Every line of the region has been pushed.
   void finish() noexcept;
 
  private:
@@ -95,8 +99,8 @@ class resampler {
   std::size_t line_bytes_ = 0;
   line_table columns_;
   axis_table rows_;
-  const store* store_ = nullptr;
-  std::byte* row_ = nullptr;
+  layout order_ = layout::nchw;
+  line_sink* to_ = nullptr;
   std::uint8_t* ring_ = nullptr;  // rows_.taps_max lines, input i in line i % taps_max
   std::uint8_t* line_ = nullptr;
   const std::uint8_t** taps_ = nullptr;

@@ -4,8 +4,9 @@
 
 #include <leat/error.hpp>
 
-#include <bit>
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -39,6 +40,51 @@ void store_plane(const std::uint8_t* from, int count, const std::uint16_t* bits,
 void store_pixels(const std::uint8_t* from, int count, const store& how, std::uint16_t* to) noexcept {
   for (int i = 0; i < count; ++i) {
     for (int c = 0; c < 3; ++c) to[3 * i + c] = how.half_bits[static_cast<std::size_t>(c)][from[3 * i + c]];
+  }
+}
+
+// Of three planes to interleaved elements.
+template <class Element, class Make>
+void interleave(const std::uint8_t* planes, std::size_t count, Element* to, const Make& make) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    to[3 * i + 0] = make(0, planes[i]);
+    to[3 * i + 1] = make(1, planes[count + i]);
+    to[3 * i + 2] = make(2, planes[2 * count + i]);
+  }
+}
+
+void interleave_line(const store& how, const std::uint8_t* line, std::size_t pixels, std::byte* to) noexcept {
+  if (how.type == dtype::u8) {
+    interleave(line, pixels, reinterpret_cast<std::uint8_t*>(to), [](std::size_t, std::uint8_t v) { return v; });
+  } else if (how.type == dtype::f32) {
+    interleave(line, pixels, reinterpret_cast<float*>(to),
+               [&](std::size_t c, std::uint8_t v) { return stored(v, how.scale[c], how.bias[c]); });
+  } else {
+    interleave(line, pixels, reinterpret_cast<std::uint16_t*>(to),
+               [&](std::size_t c, std::uint8_t v) { return how.half_bits[c][v]; });
+  }
+}
+
+std::byte* line_of_row(const store& how, std::size_t channel, int y, int height, std::size_t pixels,
+                       std::byte* row) noexcept {
+  const std::size_t element = size_bytes(how.type);
+  if (how.order == layout::nhwc) return row + static_cast<std::size_t>(y) * pixels * 3 * element;
+  return row + (channel * static_cast<std::size_t>(height) + static_cast<std::size_t>(y)) * pixels * element;
+}
+
+template <class Element>
+void store_by(const store& how, const Element* elements, const std::uint8_t* line, int y, int height,
+              std::size_t pixels, std::byte* row) noexcept {
+  if (how.order == layout::nhwc) {
+    interleave(line, pixels, reinterpret_cast<Element*>(line_of_row(how, 0, y, height, pixels, row)),
+               [&](std::size_t c, std::uint8_t v) { return elements[256 * c + v]; });
+    return;
+  }
+  for (std::size_t c = 0; c < 3; ++c) {
+    const std::uint8_t* const from = line + c * pixels;
+    const Element* const of = elements + 256 * c;
+    auto* const to = reinterpret_cast<Element*>(line_of_row(how, c, y, height, pixels, row));
+    for (std::size_t i = 0; i < pixels; ++i) to[i] = of[from[i]];
   }
 }
 
@@ -80,13 +126,16 @@ store store::from(dtype type, layout order, const std::optional<normalization>& 
   return result;
 }
 
-void store_line(const store& how, const std::uint8_t* line, int y, int height, int width, std::byte* row) noexcept {
+void store_line(const store& how, layout line_order, const std::uint8_t* line, int y, int height, int width,
+                std::byte* row) noexcept {
   assert(y >= 0 && y < height);
+  assert(line_order == how.order || line_order == layout::nchw);
   const auto pixels = static_cast<std::size_t>(width);
-  const std::size_t element = size_bytes(how.type);
   if (how.order == layout::nhwc) {
-    std::byte* const to = row + static_cast<std::size_t>(y) * pixels * 3 * element;
-    if (how.type == dtype::u8) {
+    std::byte* const to = line_of_row(how, 0, y, height, pixels, row);
+    if (line_order == layout::nchw) {
+      interleave_line(how, line, pixels, to);
+    } else if (how.type == dtype::u8) {
       std::memcpy(to, line, pixels * 3);
     } else if (how.type == dtype::f32) {
       store_pixels(line, width, how, reinterpret_cast<float*>(to));
@@ -97,7 +146,7 @@ void store_line(const store& how, const std::uint8_t* line, int y, int height, i
   }
   for (std::size_t c = 0; c < 3; ++c) {
     const std::uint8_t* const from = line + c * pixels;
-    std::byte* const to = row + (c * static_cast<std::size_t>(height) + static_cast<std::size_t>(y)) * pixels * element;
+    std::byte* const to = line_of_row(how, c, y, height, pixels, row);
     if (how.type == dtype::u8) {
       std::memcpy(to, from, pixels);
     } else if (how.type == dtype::f32) {
@@ -105,6 +154,45 @@ void store_line(const store& how, const std::uint8_t* line, int y, int height, i
     } else {
       store_plane(from, width, how.half_bits[c].data(), reinterpret_cast<std::uint16_t*>(to));
     }
+  }
+}
+
+void make_element_table(const store& how, const table& by, void* elements) noexcept {
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t v = 0; v < 256; ++v) {
+      const std::uint8_t value = by.values[c][v];
+      if (how.type == dtype::u8) {
+        static_cast<std::uint8_t*>(elements)[256 * c + v] = value;
+      } else if (how.type == dtype::f32) {
+        static_cast<float*>(elements)[256 * c + v] = stored(value, how.scale[c], how.bias[c]);
+      } else {
+        static_cast<std::uint16_t*>(elements)[256 * c + v] = how.half_bits[c][value];
+      }
+    }
+  }
+}
+
+void store_line_by(const store& how, const void* elements, const std::uint8_t* line, int y, int height, int width,
+                   std::byte* row) noexcept {
+  assert(y >= 0 && y < height);
+  const auto pixels = static_cast<std::size_t>(width);
+  if (how.type == dtype::u8) {
+    store_by(how, static_cast<const std::uint8_t*>(elements), line, y, height, pixels, row);
+  } else if (how.type == dtype::f32) {
+    store_by(how, static_cast<const float*>(elements), line, y, height, pixels, row);
+  } else {
+    store_by(how, static_cast<const std::uint16_t*>(elements), line, y, height, pixels, row);
+  }
+}
+
+void store_number(const store& how, float value, std::byte* to) noexcept {
+  if (how.type == dtype::u8) {
+    *to = static_cast<std::byte>(static_cast<int>(std::nearbyint(std::clamp(value, 0.0F, 255.0F))));
+  } else if (how.type == dtype::f32) {
+    std::memcpy(to, &value, sizeof value);
+  } else {
+    const std::uint16_t bits = how.type == dtype::f16 ? f16_bits(value) : bf16_bits(value);
+    std::memcpy(to, &bits, sizeof bits);
   }
 }
 

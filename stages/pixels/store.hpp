@@ -35,9 +35,28 @@ struct store {
 };
 
 /// Stores one line of a picture.
-///   line     3 * width pixels values: three planes one after the other (nchw), or interleaved (nhwc)
-///   y        the line's number, 0..height-1
-///   row      where the picture begins in the batch, aligned to the element's size
-void store_line(const store& how, const std::uint8_t* line, int y, int height, int width, std::byte* row) noexcept;
+///   line         3 * width pixels values: three planes one after the other (nchw), or interleaved (nhwc)
+///   line_order   which of both; that of the row, or nchw
+///   y            the line's number, 0..height-1
+///   row          where the picture begins in the batch, aligned to the element's size
+void store_line(const store& how, layout line_order, const std::uint8_t* line, int y, int height, int width,
+                std::byte* row) noexcept;
+
+/// Bytes of the elements of all values of all channels.
+[[nodiscard]] inline std::size_t element_table_bytes(const store& how) noexcept {
+  return 3 * 256 * size_bytes(how.type);
+}
+
+/// What store_line() makes of each value of each channel once `by` has changed it: a table that costs no more than store itself.
+///   elements   element_table_bytes(), aligned to the element's size
+void make_element_table(const store& how, const table& by, void* elements) noexcept;
+
+/// Stores one planar line of a picture by such a table.
+void store_line_by(const store& how, const void* elements, const std::uint8_t* line, int y, int height, int width,
+                   std::byte* row) noexcept;
+
+/// The bits of a number as an element of the row. Of u8: clamped and rounded to nearest.
+///   to   size_bytes(how.type)
+void store_number(const store& how, float value, std::byte* to) noexcept;
 
 }  // namespace leat::pixels

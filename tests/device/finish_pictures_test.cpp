@@ -77,7 +77,8 @@ struct some_pictures {
           }
         }
         pixels::store_line(
-            how, line.data(), static_cast<int>(y), static_cast<int>(batch.height), static_cast<int>(batch.width),
+            how, how.order, line.data(), static_cast<int>(y), static_cast<int>(batch.height),
+            static_cast<int>(batch.width),
             made.data() + row * how.row_bytes(static_cast<int>(batch.height), static_cast<int>(batch.width)));
       }
     }

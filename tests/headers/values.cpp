@@ -5,6 +5,7 @@
 #include <leat/description.hpp>
 #include <leat/digest.hpp>
 #include <leat/dlpack.h>
+#include <leat/draws.hpp>
 #include <leat/error.hpp>
 #include <leat/extent.hpp>
 #include <leat/field.hpp>

@@ -220,15 +220,15 @@ dataset write_shards(const std::vector<testing::fake_sample>& samples, const set
   return open_with_index((directory / "s-*.tar").string(), *use.tar, directory / "kept");
 }
 
-seen_run run(const setup& given) {
+seen_run run(const setup& given, const std::vector<field>& fields = testing::all_fields()) {
   setup use = given;
   const std::vector<testing::fake_sample>& samples = samples_of(use);
   if (use.options.host_bytes_max == 0) {
     const fake_dataset asked(samples, use.where);
     use.options.host_bytes_max = std::size_t{256} << 20;
-    use.options.host_bytes_max = loader(asked, use.options, testing::all_fields()).plan().host_bytes_least;
+    use.options.host_bytes_max = loader(asked, use.options, fields).plan().host_bytes_least;
     if (given.large_picture) {
-      const seen_run refused = testing::run_all(asked, use.options, testing::all_fields());
+      const seen_run refused = testing::run_all(asked, use.options, fields);
       // What is decoded out of packed coefficients may fit as it is.
       if (refused.failed) {
         EXPECT_EQ(refused.failed, errc::limit) << refused.message;
@@ -238,14 +238,14 @@ seen_run run(const setup& given) {
   }
   if (!use.real_files && !use.tar) {
     const fake_dataset fake(samples, use.where);
-    return testing::run_all(fake, use.options, testing::all_fields());
+    return testing::run_all(fake, use.options, fields);
   }
   const testing::temporary_directory directory = use.directory_of_files.empty()
                                                      ? testing::temporary_directory()
                                                      : testing::temporary_directory(use.directory_of_files);
   const dataset written = use.tar ? write_shards(samples, use, directory.path())
                                   : testing::write_samples(samples, use.where, directory.path());
-  return testing::run_all(written, use.options, testing::all_fields());
+  return testing::run_all(written, use.options, fields);
 }
 
 const seen_run& base() {
@@ -310,6 +310,40 @@ TEST(same_bytes, with_a_picture_that_takes_the_scratch_of_several_threads_under_
     each.change(changed);
     try {
       expect_same(run(changed), expected);
+    } catch (const error& failure) {
+      if (failure.code() != errc::unsupported) throw;  // a rung that this machine lacks
+    }
+  }
+}
+
+// A third base, under some of the columns: pictures with colour, and a member that two fields see.
+TEST(same_bytes, with_augmented_pictures_under_some_columns) {
+  const auto fields = [] {
+    std::vector<field> of = testing::all_fields();
+    for (const dtype type : {dtype::bf16, dtype::f32}) {
+      of.emplace_back(image(type == dtype::f32 ? "a" : "b")
+                          .from("jpg")
+                          .random_resized_crop(24)
+                          .random_flip()
+                          .random_apply(0.8, {transforms::color_jitter{0.4, 0.4, 0.4, 0.1}})
+                          .one_of({transforms::gaussian_blur{.kernel = 7}, transforms::equalize{}})
+                          .as(type)
+                          .random_erasing(type == dtype::f32 ? 0.5 : 0));
+    }
+    return of;
+  };
+  setup use;
+  const seen_run expected = run(use, fields());
+  EXPECT_NE(expected.batches, base().batches);
+  std::size_t number = 0;
+  for (const column& each : columns()) {
+    if (number++ % 5 != 0) continue;
+    SCOPED_TRACE(each.name);
+    const testing::watchdog dog("same_bytes augmented " + each.name);
+    setup changed;
+    each.change(changed);
+    try {
+      expect_same(run(changed, fields()), expected);
     } catch (const error& failure) {
       if (failure.code() != errc::unsupported) throw;  // a rung that this machine lacks
     }

@@ -1,6 +1,7 @@
 #include "stages/pixels/geometry.hpp"
 
-#include "stages/pixels/portable_math.hpp"
+#include "base/portable_math.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/error.hpp>
@@ -157,7 +158,7 @@ TEST(geometry, folds_crops_and_flips_as_if_done_one_by_one) {
     geometry before;
     before.scaled_width = before.out_width = width;
     for (std::size_t n = 1; n <= steps.size(); ++n) {
-      const bool crops = steps[n - 1].index() != 4;
+      const bool crops = steps[n - 1].what().index() != 4;
       std::vector<transform> prefix(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(n));
       if (!crops) {
         // A flip: find out which way the draw went by the whole chain so far, closed by a crop that changes nothing.

@@ -1,5 +1,6 @@
 #include "stages/pixels/resample_kernels.hpp"
 
+#include "tests/support/each_target.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <gtest/gtest.h>
@@ -14,16 +15,7 @@
 namespace leat::pixels {
 namespace {
 
-// Runs `body` with each instruction set that was compiled and that this processor has, named.
-template <class Body>
-void for_each_target(const Body& body) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    body();
-    hwy::SetSupportedTargetsForTest(0);
-  }
-}
+using testing::for_each_target;
 
 std::uint8_t plain(std::int64_t sum) {
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>((sum + (1 << (weight_bits - 1))) >> weight_bits, 0, 255));

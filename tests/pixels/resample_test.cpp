@@ -1,5 +1,6 @@
 #include "stages/pixels/resample.hpp"
 
+#include "stages/pixels/row_writer.hpp"
 #include "tests/pixels/decode_one.hpp"
 #include "tests/support/reference_resample.hpp"
 #include "tests/support/seeds.hpp"
@@ -38,7 +39,8 @@ rgb_picture resample(const rgb_picture& picture, const geometry& drawn, layout o
   const auto how = pixels::store::from(dtype::u8, order, std::nullopt);
   std::vector<std::uint8_t> row(how.row_bytes(drawn.out_height, drawn.out_width), 0xEE);
   const std::size_t before = arena.used();
-  EXPECT_TRUE(to.start(arena, how, reinterpret_cast<std::byte*>(row.data())));
+  pixels::row_writer writer(how, nullptr, drawn.out_height, drawn.out_width, reinterpret_cast<std::byte*>(row.data()));
+  EXPECT_TRUE(to.start(arena, order, writer));
   EXPECT_LE(arena.used() - before, to.scratch_bytes());
   const auto line_bytes = static_cast<std::size_t>(to.region().width) * 3;
   std::vector<std::uint8_t> line(line_bytes + pixels::line_slack_bytes, 0xAA);

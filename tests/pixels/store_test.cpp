@@ -99,7 +99,7 @@ TEST(store, computes_scale_and_bias_in_double_and_rounds_twice) {
   std::vector<std::uint8_t> line(256 * 3);
   for (std::size_t i = 0; i < 256; ++i) line[i] = line[256 + i] = line[512 + i] = static_cast<std::uint8_t>(i);
   std::vector<float> row(256 * 3);
-  pixels::store_line(normal, line.data(), 0, 1, 256, reinterpret_cast<std::byte*>(row.data()));
+  pixels::store_line(normal, normal.order, line.data(), 0, 1, 256, reinterpret_cast<std::byte*>(row.data()));
   for (std::size_t c = 0; c < 3; ++c) {
     for (std::size_t value = 0; value < 256; ++value) {
       // Each step in double, rounded to f32: exact products of an 8 and a 24 bit number, and exact enough sums.
@@ -131,7 +131,7 @@ TEST(store, puts_every_element_where_its_layout_says) {
             line[static_cast<std::size_t>(order == layout::nchw ? c * width + x : 3 * x + c)] = pixel(x, y, c);
           }
         }
-        pixels::store_line(how, line.data(), y, height, width, row.data());
+        pixels::store_line(how, how.order, line.data(), y, height, width, row.data());
       }
       for (int y = 0; y < height; ++y) {
         for (int x = 0; x < width; ++x) {

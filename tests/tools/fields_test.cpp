@@ -242,8 +242,8 @@ TEST(fields, eval_resizes_in_proportion_to_256_for_224) {
     options.size = size;
     const image::settings settings = fields_of(open(photos.path().string()), options).pictures.at(0).get();
     ASSERT_EQ(settings.steps.size(), 2U);
-    EXPECT_EQ(std::get<transforms::resize>(settings.steps[0]).shorter_side, side);
-    EXPECT_EQ(std::get<transforms::center_crop>(settings.steps[1]).width, static_cast<int>(size));
+    EXPECT_EQ(std::get<transforms::resize>(settings.steps[0].what()).shorter_side, side);
+    EXPECT_EQ(std::get<transforms::center_crop>(settings.steps[1].what()).width, static_cast<int>(size));
   }
 }
 

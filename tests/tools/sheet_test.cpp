@@ -139,7 +139,7 @@ void expect_back(dtype type, layout order, bool normalised, int tolerance) {
         line[static_cast<std::size_t>(at)] = level(x, channel, y);
       }
     }
-    pixels::store_line(how, line.data(), y, height, width, row.data());
+    pixels::store_line(how, how.order, line.data(), y, height, width, row.data());
   }
   const dimensions shape = order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
   const rgb_picture back = pixels_back(field.get(), shape, row);

@@ -1,5 +1,5 @@
 // leat show: the page and the grid of a real batch.
-#include "stages/pixels/geometry.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/tools/command.hpp"
@@ -73,6 +73,24 @@ TEST(show, the_boxes_are_those_the_loader_draws) {
     EXPECT_EQ(drawn.flip, (*it)[7] == "flipped") << "sample " << sample;
   }
   EXPECT_EQ(sample, 12U);
+}
+
+TEST(show, each_step_of_a_sample_is_a_picture_with_what_was_drawn) {
+  const shown sheet;
+  const std::string page = sheet.page({"--sample", "5", "--epoch", "2", "--seed", "3", "--augment",
+                                       "random_apply(1, color_jitter(0.4, 0.3, 0, 0.1)) invert random_erasing(1)"});
+  const pixels::pipeline steps({transforms::random_resized_crop{.height = 32, .width = 32}, transforms::random_flip{},
+                                transforms::random_apply{1, {transforms::color_jitter{0.4, 0.3, 0, 0.1}}},
+                                transforms::invert{}, transforms::random_erasing{.probability = 1}});
+  pixels::recipe drawn;
+  steps.draw_colour({.seed = 3, .epoch = 2, .draw = 5}, drawn);
+  ASSERT_EQ(drawn.count, 4U);
+  EXPECT_EQ(count_of(page, "<figure>"), 6U);  // the crop, four steps and the row
+  EXPECT_EQ(count_of(page, "class=\"seen\""), 6U);
+  for (const pixels::colour_pass& pass : drawn.drawn()) EXPECT_THAT(page, HasSubstr(pixels::text_of(pass)));
+  EXPECT_THAT(page, HasSubstr("random_apply/color_jitter"));
+  EXPECT_THAT(page, HasSubstr("color_jitter(0.4, 0.3, 0, 0.1)"));
+  EXPECT_THAT(page, HasSubstr("<b>erased</b>"));
 }
 
 TEST(show, a_corrupt_sample_shows_its_reason_and_costs_no_other) {

@@ -1,0 +1,527 @@
+#include "stages/pixels/recipe.hpp"
+
+#include "base/portable_math.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace leat::pixels {
+namespace {
+
+namespace tr = transforms;
+
+constexpr int kernel_max = 127;
+constexpr double factor_max = 1e6;
+// Of groups in groups.
+constexpr int depth_max = 8;
+
+template <class Step>
+constexpr bool is_geometry =
+    std::same_as<Step, tr::random_resized_crop> || std::same_as<Step, tr::resize> ||
+    std::same_as<Step, tr::center_crop> || std::same_as<Step, tr::random_crop> || std::same_as<Step, tr::random_flip>;
+template <class Step>
+constexpr bool is_group =
+    std::same_as<Step, tr::random_apply> || std::same_as<Step, tr::one_of> || std::same_as<Step, tr::in_random_order>;
+
+bool is_geometry_step(const transform& what) {
+  return std::visit([]<class Step>(const Step&) { return is_geometry<Step>; }, what.what());
+}
+
+/// Checks steps of colour one by one.
+class colour_check {
+ public:
+  colour_check(bool& random, bool& calls_functions) : random_(random), calls_functions_(calls_functions) {}
+
+  void check(const transform& what, int depth) {
+    name_ = what.name();
+    std::visit(
+        [&]<class Step>(const Step& step) {
+          if constexpr (is_group<Step>) {
+            check_group(step, depth);
+          } else if constexpr (!is_geometry<Step>) {
+            check(step);
+          }
+        },
+        what.what());
+  }
+
+  [[nodiscard]] std::size_t passes() const noexcept { return passes_; }
+  [[nodiscard]] int kernel() const noexcept { return kernel_; }
+
+ private:
+  [[noreturn]] void refuse(std::string_view why) const { throw error(errc::usage, str_cat(name_, ": ", why)); }
+
+  void range(std::string_view of, const std::array<double, 2>& given, double least, double most) {
+    if (!(given[0] >= least && given[0] <= given[1] && given[1] <= most)) {
+      refuse(str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, and lie in ", least, "..", most));
+    }
+    random_ = random_ || given[0] != given[1];
+    ++passes_;
+  }
+  void probability(double given) {
+    if (!(given >= 0 && given <= 1)) refuse(str_cat("probability ", given, ": must be 0..1"));
+    random_ = true;
+  }
+  void jitter(std::string_view of, double given, double most) {
+    if (!(given >= 0 && given <= most)) refuse(str_cat(of, " ", given, ": must be 0..", most));
+    random_ = random_ || given != 0;
+    passes_ += given != 0 ? 1 : 0;
+  }
+  void function(const std::string& name, bool is_there) {
+    if (name.empty()) refuse("give it a name, another one whenever its function does something else");
+    if (!is_there) refuse(str_cat("'", name, "' has no function"));
+    random_ = calls_functions_ = true;
+    ++passes_;
+  }
+
+  void check(const tr::brightness& step) { range("factor", step.factor, 0, factor_max); }
+  void check(const tr::contrast& step) { range("factor", step.factor, 0, factor_max); }
+  void check(const tr::saturation& step) { range("factor", step.factor, 0, factor_max); }
+  void check(const tr::hue& step) { range("shift", step.shift, -0.5, 0.5); }
+  void check(const tr::gamma& step) { range("exponent", step.exponent, 1e-3, 1e3); }
+  void check(const tr::color_jitter& step) {
+    jitter("brightness", step.brightness, factor_max);
+    jitter("contrast", step.contrast, factor_max);
+    jitter("saturation", step.saturation, factor_max);
+    jitter("hue", step.hue, 0.5);
+  }
+  void check(const tr::grayscale&) { ++passes_; }
+  void check(const tr::invert&) { ++passes_; }
+  void check(const tr::posterize& step) {
+    if (step.bits < 0 || step.bits > 8) refuse(str_cat("bits ", step.bits, ": a value has 8; keep 0..8 of them"));
+    ++passes_;
+  }
+  void check(const tr::solarize& step) {
+    if (step.threshold < 0 || step.threshold > 256) {
+      refuse(str_cat("threshold ", step.threshold, ": values are 0..255; it must be 0..256"));
+    }
+    ++passes_;
+  }
+  void check(const tr::autocontrast&) { ++passes_; }
+  void check(const tr::equalize&) { ++passes_; }
+  void check(const tr::sharpness& step) { range("factor", step.factor, 0, factor_max); }
+  void check(const tr::gaussian_blur& step) {
+    if (step.kernel < 1 || step.kernel > kernel_max || step.kernel % 2 == 0) {
+      refuse(str_cat("kernel ", step.kernel, ": must be an odd number of 1..", kernel_max));
+    }
+    if (!(step.sigma[0] > 0)) refuse(str_cat("sigma from ", step.sigma[0], ": must be above 0"));
+    range("sigma", step.sigma, 1e-3, 1e3);
+    kernel_ = std::max(kernel_, step.kernel);
+  }
+  void check(const tr::channel_permutation&) {
+    random_ = true;
+    ++passes_;
+  }
+  void check(const tr::lookup& step) { function(step.name, static_cast<bool>(step.make)); }
+  void check(const tr::edit& step) { function(step.name, static_cast<bool>(step.change)); }
+  void check(const tr::random_erasing& step) {
+    probability(step.probability);
+    const auto positive = [&](std::string_view of, const std::array<double, 2>& given, double most) {
+      if (!(given[0] > 0 && given[0] <= given[1] && given[1] <= most)) {
+        refuse(str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, above 0 and at most ", most));
+      }
+    };
+    positive("scale", step.scale, 1);
+    positive("ratio", step.ratio, 1e6);
+    for (const double value : step.value) {
+      if (!std::isfinite(value)) refuse("value: must be finite");
+    }
+  }
+
+  void check_group(const tr::random_apply& group, int depth) {
+    probability(group.probability);
+    check_steps(group.steps, depth);
+  }
+  void check_group(const tr::one_of& group, int depth) {
+    if (!group.weights.empty() && group.weights.size() != group.steps.size()) {
+      refuse(str_cat(group.weights.size(), " weights for ", group.steps.size(), " steps: give one for each, or none"));
+    }
+    double sum = 0;
+    for (const double weight : group.weights) {
+      if (!(weight >= 0 && weight <= factor_max)) refuse(str_cat("weight ", weight, ": must be 0..", factor_max));
+      sum += weight;
+    }
+    if (!group.weights.empty() && !(sum > 0)) refuse("all weights are 0; one must be above it");
+    random_ = true;
+    check_steps(group.steps, depth);
+  }
+  void check_group(const tr::in_random_order& group, int depth) {
+    random_ = true;
+    if (group.steps.size() > recipe::passes_max) {
+      refuse(str_cat(group.steps.size(), " steps: at most ", recipe::passes_max));
+    }
+    check_steps(group.steps, depth);
+  }
+  void check_steps(const std::vector<transform>& steps, int depth) {
+    if (steps.empty()) refuse("is empty; give it a step, or leave it out");
+    if (depth == depth_max) refuse(str_cat("groups in groups, more than ", depth_max, " deep"));
+    for (const transform& each : steps) {
+      name_ = std::string_view();
+      if (is_geometry_step(each)) {
+        throw error(errc::usage, str_cat(each.name(),
+                                         ": stands in a group; groups are of colour. Crop, resize and flip stand "
+                                         "in front of it"));
+      }
+      if (each.get_if<tr::random_erasing>() != nullptr) {
+        throw error(
+            errc::usage,
+            "random_erasing: stands in a group; it is the last step of a chain, and has a probability of its own");
+      }
+      check(each, depth + 1);
+    }
+  }
+
+  bool& random_;
+  bool& calls_functions_;
+  std::string_view name_;
+  std::size_t passes_ = 0;
+  int kernel_ = 1;
+};
+
+const std::vector<transform>* steps_of(const transform& what) {
+  return std::visit(
+      []<class Step>(const Step& step) -> const std::vector<transform>* {
+        if constexpr (is_group<Step>) {
+          return &step.steps;
+        } else {
+          return nullptr;
+        }
+      },
+      what.what());
+}
+
+// What it is told apart by from others beside it.
+std::string own_name(const transform& what) {
+  if (const auto* step = what.get_if<tr::lookup>()) return str_cat("lookup:", step->name);
+  if (const auto* step = what.get_if<tr::edit>()) return str_cat("edit:", step->name);
+  return std::string(what.name());
+}
+
+/// Names steps that stand beside one another.
+class step_names {
+ public:
+  explicit step_names(std::string path) : path_(std::move(path)) {}
+
+  chain_step take(const transform& what) {
+    std::string name = str_cat(path_, own_name(what));
+    const auto again = static_cast<std::size_t>(std::count(seen_.begin(), seen_.end(), name));
+    seen_.push_back(name);
+    if (again > 0) str_append(name, "/", again + 1);
+    chain_step made{what, name, operation_key(name), {}};
+    if (const std::vector<transform>* const steps = steps_of(what)) {
+      step_names inside(name + "/");
+      for (const transform& each : *steps) made.steps.push_back(inside.take(each));
+    }
+    return made;
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> seen_;
+};
+
+void set_view(chain_step& step, std::uint32_t number) {
+  step.operation = operation_key(number == 1 ? step.name : str_cat(step.name, "@", number));
+  for (chain_step& each : step.steps) set_view(each, number);
+}
+
+random_draws draws_of(const chain_step& step, const draw_key& key) noexcept {
+  return {key.seed, key.epoch, key.draw, step.operation};
+}
+
+/// Draws the steps of colour, or takes all that there are.
+class colour_drawing {
+ public:
+  colour_drawing(recipe& out, bool all, int width, int height) noexcept
+      : out_(out), all_(all), width_(width), height_(height) {}
+
+  void draw(const chain_step& step) noexcept {
+    std::visit(
+        [&]<class Step>(const Step& what) {
+          if constexpr (!is_geometry<Step>) draw(what, step, draws_of(step, out_.key));
+        },
+        step.what.what());
+  }
+
+ private:
+  void add(pass_kind what, const chain_step& step, double value = 0, int number = 0) noexcept {
+    out_.add({.what = what, .number = number, .value = value, .of = &step});
+  }
+  void add(pass_kind what, const chain_step& step, const std::array<double, 2>& range, random_draws& draws) noexcept {
+    add(what, step, range[0] == range[1] ? range[0] : draws.uniform(range[0], range[1]));
+  }
+
+  void draw(const tr::brightness& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::brightness, step, what.factor, draws);
+  }
+  void draw(const tr::contrast& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::contrast, step, what.factor, draws);
+  }
+  void draw(const tr::saturation& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::saturation, step, what.factor, draws);
+  }
+  void draw(const tr::hue& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::hue, step, what.shift, draws);
+  }
+  void draw(const tr::gamma& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::gamma, step, what.exponent, draws);
+  }
+  void draw(const tr::color_jitter& what, const chain_step& step, random_draws draws) noexcept {
+    std::array<int, 4> order = {0, 1, 2, 3};
+    shuffle(order.data(), order.size(), draws);
+    const auto around_one = [&](double amount) { return draws.uniform(std::max(0.0, 1 - amount), 1 + amount); };
+    const std::array<double, 4> drawn = {around_one(what.brightness), around_one(what.contrast),
+                                         around_one(what.saturation), draws.uniform(-what.hue, what.hue)};
+    const std::array<double, 4> amount = {what.brightness, what.contrast, what.saturation, what.hue};
+    constexpr std::array kinds = {pass_kind::brightness, pass_kind::contrast, pass_kind::saturation, pass_kind::hue};
+    for (const int each : order) {
+      const auto i = static_cast<std::size_t>(each);
+      if (amount[i] != 0) add(kinds[i], step, drawn[i]);
+    }
+  }
+  void draw(const tr::grayscale&, const chain_step& step, random_draws) noexcept { add(pass_kind::grayscale, step); }
+  void draw(const tr::invert&, const chain_step& step, random_draws) noexcept { add(pass_kind::invert, step); }
+  void draw(const tr::posterize& what, const chain_step& step, random_draws) noexcept {
+    add(pass_kind::posterize, step, 0, what.bits);
+  }
+  void draw(const tr::solarize& what, const chain_step& step, random_draws) noexcept {
+    add(pass_kind::solarize, step, 0, what.threshold);
+  }
+  void draw(const tr::autocontrast&, const chain_step& step, random_draws) noexcept {
+    add(pass_kind::autocontrast, step);
+  }
+  void draw(const tr::equalize&, const chain_step& step, random_draws) noexcept { add(pass_kind::equalize, step); }
+  void draw(const tr::sharpness& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::sharpness, step, what.factor, draws);
+  }
+  void draw(const tr::gaussian_blur& what, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::gaussian_blur, step, what.sigma, draws);
+    out_.passes[out_.count - 1].number = what.kernel;
+    if (all_) out_.passes[out_.count - 1].value = what.sigma[1];
+  }
+  void draw(const tr::channel_permutation&, const chain_step& step, random_draws draws) noexcept {
+    add(pass_kind::channel_permutation, step, 0, static_cast<int>(draws.below(6)));
+  }
+  void draw(const tr::lookup&, const chain_step& step, random_draws) noexcept { add(pass_kind::lookup, step); }
+  void draw(const tr::edit&, const chain_step& step, random_draws) noexcept { add(pass_kind::edit, step); }
+
+  void draw(const tr::random_erasing& what, const chain_step& step, random_draws draws) noexcept {
+    if (!(draws.uniform() < what.probability)) return;
+    const double area = static_cast<double>(height_) * static_cast<double>(width_);
+    const double log_ratio_min = portable_log(what.ratio[0]);
+    const double log_ratio_max = portable_log(what.ratio[1]);
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const double erased = area * draws.uniform(what.scale[0], what.scale[1]);
+      const double ratio = portable_exp(draws.uniform(log_ratio_min, log_ratio_max));
+      const double h = std::nearbyint(std::sqrt(erased * ratio));
+      const double w = std::nearbyint(std::sqrt(erased / ratio));
+      if (!(h < height_ && w < width_)) continue;
+      const auto y = static_cast<int>(draws.below(static_cast<std::uint64_t>(height_ - static_cast<int>(h) + 1)));
+      const auto x = static_cast<int>(draws.below(static_cast<std::uint64_t>(width_ - static_cast<int>(w) + 1)));
+      out_.erased = erased_box{{x, y, static_cast<int>(w), static_cast<int>(h)}, &step};
+      return;
+    }
+  }
+
+  void draw(const tr::random_apply& what, const chain_step& step, random_draws draws) noexcept {
+    if (all_ || draws.uniform() < what.probability) {
+      for (const chain_step& each : step.steps) draw(each);
+    }
+  }
+  void draw(const tr::one_of& what, const chain_step& step, random_draws draws) noexcept {
+    if (all_) {
+      for (const chain_step& each : step.steps) draw(each);
+    } else if (what.weights.empty()) {
+      draw(step.steps[draws.below(step.steps.size())]);
+    } else {
+      draw(step.steps[weighted(what.weights, draws)]);
+    }
+  }
+  void draw(const tr::in_random_order&, const chain_step& step, random_draws draws) noexcept {
+    std::array<std::uint8_t, recipe::passes_max> order{};
+    const std::size_t count = step.steps.size();
+    for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::uint8_t>(i);
+    shuffle(order.data(), count, draws);
+    for (std::size_t i = 0; i < count; ++i) draw(step.steps[order[i]]);
+  }
+
+  static std::size_t weighted(const std::vector<double>& weights, random_draws& draws) noexcept {
+    double sum = 0;
+    for (const double weight : weights) sum += weight;
+    double left = draws.uniform() * sum;
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] == 0) continue;
+      chosen = i;
+      if (left < weights[i]) break;
+      left -= weights[i];
+    }
+    return chosen;
+  }
+
+  template <class Number>
+  static void shuffle(Number* items, std::size_t count, random_draws& draws) noexcept {
+    for (std::size_t i = count; i > 1; --i) std::swap(items[i - 1], items[draws.below(i)]);
+  }
+
+  recipe& out_;
+  const bool all_;
+  const int width_;
+  const int height_;
+};
+
+}  // namespace
+
+pass_reach colour_pass::reach() const noexcept {
+  switch (what) {
+    case pass_kind::brightness:
+    case pass_kind::gamma:
+    case pass_kind::invert:
+    case pass_kind::posterize:
+    case pass_kind::solarize:
+    case pass_kind::lookup:
+      return pass_reach::table;
+    case pass_kind::contrast:
+    case pass_kind::autocontrast:
+    case pass_kind::equalize:
+      return pass_reach::statistics;
+    case pass_kind::saturation:
+    case pass_kind::hue:
+    case pass_kind::grayscale:
+    case pass_kind::channel_permutation:
+      return pass_reach::pixel;
+    case pass_kind::sharpness:
+    case pass_kind::gaussian_blur:
+    case pass_kind::edit:
+      return pass_reach::picture;
+  }
+  return pass_reach::picture;
+}
+
+std::string text_of(const colour_pass& pass) {
+  const double v = pass.value;
+  switch (pass.what) {
+    case pass_kind::brightness:
+      return to_string(tr::brightness{{v, v}});
+    case pass_kind::contrast:
+      return to_string(tr::contrast{{v, v}});
+    case pass_kind::saturation:
+      return to_string(tr::saturation{{v, v}});
+    case pass_kind::hue:
+      return to_string(tr::hue{{v, v}});
+    case pass_kind::gamma:
+      return to_string(tr::gamma{{v, v}});
+    case pass_kind::sharpness:
+      return to_string(tr::sharpness{{v, v}});
+    case pass_kind::gaussian_blur:
+      return to_string(tr::gaussian_blur{pass.number, {v, v}});
+    case pass_kind::channel_permutation: {
+      constexpr std::array names = {"r, g, b", "r, b, g", "g, r, b", "g, b, r", "b, r, g", "b, g, r"};
+      return str_cat("channel_permutation to ", names[static_cast<std::size_t>(pass.number)]);
+    }
+    default:
+      return to_string(pass.of->what);
+  }
+}
+
+pipeline::pipeline(std::vector<transform> steps) {
+  geometry_check geometry;
+  colour_check colour(random_, calls_functions_);
+  step_names names("");
+  for (const transform& what : steps) {
+    const bool is_place = is_geometry_step(what);
+    if (is_place && !colour_.empty()) {
+      throw error(errc::usage, str_cat(what.name(), ": stands behind ", colour_.front().what.name(),
+                                       "; a picture is cropped, resized and flipped first: write ", what.name(),
+                                       " before ", colour_.front().what.name()));
+    }
+    if (erasing() != nullptr) {
+      throw error(errc::usage,
+                  str_cat(what.name(), ": stands behind random_erasing, which is the last step; write it before"));
+    }
+    if (is_place) {
+      std::visit(
+          [&]<class Step>(const Step& step) {
+            if constexpr (is_geometry<Step>) geometry.check(step);
+          },
+          what.what());
+      if (what.get_if<tr::resize>() == nullptr && what.get_if<tr::center_crop>() == nullptr) {
+        random_ = geometry_is_random_ = true;
+      }
+    } else {
+      colour.check(what, 0);
+    }
+    (is_place ? geometry_ : colour_).push_back(names.take(what));
+  }
+  if (!geometry.size()) {
+    throw error(errc::usage,
+                "a picture's transforms leave its size open, and a batch needs one: add random_resized_crop(size), "
+                "center_crop(size), random_crop(size) or resize(height, width)");
+  }
+  std::tie(out_height_, out_width_) = *geometry.size();
+  if (colour.passes() > recipe::passes_max) {
+    throw error(errc::usage, str_cat("a picture's transforms are ", colour.passes(),
+                                     " steps of colour, groups and jitters counted by "
+                                     "what is in them; a chain holds ",
+                                     recipe::passes_max));
+  }
+  if (colour.kernel() / 2 >= std::min(out_width_, out_height_)) {
+    throw error(errc::usage, str_cat("gaussian_blur: a kernel of ", colour.kernel(),
+                                     " reaches beyond the mirror image of a picture of ", out_height_, " x ",
+                                     out_width_, "; make it smaller than ", 2 * std::min(out_width_, out_height_)));
+  }
+}
+
+pipeline pipeline::as_view(std::uint32_t number) const {
+  pipeline other = *this;
+  for (chain_step& each : other.geometry_) set_view(each, number);
+  for (chain_step& each : other.colour_) set_view(each, number);
+  return other;
+}
+
+const tr::random_erasing* pipeline::erasing() const noexcept {
+  return colour_.empty() ? nullptr : colour_.back().what.get_if<tr::random_erasing>();
+}
+
+geometry pipeline::compile(int width, int height, const draw_key& key) const {
+  geometry_folding folded(width, height);
+  for (const chain_step& step : geometry_) {
+    std::visit(
+        [&]<class Step>(const Step& what) {
+          if constexpr (std::same_as<Step, tr::resize> || std::same_as<Step, tr::center_crop>) {
+            folded.fold(what);
+          } else if constexpr (is_geometry<Step>) {
+            folded.fold(what, draws_of(step, key));
+          }
+        },
+        step.what.what());
+  }
+  return folded.result(out_width_, out_height_);
+}
+
+void pipeline::draw_colour(const draw_key& key, recipe& out) const {
+  out.key = key;
+  out.count = 0;
+  out.erased.reset();
+  colour_drawing drawing(out, false, out_width_, out_height_);
+  for (const chain_step& step : colour_) drawing.draw(step);
+}
+
+recipe pipeline::all_passes() const {
+  recipe all;
+  colour_drawing drawing(all, true, out_width_, out_height_);
+  for (const chain_step& step : colour_) drawing.draw(step);
+  all.erased.reset();
+  return all;
+}
+
+}  // namespace leat::pixels

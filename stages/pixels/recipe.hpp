@@ -1,0 +1,151 @@
+// A chain of transforms, checked once, and what it makes of one sample: geometry, passes of colour and the box that is erased.
+#pragma once
+
+#include "stages/pixels/geometry.hpp"
+
+#include <leat/transforms.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::pixels {
+
+/// What a sample's random draws depend on, besides the operation's name (leat::pick).
+struct draw_key {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t draw = 0;
+};
+
+/// One step of a chain, with what it draws by.
+///   name        its path: "random_apply/color_jitter", "random_flip/2" for the second of a kind beside one another
+///   operation   operation_key() of the name, and of the view: "random_flip@2"
+struct chain_step {
+  transform what;
+  std::string name;
+  std::uint32_t operation = 0;
+  std::vector<chain_step> steps = {};  // of a group
+};
+
+/// A drawn step of colour.
+enum class pass_kind : std::uint8_t {
+  brightness,
+  contrast,
+  saturation,
+  hue,
+  gamma,
+  grayscale,
+  invert,
+  posterize,
+  solarize,
+  autocontrast,
+  equalize,
+  sharpness,
+  gaussian_blur,
+  channel_permutation,
+  lookup,
+  edit
+};
+
+/// How a pass looks at the picture.
+enum class pass_reach : std::uint8_t {
+  table,       ///< each channel's values by themselves, known beforehand: a table
+  statistics,  ///< a table that follows from the whole picture
+  pixel,       ///< the three values of a pixel
+  picture      ///< the neighbours of a pixel, or all of them
+};
+
+/// A step of colour as it was drawn.
+///   value    the factor, shift, exponent or sigma
+///   number   bits, threshold, kernel, or which of the six permutations
+///   of       the step of the chain; it draws a lookup's and an edit's numbers
+struct colour_pass {
+  pass_kind what = pass_kind::brightness;
+  int number = 0;
+  double value = 0;
+  const chain_step* of = nullptr;
+
+  [[nodiscard]] pass_reach reach() const noexcept;
+};
+
+/// As parse_transforms() would read it: "brightness(1.25)", "channel_permutation to g, r, b".
+[[nodiscard]] std::string text_of(const colour_pass& pass);
+
+/// The rectangle that is erased, in the finished row.
+struct erased_box {
+  rectangle box;
+  const chain_step* of = nullptr;
+};
+
+/// What a chain makes of one sample behind its geometry. The chain outlives it.
+struct recipe {
+  /// A recipe's capacity: no memory is asked for when one is drawn.
+  static constexpr std::size_t passes_max = 32;
+
+  draw_key key;
+  std::array<colour_pass, passes_max> passes;
+  std::size_t count = 0;
+  std::optional<erased_box> erased;
+
+  [[nodiscard]] bool empty() const noexcept { return count == 0 && !erased; }
+  [[nodiscard]] std::span<const colour_pass> drawn() const noexcept { return {passes.data(), count}; }
+  void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
+};
+
+/// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
+///
+/// Operations draw from random_draws{seed, epoch, draw, path}, the path being made of the transforms' names
+/// ("random_resized_crop", "random_apply/color_jitter"), with "/2" for the second of a kind and "@2" in the second view of a picture.
+/// Every draw is made whether or not its step is applied. Drawing needs nothing but the picture's size, so it can be done when the
+/// plan is made, and gives the same numbers on every machine: logarithms and exponentials are our own.
+class pipeline {
+ public:
+  /// Throws error{errc::usage} for a chain without a fixed output size, for one whose geometry cannot be folded into a single
+  /// resampling, for colour before geometry, for more passes than a recipe holds, and for numbers out of range; the message names the
+  /// transform.
+  explicit pipeline(std::vector<transform> steps);
+
+  /// The same chain with draws of its own: those of a picture's `number`-th view, from 1, which is what a pipeline is.
+  [[nodiscard]] pipeline as_view(std::uint32_t number) const;
+
+  [[nodiscard]] int out_width() const noexcept { return out_width_; }
+  [[nodiscard]] int out_height() const noexcept { return out_height_; }
+  /// Whether anything is drawn: such views of a picture are numbered.
+  [[nodiscard]] bool random() const noexcept { return random_; }
+  /// Whether the geometry is: decimation's default.
+  [[nodiscard]] bool geometry_is_random() const noexcept { return geometry_is_random_; }
+  /// Whether there is anything behind the geometry.
+  [[nodiscard]] bool has_colour() const noexcept { return !colour_.empty(); }
+  /// The rectangle that some rows have erased, or null.
+  [[nodiscard]] const transforms::random_erasing* erasing() const noexcept;
+  /// Whether a function of the user's is called.
+  [[nodiscard]] bool calls_functions() const noexcept { return calls_functions_; }
+
+  /// Draws and compiles the geometry. A pure function of its arguments.
+  ///   width, height   of the picture, in pixels, at least 1; after EXIF orientation where that is on
+  ///   source          torchvision.transforms.v2: RandomResizedCrop (with its fall-back), Resize, CenterCrop,
+  ///                   RandomCrop (pad_if_needed), RandomHorizontalFlip; their roundings
+  [[nodiscard]] geometry compile(int width, int height, const draw_key& key) const;
+  /// Likewise what is behind it. It depends on no picture.
+  ///   source   torchvision.transforms.v2: ColorJitter, GaussianBlur, RandomErasing, RandomApply, RandomChoice, RandomOrder
+  void draw_colour(const draw_key& key, recipe& out) const;
+
+  /// Every pass that may be drawn, for what they need at most.
+  [[nodiscard]] recipe all_passes() const;
+
+ private:
+  std::vector<chain_step> geometry_;
+  std::vector<chain_step> colour_;
+  int out_width_ = 0;
+  int out_height_ = 0;
+  bool random_ = false;
+  bool geometry_is_random_ = false;
+  bool calls_functions_ = false;
+};
+
+}  // namespace leat::pixels
