@@ -80,7 +80,7 @@ void blocking_source::read(std::span<const request> requests, const std::stop_to
   }
 }
 
-std::uint64_t blocking_source::size_of(std::uint32_t file) {
+blocking_source::file_look blocking_source::look_at(std::uint32_t file) {
   struct opening : io::set_open {
     const io::source_set* all = nullptr;
     std::optional<error> why;
@@ -96,7 +96,7 @@ std::uint64_t blocking_source::size_of(std::uint32_t file) {
   all_.start(0, opened);
   all_.drain();
   if (opened.why) throw *opened.why;
-  return opened.size_bytes;
+  return {opened.size_bytes, opened.version};
 }
 
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,

@@ -57,10 +57,14 @@ class blocking_source {
   ///   cancellation   by `stop`: throws error{errc::cancelled} as soon as the kernel has let go of the memory
   void read(std::span<const request> requests, const std::stop_token& stop = {});
 
+  /// As io::open_operation says.
+  struct file_look {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t version = 0;
+  };
   /// Opens a file.
-  ///   returns   its size in bytes
   ///   throws    what opening it failed with
-  [[nodiscard]] std::uint64_t size_of(std::uint32_t file);
+  [[nodiscard]] file_look look_at(std::uint32_t file);
 
   /// Bytes of a file of so many bytes, seen through a window that moves along with who asks in order: for headers, which
   /// are many and small. Valid until the next call.

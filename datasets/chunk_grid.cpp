@@ -23,6 +23,31 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b, const std::string& where
 }
 
 // Elements that do not lie side by side, at either end.
+template <class Number>
+void copy_turned(const std::byte* from, std::uint64_t from_step, std::byte* to, std::uint64_t to_step,
+                 std::uint64_t count) {
+  for (; count > 0; --count, from += from_step, to += to_step) {
+    Number value;
+    std::memcpy(&value, from, sizeof value);
+    value = sizeof value == 2   ? static_cast<Number>(__builtin_bswap16(static_cast<std::uint16_t>(value)))
+            : sizeof value == 4 ? static_cast<Number>(__builtin_bswap32(static_cast<std::uint32_t>(value)))
+                                : static_cast<Number>(__builtin_bswap64(value));
+    std::memcpy(to, &value, sizeof value);
+  }
+}
+
+void copy_line_turned(const std::byte* from, std::uint64_t from_step, std::byte* to, std::uint64_t to_step,
+                      std::uint64_t count, std::uint64_t element_bytes) {
+  switch (element_bytes) {
+    case 2:
+      return copy_turned<std::uint16_t>(from, from_step, to, to_step, count);
+    case 4:
+      return copy_turned<std::uint32_t>(from, from_step, to, to_step, count);
+    default:
+      return copy_turned<std::uint64_t>(from, from_step, to, to_step, count);
+  }
+}
+
 template <std::size_t bytes>
 void copy_apart(const std::byte* from, std::uint64_t from_step, std::byte* to, std::uint64_t to_step,
                 std::uint64_t count) {
@@ -49,12 +74,13 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
     : shape_(array.shape.begin(), array.shape.end()),
       chunk_(array.chunk.begin(), array.chunk.end()),
       element_bytes_(size_bytes(array.type)),
-      record_offset_(array.record_offset) {
+      record_offset_(array.record_offset),
+      turned_(array.big_endian && element_bytes_ > 1) {
   assert(!shape_.empty() && shape_.size() == chunk_.size());
   const std::size_t axes_count = shape_.size();
   const std::uint64_t step = array.record_bytes != 0 ? array.record_bytes : element_bytes_;
   assert(record_offset_ + element_bytes_ <= step && array.inner_axes < axes_count);
-  in_order_ = step == element_bytes_;
+  in_order_ = step == element_bytes_ && !turned_;
 
   cells_.resize(axes_count);
   stride_.resize(axes_count);
@@ -90,6 +116,9 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
     // A chunk of rows that are stored as they are may be of any size: nobody needs all of it.
     if (axis != 0 || !rows_as_stored_) chunk_bytes_ = product(chunk_bytes_, chunk_[axis], where);
   }
+  assert(array.lead_bytes == 0 || !array.filters.empty());
+  first_element_ = record_offset_ + array.lead_bytes;
+  chunk_bytes_ += array.lead_bytes;
 }
 
 array_region chunk_grid::rows(std::uint64_t first, std::uint64_t count) const {
@@ -116,7 +145,7 @@ std::uint64_t chunk_grid::bytes_within(std::uint64_t chunk) const {
 }
 
 bool chunk_grid::is_whole(std::uint64_t chunk, const array_region& region) const {
-  if (!in_order_) return false;
+  if (!in_order_ || first_element_ != 0) return false;
   const array_region held = region_of(chunk);
   return held.first == region.first && held.count == region.count && held.count == chunk_;
 }
@@ -134,7 +163,7 @@ chunk_grid::axes chunk_grid::dense_strides(const axes& count) const {
 void chunk_grid::copy(std::uint64_t chunk, std::span<const std::byte> expanded, const array_region& region,
                       std::span<std::byte> to) const {
   assert(expanded.size() == chunk_bytes_);
-  copy_shared(region_of(chunk), expanded.data() + record_offset_, stride_, region, to);
+  copy_shared(region_of(chunk), expanded.data() + first_element_, stride_, region, to);
 }
 
 void chunk_grid::copy(const array_region& rows, std::span<const std::byte> stored, const array_region& region,
@@ -165,7 +194,7 @@ void chunk_grid::copy_elements(const std::byte* from, const axes& from_stride, s
                                const axes& count) const {
   std::size_t outer = rank();
   std::uint64_t run = element_bytes_;
-  while (outer > 0 && from_stride[outer - 1] == run && to_stride[outer - 1] == run) run *= count[--outer];
+  while (!turned_ && outer > 0 && from_stride[outer - 1] == run && to_stride[outer - 1] == run) run *= count[--outer];
   const bool apart = outer == rank();
   std::uint64_t line = 1;
   std::uint64_t line_from = 0;
@@ -178,7 +207,9 @@ void chunk_grid::copy_elements(const std::byte* from, const axes& from_stride, s
   }
   axes at(outer, 0);
   for (;;) {
-    if (apart) {
+    if (turned_) {
+      copy_line_turned(from, line_from, to, line_to, line, element_bytes_);
+    } else if (apart) {
       copy_line(from, line_from, to, line_to, line, element_bytes_);
     } else {
       std::memcpy(to, from, run);

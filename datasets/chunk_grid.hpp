@@ -80,6 +80,8 @@ class chunk_grid {
   axes stride_;  // bytes from one element of a chunk to the next, along each axis
   std::uint64_t element_bytes_ = 1;
   std::uint64_t record_offset_ = 0;
+  bool turned_ = false;              // elements are big-endian
+  std::uint64_t first_element_ = 0;  // of a chunk, in bytes
   std::uint64_t row_bytes_ = 0;
   std::uint64_t chunk_bytes_ = 0;
   bool in_order_ = true;  // a chunk's elements lie one after another, the last axis fastest

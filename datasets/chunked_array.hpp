@@ -28,6 +28,7 @@ struct chunk_place {
 
   /// Whether it has bytes to be read from a file.
   [[nodiscard]] bool is_in_file() const noexcept { return offset != absent && file != held; }
+  friend bool operator==(const chunk_place&, const chunk_place&) = default;
 };
 
 /// Elements lie in C order (the last axis fastest) in the array as in a chunk. Chunks at the end of an axis that they do not divide
@@ -44,8 +45,11 @@ struct chunk_place {
 ///                   too. 0: elements follow one another
 ///   record_offset   of the member in its record
 ///   inner_axes      of the last axes, those that lie within a record: a member may be an array
+///   lead_bytes      before the first element of a chunk when its filters are undone; where there are filters
+///   big_endian      elements are turned around when they are taken out of their records. (Where an element is all of a record,
+///                   filter_kind::swap does it)
 ///   held            stored bytes of chunks that are kept in memory
-///   held_from       the file that they come from
+///   held_from       the file that they come from; of chunks that were never written too
 ///   stored_axes     axes in the order in which a chunk has them, slowest first; empty: the array's own order
 struct chunked_array {
   std::string name;
@@ -60,8 +64,13 @@ struct chunked_array {
   std::uint32_t record_bytes = 0;
   std::uint32_t record_offset = 0;
   std::uint32_t inner_axes = 0;
+  bool big_endian = false;
+  std::uint64_t lead_bytes = 0;
   std::vector<std::uint8_t> stored_axes;
 };
+
+/// Whether they are members of one array of records, so that a chunk of it is expanded once for both.
+[[nodiscard]] bool share_chunks(const chunked_array& a, const chunked_array& b);
 
 /// Values of any length, one for each row.
 ///   kind   field_kind::bytes, text or picture

@@ -6,6 +6,7 @@
 #include "datasets/chunk_grid.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
+#include "datasets/file_guard.hpp"
 #include "datasets/integers.hpp"
 #include "datasets/model.hpp"
 
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <limits>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace leat::datasets {
@@ -45,7 +47,7 @@ void fill_with(std::span<const std::byte> element, std::span<std::byte> bytes) {
 std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_place& place, std::uint64_t least_bytes,
                                         std::span<const std::byte> stored, std::span<std::byte> decoded) {
   if (place.offset == chunk_place::absent) {
-    fill_with(array.fill, decoded);
+    fill_with(array.fill, decoded.subspan(array.lead_bytes));
     return std::nullopt;
   }
   if (place.file == chunk_place::held) stored = std::span(array.held).subspan(place.offset, place.bytes);
@@ -64,40 +66,98 @@ std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_
   return std::nullopt;
 }
 
-// All values of a one-dimensional array, dense.
-std::vector<std::byte> read_values(const chunked_array& array, const chunked_table& table, blocking_sources& sources) {
+/// The stored bytes of one chunk after the other, many of which are read at a time.
+template <typename BytesOf>
+class chunks_read_together {
+ public:
+  ///   bytes_of   a chunk: how many are read
+  chunks_read_together(const io::source_description& source, const chunked_array& array, BytesOf bytes_of,
+                       blocking_sources& sources)
+      : source_(source), array_(array), bytes_of_(std::move(bytes_of)), sources_(sources) {}
+
+  /// Of the next chunk, valid until that of the one after it is asked for.
+  [[nodiscard]] std::span<const std::byte> stored(std::uint64_t chunk) {
+    if (chunk == end_) read_on();
+    const std::span<const std::byte> bytes = std::span(memory_).subspan(at_, bytes_of_(chunk));
+    at_ += bytes.size();
+    return bytes;
+  }
+
+ private:
+  void read_on() {
+    constexpr std::uint64_t bytes_max = std::uint64_t{8} << 20;
+    constexpr std::uint64_t chunks_max = 4096;
+    const std::uint64_t first = end_;
+    std::uint64_t bytes = 0;
+    for (; end_ < array_.places.size() && end_ - first < chunks_max; ++end_) {
+      if (end_ != first && bytes + bytes_of_(end_) > bytes_max) break;
+      bytes += bytes_of_(end_);
+    }
+    memory_.resize(bytes);
+    at_ = 0;
+    std::vector<blocking_source::request> requests;
+    for (std::uint64_t chunk = first, at = 0; chunk < end_; ++chunk) {
+      const std::uint64_t of_chunk = bytes_of_(chunk);
+      if (of_chunk == 0) continue;
+      requests.push_back(
+          {array_.places[chunk].file, array_.places[chunk].offset, std::span(memory_).subspan(at, of_chunk)});
+      at += of_chunk;
+    }
+    if (!requests.empty()) sources_.of(source_).read(requests);
+  }
+
+  const io::source_description& source_;
+  const chunked_array& array_;
+  const BytesOf bytes_of_;
+  blocking_sources& sources_;
+  std::vector<std::byte> memory_;
+  std::uint64_t end_ = 0;  // of the chunks in memory_
+  std::size_t at_ = 0;     // of the next one
+};
+
+// All values of one-dimensional arrays, dense. The arrays share their chunks.
+std::vector<std::vector<std::byte>> read_values(std::span<const chunked_array> arrays, const chunked_table& table,
+                                                blocking_sources& sources) {
+  const chunked_array& array = arrays.front();
   const std::string where = at(table.title, array);
   const std::uint64_t rows = array.shape.front();
   if (rows > column_rows_max) {
     throw error(errc::limit, str_cat(where, ": ", rows, " values; leat keeps up to ", column_rows_max,
                                      " of a one-dimensional array: leave it out, or give it a second axis"));
   }
-  const chunk_grid grid(array, where);
-  std::vector<std::byte> values;
-  std::vector<std::byte> stored;
+  std::vector<chunk_grid> grids;
+  for (const chunked_array& each : arrays) grids.emplace_back(each, at(table.title, each));
+  const chunk_grid& grid = grids.front();
+  std::vector<std::vector<std::byte>> values(arrays.size());
+  const auto bytes_held = [&](std::uint64_t chunk) {
+    return grid.region_of(chunk).count.front() * grid.element_bytes();
+  };
+  const auto bytes_stored = [&](std::uint64_t chunk) {
+    const chunk_place& place = array.places[chunk];
+    return !place.is_in_file() ? 0 : grid.rows_as_stored() ? bytes_held(chunk) : place.bytes;
+  };
+  chunks_read_together together(*table.source, array, bytes_stored, sources);
   std::vector<std::byte> decoded;
   for (std::uint64_t chunk = 0; chunk < array.places.size() && rows > 0; ++chunk) {
     const chunk_place& place = array.places[chunk];
     const array_region held = grid.region_of(chunk);
-    const std::uint64_t held_bytes = held.count.front() * grid.element_bytes();
-    values.resize(values.size() + held_bytes);
-    const std::span<std::byte> to = std::span(values).last(held_bytes);
-    decoded.resize(grid.rows_as_stored() ? held_bytes : grid.chunk_bytes());
-    stored.resize(!place.is_in_file() ? 0 : grid.rows_as_stored() ? held_bytes : place.bytes);
-    if (!stored.empty()) {
-      const blocking_source::request request{place.file, place.offset, stored};
-      sources.of(*table.source).read({&request, 1});
-    }
+    decoded.resize(grid.rows_as_stored() ? bytes_held(chunk) : grid.chunk_bytes());
+    const std::span<const std::byte> stored = together.stored(chunk);
     if (const auto reason = expand_chunk(array, place, grid.bytes_within(chunk), stored, decoded)) {
       const std::string what =
           place.is_in_file() ? str_cat("the chunk at offset ", place.offset, " of ", table.files->path(place.file))
                              : str_cat("chunk ", chunk);
       throw error(errc::format, str_cat(where, ": ", what, ": ", *reason));
     }
-    if (grid.rows_as_stored()) {
-      std::memcpy(to.data(), decoded.data(), decoded.size());
-    } else {
-      grid.copy(chunk, decoded, held, to);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const std::uint64_t bytes = held.count.front() * grids[i].element_bytes();
+      values[i].resize(values[i].size() + bytes);
+      const std::span<std::byte> to = std::span(values[i]).last(bytes);
+      if (grids[i].rows_as_stored()) {
+        std::memcpy(to.data(), decoded.data(), decoded.size());
+      } else {
+        grids[i].copy(chunk, decoded, held, to);
+      }
     }
   }
   return values;
@@ -120,6 +180,7 @@ class chunked_model final : public dataset_model {
       : title_(std::move(table.title)),
         format_(std::move(table.format)),
         files_(std::move(table.files)),
+        watch_(std::move(table.watch)),
         rows_(table.rows),
         columns_(std::move(columns), samples),
         notes_(std::move(table.notes)),
@@ -196,6 +257,11 @@ class chunked_model final : public dataset_model {
     return firsts;
   }
 
+  guard guarded() const noexcept override { return watch_ == nullptr ? guard::none : watch_->rate(); }
+  std::optional<std::string> changed(guard) const override {
+    return watch_ == nullptr ? std::nullopt : watch_->changed();
+  }
+
   std::string name(std::uint64_t sample) const override { return str_cat(title_, "[", sample, "]"); }
 
   void describe(description& out) const override {
@@ -209,13 +275,10 @@ class chunked_model final : public dataset_model {
       for (const filter& each : array.filters) {
         hash.add(static_cast<std::uint64_t>(each.kind));
         hash.add(each.element_bytes);
+        if (each.kind == filter_kind::deflate) hash.add(each.crc32);
       }
-      for (const chunk_place& each : array.places) {
-        hash.add(each.offset);
-        hash.add(each.bytes);
-        hash.add(each.file);
-        hash.add(each.skipped);
-      }
+      static_assert(std::has_unique_object_representations_v<chunk_place>);
+      hash.add(std::as_bytes(std::span(array.places)));
     }
     for (const kept_values& each : kept_) hash.add(std::as_bytes(std::span(each.bytes)));
     for (const placed_values& each : values_) hash.add(std::as_bytes(std::span(each.rows)));
@@ -231,7 +294,7 @@ class chunked_model final : public dataset_model {
       held.extents += array.places.capacity() * sizeof(chunk_place);
       held.data += array.held.capacity();
     }
-    held.files = files_->memory_bytes();
+    held.files = files_->memory_bytes() + (watch_ == nullptr ? 0 : watch_->memory_bytes());
     held.columns = columns_.memory_bytes();
     for (const kept_values& each : kept_) held.columns += each.bytes.capacity();
     for (const placed_values& each : values_) held.extents += each.rows.capacity() * sizeof(value_place);
@@ -289,6 +352,9 @@ class chunked_model final : public dataset_model {
       info.decoded_block_bytes_max = grid.rows_as_stored() ? info.bytes_max : grid.chunk_bytes();
     }
     if (grid.rows_as_stored()) info.alignment = io::alignment_of(offsets);
+    const auto other = std::find_if(arrays_.begin(), arrays_.end(),
+                                    [&](const chunked_array& each) { return share_chunks(each, array); });
+    expanded_from_.push_back(static_cast<std::uint32_t>(other - arrays_.begin()) + 1);
     fields_.push_back(std::move(info));
     arrays_.push_back(std::move(array));
     grids_.push_back(grid);
@@ -375,7 +441,7 @@ class chunked_model final : public dataset_model {
       one.where.file = place.is_in_file() ? place.file : array.held_from;
       one.where.offset = place.is_in_file() ? place.offset : 0;
       if (!grid.rows_as_stored()) {
-        one.decode = 1;
+        one.decode = expanded_from_[field];
         one.whole = grid.is_whole(chunk, region);
         one.where.stored_bytes = place.is_in_file() ? place.bytes : 0;
         one.where.decoded_bytes = grid.chunk_bytes();
@@ -384,7 +450,7 @@ class chunked_model final : public dataset_model {
       }
       const array_region held = rows_held(region, field, chunk);
       one.whole = held.first == region.first && held.count == region.count;
-      one.decode = !place.is_in_file() || !one.whole ? 1 : 0;
+      one.decode = !place.is_in_file() || !one.whole ? expanded_from_[field] : 0;
       one.where.decoded_bytes = held.count.front() * grid.row_bytes();
       one.block += array.places.size() * held.count.front();
       if (place.is_in_file()) {
@@ -406,6 +472,7 @@ class chunked_model final : public dataset_model {
   std::string title_;
   std::string format_;
   std::shared_ptr<const io::file_table> files_;
+  std::shared_ptr<const file_guard> watch_;
   row_windows rows_;
   column_table columns_;
   std::vector<std::string> notes_;
@@ -415,9 +482,16 @@ class chunked_model final : public dataset_model {
   std::vector<field_info> fields_;
   std::vector<chunked_array> arrays_;  // of the first fields
   std::vector<chunk_grid> grids_;      // likewise
+  // part::decode of each, from 1: the first array of those that share their chunks.
+  std::vector<std::uint32_t> expanded_from_;
 };
 
 }  // namespace
+
+bool share_chunks(const chunked_array& a, const chunked_array& b) {
+  return a.record_bytes != 0 && a.record_bytes == b.record_bytes && a.filters == b.filters && a.fill == b.fill &&
+         a.held_from == b.held_from && a.places == b.places && a.held == b.held;
+}
 
 dataset chunked_rows(chunked_table table) {
   assert(!table.arrays.empty() || !table.values.empty());
@@ -433,9 +507,20 @@ dataset chunked_rows(chunked_table table) {
   std::vector<column_values> columns;
   std::vector<kept_values> kept;
   blocking_sources sources;
-  for (const chunked_array& array : table.arrays) {
+  std::vector<std::vector<std::byte>> read;  // of arrays that share their chunks
+  std::size_t read_from = 0;
+  for (std::size_t i = 0; i < table.arrays.size(); ++i) {
+    const chunked_array& array = table.arrays[i];
     if (!has_one_axis(array)) continue;
-    std::vector<std::byte> values = read_values(array, table, sources);
+    if (i >= read_from + read.size()) {
+      std::size_t end = i + 1;
+      while (end < table.arrays.size() && has_one_axis(table.arrays[end]) && share_chunks(array, table.arrays[end])) {
+        ++end;
+      }
+      read = read_values(std::span(table.arrays).subspan(i, end - i), table, sources);
+      read_from = i;
+    }
+    std::vector<std::byte> values = std::move(read[i - read_from]);
     if (windows.window != 0 || !is_integer(array.type)) {
       kept.push_back({array.name, array.type, std::move(values)});
       continue;

@@ -13,6 +13,8 @@
 
 namespace leat::datasets {
 
+class file_guard;
+
 /// Which rows a sample has: those from i * stride on.
 ///   window   0: one row, without an axis for it
 struct row_windows {
@@ -32,6 +34,8 @@ struct chunked_table {
   std::string title;
   std::shared_ptr<const io::file_table> files;
   std::shared_ptr<const io::source_description> source;  ///< of the same files
+  std::shared_ptr<const file_guard> watch =
+      nullptr;  ///< of the same files; null where nobody looks whether they change
   std::vector<chunked_array> arrays;
   std::vector<placed_values> values;
   std::vector<std::string> notes;

@@ -132,6 +132,15 @@ class concat_model final : public dataset_model {
     return any ? firsts : std::vector<std::uint64_t>();
   }
 
+  guard guarded() const noexcept override { return guarded_; }
+  std::optional<std::string> changed(guard at) const override {
+    for (const joined_part& part : parts_) {
+      if (part.model->guarded() < at) continue;
+      if (std::optional<std::string> what = part.model->changed(at)) return what;
+    }
+    return std::nullopt;
+  }
+
   std::vector<std::shared_ptr<const dataset_model>> joined() const override {
     std::vector<std::shared_ptr<const dataset_model>> models;
     for (const joined_part& part : parts_) models.push_back(part.model);
@@ -275,6 +284,7 @@ class concat_model final : public dataset_model {
       }
     }
     defects_ += part.model->defects();
+    guarded_ = std::max(guarded_, part.model->guarded());
     notes_.insert(notes_.end(), part.model->notes().begin(), part.model->notes().end());
     ends_.push_back(size() + part.model->size());
     parts_.push_back(std::move(part));
@@ -371,6 +381,7 @@ class concat_model final : public dataset_model {
   std::vector<std::string> notes_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::uint64_t defects_ = 0;
+  guard guarded_ = guard::none;
 };
 
 }  // namespace

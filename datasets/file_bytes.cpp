@@ -1,13 +1,16 @@
 #include "datasets/file_bytes.hpp"
 
 #include "base/text.hpp"
+#include "datasets/file_guard.hpp"
 #include "datasets/path_error.hpp"
 #include "io/file_status.hpp"
 
 #include <leat/error.hpp>
 
 #include <sys/stat.h>
+#include <sys/uio.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +36,9 @@ local_file::local_file(const std::string& path) : file_bytes(path) {
 
 local_file::~local_file() { ::close(descriptor_); }
 
+// By the path, as file_guard looks again.
+std::uint64_t local_file::version() const { return version_on_disk(path()); }
+
 std::size_t local_file::read(std::uint64_t offset, std::span<std::byte> into) const {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -46,6 +52,24 @@ std::size_t local_file::read(std::uint64_t offset, std::span<std::byte> into) co
     done += static_cast<std::size_t>(got);
   }
   return done;
+}
+
+void file_bytes::read_all(std::span<piece> pieces) const {
+  for (piece& each : pieces) each.into = each.into.first(read(each.offset, each.into));
+}
+
+void local_file::read_all(std::span<piece> pieces) const {
+  std::vector<piece*> elsewhere;
+  for (piece& each : pieces) {
+    const iovec to{each.into.data(), each.into.size()};
+    // On a file system that does not know the flag nothing is copied here.
+    const ssize_t got = ::preadv2(descriptor_, &to, 1, static_cast<off_t>(each.offset), RWF_NOWAIT);
+    if (got >= 0 && static_cast<std::size_t>(got) == each.into.size()) continue;
+    ::posix_fadvise(descriptor_, static_cast<off_t>(each.offset), static_cast<off_t>(each.into.size()),
+                    POSIX_FADV_WILLNEED);
+    elsewhere.push_back(&each);
+  }
+  for (piece* const each : elsewhere) each->into = each->into.first(read(each->offset, each->into));
 }
 
 std::vector<std::byte> file_bytes::read(std::uint64_t offset, std::uint64_t bytes) const {

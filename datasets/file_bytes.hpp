@@ -20,10 +20,19 @@ class file_bytes {
   /// Its path or address.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Changes when the content does; 0: it is not known.
+  [[nodiscard]] virtual std::uint64_t version() const { return 0; }
 
   /// Fills `into`, or as much of it as the file has from there on; returns what it filled.
   ///   throws   error{errc::io} with path and offset
   virtual std::size_t read(std::uint64_t offset, std::span<std::byte> into) const = 0;
+  /// Bytes that are wanted. `into` becomes shorter where the file ends before it does.
+  struct piece {
+    std::uint64_t offset = 0;
+    std::span<std::byte> into;
+  };
+  /// Fills all of them, waiting for them together. Throws as read().
+  virtual void read_all(std::span<piece> pieces) const;
   /// So many bytes, or what the file has of them.
   [[nodiscard]] std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const;
 
@@ -44,8 +53,11 @@ class local_file final : public file_bytes {
   explicit local_file(const std::string& path);
   ~local_file() override;
 
+  std::uint64_t version() const override;
   using file_bytes::read;
   std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override;
+  /// What lies in the page cache is copied; the rest is asked for all at once and then waited for.
+  void read_all(std::span<piece> pieces) const override;
 
  private:
   int descriptor_ = -1;

@@ -21,7 +21,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
   std::vector<sized_file> sized(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
-    sized[i] = {paths[i], file->size()};
+    sized[i] = {paths[i], file->size(), file->version()};
     contents[i] = read_hdf5(*file, wanted_by_path(options));
     choose_arrays(contents[i].arrays, contents[i].values, options, paths[i], contents[i].notes);
   });
@@ -29,6 +29,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
   std::vector<dataset> parts;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     for (chunked_array& array : contents[i].arrays) {
+      array.held_from = placed.numbers[i];
       for (chunk_place& each : array.places) each.file = placed.numbers[i];
     }
     for (placed_values& values : contents[i].values) values.file = placed.numbers[i];
@@ -36,6 +37,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
                                   .title = paths[i],
                                   .files = placed.table,
                                   .source = placed.source,
+                                  .watch = i == 0 ? placed.watch : nullptr,  // one for all files
                                   .arrays = std::move(contents[i].arrays),
                                   .values = std::move(contents[i].values),
                                   .notes = std::move(contents[i].notes),

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace leat::datasets {
 namespace {
@@ -23,7 +24,12 @@ bool is(std::span<const std::byte> bytes, std::string_view text) {
 
 std::uint64_t hdf5_cursor::number(std::size_t bytes) {
   if (bytes == 0 || bytes > 8) fail("a number of no size that HDF5 has");
+  const bool has_eight = left() >= 8;
   const std::span<const std::byte> from = take(bytes);
+  // Millions of them are read of large indexes.
+  if (has_eight) {
+    return number_at<std::uint64_t>({from.data(), 8}, 0) & (~std::uint64_t{0} >> (64 - 8 * bytes));
+  }
   std::uint64_t value = 0;
   for (std::size_t i = bytes; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(from[i]);
   return value;
@@ -157,7 +163,36 @@ void hdf5_bytes::verify([[maybe_unused]] std::span<const std::byte> bytes, [[may
 hdf5_block hdf5_bytes::read_up_to(std::uint64_t address, std::uint64_t bytes) const {
   const std::uint64_t offset = offset_of(address);
   if (bytes > block_bytes_max) fail(offset, str_cat("a header or index of ", bytes, " bytes"));
-  return {this, file_.read(offset, std::min(bytes, size() - offset)), offset};
+  bytes = std::min(bytes, size() - offset);
+  if (const auto behind = ahead_.upper_bound(offset); behind != ahead_.begin()) {
+    const auto& [first, there] = *std::prev(behind);
+    if (offset - first <= there.size() && bytes <= there.size() - (offset - first)) {
+      const auto from = there.begin() + static_cast<std::ptrdiff_t>(offset - first);
+      return {this, {from, from + static_cast<std::ptrdiff_t>(bytes)}, offset};
+    }
+  }
+  return {this, file_.read(offset, bytes), offset};
+}
+
+void hdf5_bytes::read_ahead(std::span<const range> ranges) {
+  if (ranges.size() < 2) return;
+  if (ahead_bytes_ > ahead_bytes_max_) {
+    ahead_.clear();
+    ahead_bytes_ = 0;
+  }
+  std::vector<file_bytes::piece> pieces;
+  for (const range& each : ranges) {
+    if (each.address > size() || base_ > size() - each.address || each.bytes > ahead_bytes_max_) continue;
+    const std::uint64_t offset = base_ + each.address;
+    const auto [place, is_new] = ahead_.try_emplace(offset);
+    if (!is_new) continue;
+    place->second.resize(std::min(each.bytes, size() - offset));
+    ahead_bytes_ += place->second.size();
+    pieces.push_back({offset, place->second});
+  }
+  file_.read_all(pieces);
+  // The file may end earlier by now.
+  for (const file_bytes::piece& each : pieces) ahead_.at(each.offset).resize(each.into.size());
 }
 
 std::vector<std::byte> hdf5_bytes::bytes_at(std::uint64_t offset, std::uint64_t bytes) const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -91,6 +92,18 @@ class hdf5_bytes {
   /// What the file has of them.
   [[nodiscard]] hdf5_block read_up_to(std::uint64_t address, std::uint64_t bytes) const;
 
+  struct range {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Says what is going to be read: it is read at once, so that a level of an index is waited for once. What does not lie in the file is
+  /// left out.
+  void read_ahead(std::span<const range> ranges);
+  /// Visits items in their order, what is going to be read of each being read ahead, many at a time.
+  ///   range_of   of an item, with the checksum where there is one
+  template <typename Item, typename RangeOf, typename Visit>
+  void visit_ahead(std::span<const Item> items, RangeOf&& range_of, Visit&& visit);
+
   /// A node of a tree, a header or a block of an index was looked at. A file has room for so many, and an index that goes in a circle
   /// looks at more.
   void count_node(std::uint64_t address);
@@ -110,6 +123,29 @@ class hdf5_bytes {
   std::size_t length_bytes_ = 8;
   std::uint64_t nodes_ = 0;
   std::uint64_t path_bytes_ = 0;
+  std::map<std::uint64_t, std::vector<std::byte>> ahead_;  // by offset
+  std::uint64_t ahead_bytes_ = 0;
+
+  static constexpr std::uint64_t ahead_bytes_max_ = std::uint64_t{8} << 20;
 };
+
+template <typename Item, typename RangeOf, typename Visit>
+void hdf5_bytes::visit_ahead(std::span<const Item> items, RangeOf&& range_of, Visit&& visit) {
+  constexpr std::size_t ranges_max = 1024;
+  std::vector<range> next;
+  for (std::size_t i = 0, end = 0; i < items.size(); ++i) {
+    if (i == end) {
+      next.clear();
+      for (std::uint64_t bytes = 0; end < items.size() && next.size() < ranges_max; ++end) {
+        const range wanted = range_of(items[end]);
+        if (bytes != 0 && bytes + wanted.bytes > ahead_bytes_max_) break;
+        bytes += wanted.bytes;
+        next.push_back(wanted);
+      }
+      read_ahead(next);
+    }
+    visit(items[i]);
+  }
+}
 
 }  // namespace leat::datasets

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
-#include <functional>
+#include <span>
 #include <utility>
 
 namespace leat::datasets {
@@ -81,44 +80,54 @@ class index_reader {
     put(one);
   }
 
+  // Level by level: what a level needs is read together.
   void read_old_tree() {
-    const std::size_t rank = grid_.size();
-    const std::uint64_t entry_bytes = 8 + 8 * (rank + 1) + file_.address_bytes();
-    const std::uint64_t prefix_bytes = 8 + 2 * file_.address_bytes();
+    const std::uint64_t entry_bytes = 8 + 8 * (grid_.size() + 1) + file_.address_bytes();
     constexpr std::uint64_t usual_entries = 64;
-    std::deque<std::uint64_t> nodes{what_.address};
-    std::vector<std::uint64_t> coordinates(rank);
-    while (!nodes.empty()) {
-      const std::uint64_t address = nodes.front();
-      nodes.pop_front();
-      file_.count_node(address);
-      hdf5_block block = file_.read_up_to(address, prefix_bytes + usual_entries * entry_bytes);
-      hdf5_cursor at = block.cursor();
-      at.expect("TREE");
-      if (at.number(1) != 1) at.fail("a node that is of no chunks");
-      const std::uint64_t level = at.number(1);
-      const std::uint64_t entries = at.number(2);
-      at.skip(2 * file_.address_bytes());
-      if (at.left() < entries * entry_bytes) {
-        block = file_.read(address + prefix_bytes, entries * entry_bytes);
-        at = block.cursor();
+    const std::uint64_t usual_bytes = 8 + 2 * file_.address_bytes() + usual_entries * entry_bytes;
+    std::vector<std::uint64_t> level{what_.address};
+    file_.count_node(what_.address);
+    while (!level.empty()) {
+      std::vector<std::uint64_t> next;
+      const auto range_of = [&](std::uint64_t address) { return hdf5_bytes::range{address, usual_bytes}; };
+      file_.visit_ahead(std::span<const std::uint64_t>(level), range_of,
+                        [&](std::uint64_t address) { read_old_node(address, usual_bytes, entry_bytes, next); });
+      level = std::move(next);
+    }
+  }
+
+  void read_old_node(std::uint64_t address, std::uint64_t usual_bytes, std::uint64_t entry_bytes,
+                     std::vector<std::uint64_t>& children) {
+    const std::size_t rank = grid_.size();
+    const std::uint64_t prefix_bytes = 8 + 2 * file_.address_bytes();
+    hdf5_block block = file_.read_up_to(address, usual_bytes);
+    hdf5_cursor at = block.cursor();
+    at.expect("TREE");
+    if (at.number(1) != 1) at.fail("a node that is of no chunks");
+    const std::uint64_t level = at.number(1);
+    const std::uint64_t entries = at.number(2);
+    at.skip(2 * file_.address_bytes());
+    if (at.left() < entries * entry_bytes) {
+      block = file_.read(address + prefix_bytes, entries * entry_bytes);
+      at = block.cursor();
+    }
+    coordinates_.resize(rank);
+    for (std::uint64_t i = 0; i < entries; ++i) {
+      entry one;
+      one.bytes = at.number(4);
+      one.skipped = static_cast<std::uint32_t>(at.number(4));
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        const std::uint64_t first = at.number(8);
+        if (level == 0 && first % what_.chunk[axis] != 0) at.fail("a chunk that does not begin where one does");
+        coordinates_[axis] = first / what_.chunk[axis];
       }
-      for (std::uint64_t i = 0; i < entries; ++i) {
-        entry one;
-        one.bytes = at.number(4);
-        one.skipped = static_cast<std::uint32_t>(at.number(4));
-        for (std::size_t axis = 0; axis < rank; ++axis) {
-          const std::uint64_t first = at.number(8);
-          if (level == 0 && first % what_.chunk[axis] != 0) at.fail("a chunk that does not begin where one does");
-          coordinates[axis] = first / what_.chunk[axis];
-        }
-        at.skip(8);
-        one.address = at.address();
-        if (level != 0) {
-          nodes.push_back(one.address);
-        } else {
-          put_at(coordinates, one);
-        }
+      at.skip(8);
+      one.address = at.address();
+      if (level == 0) {
+        put_at(coordinates_, one);
+      } else {
+        file_.count_node(one.address);
+        children.push_back(one.address);
       }
     }
   }
@@ -141,27 +150,40 @@ class index_reader {
     }
   }
 
-  // Arrays are numbered along the largest shape; an axis without an end comes first.
-  void put_numbered(std::uint64_t number, const entry& one, std::size_t endless) {
-    const std::size_t rank = grid_.size();
-    std::vector<std::uint64_t> coordinates(rank);
-    for (std::size_t axis = rank; axis-- > 0;) {
-      if (axis == endless) continue;
-      const std::uint64_t along = chunks_along(what_.shape_max[axis], what_.chunk[axis]);
-      if (along == 0) return;
-      coordinates[axis] = number % along;
-      number /= along;
+  // Arrays are numbered along the largest shape; an axis without an end comes first. That is the order of the grid where no axis behind the
+  // first can grow.
+  void number_along(std::size_t endless) {
+    endless_ = endless;
+    along_.clear();
+    as_grid_ = endless == 0 || endless == grid_.size();
+    for (std::size_t axis = 0; axis < grid_.size(); ++axis) {
+      along_.push_back(axis == endless ? 0 : chunks_along(what_.shape_max[axis], what_.chunk[axis]));
+      as_grid_ = as_grid_ && (axis == 0 || along_[axis] == grid_[axis]);
     }
-    if (endless < rank) {
-      coordinates[endless] = number;
+  }
+  void put_numbered(std::uint64_t number, entry one) {
+    if (as_grid_) {
+      one.number = number;
+      return put(one);
+    }
+    const std::size_t rank = grid_.size();
+    coordinates_.resize(rank);
+    for (std::size_t axis = rank; axis-- > 0;) {
+      if (axis == endless_) continue;
+      if (along_[axis] == 0) return;
+      coordinates_[axis] = number % along_[axis];
+      number /= along_[axis];
+    }
+    if (endless_ < rank) {
+      coordinates_[endless_] = number;
     } else if (number != 0) {
       return;
     }
-    put_at(coordinates, one);
+    put_at(coordinates_, one);
   }
 
   void read_fixed_array() {
-    const std::size_t none = grid_.size();
+    number_along(grid_.size());
     file_.count_node(what_.address);
     const hdf5_block header = file_.read_checked(what_.address, 8 + file_.length_bytes() + file_.address_bytes());
     hdf5_cursor at = header.cursor();
@@ -178,7 +200,7 @@ class index_reader {
     const std::uint64_t page_entries = std::uint64_t{1} << page_bits;
     const std::uint64_t prefix_bytes = 6 + file_.address_bytes();
     const auto take = [&](hdf5_cursor from, std::uint64_t first, std::uint64_t count) {
-      for (std::uint64_t i = 0; i < count; ++i) put_numbered(first + i, take_entry(from, filtered, entry_bytes), none);
+      for (std::uint64_t i = 0; i < count; ++i) put_numbered(first + i, take_entry(from, filtered, entry_bytes));
     };
     file_.count_node(address);
     if (entries <= page_entries) {
@@ -197,15 +219,22 @@ class index_reader {
     inside.skip(prefix_bytes - 4);
     const std::span<const std::byte> written = inside.take(bits_bytes);
     const std::uint64_t first_page = address + prefix_bytes + bits_bytes + 4;
+    std::vector<std::uint64_t> there;
     for (std::uint64_t page = 0; page < pages; ++page) {
       if (!is_set(written, page)) continue;
       file_.count_node(address);
-      const std::uint64_t first = page * page_entries;
-      const std::uint64_t count = std::min(page_entries, entries - first);
-      const hdf5_block part =
-          file_.read_checked(first_page + page * (page_entries * entry_bytes + 4), count * entry_bytes);
-      take(part.cursor(), first, count);
+      there.push_back(page);
     }
+    const auto range_of = [&](std::uint64_t page) {
+      const std::uint64_t count = std::min(page_entries, entries - page * page_entries);
+      return hdf5_bytes::range{first_page + page * (page_entries * entry_bytes + 4), count * entry_bytes + 4};
+    };
+    file_.visit_ahead(std::span<const std::uint64_t>(there), range_of, [&](std::uint64_t page) {
+      const hdf5_bytes::range where = range_of(page);
+      const hdf5_block part = file_.read_checked(where.address, where.bytes - 4);
+      const std::uint64_t first = page * page_entries;
+      take(part.cursor(), first, std::min(page_entries, entries - first));
+    });
   }
 
   static bool is_set(std::span<const std::byte> bits, std::uint64_t number) {
@@ -219,6 +248,7 @@ class index_reader {
     for (std::size_t axis = 0; axis < grid_.size(); ++axis) {
       if (what_.shape_max[axis] == undefined) endless = axis;
     }
+    number_along(endless);
     file_.count_node(what_.address);
     const hdf5_block header = file_.read_checked(what_.address, 12 + 6 * file_.length_bytes() + file_.address_bytes());
     hdf5_cursor at = header.cursor();
@@ -251,32 +281,19 @@ class index_reader {
     const auto blocks_in = [](std::uint64_t generation) { return std::uint64_t{1} << (generation / 2); };
     const auto entries_in = [&](std::uint64_t generation) { return block_entries << ((generation + 1) / 2); };
     const auto take = [&](hdf5_cursor from, std::uint64_t first, std::uint64_t count) {
-      for (std::uint64_t i = 0; i < count; ++i)
-        put_numbered(first + i, take_entry(from, filtered, entry_bytes), endless);
+      for (std::uint64_t i = 0; i < count; ++i) put_numbered(first + i, take_entry(from, filtered, entry_bytes));
     };
-    // Pages of a block that were never written are not there to be read: `written` says which.
+    // Blocks of data are found first and read then, all of them.
     const std::uint64_t data_prefix_bytes = 6 + file_.address_bytes() + offset_bytes;
-    const auto read_data = [&](std::uint64_t block, std::uint64_t first, std::uint64_t count,
-                               const std::function<bool(std::uint64_t)>& written) {
-      if (block == undefined || first >= entries_set) return;
-      file_.count_node(block);
-      if (count <= page_entries) {
-        const hdf5_block data = file_.read_checked(block, data_prefix_bytes + count * entry_bytes);
-        hdf5_cursor inside = data.cursor();
-        inside.expect("EADB");
-        inside.skip(data_prefix_bytes - 4);
-        take(inside, first, count);
-        return;
-      }
-      const hdf5_block prefix = file_.read_checked(block, data_prefix_bytes);
-      prefix.cursor().expect("EADB");
-      for (std::uint64_t page = 0; page < count / page_entries; ++page) {
-        if (!written(page)) continue;
-        file_.count_node(block);
-        const std::uint64_t place = block + data_prefix_bytes + 4 + page * (page_entries * entry_bytes + 4);
-        const hdf5_block data = file_.read_checked(place, page_entries * entry_bytes);
-        take(data.cursor(), first + page * page_entries, page_entries);
-      }
+    std::vector<data_block> blocks;
+    const auto add_page = [&](data_block& block, std::uint64_t page) {
+      file_.count_node(block.address);
+      block.pages.push_back(page);
+    };
+    const auto found = [&](data_block block) {
+      if (block.address == undefined || block.first >= entries_set) return;
+      file_.count_node(block.address);
+      blocks.push_back(std::move(block));
     };
 
     file_.count_node(address);
@@ -287,42 +304,104 @@ class index_reader {
     inside.expect("EAIB");
     inside.skip(2 + file_.address_bytes());
     for (std::uint64_t i = 0; i < direct_entries; ++i) {
-      put_numbered(i, take_entry(inside, filtered, entry_bytes), endless);
+      put_numbered(i, take_entry(inside, filtered, entry_bytes));
     }
     std::uint64_t first = direct_entries;
     std::uint64_t blocks_left = pointed_blocks;
     std::uint64_t generation = 0;
     for (; generation < pointed_generations; ++generation) {
       for (std::uint64_t i = 0; i < blocks_in(generation) && blocks_left != 0; ++i, --blocks_left) {
-        read_data(inside.address(), first, entries_in(generation), [](std::uint64_t) { return true; });
+        data_block one{.address = inside.address(), .first = first, .count = entries_in(generation)};
+        const std::uint64_t pages = one.count > page_entries ? one.count / page_entries : 0;
+        for (std::uint64_t page = 0; one.address != undefined && page < pages; ++page) add_page(one, page);
+        found(std::move(one));
         first += entries_in(generation);
       }
     }
+    std::vector<secondary_block> secondary;
+    const std::uint64_t prefix = 6 + file_.address_bytes() + offset_bytes;
     for (; generation < generations && first < entries_set; ++generation) {
-      const std::uint64_t blocks = blocks_in(generation);
-      const std::uint64_t count = entries_in(generation);
-      const std::uint64_t secondary = inside.address();
-      const std::uint64_t pages = count > page_entries ? count / page_entries : 0;
+      secondary_block one{.address = inside.address(),
+                          .first = first,
+                          .blocks = blocks_in(generation),
+                          .count = entries_in(generation)};
+      const std::uint64_t pages = one.count > page_entries ? one.count / page_entries : 0;
       // A bit for each page, for each block in whole bytes.
-      const std::uint64_t bits_bytes = (pages + 7) / 8;
-      if (blocks > hdf5_bytes::block_bytes_max || bits_bytes > hdf5_bytes::block_bytes_max)
+      one.bits_bytes = (pages + 7) / 8;
+      if (one.blocks > hdf5_bytes::block_bytes_max || one.bits_bytes > hdf5_bytes::block_bytes_max)
         inside.fail("an array of sizes that make no sense");
-      if (secondary == undefined) {
-        first += blocks * count;
-        continue;
-      }
-      file_.count_node(secondary);
-      const std::uint64_t prefix = 6 + file_.address_bytes() + offset_bytes;
-      const hdf5_block block = file_.read_checked(secondary, prefix + blocks * (bits_bytes + file_.address_bytes()));
+      one.bytes = prefix + one.blocks * (one.bits_bytes + file_.address_bytes());
+      first += one.blocks * one.count;
+      if (one.address == undefined) continue;
+      file_.count_node(one.address);
+      secondary.push_back(one);
+    }
+    const auto range_of = [](const secondary_block& of) { return hdf5_bytes::range{of.address, of.bytes + 4}; };
+    file_.visit_ahead(std::span<const secondary_block>(secondary), range_of, [&](const secondary_block& of) {
+      const hdf5_block block = file_.read_checked(of.address, of.bytes);
       hdf5_cursor data = block.cursor();
       data.expect("EASB");
       data.skip(prefix - 4);
-      const std::span<const std::byte> written = data.take(blocks * bits_bytes);
-      for (std::uint64_t i = 0; i < blocks; ++i) {
-        read_data(data.address(), first, count, [&](std::uint64_t page) { return is_set(written, i * pages + page); });
-        first += count;
+      const std::uint64_t pages = of.count > page_entries ? of.count / page_entries : 0;
+      const std::span<const std::byte> written = data.take(of.blocks * of.bits_bytes);
+      for (std::uint64_t i = 0; i < of.blocks; ++i) {
+        data_block one{.address = data.address(), .first = of.first + i * of.count, .count = of.count};
+        // Pages that were never written are not there to be read.
+        for (std::uint64_t page = 0; one.address != undefined && page < pages; ++page) {
+          if (is_set(written, i * pages + page)) add_page(one, page);
+        }
+        found(std::move(one));
       }
-    }
+    });
+    read_data_blocks(blocks, data_prefix_bytes, page_entries, entry_bytes, take);
+  }
+
+  /// A block of data of an extensible array.
+  ///   first, count   of its entries
+  ///   pages          that were written, where it has pages
+  struct data_block {
+    std::uint64_t address = 0;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    std::vector<std::uint64_t> pages = {};
+  };
+  struct secondary_block {
+    std::uint64_t address = 0;
+    std::uint64_t first = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t count = 0;  // entries of each
+    std::uint64_t bits_bytes = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  template <typename Take>
+  void read_data_blocks(const std::vector<data_block>& blocks, std::uint64_t prefix_bytes, std::uint64_t page_entries,
+                        std::uint64_t entry_bytes, const Take& take) {
+    struct page_place {
+      std::uint64_t address = 0;
+      std::uint64_t first = 0;
+    };
+    std::vector<page_place> pages;
+    const auto bytes_of = [&](const data_block& of) {
+      return of.count <= page_entries ? prefix_bytes + of.count * entry_bytes : prefix_bytes;
+    };
+    const auto range_of = [&](const data_block& of) { return hdf5_bytes::range{of.address, bytes_of(of) + 4}; };
+    file_.visit_ahead(std::span<const data_block>(blocks), range_of, [&](const data_block& of) {
+      const hdf5_block data = file_.read_checked(of.address, bytes_of(of));
+      hdf5_cursor inside = data.cursor();
+      inside.expect("EADB");
+      inside.skip(prefix_bytes - 4);
+      if (of.count <= page_entries) return take(inside, of.first, of.count);
+      for (const std::uint64_t page : of.pages) {
+        pages.push_back(
+            {of.address + prefix_bytes + 4 + page * (page_entries * entry_bytes + 4), of.first + page * page_entries});
+      }
+    });
+    const std::uint64_t page_bytes = page_entries * entry_bytes;
+    const auto range_of_page = [&](const page_place& of) { return hdf5_bytes::range{of.address, page_bytes + 4}; };
+    file_.visit_ahead(std::span<const page_place>(pages), range_of_page, [&](const page_place& of) {
+      take(file_.read_checked(of.address, page_bytes).cursor(), of.first, page_entries);
+    });
   }
 
   void read_tree() {
@@ -350,6 +429,10 @@ class index_reader {
   hdf5_bytes& file_;
   const hdf5_chunking& what_;
   std::vector<std::uint64_t> grid_;
+  std::vector<std::uint64_t> coordinates_;  // of the entry that is read
+  std::vector<std::uint64_t> along_;        // chunks along each axis of the largest shape
+  std::size_t endless_ = 0;                 // the axis without an end
+  bool as_grid_ = false;                    // entries are numbered as the grid is
   std::vector<chunk_place> places_;
 };
 

@@ -227,10 +227,9 @@ class dataset_reader {
         add_members(each.type, name, offset + each.offset, out);
         continue;
       }
-      const bool swaps = each.type.big_endian && size_bytes(each.type.type) > 1;
-      if (each.type.what != hdf5_type::kind::number || swaps) {
-        out.notes.push_back(str_cat("left out: ", file_.path(), "/", name, ": a member of a compound that is ",
-                                    swaps ? "big-endian" : "no number", "; write it as an array of its own"));
+      if (each.type.what != hdf5_type::kind::number) {
+        out.notes.push_back(str_cat("left out: ", file_.path(), "/", name,
+                                    ": a member of a compound that is no number; write it as an array of its own"));
         continue;
       }
       dataset_reader member(*this);
@@ -238,6 +237,7 @@ class dataset_reader {
       member.array_.type = each.type.type;
       member.array_.record_bytes = type_.bytes;
       member.array_.record_offset = offset + each.offset;
+      member.array_.big_endian = each.type.big_endian;
       member.array_.inner_axes = static_cast<std::uint32_t>(each.type.axes.size());
       member.add_axes(each.type.axes);
       out.arrays.push_back(std::move(member.array_));

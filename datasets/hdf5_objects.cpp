@@ -14,6 +14,8 @@ namespace leat::datasets {
 namespace {
 
 constexpr std::uint64_t header_bytes_max = std::uint64_t{1} << 20;
+constexpr std::uint64_t usual_header_bytes = 512;  // of a dataset's; what is longer is read when it is come to
+constexpr std::size_t headers_at_once = 1024;
 
 struct continued_block {
   std::uint64_t address = 0;
@@ -193,10 +195,14 @@ void take_symbols(hdf5_bytes& file, hdf5_cursor at, group_links& links) {
       const hdf5_block all =
           file.read(address + prefix.bytes.size(), entries * (file.length_bytes() + file.address_bytes()));
       hdf5_cursor children = all.cursor();
+      constexpr std::uint64_t usual_symbols = 8;
+      std::vector<hdf5_bytes::range> below;
       for (std::uint64_t i = 0; i < entries; ++i) {
         children.skip(file.length_bytes());
         nodes.push_back(children.address());
+        below.push_back({nodes.back(), 8 + usual_symbols * entry_bytes});
       }
+      file.read_ahead(below);
       continue;
     }
     node.expect("SNOD");
@@ -269,7 +275,15 @@ void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::
   };
   std::deque<object> objects{{"", file.root()}};
   std::map<std::uint64_t, std::string> first_paths;
+  std::size_t seen_ahead = 0;  // of those in front
   while (!objects.empty()) {
+    if (seen_ahead == 0) {
+      seen_ahead = std::min(objects.size(), headers_at_once);
+      std::vector<hdf5_bytes::range> headers;
+      for (std::size_t i = 0; i < seen_ahead; ++i) headers.push_back({objects[i].address, usual_header_bytes});
+      file.read_ahead(headers);
+    }
+    --seen_ahead;
     const object here = std::move(objects.front());
     objects.pop_front();
     if (const auto [first, is_new] = first_paths.emplace(here.address, here.path); !is_new) {

@@ -60,12 +60,18 @@ void for_each_record(hdf5_bytes& file, std::uint64_t header,
   for (std::uint64_t level = depth + 1; level-- > 0;) {
     std::vector<node> next;
     const std::size_t totals = level > 1 ? bytes_for(below[level - 1]) : 0;
-    for (const node& each : nodes) {
+    // The checksum follows what is in use.
+    const auto bytes_used = [&](const node& of) {
+      const std::uint64_t pointers = level == 0 ? 0 : of.records + 1;
+      return node_prefix_bytes - checksum_bytes + of.records * record_bytes +
+             pointers * (file.address_bytes() + count_bytes + totals);
+    };
+    const auto range_of = [&](const node& of) {
+      return hdf5_bytes::range{of.address, std::min(bytes_used(of) + checksum_bytes, node_bytes)};
+    };
+    file.visit_ahead(std::span<const node>(nodes), range_of, [&](const node& each) {
       file.count_node(each.address);
-      // The checksum follows what is in use.
-      const std::uint64_t pointers = level == 0 ? 0 : each.records + 1;
-      const std::uint64_t used = node_prefix_bytes - checksum_bytes + each.records * record_bytes +
-                                 pointers * (file.address_bytes() + count_bytes + totals);
+      const std::uint64_t used = bytes_used(each);
       if (used > node_bytes - checksum_bytes) file.fail(each.address, "a node of more records than it has room for");
       const hdf5_block bytes = file.read_checked(each.address, used);
       hdf5_cursor inside = bytes.cursor();
@@ -80,7 +86,7 @@ void for_each_record(hdf5_bytes& file, std::uint64_t header,
         next.push_back({address, inside.number(count_bytes)});
         inside.skip(totals);
       }
-    }
+    });
     nodes = std::move(next);
   }
 }

@@ -3,6 +3,7 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
+#include "datasets/file_guard.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "io/file_description.hpp"
@@ -16,6 +17,15 @@
 
 namespace leat::datasets {
 namespace {
+
+std::shared_ptr<const file_guard> watch_over(std::span<const sized_file> files, const placed_files& placed,
+                                             std::shared_ptr<const io::source_description> source) {
+  const bool any = std::any_of(files.begin(), files.end(), [](const sized_file& each) { return each.version != 0; });
+  if (!any) return nullptr;
+  std::vector<std::uint64_t> versions(placed.table->files());
+  for (std::size_t i = 0; i < files.size(); ++i) versions[placed.numbers[i]] = files[i].version;
+  return std::make_shared<const file_guard>(placed.table, std::move(source), std::move(versions));
+}
 
 class disk_files final : public input_files {
  public:
@@ -33,6 +43,7 @@ class disk_files final : public input_files {
     table->finish();
     placed.table = table;
     placed.source = std::make_shared<io::file_description>(table);
+    placed.watch = watch_over(files, placed, nullptr);
     return placed;
   }
 
@@ -64,11 +75,14 @@ class source_file final : public file_bytes {
  public:
   source_file(std::string name, const io::source_description& from, std::uint32_t number, connections& all)
       : file_bytes(std::move(name)), number_(number), all_(all), own_(all.take()), source_(own_->of(from)) {
-    set_size(source_.size_of(number));
+    const blocking_source::file_look now = source_.look_at(number);
+    set_size(now.size_bytes);
+    version_ = now.version;
   }
   // Where its file could not be opened, the connection goes with it.
   ~source_file() override { all_.give_back(std::move(own_)); }
 
+  std::uint64_t version() const override { return version_; }
   using file_bytes::read;
   std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
     const std::uint64_t left = size() - std::min(size(), offset);
@@ -76,12 +90,22 @@ class source_file final : public file_bytes {
     source_.read({&all, 1});
     return all.into.size();
   }
+  void read_all(std::span<piece> pieces) const override {
+    std::vector<blocking_source::request> all;
+    for (piece& each : pieces) {
+      const std::uint64_t left = size() - std::min(size(), each.offset);
+      each.into = each.into.first(std::min<std::uint64_t>(each.into.size(), left));
+      all.push_back({number_, each.offset, each.into});
+    }
+    source_.read(all);
+  }
 
  private:
   const std::uint32_t number_;
   connections& all_;
   std::unique_ptr<blocking_sources> own_;
   blocking_source& source_;
+  std::uint64_t version_ = 0;
 };
 
 class source_files final : public input_files {
@@ -116,6 +140,7 @@ class source_files final : public input_files {
     }
     table->finish();
     placed.table = table;
+    placed.watch = watch_over(files, placed, source_);
     return placed;
   }
 

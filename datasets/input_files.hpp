@@ -16,17 +16,22 @@
 
 namespace leat::datasets {
 
+class file_guard;
+
 /// A file that samples lie in, as it was when it was opened.
+///   version   as file_bytes::version(); 0: nobody looks whether it changes
 struct sized_file {
   std::string name;
   std::uint64_t size_bytes = 0;
+  std::uint64_t version = 0;
 };
 
 /// Such files as a dataset holds them.
 struct placed_files {
   std::shared_ptr<const io::file_table> table;  ///< names and sizes, by the source's numbers
   std::shared_ptr<const io::source_description> source;
-  std::vector<std::uint32_t> numbers;  ///< of each file, in the source
+  std::vector<std::uint32_t> numbers;       ///< of each file, in the source
+  std::shared_ptr<const file_guard> watch;  ///< of those with a version; null where there are none
 };
 
 class input_files {
@@ -60,6 +65,8 @@ class input_files {
 [[nodiscard]] dataset open_npz_files(const input_files& files, const npy_options& options);
 [[nodiscard]] dataset open_hdf5_files(const input_files& files, const hdf5_options& options);
 [[nodiscard]] dataset open_parquet_files(const input_files& files, const table_options& options);
+/// A hierarchy below `folder`, all of whose files are among these.
+[[nodiscard]] dataset open_zarr_files(const input_files& files, const std::string& folder, const zarr_options& options);
 [[nodiscard]] dataset open_record_files(const input_files& files);
 [[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);
 

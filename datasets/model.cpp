@@ -58,6 +58,8 @@ std::vector<dataset_model::member_path> dataset_model::members(std::uint64_t sam
 
 std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std::nullopt; }
 
+std::optional<std::string> dataset_model::changed(guard) const { return std::nullopt; }
+
 std::vector<std::shared_ptr<const dataset_model>> dataset_model::joined() const { return {}; }
 
 std::vector<std::uint64_t> dataset_model::blocks() const { return {}; }

@@ -31,8 +31,8 @@ class token_windows;
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
 ///   decode   0: the bytes are as stored. Otherwise a number that only the model knows, for dataset_model::expand(); such a part may
 ///            have no stored bytes at all (a chunk that was never written is its fill value)
-///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two samples'
-///            parts of the same field, place, decode and block expand to the same bytes, of which copy_box() takes each sample's box
+///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two parts of the
+///            same place, decode and block expand to the same bytes, of which copy_box() takes each sample's box, or each field's
 ///   whole    of a chunked field: it expands to what is wanted of the sample, as it is, and copy_box() need not be asked
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
@@ -68,6 +68,13 @@ enum class field_origin : std::uint8_t {
   extents,  ///< parts() says where to read them
   call,     ///< produce() makes them, or shows them in memory, on a decode thread
   awaited   ///< fetch() gets them, awaited on the I/O thread
+};
+
+/// How often a model wants to be asked whether its files are still those that were opened.
+enum class guard : std::uint8_t {
+  none,   ///< never
+  epoch,  ///< with the last batch of each epoch
+  batch   ///< with each batch as well
 };
 
 /// A window of tokens: the view that cut it, and its number there. Null where a sample is no window.
@@ -174,6 +181,14 @@ class dataset_model {
   /// once. Where fields have blocks of different lengths, those of the longest.
   ///   default   empty: samples share no blocks
   [[nodiscard]] virtual std::vector<std::uint64_t> blocks() const;
+
+  /// Batches are judged when all their rows are made, which is before anything is said of corrupt samples and before they are delivered.
+  ///   default   none
+  [[nodiscard]] virtual guard guarded() const noexcept { return guard::none; }
+  /// What has changed since it was opened: one line, with the file. Nothing where all is as it was. Thread: decode threads, several at
+  /// once; it may block on files.
+  ///   at   `batch`: what is guarded with each batch is looked at; `epoch`: everything
+  [[nodiscard]] virtual std::optional<std::string> changed(guard at) const;
 
   /// The parts of a concatenation, in its order. Empty for what is none.
   [[nodiscard]] virtual std::vector<std::shared_ptr<const dataset_model>> joined() const;

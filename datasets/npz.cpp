@@ -1,5 +1,7 @@
-// .npz files: the stored members of a zip, each a .npy.
+// .npz files: the members of a zip, each a .npy: stored as they are, or packed.
 #include "base/text.hpp"
+#include "datasets/chunked_rows.hpp"
+#include "datasets/codecs/deflate.hpp"
 #include "datasets/dense_rows.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/integers.hpp"
@@ -13,6 +15,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace leat {
@@ -22,7 +26,10 @@ namespace {
 struct npz_array {
   std::string name;
   npy_header header;
-  std::uint64_t offset = 0;  // of the first element, in the archive
+  zip_member member;
+
+  // Of the first element, in the archive: of a member that is stored as it is.
+  [[nodiscard]] std::uint64_t offset() const { return member.offset + header.data_offset; }
 
   [[nodiscard]] bool is_column() const { return header.shape.size() == 1 && is_integer(header.type); }
   [[nodiscard]] std::string text() const {
@@ -37,18 +44,36 @@ struct npz_array {
 struct npz_file {
   std::vector<npz_array> arrays;
   std::uint64_t size = 0;
+  std::uint64_t version = 0;
   std::uint64_t rows = 0;
+
+  [[nodiscard]] bool is_packed() const {
+    return std::any_of(arrays.begin(), arrays.end(), [](const npz_array& each) { return each.member.deflated; });
+  }
 };
+
+// Bytes of a member, unpacked: of one that is packed only its start is ever asked for.
+std::vector<std::byte> bytes_of(const file_bytes& file, const zip_member& member, std::uint64_t offset,
+                                std::uint64_t bytes) {
+  bytes = std::min(bytes, member.bytes - std::min(member.bytes, offset));
+  if (!member.deflated) return file.read(member.offset + offset, bytes);
+  // What cannot be packed is stored by deflate in blocks, each with a few bytes before it.
+  const std::uint64_t packed_max = offset + bytes + (offset + bytes) / 1024 + 1024;
+  std::vector<std::byte> start = inflate_start(file.read(member.offset, std::min(member.stored_bytes, packed_max)),
+                                               static_cast<std::size_t>(offset + bytes));
+  start.erase(start.begin(),
+              start.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(offset, start.size())));
+  return start;
+}
 
 npz_array array_in(const file_bytes& file, const zip_member& member) {
   const std::string where = str_cat(file.path(), "/", member.name);
   npz_array array;
   array.header = read_npy_header(where, member.bytes, [&](std::uint64_t offset, std::uint64_t bytes) {
-    const std::uint64_t left = member.bytes - std::min(member.bytes, offset);
-    return file.read(member.offset + offset, std::min(bytes, left));
+    return bytes_of(file, member, offset, bytes);
   });
   array.name = member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name;
-  array.offset = member.offset + array.header.data_offset;
+  array.member = member;
   if (array.header.shape.empty()) {
     throw error(errc::usage, str_cat(where,
                                      ": the array is a single number, without an axis of samples; leave it out "
@@ -59,7 +84,7 @@ npz_array array_in(const file_bytes& file, const zip_member& member) {
 
 npz_file look_at(const file_bytes& file) {
   const std::string& path = file.path();
-  npz_file found{.arrays = {}, .size = file.size(), .rows = 0};
+  npz_file found{.arrays = {}, .size = file.size(), .version = file.version(), .rows = 0};
   for (const zip_member& member : read_zip_index(file)) {
     if (member.name.ends_with("/")) continue;  // A directory.
     found.arrays.push_back(array_in(file, member));
@@ -91,6 +116,61 @@ void put_in_order(const npz_file& first, npz_file& other, const std::string& fir
   other.arrays = std::move(ordered);
 }
 
+void check_names(const npz_file& file, const std::string& path) {
+  if (file.arrays.size() > std::numeric_limits<std::uint16_t>::max()) {
+    throw error(errc::limit, str_cat(path, ": more than 65,535 arrays"));
+  }
+  std::set<std::string_view> names;
+  for (const npz_array& each : file.arrays) {
+    if (names.insert(each.name).second) continue;
+    throw error(errc::format, str_cat(path, "/", each.name, ": the archive has this member twice"));
+  }
+}
+
+// A member that is packed is one block: whoever wants a row expands all of it.
+chunked_array as_chunks(const npz_array& from, std::uint32_t file) {
+  chunked_array array;
+  array.name = from.name;
+  array.type = from.header.type;
+  array.shape = from.header.shape;
+  array.chunk = from.header.shape;
+  for (std::uint64_t& each : array.chunk) each = std::max<std::uint64_t>(each, 1);
+  if (from.header.shape.front() == 0) return array;
+  if (from.member.deflated) {
+    array.filters = {{.kind = filter_kind::deflate, .crc32 = from.member.crc32}};
+    array.lead_bytes = from.header.data_offset;
+    array.places = {{.offset = from.member.offset, .bytes = from.member.stored_bytes, .file = file}};
+  } else {
+    array.places = {{.offset = from.offset(), .bytes = from.header.data_bytes, .file = file}};
+  }
+  return array;
+}
+
+// Archives of which one at least has a packed member.
+dataset packed_rows(const std::vector<std::string>& paths, const std::vector<npz_file>& files,
+                    const placed_files& placed) {
+  std::vector<dataset> parts;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    chunked_table table{.format = "npz",
+                        .title = paths[i],
+                        .files = placed.table,
+                        .source = placed.source,
+                        .watch = i == 0 ? placed.watch : nullptr,  // one for all files
+                        .arrays = {},
+                        .values = {},
+                        .notes = {}};
+    for (const npz_array& each : files[i].arrays) {
+      const std::string where = str_cat(paths[i], "/", each.name);
+      if (row_bytes(each.header.type, each.header.row_shape(), where) == 0) {
+        throw error(errc::usage, str_cat(where, ": an axis of the array has no elements: there is nothing to load"));
+      }
+      table.arrays.push_back(as_chunks(each, placed.numbers[i]));
+    }
+    parts.push_back(chunked_rows(std::move(table)));
+  }
+  return concat(parts);
+}
+
 }  // namespace
 
 dataset open_npz_files(const input_files& from, const npy_options& options) {
@@ -98,6 +178,17 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
   std::vector<npz_file> files(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads),
                     [&](std::size_t i) { files[i] = look_at(*from.open(paths[i])); });
+
+  std::vector<sized_file> sized;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i > 0) put_in_order(files.front(), files[i], paths.front(), paths[i]);
+    sized.push_back({paths[i], files[i].size, files[i].version});
+  }
+  placed_files placed = from.place(sized);
+  check_names(files.front(), paths.front());
+  if (std::any_of(files.begin(), files.end(), [](const npz_file& each) { return each.is_packed(); })) {
+    return packed_rows(paths, files, placed);
+  }
 
   dense_table table;
   for (const npz_array& array : files.front().arrays) {
@@ -114,27 +205,17 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
     if (table.strides.back() == 0) {
       throw error(errc::usage, str_cat(where, ": an axis of the array has no elements: there is nothing to load"));
     }
-    const bool twice = std::any_of(table.fields.begin(), table.fields.end(),
-                                   [&](const field_info& before) { return before.name == field.name; });
-    if (twice) throw error(errc::format, str_cat(where, ": the archive has this member twice"));
-    if (table.fields.size() == std::numeric_limits<std::uint16_t>::max()) {
-      throw error(errc::limit, str_cat(paths.front(), ": more than 65,535 arrays"));
-    }
     table.fields.push_back(std::move(field));
   }
-  std::vector<sized_file> sized;
-  for (std::size_t i = 0; i < files.size(); ++i) sized.push_back({paths[i], files[i].size});
-  placed_files placed = from.place(sized);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    if (i > 0) put_in_order(files.front(), files[i], paths.front(), paths[i]);
     dense_run run{.file = placed.numbers[i], .samples = files[i].rows};
     std::size_t column = 0;
     for (const npz_array& array : files[i].arrays) {
       if (array.is_column()) {
-        append_integers(*from.open(paths[i]), array.offset, array.header.type, files[i].rows,
+        append_integers(*from.open(paths[i]), array.offset(), array.header.type, files[i].rows,
                         table.columns[column++].values);
       } else {
-        run.offsets.push_back(array.offset);
+        run.offsets.push_back(array.offset());
       }
     }
     table.runs.push_back(std::move(run));

@@ -93,22 +93,12 @@ std::vector<std::string> paths_of(const std::string& source) {
   return paths;
 }
 
+// What was asked for is not passed over.
 void refuse_windows(const array_options& asked, const std::string& source) {
   if (asked.window == 0 && asked.stride == 1 && asked.samples == array_options::sample::row) return;
   throw error(errc::usage, str_cat(source,
                                    ": windows of rows, and arrays as samples, are of HDF5 and Zarr, and this "
                                    "is neither"));
-}
-
-// What was asked for is not passed over.
-void refuse_array_options(const open_options& options, const std::string& source) {
-  if (!options.arrays.fields.empty()) {
-    throw error(errc::usage,
-                str_cat(source,
-                        ": fields are chosen of HDF5, Zarr and Parquet, and this is none of them; leave fields out: a "
-                        "loader takes those that it is given"));
-  }
-  refuse_windows(options.arrays, source);
 }
 
 void refuse_table_options(const open_options& options, const std::string& source) {
@@ -124,10 +114,17 @@ table_options table_options_of(const open_options& options, const std::string& s
   return tables;
 }
 
+// HDF5, Zarr and tables choose while they are opened: what is left out is not looked at.
+bool chooses_itself(file_kind kind) { return kind == file_kind::hdf5 || kind == file_kind::parquet; }
+
+dataset chosen_of(const dataset& opened, const open_options& options) {
+  return options.arrays.fields.empty() ? opened : opened.with_fields(options.arrays.fields);
+}
+
 dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
   const bool is_table = kind == file_kind::parquet;
   if (!is_table) refuse_table_options(options, files.front());
-  if (!is_table && kind != file_kind::hdf5) refuse_array_options(options, files.front());
+  if (!is_table && kind != file_kind::hdf5) refuse_windows(options.arrays, files.front());
   switch (kind) {
     case file_kind::npy:
       return open_npy(files);
@@ -164,7 +161,8 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   file_kind kind = file_kind::other;
   const auto open_files = [&] {
     if (files.empty()) return;
-    parts.push_back(open_as(kind, files, options));
+    const dataset opened = open_as(kind, files, options);
+    parts.push_back(chooses_itself(kind) ? opened : chosen_of(opened, options));
     files.clear();
   };
   const auto add_file = [&](std::string path, file_kind of) {
@@ -197,9 +195,9 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         continue;
       }
       open_files();
-      refuse_array_options(options, path);
+      refuse_windows(options.arrays, path);
       refuse_table_options(options, path);
-      parts.push_back(open_pictures(path, options.index));
+      parts.push_back(chosen_of(open_pictures(path, options.index), options));
       (parts.back().classes().empty() ? without_classes : with_classes) = path;
       if (!with_classes.empty() && !without_classes.empty()) {
         throw error(errc::usage,

@@ -7,6 +7,7 @@
 #include "datasets/hdf5_file.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/zarr_consolidated.hpp"
 #include "datasets/zarr_hierarchy.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
@@ -62,6 +63,8 @@ std::string_view name_of(filter_kind kind) {
       return "crc32c";
     case filter_kind::swap:
       return "big-endian elements";
+    case filter_kind::deflate:
+      return "deflate";
   }
   return "another";
 }
@@ -89,6 +92,7 @@ json codec_of(const filter& what, const chunked_array& array) {
     case filter_kind::bitshuffle:
     case filter_kind::bitshuffle_lz4:
     case filter_kind::swap:
+    case filter_kind::deflate:
       break;
   }
   refuse(array, str_cat("numcodecs has no codec for the filter '", id, "'"));
@@ -314,7 +318,8 @@ referable_arrays arrays_to_refer_to(const std::string& source, std::span<const s
     values = std::move(contents.values);
     found.files.push_back({path, file.size()});
   } else if (is_folder(path) ? is_zarr(path) : is_references(path)) {
-    const std::unique_ptr<zarr_store> store = is_folder(path) ? zarr_in_folder(path) : zarr_of_references(path);
+    const std::unique_ptr<zarr_store> store =
+        is_folder(path) ? with_consolidated_metadata(zarr_in_folder(path)) : zarr_of_references(path);
     zarr_contents contents = read_zarr(*store, fields);
     found.arrays = std::move(contents.arrays);
     found.files = std::move(contents.files);

@@ -35,6 +35,29 @@ sample_counts::sample_counts(section_reader& from, std::uint64_t samples, std::s
   }
 }
 
+sample_counts::sample_counts(const sample_counts& all, std::span<const std::int32_t> numbers) : samples_(all.samples_) {
+  for (const field_set& before : all.sets_) {
+    std::vector<std::uint32_t> fields;
+    for (const std::uint32_t field : before.fields) {
+      if (numbers[field] >= 0) fields.push_back(static_cast<std::uint32_t>(numbers[field]));
+    }
+    std::sort(fields.begin(), fields.end());
+    const auto [found, is_new] = places_.try_emplace(fields, sets_.size());
+    if (is_new) sets_.emplace_back().fields = std::move(fields);
+    field_set& set = sets_[found->second];
+    set.samples += before.samples;
+    set.first.insert(set.first.end(), before.first.begin(), before.first.end());
+    std::sort(set.first.begin(), set.first.end());
+    set.first.resize(std::min(set.first.size(), field_set::first_max));
+  }
+  for (std::size_t field = 0; field < all.largest_.size(); ++field) {
+    if (numbers[field] < 0) continue;
+    const auto number = static_cast<std::size_t>(numbers[field]);
+    if (number >= largest_.size()) largest_.resize(number + 1);
+    largest_[number] = all.largest_[field];
+  }
+}
+
 void sample_counts::save(section_writer& into) const {
   into.add(sets_.size());
   for (const field_set& set : sets_) {

@@ -27,6 +27,8 @@ class sample_counts {
   static constexpr std::size_t largest_max = 1024;
 
   sample_counts() = default;
+  /// Of some of the fields: a field's new number by its old one, -1 for those that are left out.
+  sample_counts(const sample_counts& all, std::span<const std::int32_t> numbers);
   /// As save() wrote it.
   ///   throws   error{errc::format}: it is not of so many samples and fields
   sample_counts(section_reader& from, std::uint64_t samples, std::size_t fields);

@@ -134,6 +134,8 @@ class subset_model final : public dataset_model {
   }
   std::uint64_t defects() const noexcept override { return defects_; }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(choice_[sample]); }
+  guard guarded() const noexcept override { return whole_->guarded(); }
+  std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }
   window_number window_of(std::uint64_t sample) const override { return whole_->window_of(choice_[sample]); }
   std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
     return whole_->header_offset(choice_[sample], part);

@@ -60,6 +60,8 @@ class token_windows final : public dataset_model {
   /// As of epoch 0 and seed 0: for those who look and do not load.
   void parts(std::uint64_t sample, part_list& out) const override;
   std::string name(std::uint64_t sample) const override;
+  guard guarded() const noexcept override { return whole_->guarded(); }
+  std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }
   window_number window_of(std::uint64_t sample) const override { return {this, sample}; }
   void describe(description& out) const override;
   dataset_memory memory() const override;

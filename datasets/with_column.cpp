@@ -73,6 +73,8 @@ class with_column_model final : public dataset_model {
   std::vector<std::uint64_t> blocks() const override { return whole_->blocks(); }
   std::uint64_t defects() const noexcept override { return whole_->defects(); }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(sample); }
+  guard guarded() const noexcept override { return whole_->guarded(); }
+  std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }
   window_number window_of(std::uint64_t sample) const override { return whole_->window_of(sample); }
   std::vector<std::shared_ptr<const dataset_model>> joined() const override { return whole_->joined(); }
   std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {

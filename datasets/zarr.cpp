@@ -3,6 +3,7 @@
 #include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/zarr_consolidated.hpp"
 #include "datasets/zarr_hierarchy.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
@@ -18,7 +19,7 @@ namespace {
 using datasets::chunk_place;
 using datasets::chunked_array;
 
-dataset open_store(datasets::zarr_store& store, const zarr_options& options) {
+dataset open_store(datasets::zarr_store& store, const datasets::input_files& files, const zarr_options& options) {
   datasets::zarr_contents contents = datasets::read_zarr(store, datasets::wanted_by_path(options), options.threads);
   if (contents.arrays.empty() && !contents.notes.empty()) {
     throw error(errc::unsupported,
@@ -26,7 +27,7 @@ dataset open_store(datasets::zarr_store& store, const zarr_options& options) {
   }
   std::vector<datasets::placed_values> none;
   datasets::choose_arrays(contents.arrays, none, options, store.title(), contents.notes);
-  datasets::placed_files placed = datasets::files_on_disk({})->place(contents.files);
+  datasets::placed_files placed = files.place(contents.files);
   for (chunked_array& array : contents.arrays) {
     for (chunk_place& each : array.places) {
       if (each.is_in_file()) each.file = placed.numbers[each.file];
@@ -37,6 +38,7 @@ dataset open_store(datasets::zarr_store& store, const zarr_options& options) {
                                  .title = store.title(),
                                  .files = std::move(placed.table),
                                  .source = std::move(placed.source),
+                                 .watch = std::move(placed.watch),
                                  .arrays = std::move(contents.arrays),
                                  .values = {},
                                  .notes = std::move(contents.notes),
@@ -45,17 +47,26 @@ dataset open_store(datasets::zarr_store& store, const zarr_options& options) {
 
 }  // namespace
 
+namespace datasets {
+
+dataset open_zarr_files(const input_files& files, const std::string& folder, const zarr_options& options) {
+  return open_store(*with_consolidated_metadata(zarr_in_files(files, folder)), files, options);
+}
+
+}  // namespace datasets
+
 dataset open_zarr(const std::string& folder, const zarr_options& options) {
   if (!datasets::is_zarr(folder)) {
     throw error(errc::not_found,
                 str_cat("open_zarr: ", folder,
                         ": no Zarr: it has neither zarr.json nor .zgroup nor .zarray; give the folder that has"));
   }
-  return open_store(*datasets::zarr_in_folder(folder), options);
+  return open_store(*datasets::with_consolidated_metadata(datasets::zarr_in_folder(folder)),
+                    *datasets::files_on_disk({}), options);
 }
 
 dataset open_references(const std::string& path, const zarr_options& options) {
-  return open_store(*datasets::zarr_of_references(path), options);
+  return open_store(*datasets::zarr_of_references(path), *datasets::files_on_disk({}), options);
 }
 
 }  // namespace leat

@@ -6,6 +6,7 @@
 #include "datasets/file_bytes.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
+#include "io/file_status.hpp"
 
 #include <leat/error.hpp>
 
@@ -15,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -68,7 +70,8 @@ class first_keys final : public nlohmann::json_sax<json> {
 struct referred_file {
   std::string path;
   std::uint64_t bytes = 0;
-  std::error_code failure;
+  std::uint64_t version = 0;
+  int failure = 0;
   std::string refused;
   std::uint32_t number = unnumbered;
 
@@ -106,7 +109,12 @@ class reference_store final : public zarr_store {
     for (const auto& [key, value] : entries.items()) take(key, value);
     for_each_parallel(files_.size(), threads_for_walking(0), [&](std::size_t i) {
       referred_file& file = files_[i];
-      if (file.refused.empty()) file.bytes = fs::file_size(file.path, file.failure);
+      if (!file.refused.empty()) return;
+      io::file_status status{};
+      file.failure = io::look_at(file.path.c_str(), status);
+      if (file.failure == 0 && status.is_directory()) file.failure = EISDIR;
+      file.bytes = status.size_bytes;
+      file.version = status.version();
     });
   }
 
@@ -133,10 +141,10 @@ class reference_store final : public zarr_store {
     if (to.file == reference::held) return {.offset = 0, .bytes = to.bytes, .held = held_.data() + to.offset};
     const referred_file& file = files_[to.file];
     if (!file.refused.empty()) throw zarr_not_read{file.refused};
-    if (file.failure) {
-      const bool is_missing = file.failure == std::errc::no_such_file_or_directory;
+    if (file.failure != 0) {
+      const bool is_missing = file.failure == ENOENT;
       throw error(is_missing ? errc::not_found : errc::io,
-                  str_cat(where(key), ": it lies in ", file.path, ": ", file.failure.message(),
+                  str_cat(where(key), ": it lies in ", file.path, ": ", std::generic_category().message(file.failure),
                           is_missing ? "; relative paths are taken from the folder of the references" : ""));
     }
     if (to.whole) return {.offset = 0, .bytes = file.bytes};
@@ -158,16 +166,17 @@ class reference_store final : public zarr_store {
 
   std::uint32_t number_of_file(const std::string& key, const zarr_object& object,
                                std::vector<sized_file>& files) override {
-    const auto add = [&](std::uint32_t& number, const std::string& path, std::uint64_t bytes) {
+    const auto add = [&](std::uint32_t& number, const std::string& path, std::uint64_t bytes, std::uint64_t version) {
       if (number == referred_file::unnumbered) {
         number = static_cast<std::uint32_t>(files.size());
-        files.push_back({path, bytes});
+        files.push_back({path, bytes, version});
       }
       return number;
     };
-    if (object.held != nullptr) return add(own_number_, path_, size_);
+    // What lies in the JSON is in memory, whatever becomes of the file.
+    if (object.held != nullptr) return add(own_number_, path_, size_, 0);
     referred_file& file = files_[references_.at(key).file];
-    return add(file.number, file.path, file.bytes);
+    return add(file.number, file.path, file.bytes, file.version);
   }
 
  private:

@@ -19,10 +19,12 @@ struct zarr_not_read {
 
 /// What a key stands for.
 ///   offset   in its file; chunk_place::absent: there is nothing
+///   version  of its file, as sized_file::version
 ///   held     where it is in memory: `bytes` of them, as long as the store lives
 struct zarr_object {
   std::uint64_t offset = chunk_place::absent;
   std::uint64_t bytes = 0;
+  std::uint64_t version = 0;
   const std::byte* held = nullptr;
 
   [[nodiscard]] bool is_there() const noexcept { return held != nullptr || offset != chunk_place::absent; }
@@ -63,6 +65,9 @@ class zarr_store {
 
 /// Whether the folder is a group or an array of Zarr, version 2 or 3.
 [[nodiscard]] bool is_zarr(const std::string& folder);
+
+/// Files below `folder` of any source: each key is one of them. Refers to `files`.
+[[nodiscard]] std::unique_ptr<zarr_store> zarr_in_files(const input_files& files, const std::string& folder);
 
 /// A folder: each key is a file in it.
 [[nodiscard]] std::unique_ptr<zarr_store> zarr_in_folder(const std::string& folder);

@@ -26,6 +26,9 @@ constexpr std::uint64_t comment_bytes_max = 0xFFFF;
 // Of a directory: a million members with long names.
 constexpr std::uint64_t directory_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint16_t zip64_extra = 1;
+constexpr std::uint16_t method_stored = 0;
+constexpr std::uint16_t method_deflate = 8;
+constexpr std::uint64_t deflate_ratio_max = 1032;  // 258 bytes for two bits
 constexpr std::uint32_t in_zip64 = 0xFFFFFFFF;
 
 class zip_reader {
@@ -115,13 +118,20 @@ class zip_reader {
     member.name.assign(reinterpret_cast<const char*>(all.data() + name_at), name_bytes);
     widen(all.subspan(name_at + name_bytes, extra_bytes), bytes, stored, local);
     if ((flags & 1U) != 0) unsupported(str_cat("the member '", member.name, "' is encrypted; save it as it is"));
-    if (method != 0) {
-      unsupported(str_cat("the member '", member.name,
-                          "' is compressed, and its rows have no place of their own; save "
-                          "the arrays with numpy.savez() in place of savez_compressed()"));
+    if (method != method_stored && method != method_deflate) {
+      unsupported(str_cat("the member '", member.name, "' is packed by method ", method,
+                          "; leat knows deflate: save the arrays with numpy.savez_compressed() or numpy.savez()"));
     }
-    if (stored != bytes) fail(offset_ + at, str_cat("the member '", member.name, "' has two sizes"));
-    place(local, bytes, member);
+    member.deflated = method == method_deflate;
+    member.crc32 = number_at<std::uint32_t>(all, at + 16);
+    if (!member.deflated && stored != bytes)
+      fail(offset_ + at, str_cat("the member '", member.name, "' has two sizes"));
+    if (bytes / deflate_ratio_max > stored) {
+      fail(offset_ + at, str_cat("the member '", member.name, "' is said to become ", bytes, " bytes of ", stored));
+    }
+    member.bytes = bytes;
+    member.stored_bytes = stored;
+    place(local, member);
     members.push_back(std::move(member));
     return end;
   }
@@ -149,14 +159,13 @@ class zip_reader {
   }
 
   // The header before the member has an extra field of its own length.
-  void place(std::uint64_t local, std::uint64_t bytes, zip_member& member) const {
+  void place(std::uint64_t local, zip_member& member) const {
     const std::vector<std::byte> header = file_.read(local, local_bytes);
     if (header.size() < local_bytes || number_at<std::uint32_t>(header, 0) != local_signature) {
       fail(local, str_cat("no header before the member '", member.name, "'"));
     }
     member.offset = local + local_bytes + number_at<std::uint16_t>(header, 26) + number_at<std::uint16_t>(header, 28);
-    member.bytes = bytes;
-    if (member.offset > file_.size() || bytes > file_.size() - member.offset) {
+    if (member.offset > file_.size() || member.stored_bytes > file_.size() - member.offset) {
       fail(local, str_cat("the file ends before the member '", member.name, "' does"));
     }
   }

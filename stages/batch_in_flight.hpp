@@ -116,6 +116,7 @@ struct block_in_flight final : io::set_read, async::job {
   bool damaged = false;
   std::string reason;       ///< why, where it is
   bool unreadable = false;  ///< the fault is a file's: io::fault
+  std::uint64_t posted_ns = 0;
   /// Where batches share it (stages/kept_blocks.hpp): then its memory and what it becomes are there, and one of them expands it.
   std::shared_ptr<shared_block> shared;
   bool expands_shared = false;
@@ -213,6 +214,16 @@ struct mix_job final : async::job {
   batch_in_flight* owner = nullptr;
 };
 
+/// Asks the dataset whether it is still what was opened, since that may wait for a disk.
+struct guard_job final : async::job {
+  void run(async::worker_context& worker) noexcept override;  // stages/hand_over.cpp
+  void drop() noexcept override {}
+
+  batch_in_flight* owner = nullptr;
+  datasets::guard at = datasets::guard::none;
+  std::optional<std::string> changed;  ///< what it found
+};
+
 /// The reads of a batch, by number. Other threads may look a read up while the planner adds more: neither the reads nor the table
 /// that finds them moves. (The table of a std::deque does.)
 class reads_in_flight {
@@ -290,6 +301,7 @@ struct batch_in_flight {
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;
   mix_job mixing;
+  guard_job guarding;
   struct sending_operation final : transfer_operation {
     batch_in_flight* owner = nullptr;
   } sending;

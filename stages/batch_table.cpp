@@ -11,6 +11,7 @@ batch_table::batch_table(std::uint32_t batches, row_maker& rows, hand_over& endi
     added.ended_by = &ending;
     added.sending.owner = &added;
     added.mixing.owner = &added;
+    added.guarding.owner = &added;
     free_.push_back(&added);
   }
 }

@@ -1,5 +1,6 @@
 #include "stages/expand.hpp"
 
+#include "base/clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
 #include "stages/array_crop.hpp"
@@ -23,12 +24,15 @@ expander::expander(const datasets::dataset_model& dataset, std::span<const std::
 
 void expander::run(block_in_flight& block) noexcept {
   const range profiled(work_of::decode);
+  const std::uint64_t begin_ns = now_ns();
+  wait_ns_.fetch_add(begin_ns - block.posted_ns, std::memory_order_relaxed);
   try {
     expand(block);
   } catch (...) {
     block.damaged = true;
     block.reason = current_exception_text();
   }
+  busy_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
 }
 
 std::span<std::byte> expander::row_of(const block_in_flight& block, const block_in_flight::use& use) const {
@@ -62,18 +66,22 @@ void expander::fill(const block_in_flight& block, const block_in_flight::use& us
   const std::span<std::byte> row = row_of(block, use);
   if (row.data() == expanded.data()) return;
   const pick& of = block.owner->samples[use.row].pick();
+  datasets::part mine = part;
+  mine.field = block.owner->plan.fields[use.row * programs_.size() + use.program];
   if (const array_crop* const crop = programs_[use.program]->crop(); crop != nullptr) {
     const datasets::box box = crop->box_of(seed_, of.epoch, of.draw);
-    dataset_.copy_box(of.sample, part, &box, expanded, row);
+    dataset_.copy_box(of.sample, mine, &box, expanded, row);
   } else {
-    dataset_.copy_box(of.sample, part, nullptr, expanded, row);
+    dataset_.copy_box(of.sample, mine, nullptr, expanded, row);
   }
 }
 
 expand_stats expander::count() const noexcept {
   return {.blocks = blocks_.load(std::memory_order_relaxed),
           .uses = uses_.load(std::memory_order_relaxed),
-          .bytes = bytes_.load(std::memory_order_relaxed)};
+          .bytes = bytes_.load(std::memory_order_relaxed),
+          .busy_s = static_cast<double>(busy_ns_.load(std::memory_order_relaxed)) * 1e-9,
+          .wait_s = static_cast<double>(wait_ns_.load(std::memory_order_relaxed)) * 1e-9};
 }
 
 }  // namespace leat::stages

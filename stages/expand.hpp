@@ -43,6 +43,8 @@ class expander {
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::uint64_t> uses_{0};
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> busy_ns_{0};
+  std::atomic<std::uint64_t> wait_ns_{0};
 };
 
 }  // namespace leat::stages

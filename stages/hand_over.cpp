@@ -36,10 +36,46 @@ void hand_over::begin(reader_stage& reads, row_maker& rows, batch_table& batches
 
 void hand_over::rows_made(batch_in_flight& batch) noexcept {
   try {
+    if (flags_.stopping()) return;
+    batch.guarding.at = guard_of(batch);
+    if (batch.guarding.at != datasets::guard::none) return rows_->post(batch.guarding);
     settle(batch);
   } catch (...) {
     events_.broken(std::current_exception());
   }
+}
+
+// Rows of substitutes are new ones: it is asked again.
+datasets::guard hand_over::guard_of(const batch_in_flight& batch) const {
+  const datasets::guard wanted = run_.dataset().guarded();
+  if (wanted == datasets::guard::none) return wanted;
+  const bool is_last = batch.plan.index + 1 == run_.batches(batch.plan.epoch);
+  if (is_last) return datasets::guard::epoch;
+  return wanted == datasets::guard::batch ? wanted : datasets::guard::none;
+}
+
+void hand_over::ask_guard(batch_in_flight& batch) noexcept {
+  if (flags_.stopping()) return;
+  try {
+    if (!flags_.is_skipped(batch.plan.epoch)) batch.guarding.changed = run_.dataset().changed(batch.guarding.at);
+  } catch (...) {
+    return events_.broken(std::current_exception());
+  }
+  loops_.loop(0).post(
+      [](void* argument) noexcept {
+        batch_in_flight& judged = *static_cast<batch_in_flight*>(argument);
+        hand_over& self = *judged.ended_by;
+        try {
+          if (const auto what = std::exchange(judged.guarding.changed, std::nullopt)) {
+            self.end_run(judged, std::make_exception_ptr(error(errc::changed, "dataset changed: " + *what)));
+          } else {
+            self.settle(judged);
+          }
+        } catch (...) {
+          self.events_.broken(std::current_exception());
+        }
+      },
+      &batch);
 }
 
 // What the samples of the batch that failed mean for it.
@@ -241,6 +277,8 @@ hand_over::counters hand_over::count() const noexcept {
           .ragged_bytes = ragged_bytes_.load(std::memory_order_relaxed),
           .ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed)};
 }
+
+void guard_job::run(async::worker_context&) noexcept { owner->ended_by->ask_guard(*owner); }
 
 void mix_job::run(async::worker_context& worker) noexcept { owner->ended_by->mix(*owner, worker.index); }
 

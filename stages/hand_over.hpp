@@ -58,12 +58,14 @@ class hand_over {
   void drop(batch_in_flight& batch);
   /// The run ends in the batch's turn; nothing of it is handed out.
   void end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item = {});
-  /// A decode thread's job.
+  /// A decode thread's jobs.
+  void ask_guard(batch_in_flight& batch) noexcept;
   void mix(batch_in_flight& batch, std::size_t thread) noexcept;
 
   [[nodiscard]] counters count() const noexcept;
 
  private:
+  [[nodiscard]] datasets::guard guard_of(const batch_in_flight& batch) const;
   void settle(batch_in_flight& batch);
   boost::asio::awaitable<void> read_substitutes(batch_in_flight& batch);
   void collate_and_send(batch_in_flight& batch);

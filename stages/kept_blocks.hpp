@@ -57,7 +57,7 @@ class kept_blocks {
   void set_starving(bool starving);
 
  private:
-  using key = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
+  using key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
   struct entry {
     std::shared_ptr<shared_block> block;
     std::size_t bytes = 0;
@@ -65,7 +65,7 @@ class kept_blocks {
   };
 
   static key key_of(const batch_plan::block& of) noexcept {
-    return {of.field, of.decode, of.source, of.file, of.offset, of.number};
+    return {of.decode, of.source, of.file, of.offset, of.number};
   }
   [[nodiscard]] std::shared_ptr<shared_block> take_oldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] std::shared_ptr<shared_block> take(const key& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

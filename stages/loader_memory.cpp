@@ -58,6 +58,19 @@ std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const fi
   return largest;
 }
 
+// Orders that take blocks one pool after the other say of how many the samples of neighbouring batches are. Any other order comes back to
+// all of them, which are kept where they are few: a packed member of an archive is one.
+//   fields   that are chunked, each with blocks of its own
+void keep_blocks(const bound_run& run, std::uint64_t fields, memory_needs& needs) {
+  constexpr std::uint64_t share = 2;  // of the budget
+  needs.blocks_kept = run.order().blocks_near() * fields;
+  needs.blocks_by_order = needs.blocks_kept > fields;
+  if (needs.blocks_kept != 0) return;
+  const std::uint64_t budget = needs.host_bytes_max != 0 ? needs.host_bytes_max : host_bytes_usual;
+  const std::uint64_t blocks = run.dataset().blocks().size() * fields;
+  if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
+}
+
 }  // namespace
 
 memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
@@ -71,6 +84,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
                      .prefetch_batches = options.prefetch_batches};
   std::uint64_t read_bytes_max = 0;
   std::uint64_t expanded_bytes = 0;
+  std::uint64_t chunked_fields = 0;
   std::uint64_t read_bytes_total = 0;
   std::vector<bool> counted(dataset.fields().size(), false);
   for (const auto& program : run.programs()) {
@@ -82,6 +96,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       const field_info& info = dataset.fields()[f];
       // A block has a lease of its own, for what is read and what it becomes.
       if (info.chunked) {
+        ++chunked_fields;
         needs.block_bytes_max =
             std::max<std::size_t>(needs.block_bytes_max, io::aligned_bytes(1, info.stored_block_bytes_max) +
                                                              io::aligned_bytes(0, info.decoded_block_bytes_max));
@@ -92,7 +107,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
     read_bytes_max += largest;
     expanded_bytes += expanded_bytes_of(dataset, *program);
   }
-  if (needs.block_bytes_max != 0) needs.blocks_kept = run.order().blocks_near();
+  if (needs.block_bytes_max != 0) keep_blocks(run, chunked_fields, needs);
   needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
   needs.expanded_bytes_per_thread = expanded_bytes;
   needs.scratch_bytes_per_thread += expanded_bytes;

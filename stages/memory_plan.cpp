@@ -154,6 +154,7 @@ memory_plan divide_memory(const memory_needs& needs) {
   left -= scratch_more;
   const std::size_t kept_wanted = whole_pages(needs.blocks_kept * needs.block_bytes_max);
   plan.kept_bytes = std::min(left / page_bytes * page_bytes, kept_wanted);
+  plan.kept_missing = kept_wanted - plan.kept_bytes;
   left -= plan.kept_bytes;
   add_batches(batches_wanted);
 
@@ -202,6 +203,24 @@ memory_plan divide_memory(const memory_needs& needs) {
   return plan;
 }
 
+namespace {
+
+// No error: the batches are the same, and another machine that resumes the run may have less memory.
+std::string warn_of_pool(const memory_needs& needs, const memory_plan& plan) {
+  // More memory is also for more batches and reads, up to what these want.
+  memory_needs enough = needs;
+  for (std::size_t missing = plan.kept_missing; missing != 0; missing = divide_memory(enough).kept_missing) {
+    enough.host_bytes_max += missing;
+  }
+  return str_cat("the order goes through ", needs.blocks_kept, " blocks of up to ", bytes_text(needs.block_bytes_max),
+                 " at a time, and the budget keeps ", bytes_text(plan.kept_bytes),
+                 " of them, so that the others are expanded again; host_bytes_max of ",
+                 bytes_text(enough.host_bytes_max, rounding::up), " (", enough.host_bytes_max,
+                 " bytes) keeps all, or take fewer blocks at a time");
+}
+
+}  // namespace
+
 memory_plan plan_memory(memory_needs needs, memory_available available, std::uint32_t local_ranks) {
   if (local_ranks > 1) {
     available.bytes /= local_ranks;
@@ -217,6 +236,7 @@ memory_plan plan_memory(memory_needs needs, memory_available available, std::uin
     }
   }
   memory_plan plan = divide_memory(needs);
+  if (needs.blocks_by_order && plan.kept_missing != 0) plan.shown.warnings.push_back(warn_of_pool(needs, plan));
   if (available.bytes != 0 && plan.shown.bytes_total > available.bytes) {
     plan.shown.warnings.push_back(str_cat(
         "the loader may come to take ", bytes_text(plan.shown.bytes_total), " of memory, where this process has ",

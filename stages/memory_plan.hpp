@@ -19,6 +19,7 @@ struct memory_needs {
   std::size_t read_bytes_mean = 0;          ///< a usual one
   std::size_t block_bytes_max = 0;          ///< of these, the largest of a block, as stored and expanded
   std::uint64_t blocks_kept = 0;            ///< how many the samples of neighbouring batches come from
+  bool blocks_by_order = false;             ///< since the order takes them one pool after the other
   std::uint32_t decode_threads = 1;
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;
@@ -36,8 +37,9 @@ struct memory_plan {
   std::size_t read_bytes = 0;
   std::size_t batch_bytes = 0;
   std::size_t scratch_bytes = 0;
-  std::size_t kept_bytes = 0;  ///< for expanded blocks that later batches want; given up for reads
-  std::uint32_t batches = 0;   ///< with the consumer, and ahead of it
+  std::size_t kept_bytes = 0;    ///< for expanded blocks that later batches want; given up for reads
+  std::size_t kept_missing = 0;  ///< what more these would take
+  std::uint32_t batches = 0;     ///< with the consumer, and ahead of it
   std::uint32_t decode_threads = 0;
   loader_plan shown;
 };

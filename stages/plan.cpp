@@ -321,7 +321,7 @@ void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<cons
     const extent& where = part.where;
     const auto next = static_cast<std::uint32_t>(plan.blocks.size());
     const auto [known, is_new] =
-        before.blocks.try_emplace({field, part.decode, where.source, where.file, where.offset, part.block}, next);
+        before.blocks.try_emplace({part.decode, where.source, where.file, where.offset, part.block}, next);
     if (is_new) {
       plan.blocks.push_back({.source = where.source,
                              .file = where.file,

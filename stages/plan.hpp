@@ -78,9 +78,8 @@ class planner {
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
   using needs_of_row = absl::InlinedVector<datasets::need, 4>;
 
-  /// Field, decode, source, file, offset and number of a block.
-  using block_key =
-      std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
+  /// Decode, source, file, offset and number of a block.
+  using block_key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
 
   /// The reads of the row before that the next one may join: none yet.
   struct joinable {

@@ -51,6 +51,7 @@ void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
 
 void row_maker::ready(block_in_flight& block, std::size_t loop) noexcept {
   block.batch_loop = loop;
+  block.posted_ns = now_ns();
   decoders_.post(block);
 }
 

@@ -38,7 +38,7 @@ std::string chunks_text(const terminal& screen, std::span<const field_info> fiel
   if (text.empty()) return text;
   return str_cat("\n", screen.bold("chunks"), "\n", text,
                  is_shared
-                     ? "  shuffled, nearly each sample expands its chunks for itself; `--order shuffled_blocks:64` "
+                     ? "  shuffled, nearly each sample expands its chunks for itself; `--shuffle-blocks 64` "
                        "expands each about once an epoch,\n  and `leat pack SOURCE OUT.npy --to npy` (or records) "
                        "leaves nothing to expand\n"
                      : "");

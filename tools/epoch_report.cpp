@@ -150,7 +150,11 @@ json epoch_report::as_json() const {
   object["bytes_delivered"] = stats.bytes_delivered;
   object["ragged_bytes"] = stats.ragged_bytes;
   object["ragged_padding_bytes"] = stats.ragged_padding_bytes;
-  object["expand"] = {{"blocks", stats.expand.blocks}, {"uses", stats.expand.uses}, {"bytes", stats.expand.bytes}};
+  object["expand"] = {{"blocks", stats.expand.blocks},
+                      {"uses", stats.expand.uses},
+                      {"bytes", stats.expand.bytes},
+                      {"busy_s", stats.expand.busy_s},
+                      {"wait_s", stats.expand.wait_s}};
   object["cpu_s"] = cpu_s;
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
   object["digest_cpu_s"] = stats.digest_cpu_s;
@@ -241,6 +245,13 @@ std::string epoch_report::as_text(const terminal& screen) const {
   for (const auto& [stage_name, numbers] : stages_of(stats)) {
     absl::StrAppendFormat(&text, "  %-12s%10s  %10s  %10s\n", stage_name, count_text(numbers->count),
                           seconds_text(numbers->busy_s), seconds_text(numbers->wait_s));
+  }
+  if (stats.expand.blocks != 0) {
+    absl::StrAppendFormat(
+        &text, "  %-12s%10s  %10s  %10s  %s\n", "of it expand", count_text(stats.expand.blocks),
+        seconds_text(stats.expand.busy_s), seconds_text(stats.expand.wait_s),
+        screen.dim(absl::StrFormat("%.1f uses of each block that is expanded",
+                                   static_cast<double>(stats.expand.uses) / static_cast<double>(stats.expand.blocks))));
   }
   return text + "\n";
 }

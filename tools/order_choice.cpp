@@ -92,9 +92,16 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
   CLI::Option* const named = add_text(
       app, "--order", choice.order, "ORDER",
       "sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+  CLI::Option* const blocks =
+      app.add_option_function<std::string>(
+             "--shuffle-blocks", [&choice](const std::string& given) { choice.order = "shuffled_blocks:" + given; },
+             "in short for --order shuffled_blocks:N: blocks that samples share (chunks, shards) are shuffled, and the "
+             "samples of N at a time")
+          ->type_name("N");
+  blocks->excludes(named);
   CLI::Option* const mixed =
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
-  mixed->excludes(named);
+  mixed->excludes(named)->excludes(blocks);
   CLI::Option* const last = add_choice(app, "--last", choice.last,
                                        {{"keep", std::optional(last_batch::keep)},
                                         {"drop", std::optional(last_batch::drop)},
@@ -103,6 +110,7 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
                                        "beginning (keep)");
   for (const char* const in_short : {"--shuffle", "--no-shuffle"}) {
     named->excludes(app.get_option(in_short));
+    blocks->excludes(app.get_option(in_short));
     mixed->excludes(app.get_option(in_short));
   }
   last->excludes(drop);

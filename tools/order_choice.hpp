@@ -1,4 +1,4 @@
-// --order, --mixture, --last and --drop-last: which order a command takes the samples in.
+// --order, --shuffle-blocks, --mixture, --last and --drop-last: which order a command takes the samples in.
 #pragma once
 
 #include "tools/fields.hpp"

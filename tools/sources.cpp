@@ -72,9 +72,8 @@ void add_opening_options(CLI::App& app, open_options& opening) {
          [&opening](const std::string& names) {
            opening.arrays.fields = absl::StrSplit(names, ',', absl::SkipEmpty());
          },
-         "arrays of HDF5 and Zarr, by their paths, or columns of Parquet; else those that share the commonest length, "
-         "or "
-         "all that can be read")
+         "these fields only, of any source (of HDF5 and Zarr the arrays' paths; else those that share the commonest "
+         "length)")
       ->type_name("A,B");
   app.add_option_function<std::string>(
          "--columns",
@@ -127,9 +126,10 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     if (!kind.tokens && !kind.arrays) refuse_unknown(sources, advice);
     if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
     const auto open_some = [&](std::span<const std::string> some) {
-      return kind.tokens   ? open_tokens(some, *kind.tokens)
-             : kind.arrays ? open_npy(some, *kind.arrays)
-                           : open(some, kind.opening);
+      if (!kind.tokens && !kind.arrays) return open(some, kind.opening);
+      const dataset opened = kind.tokens ? open_tokens(some, *kind.tokens) : open_npy(some, *kind.arrays);
+      const std::vector<std::string>& fields = kind.opening.arrays.fields;
+      return fields.empty() ? opened : opened.with_fields(fields);
     };
     std::vector<dataset> parts;
     for (std::size_t i = 0; kind.one_by_one && i < sources.size(); ++i) {

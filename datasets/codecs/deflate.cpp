@@ -48,6 +48,10 @@ std::string_view name_of(deflate_wrapper wrapper) {
 
 }  // namespace
 
+std::uint32_t crc32(std::span<const std::byte> bytes) noexcept {
+  return libdeflate_crc32(0, bytes.data(), bytes.size());
+}
+
 std::optional<std::string> inflate(deflate_wrapper wrapper, std::span<const std::byte> stored,
                                    std::span<std::byte> decoded) {
   // 12 KB that libdeflate clears: 0.3 us, beside 20 us of inflating a small block.

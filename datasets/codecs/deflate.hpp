@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace leat::datasets {
 
@@ -18,5 +19,11 @@ enum class deflate_wrapper : std::uint8_t { bare, zlib, gzip };
 ///   source    RFC 1950, RFC 1951, RFC 1952 (several members follow one another)
 [[nodiscard]] std::optional<std::string> inflate(deflate_wrapper wrapper, std::span<const std::byte> stored,
                                                  std::span<std::byte> decoded);
+
+/// The first bytes that a bare stream becomes, by zlib: as many as are wanted, or as `stored` has.
+[[nodiscard]] std::vector<std::byte> inflate_start(std::span<const std::byte> stored, std::size_t bytes);
+
+/// As gzip and zip have it.
+[[nodiscard]] std::uint32_t crc32(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace leat::datasets

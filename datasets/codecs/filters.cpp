@@ -57,6 +57,11 @@ std::optional<std::string> undo(const filter& what, std::span<const std::byte> f
       return expand_bitshuffle_lz4(what.element_bytes, from, to);
     case filter_kind::swap:
       return swap_elements(what.element_bytes, from, to);
+    case filter_kind::deflate: {
+      auto reason = inflate(deflate_wrapper::bare, from, to);
+      if (!reason && crc32(to) != what.crc32) reason = str_cat("the CRC-32 of ", to.size(), " bytes is another one");
+      return reason;
+    }
     case filter_kind::fletcher32:
     case filter_kind::crc32c:
       break;
@@ -71,9 +76,9 @@ bool keeps_size(filter_kind kind) {
 }  // namespace
 
 std::string filters_text(std::span<const filter> filters) {
-  constexpr std::string_view names[] = {"gzip",      "zlib",       "zstd",           "lz4",     "lz4",        "lzf",
-                                        "blosc",     "bitshuffle", "bitshuffle lz4", "shuffle", "fletcher32", "crc32c",
-                                        "big-endian"};
+  constexpr std::string_view names[] = {"gzip",       "zlib",       "zstd",           "lz4",     "lz4",        "lzf",
+                                        "blosc",      "bitshuffle", "bitshuffle lz4", "shuffle", "fletcher32", "crc32c",
+                                        "big-endian", "deflate"};
   std::string text;
   for (const filter& each : filters) {
     str_append(text, text.empty() ? "" : ", ", names[static_cast<std::size_t>(each.kind)]);

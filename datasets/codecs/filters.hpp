@@ -23,14 +23,17 @@ enum class filter_kind : std::uint8_t {
   shuffle,         ///< bytes of elements, one place after another
   fletcher32,      ///< 4 bytes of checksum at the end, verified
   crc32c,          ///< 4 bytes of checksum at the end, verified
-  swap             ///< elements are big-endian
+  swap,            ///< elements are big-endian
+  deflate          ///< RFC 1951 without a wrapper, and the CRC-32 that a zip archive has of it, verified
 };
 
 /// One change.
 ///   element_bytes   of shuffle, bitshuffle and swap: bytes of an element
+///   crc32           of deflate: of what it becomes
 struct filter {
   filter_kind kind = filter_kind::zlib;
   std::uint32_t element_bytes = 1;
+  std::uint32_t crc32 = 0;
 
   friend bool operator==(const filter&, const filter&) = default;
 };

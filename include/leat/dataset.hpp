@@ -142,6 +142,10 @@ class dataset {
   ///   throws   error{errc::usage} for another number of values, or a column of this name that is there
   [[nodiscard]] dataset with_column(std::string name, std::vector<std::int64_t> values) const;
 
+  /// The same samples with these fields and columns only, in this order. "jpg" is whichever picture a sample has.
+  ///   throws   error{errc::usage} with those that there are, where there is none of a name
+  [[nodiscard]] dataset with_fields(std::span<const std::string> names) const;
+
   /// What is odd about the source and hurts no sample: members skipped, bytes after an archive's end, a shard cut within a
   /// member that belongs to none.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept;
@@ -403,8 +407,9 @@ struct token_options {
 
 /// Options that open() passes on to the function that opens the format.
 ///   index    of shards and of folders; tar.index is not looked at
-///   arrays   of HDF5 and Zarr; where it asks for something all sources are of these formats
-///   tables   of Parquet; likewise. Where it names no fields, those of `arrays` are meant
+///   arrays   of HDF5 and Zarr; where it asks for windows, or arrays as samples, all sources are of these formats. `fields` are those of
+///            any source: dataset::with_fields()
+///   tables   of Parquet; where it asks for something all sources are of it. Where it names no fields, those of `arrays` are meant
 struct open_options {
   tar_options tar = {};
   index_options index = {};

@@ -18,6 +18,7 @@ enum class errc {
   unsupported,  ///< well-formed, and not for this build or machine
   device,       ///< a call of the GPU's runtime failed: the message names call, device and what to do
   corrupt,      ///< a corrupt sample under the policy `raise`, or more of them than corrupt_max
+  changed,      ///< files were written or replaced since the dataset was opened: open it again
   callback,     ///< a function of yours threw (leat::custom); what it threw is nested in the error
   cancelled     ///< the caller, or stop(), asked for it
 };

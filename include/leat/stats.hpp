@@ -25,10 +25,14 @@ struct stage_stats {
 ///   blocks   expanded
 ///   uses     rows' boxes that were copied out of them: uses / blocks is how often a block was of use when it was expanded
 ///   bytes    expanded
+///   busy_s   seconds that decode threads expanded and copied: a part of stats::decode's
+///   wait_s   seconds that blocks, once read, waited for a decode thread, added up
 struct expand_stats {
   std::uint64_t blocks = 0;
   std::uint64_t uses = 0;
   std::uint64_t bytes = 0;
+  double busy_s = 0;
+  double wait_s = 0;
 };
 
 /// One rung of the ladder: what is in use, and why it is not the one above.

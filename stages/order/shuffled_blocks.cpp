@@ -41,7 +41,7 @@ class block_sampler final : public places_sampler {
   }
 
   bool repeats() const override { return cut().rows_max() > samples_; }
-  std::uint64_t blocks_near() const override { return pool_blocks_; }
+  std::uint64_t blocks_near() const override { return std::min<std::uint64_t>(pool_blocks_, firsts_.size()); }
 
  private:
   /// Places where the pools of an epoch begin.

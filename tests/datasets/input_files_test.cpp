@@ -13,7 +13,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -103,6 +106,48 @@ TEST(input_files, of_archives_may_lie_in_any_source) {
     return zip_text({{"x.npy", npy_of(first)}, {"y.npy", npy_text(npy_dict("|u1", "2,"), "ab")}});
   };
   expect_same({{"a.npz", archive(1)}, {"b.npz", archive(2)}}, {"a.npz", "b.npz"}, npz);
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream from(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(from), {}};
+}
+
+// Their indexes are read level by level.
+TEST(input_files, of_hdf5_may_lie_in_any_source) {
+  const opener hdf5 = [](const input_files& files) { return open_hdf5_files(files, {}); };
+  for (const std::string name : {"kinds-latest.h5", "kinds-earliest.h5", "elements-latest.h5", "many-earliest.h5"}) {
+    expect_same({{name, content_of(std::string(LEAT_TEST_DATA) + "/hdf5/" + name)}}, {name}, hdf5);
+  }
+  for (const std::string field : {"fixed_pages", "growing_far", "growing_farther", "growing_both"}) {
+    const opener one = [&](const input_files& files) { return open_hdf5_files(files, {.fields = {field}}); };
+    expect_same({{"i.h5", content_of(std::string(LEAT_TEST_DATA) + "/hdf5/indexes-latest.h5")}}, {"i.h5"}, one);
+  }
+  const opener tree = [](const input_files& files) { return open_hdf5_files(files, {.fields = {"fixed", "growing"}}); };
+  expect_same({{"i.h5", content_of(std::string(LEAT_TEST_DATA) + "/hdf5/indexes-earliest.h5")}}, {"i.h5"}, tree);
+}
+
+TEST(input_files, of_zarr_may_lie_in_any_source) {
+  for (const std::string name : {"v2.zarr", "v3.zarr", "consolidated-2.zarr", "consolidated-3.zarr"}) {
+    const std::filesystem::path folder = std::string(LEAT_TEST_DATA) + "/zarr/" + name;
+    named_contents files;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
+      if (each.is_regular_file())
+        files.emplace_back(each.path().lexically_relative(folder.parent_path()), content_of(each));
+    }
+    const dataset on_disk = open_zarr(folder.string());
+    const dataset elsewhere = open_zarr_files(*datasets::files_of_source(in_memory(files)), "s3://b/" + name, {});
+    ASSERT_EQ(elsewhere.fields().size(), on_disk.fields().size()) << name;
+    for (const field_info& field : on_disk.fields()) {
+      for (std::uint64_t i = 0; i < on_disk.size(); ++i) {
+        if (field.column) {
+          EXPECT_EQ(elsewhere.column(i, field.name), on_disk.column(i, field.name));
+        } else {
+          EXPECT_EQ(elsewhere.read(i, field.name), on_disk.read(i, field.name)) << field.name << " of " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(input_files, of_records_may_lie_in_any_source_with_their_description_beside_them) {

@@ -1,5 +1,6 @@
 // subset, slice, split and concat.
 #include "datasets/model.hpp"
+#include "datasets/sample_counts.hpp"
 #include "datasets/shuffle.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -227,6 +228,43 @@ TEST(concat, the_same_field_of_two_kinds_is_refused) {
 }
 
 // --- columns -----------------------------------------------------------------------------------------------------------
+
+TEST(with_fields, leaves_the_others_out) {
+  const temporary_directory root;
+  archive made;
+  made.file("a.jpg", "picture of a").file("a.txt", "text of a").file("a.cls", "1");
+  made.file("b.jpg", "picture of b").file("b.txt", "text of b").file("b.cls", "2");
+  const dataset all = open_tar(made.end().save(root.path() / "s.tar")).with_column("weight", {5, 6});
+  const std::vector<std::string> wanted = {"cls", "weight", "jpg"};
+  const dataset some = concat({all, all}).with_fields(wanted).slice(1, 2);
+  std::vector<std::string> found;
+  for (const field_info& each : some.fields()) found.push_back(each.name);
+  EXPECT_THAT(found, ElementsAre("cls", "jpg", "weight"));
+  EXPECT_EQ(some.read(0, "jpg"), all.read(1, "jpg"));
+  EXPECT_EQ(some.read(1, "cls"), all.read(0, "cls"));
+  EXPECT_EQ(some.column(0, "weight"), 6);
+  EXPECT_EQ(some.name(0), all.name(1));
+  EXPECT_EQ(code_of([&] { static_cast<void>(some.read(0, "txt")); }), errc::not_found);
+  datasets::part_list parts;
+  some.model()->parts(0, parts);
+  EXPECT_EQ(parts.size(), 2U);
+  EXPECT_EQ(code_of([&] { static_cast<void>(all.with_fields(std::vector<std::string>{"npy"})); }), errc::usage);
+  // What was counted when the shard was opened is counted for these fields.
+  const dataset counted = open_tar((root.path() / "s.tar").string()).with_fields(std::vector<std::string>{"txt"});
+  ASSERT_NE(counted.model()->counts(), nullptr);
+  ASSERT_EQ(counted.model()->counts()->sets().size(), 1U);
+  EXPECT_EQ(counted.model()->counts()->sets().front().samples, 2U);
+  EXPECT_EQ(counted.model()->counts()->largest_bytes(std::vector<std::uint16_t>{0}, 1), 9U);
+}
+
+TEST(with_fields, a_picture_is_whichever_a_sample_has) {
+  const temporary_directory root;
+  archive made;
+  made.file("a.jpg", "A").file("b.png", "B").file("b.txt", "text");
+  const dataset some = open_tar(made.end().save(root.path() / "s.tar")).with_fields(std::vector<std::string>{"jpg"});
+  EXPECT_EQ(some.fields().size(), 2U);
+  EXPECT_EQ(some.read(1, "png").size(), 1U);
+}
 
 TEST(with_column, adds_integers_to_any_dataset_and_keeps_the_rest) {
   const dataset plain = numbers(5);

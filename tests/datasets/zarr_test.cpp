@@ -42,6 +42,24 @@ TEST(zarr, a_single_number_of_version_2_is_refused_as_one) {
               HasSubstr("a single number, without an axis of samples"));
 }
 
+TEST(zarr, consolidated_metadata_are_used) {
+  for (const char* const name : {"consolidated-2.zarr", "consolidated-3.zarr"}) {
+    const dataset samples = open(folder_of(name));
+    EXPECT_EQ(samples.fields().size(), 2U);
+    expect_numbers(samples, {"x", dtype::i32, {6}});
+    expect_numbers(samples, {"deep/y", dtype::u8, {2}});
+  }
+  const testing::temporary_directory root;
+  const std::filesystem::path folder = std::filesystem::path(root.path()) / "bad.zarr";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / ".zgroup") << R"({"zarr_format": 2})";
+  for (const char* const text :
+       {"[]", "{}", R"({"metadata": 1})", R"({"metadata": {"x/.zarray": 2}})", R"({"metadata": {"//.zarray": {}}})"}) {
+    std::ofstream(folder / ".zmetadata") << text;
+    EXPECT_THAT(message_of(errc::format, [&] { (void)open_zarr(folder.string()); }), HasSubstr("consolidated"));
+  }
+}
+
 TEST(zarr, version_2_is_read) {
   const dataset samples = open(folder_of("v2.zarr"));
   ASSERT_EQ(samples.size(), 10U);

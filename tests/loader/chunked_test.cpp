@@ -5,6 +5,7 @@
 #include "datasets/model.hpp"
 #include "stages/order/order_model.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
@@ -19,7 +20,9 @@
 
 #include <libdeflate.h>
 
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -81,23 +84,32 @@ struct what_to_make {
   std::vector<std::uint8_t> stored_axes = {};
   std::size_t record_bytes = 0;
   std::size_t record_offset = 0;
+  dtype type = dtype::u32;
+  bool big_endian = false;     ///< of records
+  std::size_t lead_bytes = 0;  ///< before the first element of a chunk; where there are filters
 };
 
 /// Writes the chunks to `to`, one by one in any order, with gaps.
 made_array make_array(const std::string& name, const what_to_make& what, std::mt19937_64& random, std::ofstream& to,
                       std::uint64_t& end) {
-  constexpr std::size_t element = sizeof(std::uint32_t);
+  const std::size_t element = size_bytes(what.type);
+  const auto put = [&](char* to_element, std::uint64_t value, bool turned) {
+    for (std::size_t i = 0; i < element; ++i) {
+      to_element[turned ? element - 1 - i : i] = static_cast<char>(value >> (8 * i));
+    }
+  };
+  constexpr std::uint64_t never_written = 0x0807060504030201;
   made_array made;
   made.array.name = name;
-  made.array.type = dtype::u32;
+  made.array.type = what.type;
+  made.array.big_endian = what.big_endian;
+  made.array.lead_bytes = what.lead_bytes;
   made.array.shape = what.shape;
   made.array.chunk = what.chunk;
   made.array.filters = what.filters;
   const std::size_t step = what.record_bytes != 0 ? what.record_bytes : element;
   made.array.fill.assign(step, std::byte{9});
-  for (std::size_t i = 0; i < element; ++i) {
-    made.array.fill[what.record_offset + i] = std::byte{static_cast<unsigned char>(i + 1)};
-  }
+  put(reinterpret_cast<char*>(made.array.fill.data()) + what.record_offset, never_written, what.big_endian);
   made.array.stored_axes = what.stored_axes;
   made.array.record_bytes = static_cast<std::uint32_t>(what.record_bytes);
   made.array.record_offset = static_cast<std::uint32_t>(what.record_offset);
@@ -121,7 +133,7 @@ made_array make_array(const std::string& name, const what_to_make& what, std::mt
     // The slow reference: element by element.
     std::string chunk(product_of(what.chunk) * step, '\0');
     for (std::uint64_t i = 0; i < product_of(what.chunk); ++i) {
-      std::uint32_t value = absent ? 0x04030201 : static_cast<std::uint32_t>(random() % 7 * 1'000'003);
+      const std::uint64_t value = absent ? never_written : random() % 7 * 1'000'003'000'005;
       std::uint64_t left = i;
       std::uint64_t place = 0;
       std::uint64_t stride = 1;
@@ -137,10 +149,11 @@ made_array make_array(const std::string& name, const what_to_make& what, std::mt
         place += coordinates[axis] * stride;
         stride *= what.shape[axis];
       }
-      std::memcpy(chunk.data() + i * step + what.record_offset, &value, element);
-      if (inside) std::memcpy(made.values.data() + place * element, &value, element);
+      put(chunk.data() + i * step + what.record_offset, value, what.big_endian);
+      if (inside) put(made.values.data() + place * element, value, false);
     }
     if (absent) continue;
+    chunk.insert(0, what.lead_bytes, 'h');
     for (const filter& each : what.filters) {
       chunk = each.kind == filter_kind::zlib ? packed_by_zlib(chunk) : shuffled_bytes(chunk, each.element_bytes);
     }
@@ -156,7 +169,8 @@ made_array make_array(const std::string& name, const what_to_make& what, std::mt
 void write_npy(const std::string& path, const made_array& made) {
   std::string shape;
   for (const std::uint64_t extent : made.array.shape) shape += std::to_string(extent) + ", ";
-  std::string header = "{'descr': '<u4', 'fortran_order': False, 'shape': (" + shape + "), }";
+  const std::string descr = made.array.type == dtype::u8 ? "|u1" : "<u" + std::to_string(size_bytes(made.array.type));
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::ofstream to(path, std::ios::binary);
@@ -229,14 +243,19 @@ what_to_make any_array(std::mt19937_64& random) {
   }
   if (random() % 3 == 0) what.chunk = {1};
   while (what.chunk.size() < what.shape.size()) what.chunk.push_back(what.shape[what.chunk.size()]);
+  constexpr dtype types[] = {dtype::u8, dtype::u16, dtype::u32, dtype::u64};
+  what.type = types[random() % 4];
+  const std::size_t element = size_bytes(what.type);
   switch (random() % 3) {
     case 0:
       break;
     case 1:
       what.filters = {{.kind = filter_kind::zlib}};
+      if (random() % 3 == 0) what.lead_bytes = 1 + random() % 200;
       break;
     default:
-      what.filters = {{.kind = filter_kind::shuffle, .element_bytes = 4}, {.kind = filter_kind::zlib}};
+      what.filters = {{.kind = filter_kind::shuffle, .element_bytes = static_cast<std::uint32_t>(element)},
+                      {.kind = filter_kind::zlib}};
   }
   if (random() % 3 == 0) what.absent = 0.4;
   if (random() % 4 == 0) {
@@ -246,7 +265,8 @@ what_to_make any_array(std::mt19937_64& random) {
   }
   if (random() % 4 == 0) {
     what.record_offset = random() % 6;
-    what.record_bytes = what.record_offset + 4 + random() % 6;
+    what.record_bytes = what.record_offset + element + random() % 6;
+    what.big_endian = random() % 2 == 0;
     for (filter& each : what.filters) {
       if (each.kind == filter_kind::shuffle) each.element_bytes = static_cast<std::uint32_t>(what.record_bytes);
     }
@@ -494,6 +514,143 @@ TEST(chunked, a_file_that_was_cut_concerns_the_rows_behind_the_cut) {
   EXPECT_EQ(rows_of(same.chunked, options, "x"), expected);
 }
 
+/// Rows of h5py's in `count` files of their own.
+std::vector<std::string> copies(const testing::temporary_directory& root, std::size_t count) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < count; ++i) {
+    paths.push_back((root.path() / ("rows" + std::to_string(i) + ".h5")).string());
+    std::filesystem::copy_file(std::string(LEAT_TEST_DATA) + "/hdf5/kinds-latest.h5", paths.back());
+  }
+  return paths;
+}
+
+TEST(chunked, a_file_that_changes_ends_the_run) {
+  // A few files are looked at with each batch, many with the last one of each epoch.
+  for (const std::size_t files : {1U, 12U}) {
+    for (const bool is_gone : {false, true}) {
+      const testing::temporary_directory root;
+      const std::vector<std::string> paths = copies(root, files);
+      const dataset all = open_hdf5(paths, {.fields = {"gzip", "labels"}});
+      EXPECT_EQ(all.model()->guarded(), files == 1 ? datasets::guard::batch : datasets::guard::epoch);
+      loader_options options = small_options();
+      options.epochs = 100;
+      options.on_corrupt = corrupt_policy::skip;
+      loader train(all.slice(1, all.size() - 1).with_fields(std::vector<std::string>{"gzip"}), options, array{"gzip"});
+      ASSERT_TRUE(train.next_blocking());
+      if (is_gone) {
+        std::filesystem::remove(paths.back());
+      } else {
+        std::filesystem::last_write_time(paths.back(), std::filesystem::file_time_type::clock::now());
+      }
+      const std::string said = testing::message_of(errc::changed, [&] {
+        for (int epoch = 0; epoch < 99; ++epoch) {
+          for (const batch& got : train.blocking()) static_cast<void>(got);
+        }
+      });
+      EXPECT_THAT(said, ::testing::AllOf(HasSubstr("dataset changed: "), HasSubstr(paths.back())));
+      EXPECT_LT(train.stats().epochs_finished, 20U);
+    }
+  }
+}
+
+// Members of one array of records, whose chunks are those of all of them.
+TEST(chunked, members_of_a_compound_share_their_blocks) {
+  const dataset samples = open_hdf5(std::string(LEAT_TEST_DATA) + "/hdf5/compounds.h5", {.fields = {"records"}});
+  loader train(samples, small_options(), array{"image"}.from("records/image"), array{"x"}.from("records/x"),
+               array{"big"}.from("records/big"));
+  std::uint64_t rows = 0;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const batch& got : train.blocking()) {
+      for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
+        const std::uint64_t sample = got.ids()[row];
+        EXPECT_EQ(testing::row_of(got, "image", row), samples.read(sample, "records/image"));
+        EXPECT_EQ(testing::row_of(got, "x", row), samples.read(sample, "records/x"));
+        EXPECT_EQ(testing::row_of(got, "big", row), samples.read(sample, "records/big"));
+      }
+    }
+  }
+  EXPECT_EQ(rows, 60U);
+  const expand_stats expanded = train.stats().expand;
+  EXPECT_EQ(expanded.uses, 3 * rows);
+  EXPECT_LE(expanded.blocks, 5U * 8);  // of five chunks each batch expands each once at most
+}
+
+TEST(chunked, chunks_that_were_never_written_have_the_fill_value_of_their_own_file) {
+  const std::string folder = std::string(LEAT_TEST_DATA) + "/hdf5/";
+  const dataset both = open_hdf5({folder + "fill-5.h5", folder + "fill-6.h5"}, {.fields = {"x"}});
+  loader train(both, small_options(), array{"x"});
+  for (const batch& got : train.blocking()) {
+    for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+      const std::uint64_t sample = got.ids()[row];
+      const auto expected = sample % 4 < 2 ? std::uint8_t{1} : sample < 4 ? std::uint8_t{5} : std::uint8_t{6};
+      EXPECT_EQ(testing::row_of(got, "x", row).front(), std::byte{expected}) << sample;
+    }
+  }
+}
+
+// Guards of both kinds in one dataset: each is asked when it wants to be.
+class guarded_rows final : public datasets::dataset_model {
+ public:
+  guarded_rows(std::shared_ptr<const datasets::dataset_model> whole, datasets::guard rate)
+      : whole_(std::move(whole)), rate_(rate) {}
+  std::uint64_t size() const noexcept override { return whole_->size(); }
+  std::span<const field_info> fields() const noexcept override { return whole_->fields(); }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
+    return whole_->sources();
+  }
+  void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
+    whole_->parts(sample, needs, out);
+  }
+  void parts(std::uint64_t sample, datasets::part_list& out) const override { whole_->parts(sample, out); }
+  std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
+  dataset_memory memory() const override { return whole_->memory(); }
+  datasets::guard guarded() const noexcept override { return rate_; }
+  std::optional<std::string> changed(datasets::guard at) const override {
+    (at == datasets::guard::epoch ? asked_at_epoch : asked_at_batch).fetch_add(1);
+    return std::nullopt;
+  }
+  mutable std::atomic<int> asked_at_epoch{0};
+  mutable std::atomic<int> asked_at_batch{0};
+
+ private:
+  std::shared_ptr<const datasets::dataset_model> whole_;
+  datasets::guard rate_;
+};
+
+TEST(guards, are_asked_with_each_batch_or_with_the_last_of_each_epoch) {
+  const testing::temporary_directory root;
+  std::mt19937_64 random(3);
+  const both_forms rows = make_both(root, {.shape = {20, 4}, .chunk = {20, 4}}, 3);
+  const auto each_epoch = std::make_shared<guarded_rows>(rows.in_one_piece.model(), datasets::guard::epoch);
+  const auto each_batch = std::make_shared<guarded_rows>(rows.in_one_piece.model(), datasets::guard::batch);
+  loader train(concat({dataset(each_epoch), dataset(each_batch)}), small_options(), array{"npy"});
+  EXPECT_EQ(train.batches(), 5U);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const batch& got : train.blocking()) static_cast<void>(got);
+  }
+  EXPECT_EQ(each_epoch->asked_at_epoch, 2);
+  EXPECT_EQ(each_epoch->asked_at_batch, 0);
+  EXPECT_EQ(each_batch->asked_at_epoch, 2);
+  EXPECT_EQ(each_batch->asked_at_batch, 8);
+}
+
+TEST(chunked, packed_members_of_npz_have_the_digests_of_those_that_are_stored) {
+  const testing::temporary_directory root;
+  const dataset packed = open_npz(std::string(LEAT_TEST_DATA) + "/npz/packed.npz");
+  std::string values;
+  for (std::uint64_t sample = 0; sample < packed.size(); ++sample) values += testing::as_text(packed.read(sample, "x"));
+  const std::string stored = testing::write_file(
+      root.path() / "stored.npz",
+      testing::zip_text({{"x.npy", testing::npy_text(testing::npy_dict("<f4", "40, 6, 5"), values)}}));
+  EXPECT_EQ(rows_of(packed, small_options(), "x"), rows_of(open_npz(stored), small_options(), "x"));
+  // Each archive is a block, expanded once while it is kept.
+  loader train(packed, small_options(), array{"x"});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const batch& got : train.blocking()) static_cast<void>(got);
+  }
+  EXPECT_EQ(train.stats().expand.blocks, 1U);
+}
+
 TEST(chunked, several_fields_of_several_files_are_read_together) {
   const testing::watchdog dog("several files");
   const testing::temporary_directory root;
@@ -627,16 +784,34 @@ TEST(shuffled_blocks, give_the_rows_of_the_array_whatever_is_kept) {
   });
 }
 
+TEST(shuffled_blocks, a_pool_above_the_budget_is_warned_of_with_the_budget_that_does) {
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {512, 1024}, .chunk = {16, 1024}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  loader_options options = small_options();
+  options.order = shuffled_blocks(20);
+  options.host_bytes_max = loader(same.chunked, options, array{"x"}).plan().host_bytes_least;
+  const loader_plan tight = loader(same.chunked, options, array{"x"}).plan();
+  ASSERT_EQ(tight.warnings.size(), 1U);
+  const std::string& said = tight.warnings.front();
+  EXPECT_THAT(said, HasSubstr("20 blocks"));
+  const std::size_t at = said.find('(');
+  ASSERT_NE(at, std::string::npos);
+  options.host_bytes_max = std::stoull(said.substr(at + 1));
+  EXPECT_THAT(loader(same.chunked, options, array{"x"}).plan().warnings, ::testing::IsEmpty());
+}
+
 TEST(shuffled_blocks, expand_a_block_few_times) {
   const testing::watchdog dog("shuffled blocks");
   const testing::temporary_directory root;
   const both_forms same =
       make_both(root, {.shape = {512, 4}, .chunk = {16, 4}, .filters = {{.kind = filter_kind::zlib}}}, 3);
-  const auto blocks_with = [&](order chosen) {
+  const auto blocks_with = [&](order chosen, std::size_t host_bytes_max = testing::small_budget) {
     loader_options options = small_options();
     options.epochs = 1;
     options.batch_size = 64;
     options.order = std::move(chosen);
+    options.host_bytes_max = host_bytes_max;
     loader train(same.chunked, options, array{"x"});
     std::uint64_t rows = 0;
     for (const batch& got : train.blocking()) rows += got.valid_rows();
@@ -646,7 +821,9 @@ TEST(shuffled_blocks, expand_a_block_few_times) {
   EXPECT_EQ(blocks_with(shuffled_blocks(4)), 32U);  // a pool is a batch
   EXPECT_EQ(blocks_with(shuffled_blocks(8)), 32U);  // a pool is two batches, and blocks are kept for the second
   EXPECT_EQ(blocks_with(shuffled_blocks(32)), 32U);
-  EXPECT_GT(blocks_with(shuffled()), 200U);
+  // An exact shuffle comes back to all blocks, which are kept where the budget has room for all.
+  EXPECT_EQ(blocks_with(shuffled()), 32U);
+  EXPECT_GT(blocks_with(shuffled(), std::size_t{2} << 20), 200U);
 }
 
 TEST(shuffled_blocks, are_refused_where_samples_share_none) {

@@ -699,6 +699,8 @@ TEST(epoch, takes_the_samples_in_the_order_that_is_asked_for) {
     EXPECT_LT(std::abs(static_cast<double>(of_b) - 0.3 * static_cast<double>(i + 1)), 1.0);
   }
   EXPECT_EQ(ids_of({a, "--order", "bucketed:cls:8"}).size(), 30U);
+  EXPECT_EQ(ids_of({a, b, "--shuffle-blocks", "1"}), ids_of({a, b, "--order", "shuffled_blocks:1"}));
+  EXPECT_EQ(ids_of({a, "--shuffle", "--fields", "cls"}), ids_of({a, "--shuffle"}));
 
   const std::vector<std::uint64_t> kept = ids_of({a, "--shuffle", "--batch-size", "8", "--last", "keep"});
   const std::vector<std::uint64_t> padded = ids_of({a, "--shuffle", "--batch-size", "8", "--last", "pad"});
@@ -723,6 +725,9 @@ TEST(epoch, refuses_orders_that_are_none) {
       {{"--mixture", "0.7,-1"}, "'-1' is no share"},
       {{"--mixture", "1", "--order", "shuffled"}, "--mixture"},
       {{"--order", "shuffled", "--no-shuffle"}, "--no-shuffle"},
+      {{"--order", "shuffled", "--shuffle-blocks", "4"}, "--shuffle-blocks"},
+      {{"--shuffle-blocks", "x"}, "'x' is no number"},
+      {{"--fields", "clas"}, "no field 'clas'; there is"},
       {{"--last", "pad", "--drop-last"}, "--drop-last"},
       {{"--last", "never"}, "--last"}};
   for (const auto& [arguments, message] : all) {

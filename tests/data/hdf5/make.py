@@ -187,3 +187,21 @@ for libver in ("earliest", "latest"):
             blobs[i] = np.arange(i * i, dtype=np.uint8)
         f.create_dataset("rows_of_floats", (13,), h5py.vlen_dtype(np.float32))
         f.create_dataset("opaque", data=np.array([bytes([i, i + 1, i + 2, i + 3]) for i in range(13)], "V4"))
+
+# Members of compounds in chunks, big-endian ones among them, and a compound of which no member is read. Chunks that were never
+# written, with fill values of two files.
+with h5py.File("compounds.h5", "w", libver="latest") as f:
+    records = np.zeros(30, [("x", ">f4", (3,)), ("y", ">i2"), ("image", "u1", (4, 4)), ("big", ">u8", (2,)), ("z", "<i8")])
+    records["x"] = np.arange(90).reshape(30, 3) / 2
+    records["y"] = np.arange(30) - 300
+    records["image"] = (np.arange(480) % 251).reshape(30, 4, 4)
+    records["big"] = np.arange(60).reshape(30, 2) + (1 << 40)
+    records["z"] = -np.arange(30)
+    f.create_dataset("records", data=records, chunks=(7,), compression="gzip")
+    f.create_dataset("whole", data=records)
+    f.create_dataset("only", data=np.array(np.arange(30) * 1000, [("n", ">i4")]), chunks=(7,))
+    f.create_dataset("texts", (30,), np.dtype([("t", h5py.string_dtype())]))
+for fill in 5, 6:
+    with h5py.File(f"fill-{fill}.h5", "w", libver="latest") as f:
+        x = f.create_dataset("x", (4, 3), "<i4", chunks=(2, 3), compression="gzip", fillvalue=fill)
+        x[:2] = 1

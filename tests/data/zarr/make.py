@@ -4,6 +4,7 @@
 The value of an element is always its number in C order (times 3, modulo what the type holds), so that the test knows it.
 """
 import json
+import os
 import shutil
 
 import numcodecs
@@ -81,3 +82,14 @@ for value in made["refs"].values():
         value[0] = "../hdf5/filters.h5"
 with open("kerchunk.json", "w") as file:
     json.dump(made, file, indent=1)
+
+# Metadata in one file only, so that a reader that finds the arrays has looked there.
+for version in 2, 3:
+    folder = f"consolidated-{version}.zarr"
+    shutil.rmtree(folder, ignore_errors=True)
+    g = zarr.open_group(folder, mode="w", zarr_format=version)
+    add(g, "x", (10, 6), "<i4", chunks=(4, 6), compressors=None)
+    add(g, "deep/y", (10, 2), "u1", chunks=(10, 2), compressors=None)
+    zarr.consolidate_metadata(folder)
+    for path in "x", "deep/y":
+        os.remove(f"{folder}/{path}/" + (".zarray" if version == 2 else "zarr.json"))
