@@ -70,7 +70,7 @@ def with_python(path, how, epochs):
     if how == "workers":
         return with_workers(path, epochs)
     images = opened(path)
-    count = len(images)
+    count = images.shape[0]
     random = np.random.default_rng(0)
     out = np.empty((batch, *images.shape[1:]), "u1")
     began = time.process_time()
@@ -94,7 +94,7 @@ def with_python(path, how, epochs):
 class rows_of_file:
     def __init__(self, path):
         self.path, self.images = path, None
-        self.count = len(opened(path))
+        self.count = opened(path).shape[0]
 
     def __len__(self):
         return self.count
