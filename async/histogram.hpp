@@ -14,7 +14,8 @@ namespace leat::async {
 /// as the last class. 9.5 KiB, no allocation.
 ///
 ///   threads   record() and the readers from any thread, with relaxed atomics: a reader may see some of the recordings
-///             made while it reads and not others, and none is lost
+///             made while it reads and not others, and none is lost. Where one thread alone records, record_alone() needs no
+///             locked instruction
 class histogram {
  public:
   void record(std::uint64_t ns) noexcept {
@@ -25,6 +26,23 @@ class histogram {
     }
   }
 
+  void record_alone(std::uint64_t ns) noexcept {
+    const auto set = [](std::atomic<std::uint64_t>& value, std::uint64_t to) {
+      value.store(to, std::memory_order_relaxed);
+    };
+    std::atomic<std::uint64_t>& count = counts_[class_of(ns)];
+    set(count, count.load(std::memory_order_relaxed) + 1);
+    set(sum_ns_, sum_ns_.load(std::memory_order_relaxed) + ns);
+    if (ns > max_ns_.load(std::memory_order_relaxed)) set(max_ns_, ns);
+  }
+
+  /// Powers of four, where classes end: what lies below each is counted exactly.
+  static constexpr std::array<std::uint64_t, 12> bounds_ns = [] {
+    std::array<std::uint64_t, 12> bounds{};
+    for (std::size_t i = 0; i < bounds.size(); ++i) bounds[i] = std::uint64_t{1} << (12 + 2 * i);
+    return bounds;
+  }();
+
   struct summary {
     std::uint64_t count = 0;
     std::uint64_t sum_ns = 0;
@@ -33,7 +51,10 @@ class histogram {
     std::uint64_t p99_ns = 0;
     std::uint64_t p999_ns = 0;
     std::uint64_t max_ns = 0;
+    std::array<std::uint64_t, bounds_ns.size() + 1> between = {};  ///< below each of bounds_ns, and beyond all of them
   };
+
+  [[nodiscard]] std::uint64_t sum_ns() const noexcept { return sum_ns_.load(std::memory_order_relaxed); }
 
   /// Everything at once; all zero where nothing was recorded.
   [[nodiscard]] summary summarize() const noexcept;
@@ -58,12 +79,28 @@ class histogram {
   }
   /// The middle of a class.
   [[nodiscard]] static std::uint64_t value_of(std::size_t index) noexcept;
-  [[nodiscard]] std::uint64_t quantile_of(const snapshot& counts, std::uint64_t total, double quantile) const noexcept;
-  std::uint64_t read(snapshot& counts) const noexcept;
+  friend class histogram_sum;
 
   std::array<std::atomic<std::uint64_t>, class_count> counts_{};
   std::atomic<std::uint64_t> sum_ns_{0};
   std::atomic<std::uint64_t> max_ns_{0};
+};
+
+/// Several histograms as one: those of several threads, summed when somebody asks.
+class histogram_sum {
+ public:
+  void add(const histogram& part) noexcept;
+  [[nodiscard]] std::uint64_t count() const noexcept;
+  [[nodiscard]] std::uint64_t sum_ns() const noexcept { return sum_ns_; }
+  [[nodiscard]] std::uint64_t quantile_ns(double quantile) const noexcept;
+  [[nodiscard]] histogram::summary summarize() const noexcept;
+
+ private:
+  [[nodiscard]] std::uint64_t quantile_of(std::uint64_t total, double quantile) const noexcept;
+
+  histogram::snapshot counts_{};
+  std::uint64_t sum_ns_ = 0;
+  std::uint64_t max_ns_ = 0;
 };
 
 }  // namespace leat::async

@@ -1,5 +1,7 @@
 #include "async/simple_loop.hpp"
 
+#include "base/clock.hpp"
+
 namespace leat::async {
 
 void simple_loop::wake() noexcept {
@@ -12,6 +14,7 @@ void simple_loop::wake() noexcept {
 std::size_t simple_loop::run_until_or_forever(std::optional<std::chrono::steady_clock::time_point> deadline) {
   const auto bound = bind_to_this_thread();
   std::size_t count = 0;
+  std::uint64_t woke_ns = now_ns();
   while (!stopped_.load()) {
     count += run_posted();
     if (deadline && std::chrono::steady_clock::now() >= *deadline) break;
@@ -25,6 +28,8 @@ std::size_t simple_loop::run_until_or_forever(std::optional<std::chrono::steady_
       if (last == 0) break;
       continue;
     }
+    const std::uint64_t from_ns = now_ns();
+    awake_ns_.add(from_ns - woke_ns);
     {
       const mutex_lock lock(mutex_);
       while (!woken_) {
@@ -36,6 +41,8 @@ std::size_t simple_loop::run_until_or_forever(std::optional<std::chrono::steady_
       }
       woken_ = false;
     }
+    woke_ns = now_ns();
+    slept_ns_.add(woke_ns - from_ns);
     cancel_sleep();
   }
   return count;

@@ -3,10 +3,12 @@
 
 #include "async/loop.hpp"
 #include "base/mutex.hpp"
+#include "base/relaxed_counter.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace leat::async {
@@ -37,12 +39,17 @@ class simple_loop : public loop {
   }
   [[nodiscard]] bool stopped() const noexcept { return stopped_.load(); }
   void restart() noexcept { stopped_.store(false); }
+  /// Time awake in run(), up to the last sleep; and asleep. Thread: any.
+  [[nodiscard]] std::uint64_t awake_ns() const noexcept { return awake_ns_.get(); }
+  [[nodiscard]] std::uint64_t slept_ns() const noexcept { return slept_ns_.get(); }
 
  private:
   void wake() noexcept override;
   std::size_t run_until_or_forever(std::optional<std::chrono::steady_clock::time_point> deadline);
 
   std::atomic<bool> stopped_{false};
+  relaxed_counter awake_ns_;
+  relaxed_counter slept_ns_;
   mutex mutex_;
   condition_variable woken_condition_;
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,24 +1,15 @@
 #include "async/thread_pool.hpp"
 
 #include "base/clock.hpp"
+#include "base/cpu_clock.hpp"
 #include "base/start_thread.hpp"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cassert>
 
 namespace leat::async {
-namespace {
-
-std::uint64_t cpu_ns_of(clockid_t clock) noexcept {
-  timespec time{};
-  if (clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-}  // namespace
 
 void job_list::push_back(job& added) noexcept {
   added.next_ = nullptr;
@@ -45,6 +36,7 @@ job& job_list::pop_front() noexcept {
 
 thread_pool::thread_pool(const thread_pool_options& options) : active_(options.thread_count) {
   assert(options.thread_count > 0);
+  active_count_.set(options.thread_count);
   workers_.reserve(options.thread_count);
   for (std::size_t i = 0; i < options.thread_count; ++i) workers_.push_back(std::make_unique<worker>());
   try {
@@ -80,8 +72,9 @@ void thread_pool::post(job_list jobs) noexcept {
     const mutex_lock lock(mutex_);
     // While draining, jobs may still post jobs; once the threads are gone nobody would run them.
     if (state_ == state::running || (state_ == state::draining && !joined_)) {
+      queued_.add(jobs.size());
       queue_.append(std::move(jobs));
-      queued_max_ = std::max(queued_max_, queue_.size());
+      queued_max_.raise_to(queue_.size());
       wake_one();
       return;
     }
@@ -93,7 +86,7 @@ void thread_pool::wake_one() noexcept {
   if (sleeping_ == 0 || woken_ >= queue_.size()) return;
   --sleeping_;
   ++woken_;
-  ++wake_count_;
+  wake_count_.add(1);
   wake_.notify_one();
 }
 
@@ -107,12 +100,13 @@ void thread_pool::set_active(std::size_t threads) noexcept {
   assert(threads != 0 && threads <= thread_count());
   const mutex_lock lock(mutex_);
   active_ = threads;
+  active_count_.set(threads);
   // Each looks again which of the two it is. Jobs that are queued wait for no other event.
   wake_all();
 }
 
-void thread_pool::sleep(worker& self) noexcept {
-  const std::uint64_t from = now_ns();
+// Returns when it woke.
+std::uint64_t thread_pool::sleep(worker& self, std::uint64_t from_ns) noexcept {
   ++sleeping_;
   wake_.wait(mutex_);
   // Chosen, or awake by accident: either way one less sleeps, and one less is on its way if any is.
@@ -121,7 +115,9 @@ void thread_pool::sleep(worker& self) noexcept {
   } else {
     --sleeping_;
   }
-  self.idle_ns.fetch_add(now_ns() - from, std::memory_order_relaxed);
+  const std::uint64_t woke_ns = now_ns();
+  self.idle_ns.add(woke_ns - from_ns);
+  return woke_ns;
 }
 
 void thread_pool::work(std::size_t index, std::string name) noexcept {
@@ -129,34 +125,40 @@ void thread_pool::work(std::size_t index, std::string name) noexcept {
   current_ = this;
   worker_context context{.index = index};
   worker& self = *workers_[index];
+  std::uint64_t since_ns = now_ns();  // the end of what this thread did last is the start of what it does next
   mutex_.lock();
   for (;;) {
     if (state_ == state::dropping) break;
     if (index >= active_ && state_ == state::running) {
       wake_one();  // Whoever woke this thread wanted a job done.
       activated_.wait(mutex_);
+      since_ns = now_ns();
       continue;
     }
     if (queue_.empty()) {
       if (state_ == state::draining && !work_.any()) break;
-      sleep(self);
+      since_ns = sleep(self, since_ns);
       continue;
     }
     job& next = queue_.pop_front();
+    queued_.subtract(1);
     if (!queue_.empty()) wake_one();
     mutex_.unlock();
-    const std::uint64_t start = now_ns();
-    self.queue_wait_ns.fetch_add(start - std::min(start, next.posted_ns_), std::memory_order_relaxed);
+    self.queue_wait_ns.add(since_ns - std::min(since_ns, next.posted_ns_));
     next.run(context);
-    self.busy_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
-    self.job_count.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t ended_ns = now_ns();
+    self.busy_ns.add(ended_ns - since_ns);
+    self.job_times.record_alone(ended_ns - since_ns);
+    self.job_count.add(1);
+    since_ns = ended_ns;
     mutex_.lock();
   }
   // Draining: the others look again too, as this may have been the job they were waiting for.
   wake_all();
-  // Not 0: that would mean that the thread can still be asked.
-  self.cpu_ns.store(std::max<std::uint64_t>(cpu_ns_of(CLOCK_THREAD_CPUTIME_ID), 1), std::memory_order_relaxed);
   mutex_.unlock();
+  const mutex_lock lock(clocks_mutex_);
+  // Not 0: that would mean that the thread can still be asked.
+  self.cpu_ns.add(std::max<std::uint64_t>(thread_cpu_ns(), 1));
 }
 
 void thread_pool::last_work_finished() noexcept {
@@ -181,31 +183,46 @@ void thread_pool::stop(stop_mode mode) noexcept {
     const mutex_lock lock(mutex_);
     joined_ = true;
     left = std::move(queue_);
+    queued_.set(0);
   }
   while (!left.empty()) left.pop_front().drop();
   // What waits in a strand or on a timer of this context is destroyed now, not with the pool: somebody may join it.
   shutdown();
 }
 
+std::uint64_t thread_pool::cpu_ns_of(const worker& one) const noexcept {
+  const std::uint64_t ended_with = one.cpu_ns.get();
+  return ended_with != 0 ? ended_with : leat::cpu_ns_of(const_cast<std::thread&>(one.thread).native_handle());
+}
+
 thread_pool::counters thread_pool::count() const noexcept {
   counters sum;
-  const mutex_lock lock(mutex_);  // no thread ends, and so no clock of one, while it is held
+  const mutex_lock lock(clocks_mutex_);
   for (const auto& each : workers_) {
-    sum.job_count += each->job_count.load(std::memory_order_relaxed);
-    sum.busy_ns += each->busy_ns.load(std::memory_order_relaxed);
-    sum.idle_ns += each->idle_ns.load(std::memory_order_relaxed);
-    sum.queue_wait_ns += each->queue_wait_ns.load(std::memory_order_relaxed);
-    std::uint64_t cpu_ns = each->cpu_ns.load(std::memory_order_relaxed);
-    clockid_t clock{};
-    if (cpu_ns == 0 && pthread_getcpuclockid(const_cast<std::thread&>(each->thread).native_handle(), &clock) == 0) {
-      cpu_ns = cpu_ns_of(clock);
-    }
-    sum.cpu_ns += cpu_ns;
+    sum.job_count += each->job_count.get();
+    sum.busy_ns += each->busy_ns.get();
+    sum.idle_ns += each->idle_ns.get();
+    sum.queue_wait_ns += each->queue_wait_ns.get();
+    sum.cpu_ns += cpu_ns_of(*each);
   }
-  sum.wake_count = wake_count_;
-  sum.queued = queue_.size();
-  sum.queued_max = queued_max_;
+  sum.wake_count = wake_count_.get();
+  sum.queued = queued_.get();
+  sum.queued_max = queued_max_.get();
   return sum;
+}
+
+std::vector<thread_pool::thread_counters> thread_pool::count_threads() const {
+  std::vector<thread_counters> all;
+  all.reserve(workers_.size());
+  const mutex_lock lock(clocks_mutex_);
+  for (const auto& each : workers_) {
+    all.push_back({.busy_ns = each->busy_ns.get(), .idle_ns = each->idle_ns.get(), .cpu_ns = cpu_ns_of(*each)});
+  }
+  return all;
+}
+
+void thread_pool::add_to(histogram_sum& sum) const noexcept {
+  for (const auto& each : workers_) sum.add(each->job_times);
 }
 
 }  // namespace leat::async

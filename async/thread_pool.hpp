@@ -2,8 +2,10 @@
 #pragma once
 
 #include "async/context_executor.hpp"
+#include "async/histogram.hpp"
 #include "async/outstanding_work.hpp"
 #include "base/mutex.hpp"
+#include "base/relaxed_counter.hpp"
 
 #include <boost/asio/execution_context.hpp>
 
@@ -113,6 +115,12 @@ class thread_pool : public asio::execution_context {
     std::size_t queued = 0;           ///< now
     std::size_t queued_max = 0;       ///< the most at any time
   };
+  /// Of one thread, as in counters.
+  struct thread_counters {
+    std::uint64_t busy_ns = 0;
+    std::uint64_t idle_ns = 0;
+    std::uint64_t cpu_ns = 0;
+  };
 
   /// Starts the threads. Throws std::system_error where the system gives no more of them.
   explicit thread_pool(const thread_pool_options& options);
@@ -131,12 +139,18 @@ class thread_pool : public asio::execution_context {
   /// Lets only the first `threads` take jobs from now on: at least 1, at most thread_count(). The others end the job that they have, and
   /// sleep. While the pool is stopped by `drain` all of them take part. Thread: any.
   void set_active(std::size_t threads) noexcept;
+  /// How many take jobs now. Thread: any.
+  [[nodiscard]] std::size_t active_count() const noexcept { return active_count_.get(); }
 
   /// Ends the pool and joins its threads; jobs that run are waited for. Not from a thread of the pool. What is posted
   /// later is dropped. The second call does nothing.
   void stop(stop_mode mode) noexcept;
 
   [[nodiscard]] counters count() const noexcept;
+  /// Asks the system for each thread's CPU time, with nothing locked that a job waits for.
+  [[nodiscard]] std::vector<thread_counters> count_threads() const;
+  /// Adds what each job has taken. Each thread counts its own.
+  void add_to(histogram_sum& sum) const noexcept;
 
  private:
   friend class context_executor<thread_pool>;
@@ -146,11 +160,12 @@ class thread_pool : public asio::execution_context {
   /// A thread with its counters, on cache lines of its own.
   struct alignas(64) worker {
     std::thread thread;
-    std::atomic<std::uint64_t> job_count{0};
-    std::atomic<std::uint64_t> busy_ns{0};
-    std::atomic<std::uint64_t> idle_ns{0};
-    std::atomic<std::uint64_t> queue_wait_ns{0};
-    std::atomic<std::uint64_t> cpu_ns{0};  // once the thread has ended
+    relaxed_counter job_count;
+    relaxed_counter busy_ns;
+    relaxed_counter idle_ns;
+    relaxed_counter queue_wait_ns;
+    relaxed_counter cpu_ns;  // once the thread has ended
+    histogram job_times;
   };
   enum class state { running, draining, dropping };
 
@@ -163,11 +178,13 @@ class thread_pool : public asio::execution_context {
   void last_work_finished() noexcept;
   void wake_one() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void wake_all() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void sleep(worker& self) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::uint64_t sleep(worker& self, std::uint64_t from_ns) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] std::uint64_t cpu_ns_of(const worker& one) const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(clocks_mutex_);
   void work(std::size_t index, std::string name) noexcept;
 
   static inline constinit thread_local const thread_pool* current_ = nullptr;
 
+  mutable mutex clocks_mutex_;  // no thread ends, and so no clock of one, while it is held
   mutable mutex mutex_;
   condition_variable wake_;
   condition_variable activated_;  // those beyond active_ sleep there, and are counted nowhere
@@ -176,8 +193,10 @@ class thread_pool : public asio::execution_context {
   state state_ ABSL_GUARDED_BY(mutex_) = state::running;
   std::size_t sleeping_ ABSL_GUARDED_BY(mutex_) = 0;  // those not yet chosen to be woken
   std::size_t woken_ ABSL_GUARDED_BY(mutex_) = 0;     // those chosen that have not got here yet
-  std::size_t queued_max_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t wake_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  relaxed_counter active_count_;                      // these four are written under mutex_, and read without it
+  relaxed_counter queued_;
+  relaxed_counter queued_max_;
+  relaxed_counter wake_count_;
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   outstanding_work work_;
   std::vector<std::unique_ptr<worker>> workers_;

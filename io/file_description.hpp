@@ -18,6 +18,7 @@ class file_description final : public source_description {
 
   [[nodiscard]] std::unique_ptr<source> connect(connector& loop) const override { return loop.connect_files(*table_); }
   [[nodiscard]] std::uint32_t files() const override { return table_->files(); }
+  [[nodiscard]] bool is_read_by_the_loop() const noexcept override { return true; }
   [[nodiscard]] std::string file_name(std::uint32_t file) const override { return table_->path(file); }
 
   [[nodiscard]] const file_table& table() const noexcept { return *table_; }

@@ -1,8 +1,10 @@
 // What the ring's loop and the preadv loop have in common for who runs them.
 #pragma once
 
+#include "async/histogram.hpp"
 #include "async/loop.hpp"
 #include "base/mutex.hpp"
+#include "base/relaxed_counter.hpp"
 #include "io/arena.hpp"
 #include "io/direct_policy.hpp"
 #include "io/io_threads.hpp"
@@ -108,19 +110,8 @@ struct io_context {
       : options(from), memory(std::move(arena_in_use)), direct(from.direct), queue_depth(from.queue_depth) {}
 };
 
-/// Written by one thread, read by any: no locked instruction is needed to add.
-class relaxed_counter {
- public:
-  void add(std::uint64_t n) noexcept { value_.store(get() + n, std::memory_order_relaxed); }
-  void subtract(std::uint64_t n) noexcept { value_.store(get() - n, std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
-
 struct loop_counters {
-  relaxed_counter reads, bytes_read, opens, retries, turns, wait_ns, in_flight;
+  relaxed_counter reads, bytes_read, opens, retries, turns, wait_ns, in_flight, held_back_ns, awake_ns;
 
   void add_to(io_counters& sum) const noexcept {
     sum.reads += reads.get();
@@ -130,6 +121,8 @@ struct loop_counters {
     sum.turns += turns.get();
     sum.wait_ns += wait_ns.get();
     sum.in_flight += in_flight.get();
+    sum.held_back_ns += held_back_ns.get();
+    sum.awake_ns += awake_ns.get();
   }
 };
 
@@ -153,6 +146,10 @@ class io_loop : public connector {
   [[nodiscard]] virtual rung backend() const = 0;
   [[nodiscard]] virtual rung registered_buffers() const = 0;
   virtual void add_to(io_counters& sum) const noexcept = 0;
+  /// What each read took in the kernel.
+  virtual void add_to(async::histogram_sum& sum) const noexcept = 0;
+  /// Reads of this size that the kernel is given at a time.
+  [[nodiscard]] virtual std::uint32_t depth_of(std::uint64_t read_bytes) const noexcept = 0;
 };
 
 }  // namespace leat::io

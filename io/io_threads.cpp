@@ -1,6 +1,7 @@
 #include "io/io_threads.hpp"
 
 #include "base/clock.hpp"
+#include "base/cpu_clock.hpp"
 #include "base/errno_words.hpp"
 #include "base/mutex.hpp"
 #include "base/start_thread.hpp"
@@ -108,6 +109,7 @@ class io_threads::implementation {
 
   io_context context_;
   std::vector<std::unique_ptr<io_loop>> loops_;
+  std::vector<std::thread> threads_;  // joined at the end, and not before
 
   /// What pages the arena got. The kernel walks all memory of the process to tell: 2 ms in a small one, 90 ms beside 4 GB
   /// of heap, and whoever shows progress asks ten times a second. So it is asked again only when memory was leased for the
@@ -185,8 +187,6 @@ class io_threads::implementation {
     for (std::thread& thread : threads_) thread.join();
     loops_.clear();
   }
-
-  std::vector<std::thread> threads_;
 
   mutex pages_mutex_;
   pages_seen pages_ ABSL_GUARDED_BY(pages_mutex_);
@@ -271,6 +271,28 @@ reader_report io_threads::report() const {
 io_counters io_threads::count() const noexcept {
   io_counters sum;
   for (const auto& loop : implementation_->loops_) loop->add_to(sum);
+  return sum;
+}
+
+std::vector<io_thread_counters> io_threads::count_threads() const {
+  std::vector<io_thread_counters> all;
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    io_counters own;
+    implementation_->loops_[i]->add_to(own);
+    all.push_back({.awake_ns = own.awake_ns,
+                   .wait_ns = own.wait_ns,
+                   .cpu_ns = cpu_ns_of(implementation_->threads_[i].native_handle())});
+  }
+  return all;
+}
+
+void io_threads::add_to(async::histogram_sum& sum) const noexcept {
+  for (const auto& loop : implementation_->loops_) loop->add_to(sum);
+}
+
+std::uint32_t io_threads::depth_of(std::uint64_t read_bytes) const noexcept {
+  std::uint32_t sum = 0;
+  for (const auto& loop : implementation_->loops_) sum += loop->depth_of(read_bytes);
   return sum;
 }
 

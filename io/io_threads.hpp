@@ -1,6 +1,7 @@
 // The threads that read: each with a ring, or with a loop and a few preadv threads behind it.
 #pragma once
 
+#include "async/histogram.hpp"
 #include "async/loop.hpp"
 #include "base/memory_available.hpp"
 #include "io/arena.hpp"
@@ -28,6 +29,16 @@ struct io_counters {
   std::uint64_t turns = 0;      ///< of the loops: one io_uring_enter each, at least
   std::uint64_t wait_ns = 0;    ///< asleep, waiting for completions or posts
   std::uint64_t in_flight = 0;  ///< operations taken and not done, now
+  /// Time in which reads waited because the kernel had as many as it is given.
+  std::uint64_t held_back_ns = 0;
+  std::uint64_t awake_ns = 0;  ///< up to the last sleep
+};
+
+/// One of the threads.
+struct io_thread_counters {
+  std::uint64_t awake_ns = 0;  ///< up to its last sleep
+  std::uint64_t wait_ns = 0;   ///< asleep
+  std::uint64_t cpu_ns = 0;    ///< that in calls which submit reads and then sleep is in it
 };
 
 /// Several loops' or readers' rungs as one: backends that differ are named once each, anything else is in use "partly", with
@@ -87,6 +98,12 @@ class io_threads {
   /// The rungs in use, each with its reason.
   [[nodiscard]] reader_report report() const;
   [[nodiscard]] io_counters count() const noexcept;
+  /// The threads' own, those of preadv not among them. Asks the system for each thread's CPU time.
+  [[nodiscard]] std::vector<io_thread_counters> count_threads() const;
+  /// Adds what each read has taken in the kernel: from its submission to its completion, of preadv the call.
+  void add_to(async::histogram_sum& sum) const noexcept;
+  /// Reads of this size that the kernel is given at a time, over all threads.
+  [[nodiscard]] std::uint32_t depth_of(std::uint64_t read_bytes) const noexcept;
 
   class implementation;
 

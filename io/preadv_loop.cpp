@@ -84,6 +84,16 @@ class preadv_loop final : public io_loop {
   void add_to(io_counters& sum) const noexcept override {
     count_.add_to(sum);
     sum.opens += files_.opens();
+    sum.awake_ns += loop_.awake_ns();
+    sum.wait_ns += loop_.slept_ns();
+    const mutex_lock lock(mutex_);
+    if (all_busy_since_ns_ != 0) sum.held_back_ns += now_ns() - all_busy_since_ns_;
+  }
+  void add_to(async::histogram_sum& sum) const noexcept override {
+    for (const worker& each : workers_) sum.add(each.kernel_times);
+  }
+  [[nodiscard]] std::uint32_t depth_of(std::uint64_t /*read_bytes*/) const noexcept override {
+    return static_cast<std::uint32_t>(workers_.size());
   }
 
   // For the sources. Loop thread.
@@ -106,6 +116,7 @@ class preadv_loop final : public io_loop {
   struct worker {
     intrusive_list<request> run;  // under the loop's mutex
     std::uint64_t begun_ns = 0;   // likewise; the one it is at; 0: none
+    async::histogram kernel_times;
     std::thread thread;
   };
   [[nodiscard]] request* take_next(worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,12 +150,13 @@ class preadv_loop final : public io_loop {
   };
   std::vector<bound_function> after_completions_;
 
-  mutex mutex_;
+  mutable mutex mutex_;
   condition_variable work_there_;
   intrusive_list<request> queue_ ABSL_GUARDED_BY(mutex_);
   intrusive_list<request> done_ ABSL_GUARDED_BY(mutex_);
   unsigned idle_ ABSL_GUARDED_BY(mutex_) = 0;
-  condition_variable done_there_;                  // for turn_until()
+  std::uint64_t all_busy_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: some thread has nothing to do
+  condition_variable done_there_;                                // for turn_until()
   bool notified_ ABSL_GUARDED_BY(mutex_) = false;  // the loop has been asked to look at done_, and has not yet
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<worker> workers_;  // they never move; made before the first thread
@@ -223,10 +235,16 @@ void preadv_loop::work(unsigned number) {
       if (!tell) {
         self.begun_ns = 0;
         ++idle_;
-        while ((given = take_next(self)) == nullptr && !ending_) work_there_.wait(mutex_);
+        while ((given = take_next(self)) == nullptr && !ending_) {
+          if (const std::uint64_t since = std::exchange(all_busy_since_ns_, 0); since != 0) {
+            count_.held_back_ns.add(now_ns() - since);
+          }
+          work_there_.wait(mutex_);
+        }
         --idle_;
         if (given == nullptr) return;
         self.begun_ns = now_ns();
+        if (idle_ == 0 && all_busy_since_ns_ == 0) all_busy_since_ns_ = self.begun_ns;
         given->since_ns.store(self.begun_ns, std::memory_order_relaxed);
       }
     }
@@ -237,6 +255,7 @@ void preadv_loop::work(unsigned number) {
     }
     if (given->read != nullptr) {
       do_read(*given);
+      self.kernel_times.record_alone(now_ns() - self.begun_ns);
     } else {
       do_open(*given);
     }

@@ -113,12 +113,12 @@ void ring_loop::stop_polling(const std::string& path) {
 void ring_loop::turn_polled() {
   polled_->submit();
   count_.turns.add(1);
+  now_ = now_ns();
   reap(*polled_);
   if (!opening_.empty() || !querying_.empty() || in_kernel_.size() > polled_reads_ || ++polled_turns_ % 16 == 0) {
     ring_->submit();
     reap(*ring_);
   }
-  now_ = now_ns();
   if (!wake_parked_) park_wake();
   finish_all();
 }
@@ -142,12 +142,17 @@ void ring_loop::park_wake() {
 void ring_loop::run() {
   const auto bound = bind_to_this_thread();
   park_wake();
+  now_ = woke_ns_ = now_ns();
   for (;;) {
-    now_ = now_ns();
     run_posted();
     expire();
     finish_all();
+    // What pump() gives the kernel is timed from here, without what was done before it.
+    now_ = now_ns();
+    if (held_back_) count_.held_back_ns.add(now_ - pumped_ns_);
     pump();
+    held_back_ = !ready_.empty();
+    pumped_ns_ = now_;
     if (stopping_.load(std::memory_order_relaxed) && is_over()) break;
     sleep(!finished_.empty() || !queries_done_.empty() || (ring_ && !wake_parked_));
     break_off_if_failed();
@@ -180,7 +185,8 @@ void ring_loop::sleep(bool awake) {
     cancel_sleep();
     return;
   } else {
-    const std::uint64_t slept_at_ns = now_ns();
+    const std::uint64_t slept_at_ns = now_;
+    count_.awake_ns.add(slept_at_ns - woke_ns_);
     if (ring_) {
       const std::uint64_t due_ns = next_deadline_ns();
       const std::uint64_t left_ns =
@@ -192,13 +198,15 @@ void ring_loop::sleep(bool awake) {
       sleep_without_ring(1000);
     }
     cancel_sleep();
-    count_.wait_ns.add(now_ns() - slept_at_ns);
+    now_ = now_ns();
+    count_.wait_ns.add(now_ - slept_at_ns);
+    woke_ns_ = now_;
   }
   count_.turns.add(1);
   if (!ring_) return;
+  if (awake) now_ = now_ns();
   // All of them before anybody resumes: who resumes starts more, and must find the books in order.
   reap(*ring_);
-  now_ = now_ns();
   if (!wake_parked_) park_wake();
   finish_all();
 }
@@ -283,6 +291,7 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
     if (finished_.empty() && queries_done_.empty()) {
       const std::uint64_t due_ns = next_deadline_ns();
       ring_->submit_and_wait(1, 0, due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > now_ ? due_ns - now_ : 0, 1000));
+      now_ = now_ns();
     }
     reap(*ring_);
     break_off_if_failed();

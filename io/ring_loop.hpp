@@ -69,6 +69,11 @@ class ring_loop final : public async::loop, public io_loop {
     return buffers_report_;
   }
   void add_to(io_counters& sum) const noexcept override { count_.add_to(sum); }
+  void add_to(async::histogram_sum& sum) const noexcept override { sum.add(kernel_times_); }
+  [[nodiscard]] std::uint32_t depth_of(std::uint64_t read_bytes) const noexcept override {
+    const unsigned depth = context_.queue_depth.load(std::memory_order_relaxed);
+    return depth != 0 ? depth : queue_depth::of(read_bytes);
+  }
 
   // For the sources. Loop thread.
   void start(file_set& set, std::span<read_operation* const> operations);
@@ -187,7 +192,7 @@ class ring_loop final : public async::loop, public io_loop {
   int wake_descriptor_ = -1;
   std::unique_ptr<std::uint64_t> wake_value_ = std::make_unique<std::uint64_t>();
   bool wake_parked_ = false;
-  std::uint64_t now_ = 0;  // of this turn
+  std::uint64_t now_ = 0;  // of this turn: when its completions were collected, and then when its reads are submitted
 
   bool direct_descriptors_ = false;
   std::vector<std::unique_ptr<file_slot>> slots_;
@@ -226,6 +231,10 @@ class ring_loop final : public async::loop, public io_loop {
   rung backend_ ABSL_GUARDED_BY(report_mutex_);
   rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);
   loop_counters count_;
+  async::histogram kernel_times_;
+  std::uint64_t woke_ns_ = 0;
+  bool held_back_ = false;  // after the last pump(), at pumped_ns_
+  std::uint64_t pumped_ns_ = 0;
 };
 
 }  // namespace leat::io::ring

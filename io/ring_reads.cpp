@@ -186,6 +186,7 @@ std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
 
 void ring_loop::on_chunk(chunk& part, int result) {
   pending_read& owner = *part.owner;
+  kernel_times_.record_alone(now_ - part.since_ns);
   bytes_in_kernel_ -= part.bytes - part.asked_from;
   if (part.overdue) {
     late_chunks_.remove(part);

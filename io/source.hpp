@@ -148,6 +148,8 @@ class source_description {
 
   [[nodiscard]] virtual std::unique_ptr<source> connect(connector& loop) const = 0;
   [[nodiscard]] virtual std::uint32_t files() const = 0;
+  /// Whether the loop counts what its reads take in the kernel.
+  [[nodiscard]] virtual bool is_read_by_the_loop() const noexcept { return false; }
   /// The file's path or address, as a person would write it.
   [[nodiscard]] virtual std::string file_name(std::uint32_t file) const = 0;
 };

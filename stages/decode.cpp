@@ -1,5 +1,6 @@
 #include "stages/decode.hpp"
 
+#include "base/cpu_clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
 #include "stages/digest.hpp"
@@ -11,19 +12,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <ctime>
 #include <exception>
 
 namespace leat::stages {
-namespace {
-
-std::uint64_t thread_cpu_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-}  // namespace
 
 decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                  const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
