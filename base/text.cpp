@@ -18,6 +18,12 @@ std::string with_decimals(double value, int decimals, rounding how) {
 
 }  // namespace
 
+std::string count_text(std::uint64_t count) {
+  std::string text = absl::StrCat(count);
+  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
+  return text;
+}
+
 std::string three_digits(double value, rounding how) {
   // 9.996 would be written 10.00.
   const double slack = how == rounding::up ? 0 : 0.5;

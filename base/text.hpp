@@ -38,6 +38,9 @@ void str_append(std::string& text, const Pieces&... pieces) {
   absl::StrAppend(&text, detail::for_absl(pieces)...);
 }
 
+/// 1234567 is "1,234,567".
+[[nodiscard]] std::string count_text(std::uint64_t count);
+
 enum class rounding : std::uint8_t {
   nearest,
   up  ///< for amounts that somebody is told to give: what is read is enough

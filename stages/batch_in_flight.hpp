@@ -305,6 +305,7 @@ struct batch_in_flight {
   struct sending_operation final : transfer_operation {
     batch_in_flight* owner = nullptr;
   } sending;
+  std::uint64_t sent_ns = 0;  ///< when it was given to the transfer
 
  private:
   void take_reads();

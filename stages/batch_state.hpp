@@ -1,15 +1,16 @@
 // The state of a leat::batch: its leased memory, where each tensor lies in it, and what is released with it.
 #pragma once
 
+#include "base/clock.hpp"
 #include "io/lease_pool.hpp"
 #include "stages/batch_layout.hpp"
+#include "stages/occupancy.hpp"
 #include "stages/run_progress.hpp"
 #include "stages/transfer.hpp"
 
 #include <leat/batch.hpp>
 #include <leat/sampler.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,7 +28,7 @@ struct batch_hold {
   ~batch_hold() {
     on_device.reset();
     if (way_home != nullptr && memory) way_home->give_back(std::move(memory));
-    if (batches_out != nullptr) batches_out->fetch_sub(1, std::memory_order_relaxed);
+    if (batches_out != nullptr) batches_out->remove(now_ns());
   }
 
   /// Where rows begin for the trainer: the block, or its copy on a device; null once released.
@@ -39,7 +40,7 @@ struct batch_hold {
   // Takes the memory back. Shared with the loader, since a batch may outlive it.
   std::shared_ptr<stages::transfer> way_home;
   // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
-  std::shared_ptr<std::atomic<std::int64_t>> batches_out;
+  std::shared_ptr<stages::occupancy> batches_out;
 };
 
 struct batch::state : batch_hold {

@@ -53,6 +53,7 @@ void delivery::put(std::uint64_t sequence, delivery_item item) {
     const mutex_lock lock(mutex_);
     if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
     arrived_.emplace(sequence, std::move(item));
+    ready_.add(now_ns());
     pass_skipped();
   }
   pump();
@@ -80,6 +81,7 @@ void delivery::close(std::exception_ptr why) {
   {
     const mutex_lock lock(mutex_);
     dropped.swap(arrived_);
+    for (std::size_t i = 0; i < dropped.size(); ++i) ready_.remove(now_ns());
     closed_ = true;
     if (failure_ == nullptr) failure_ = std::move(why);
   }
@@ -99,6 +101,7 @@ void delivery::next(next_completion done) {
     busy_ = true;
     ++counted_.next_count;
     asked_ns_ = now_ns();
+    begin_to_want(asked_ns_);
     profiled_.begin(work_of::next);
     done.on_cancel([this](asio::cancellation_type) { cancel(); });
     waiting_ = std::move(done);
@@ -129,7 +132,10 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
 next_result delivery::try_next() {
   {
     const mutex_lock lock(mutex_);
-    if (!busy_ && !has_next()) return next_result(next_status::not_ready);
+    if (!busy_ && !has_next()) {
+      begin_to_want(now_ns());
+      return next_result(next_status::not_ready);
+    }
   }
   return next_blocking();
 }
@@ -168,6 +174,7 @@ void delivery::pass_skipped() {
        first = arrived_.find(next_sequence_)) {
     if (first->second.end_of_epoch) ++counted_.epochs_finished;
     arrived_.erase(first);
+    ready_.remove(now_ns());
     ++next_sequence_;
   }
 }
@@ -180,8 +187,30 @@ void delivery::cancel() {
     done = std::move(waiting_);
     profiled_.end();
     busy_ = false;
+    end_to_want(now_ns(), false);
   }
   done.complete(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)), std::nullopt);
+}
+
+// The consumer asks for what it does not have; it may do so more than once, by try_next() or with a limit to its patience.
+void delivery::begin_to_want(std::uint64_t now_ns) {
+  if (wants_since_ns_ != 0) return;
+  wants_since_ns_ = now_ns;
+  held_all_ = batches_out_->count() >= batches_max_;
+  if (returned_ns_ == 0) return;
+  const std::uint64_t away_ns = now_ns - returned_ns_;
+  counted_.steps += returned_batch_ ? 1 : 0;
+  (returned_batch_ ? counted_.step_ns : counted_.pause_ns) += away_ns;
+}
+
+// It has got something, or asks no more.
+void delivery::end_to_want(std::uint64_t now_ns, bool got_batch) {
+  const std::uint64_t waited_ns = now_ns - std::exchange(wants_since_ns_, 0);
+  if (held_all_) counted_.held_all_ns += waited_ns;
+  // Before the first batch the line fills: nobody holds it up.
+  (counted_.batches == 0 ? counted_.pause_ns : held_all_ ? counted_.step_ns : counted_.stalled_ns) += waited_ns;
+  returned_ns_ = now_ns;
+  returned_batch_ = got_batch;
 }
 
 // Whether a call would get something at once.
@@ -194,7 +223,6 @@ bool delivery::has_next() const {
 void delivery::pump() {
   delivery_item item;
   next_completion done;
-  std::uint64_t asked_ns = 0;
   {
     const mutex_lock lock(mutex_);
     if (!waiting_ || !has_next()) return;
@@ -202,6 +230,7 @@ void delivery::pump() {
     if (first != arrived_.end() && !closed_) {
       item = std::move(first->second);
       arrived_.erase(first);
+      ready_.remove(now_ns());
       ++next_sequence_;
       epoch_.reset();
       if (item.finished != nullptr) epoch_ = item.epoch;
@@ -219,12 +248,11 @@ void delivery::pump() {
     }
     done = std::move(waiting_);
     profiled_.end();
-    asked_ns = asked_ns_;
   }
-  hand_out(std::move(item), std::move(done), asked_ns);
+  hand_out(std::move(item), std::move(done));
 }
 
-void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns) {
+void delivery::hand_out(delivery_item item, next_completion done) {
   std::unique_ptr<batch::state> refused;
   if (item.failure == nullptr) {
     if (const std::optional<error> too_many = watch_.see(item)) {
@@ -247,10 +275,13 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
   }
-  waits_.record(now_ns() - asked_ns);
   std::optional<batch> handed;
+  const std::uint64_t now = now_ns();
+  std::uint64_t batches = 0;
   {
     const mutex_lock lock(mutex_);
+    waits_.record(now - asked_ns_);
+    end_to_want(now, item.finished != nullptr);
     // What the journal could not tell of is not handed out, and so not counted.
     if (failure == item.failure) {
       counted_.planned += item.planned;
@@ -269,12 +300,14 @@ void delivery::hand_out(delivery_item item, next_completion done, std::uint64_t 
       closed_ = true;
       if (failure_ == nullptr) failure_ = failure;
     }
+    batches = counted_.batches;
     busy_ = false;
   }
   if (failure == nullptr && item.finished != nullptr) {
-    batches_out_->fetch_add(1, std::memory_order_relaxed);
+    batches_out_->add(now);
     item.finished->batches_out = batches_out_;
     handed.emplace(std::move(item.finished));
+    if (handed_out_) handed_out_(now, batches);
   }
   done.complete(std::move(failure), std::move(handed));
 }
@@ -310,11 +343,13 @@ run_progress delivery::progress() const {
 delivery::counters delivery::count() const {
   const mutex_lock lock(mutex_);
   counters now = counted_;
+  const std::uint64_t at_ns = now_ns();
+  now.ready_ns = ready_.stays_ns(at_ns);
+  now.out_ns = batches_out_->stays_ns(at_ns);
   // Those that next() could hand out now: a later one that is done before its turn is not among them.
   for (auto one = arrived_.begin(); one != arrived_.end() && one->first == next_sequence_ + now.ready; ++one)
     ++now.ready;
-  now.out = static_cast<std::uint64_t>(std::max<std::int64_t>(batches_out_->load(std::memory_order_relaxed), 0));
-  now.waits = waits_.summarize();
+  now.out = batches_out_->count();
   return now;
 }
 

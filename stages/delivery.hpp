@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,12 +60,30 @@ class delivery {
     std::uint64_t next_count = 0;
     std::uint64_t ready = 0;  ///< batches waiting to be asked for
     std::uint64_t out = 0;    ///< batches in the consumer's hands
-    async::histogram::summary waits;
+    // Sums over time.
+    std::uint64_t steps = 0;        ///< of the consumer: from a batch that was handed out to the next call
+    std::uint64_t step_ns = 0;      ///< of them; and of calls that had to wait because the consumer held all batches
+    std::uint64_t held_all_ns = 0;  ///< of these calls
+    std::uint64_t stalled_ns = 0;   ///< of all other calls that waited
+    std::uint64_t pause_ns = 0;     ///< until the first batch, and from the end of an epoch to the next call
+    std::uint64_t ready_ns = 0;     ///< that items were here
+    std::uint64_t out_ns = 0;       ///< that batches were in the consumer's hands
   };
 
-  ///   from   what was handed out before, by a run that is resumed
-  explicit delivery(journal log, const corrupt_limits& limits = {}, const run_progress& from = {})
-      : progress_(from), watch_(limits, from.epoch, from.counted), journal_(std::move(log)) {}
+  ///   from          what was handed out before, by a run that is resumed
+  ///   batches_max   that there may be at a time
+  explicit delivery(journal log, const corrupt_limits& limits = {}, const run_progress& from = {},
+                    std::uint32_t batches_max = ~std::uint32_t{0})
+      : batches_max_(batches_max),
+        progress_(from),
+        watch_(limits, from.epoch, from.counted),
+        journal_(std::move(log)) {}
+
+  /// Sets what is called when a batch was handed out and counted, before the consumer has it, on the thread that delivers it; with the
+  /// time and the number of batches. Before the first put().
+  void on_handed_out(std::function<void(std::uint64_t now_ns, std::uint64_t batches)> callback) {
+    handed_out_ = std::move(callback);
+  }
 
   /// The item of place `sequence`; places are 0, 1, 2, ... and each is put once.
   void put(std::uint64_t sequence, delivery_item item);
@@ -87,21 +106,27 @@ class delivery {
   std::optional<std::uint32_t> skip_epoch();
 
   [[nodiscard]] counters count() const;
+  /// What each next() has waited.
+  [[nodiscard]] async::histogram::summary waits() const noexcept { return waits_.summarize(); }
   /// After the last batch, or end of an epoch, that was handed out or skipped.
   [[nodiscard]] run_progress progress() const;
 
  private:
   void cancel();
   [[nodiscard]] bool abandon();
+  void begin_to_want(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end_to_want(std::uint64_t now_ns, bool got_batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool has_next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool is_skipped(const delivery_item& item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return item.epoch < skip_before_;
   }
   void pass_skipped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pump() ABSL_LOCKS_EXCLUDED(mutex_);
-  void hand_out(delivery_item item, next_completion done, std::uint64_t asked_ns);
+  void hand_out(delivery_item item, next_completion done);
   void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const std::uint32_t batches_max_;
+  std::function<void(std::uint64_t, std::uint64_t)> handed_out_;
   mutable mutex mutex_;
   std::map<std::uint64_t, delivery_item> arrived_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -113,6 +138,10 @@ class delivery {
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
   next_completion waiting_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t asked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool held_all_ ABSL_GUARDED_BY(mutex_) = false;             // by the consumer, when it asked
+  std::uint64_t wants_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: it has not asked
+  std::uint64_t returned_ns_ ABSL_GUARDED_BY(mutex_) = 0;     // when it last got something; 0: never
+  bool returned_batch_ ABSL_GUARDED_BY(mutex_) = false;
   long_range profiled_ ABSL_GUARDED_BY(mutex_);  // while `waiting_` waits
   // From next() to its completion: one call at a time, also while what it gets is being written to the journal.
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
@@ -122,7 +151,8 @@ class delivery {
   corrupt_watch watch_;
   journal journal_;
   async::histogram waits_;
-  std::shared_ptr<std::atomic<std::int64_t>> batches_out_ = std::make_shared<std::atomic<std::int64_t>>(0);
+  occupancy ready_;
+  std::shared_ptr<occupancy> batches_out_ = std::make_shared<occupancy>();
 };
 
 }  // namespace leat::stages

@@ -151,7 +151,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     ragged_bytes_.fetch_add(rows.bytes, std::memory_order_relaxed);
     ragged_padding_bytes_.fetch_add(rows.longest * item.finished->rows - rows.bytes, std::memory_order_relaxed);
   }
-  collate_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
+  collate_times_.record(now_ns() - begin_ns);
   if (!mixer_.on()) return send(batch);
   rows_->post(batch.mixing);
 }
@@ -224,6 +224,7 @@ void hand_over::pass(batch_in_flight& batch, delivery_item item) noexcept {
 void hand_over::give_to_transfer(batch_in_flight& batch) noexcept {
   batch.sending.failure = nullptr;
   batch.sending.handed_over = &hand_over::sent;
+  batch.sent_ns = now_ns();
   transfer_->send(batch.sending);
 }
 
@@ -233,7 +234,7 @@ void hand_over::sent(transfer_operation& operation) noexcept {
   hand_over& self = *batch.ended_by;
   if (batch.outgoing.finished != nullptr) {
     batch.outgoing.finished->on_device = std::move(operation.on_device);
-    self.transferred_.fetch_add(1, std::memory_order_relaxed);
+    self.count_transfer(batch);
   }
   const std::uint64_t sequence = batch.sequence;
   delivery_item item = std::move(batch.outgoing);
@@ -250,6 +251,15 @@ void hand_over::sent(transfer_operation& operation) noexcept {
       },
       &batch);
   self.delivery_.put(sequence, std::move(item));
+}
+
+// One batch after the other: what comes while another is under way has its turn when that has ended.
+void hand_over::count_transfer(const batch_in_flight& batch) noexcept {
+  const std::uint64_t now = now_ns();
+  const std::uint64_t before = transfer_ended_ns_.exchange(now, std::memory_order_relaxed);
+  transfer_times_.record(now - std::min(now, std::max(batch.sent_ns, before)));
+  transferred_rows_.fetch_add(batch.outgoing.samples, std::memory_order_relaxed);
+  transferred_.fetch_add(1, std::memory_order_relaxed);
 }
 
 journal_entry hand_over::describe(const batch_in_flight& batch, const sample_in_flight& sample,
@@ -272,8 +282,9 @@ journal_entry hand_over::describe(const batch_in_flight& batch, const sample_in_
 hand_over::counters hand_over::count() const noexcept {
   return {.collated = collated_.load(std::memory_order_relaxed),
           .collated_bytes = collated_bytes_.load(std::memory_order_relaxed),
-          .collate_ns = collate_ns_.load(std::memory_order_relaxed),
           .transferred = transferred_.load(std::memory_order_relaxed),
+          .transferred_rows = transferred_rows_.load(std::memory_order_relaxed),
+          .transfer_ns = transfer_times_.sum_ns(),
           .ragged_bytes = ragged_bytes_.load(std::memory_order_relaxed),
           .ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed)};
 }

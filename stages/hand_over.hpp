@@ -1,6 +1,7 @@
 // The end of a batch in the line: from its last row to delivery, or why it cannot be delivered.
 #pragma once
 
+#include "async/histogram.hpp"
 #include "async/scope.hpp"
 #include "io/io_threads.hpp"
 #include "stages/batch_in_flight.hpp"
@@ -41,8 +42,9 @@ class hand_over {
   struct counters {
     std::uint64_t collated = 0;        ///< batches
     std::uint64_t collated_bytes = 0;  ///< of blocks, as they are copied
-    std::uint64_t collate_ns = 0;
-    std::uint64_t transferred = 0;  ///< batches
+    std::uint64_t transferred = 0;     ///< batches
+    std::uint64_t transferred_rows = 0;
+    std::uint64_t transfer_ns = 0;
     std::uint64_t ragged_bytes = 0;
     std::uint64_t ragged_padding_bytes = 0;
   };
@@ -63,6 +65,9 @@ class hand_over {
   void mix(batch_in_flight& batch, std::size_t thread) noexcept;
 
   [[nodiscard]] counters count() const noexcept;
+  /// What each batch has taken to be collated, and to be transferred.
+  [[nodiscard]] async::histogram::summary collate_times() const noexcept { return collate_times_.summarize(); }
+  [[nodiscard]] async::histogram::summary transfer_times() const noexcept { return transfer_times_.summarize(); }
 
  private:
   [[nodiscard]] datasets::guard guard_of(const batch_in_flight& batch) const;
@@ -74,6 +79,7 @@ class hand_over {
   void pass(batch_in_flight& batch, delivery_item item) noexcept;
   void give_to_transfer(batch_in_flight& batch) noexcept;
   static void sent(transfer_operation& operation) noexcept;
+  void count_transfer(const batch_in_flight& batch) noexcept;
   [[nodiscard]] static journal_entry describe(const batch_in_flight& batch, const sample_in_flight& sample,
                                               std::string_view action);
 
@@ -91,8 +97,11 @@ class hand_over {
   async::scope* children_ = nullptr;
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> collated_bytes_{0};
-  std::atomic<std::uint64_t> collate_ns_{0};
   std::atomic<std::uint64_t> transferred_{0};
+  std::atomic<std::uint64_t> transferred_rows_{0};
+  std::atomic<std::uint64_t> transfer_ended_ns_{0};  // of the last one
+  async::histogram collate_times_;
+  async::histogram transfer_times_;
   std::atomic<std::uint64_t> ragged_bytes_{0};
   std::atomic<std::uint64_t> ragged_padding_bytes_{0};
 };

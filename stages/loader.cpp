@@ -31,7 +31,7 @@
 #include "stages/run_flags.hpp"
 #include "stages/shared_members.hpp"
 #include "stages/transfer.hpp"
-#include "stages/verdict.hpp"
+#include "stages/windows.hpp"
 
 #include <leat/loader.hpp>
 
@@ -95,7 +95,8 @@ class loader::pipeline final : public line_events {
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
                    .epoch_samples = options_.corrupt_max.share < 1 ? run_.epoch_samples() : 0},
-                  span_.from),
+                  span_.from, memory_.batches),
+        windows_(parts.windows),
         arena_(std::make_shared<io::arena>(arena_settings(options_, memory_))),
         read_pool_(arena_,
                    {.bytes_max = memory_.read_bytes + memory_.kept_bytes, .name = "read buffers", .in_pieces = true}),
@@ -148,6 +149,9 @@ class loader::pipeline final : public line_events {
                               " of its memory: what is copied, and the pictures it makes of it")};
     }
     if (options_.reader.direct == choice::on) reads_.check_first_files();
+    delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
+      if (windows_.is_due(now - started_ns_, batches)) end_window();
+    });
     started_ns_ = now_ns();
     finished_ =
         asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
@@ -195,6 +199,7 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
+  [[nodiscard]] std::vector<loader_window> windows() const;
   [[nodiscard]] std::vector<std::string> reads_under_way();
   [[nodiscard]] depth_control& depths() noexcept { return depths_; }
   [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
@@ -202,6 +207,12 @@ class loader::pipeline final : public line_events {
  private:
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
+  [[nodiscard]] async::histogram_sum read_times() const;
+  [[nodiscard]] line_counts counts(const delivery::counters& handed, const row_maker::counters& made,
+                                   const async::histogram_sum& read_times) const;
+  [[nodiscard]] line_setting setting(const line_counts& counts) const;
+  [[nodiscard]] std::vector<leat::thread_stats> thread_stats_now() const;
+  void end_window();
   asio::awaitable<void> run();
 
   void ready(sample_in_flight& sample, std::size_t loop) noexcept override { rows_.ready(sample, loop); }
@@ -225,6 +236,7 @@ class loader::pipeline final : public line_events {
   // These two before the I/O threads, which may fail at once.
   run_flags flags_;
   delivery delivery_;
+  stages::windows windows_;
   const std::shared_ptr<io::arena> arena_;  // the leases share it, and batches may outlive us
   io::lease_pool read_pool_;
   io::lease_pool batch_pool_;
@@ -318,8 +330,89 @@ std::vector<std::string> loader::pipeline::reads_under_way() {
   return batches_.while_there([this] { return reads_.under_way(); }, std::vector<std::string>());
 }
 
+namespace {
+
+// Where a thread sleeps in calls that also work (io_uring_enter), its CPU time tells more.
+std::uint64_t awake_ns(const io::io_thread_counters& of) { return std::max(of.awake_ns, of.cpu_ns); }
+
+}  // namespace
+
+line_setting loader::pipeline::setting(const line_counts& counts) const {
+  const std::uint64_t read_bytes = counts.reads == 0 ? 0 : counts.read_bytes / counts.reads;
+  return {.decode_threads = rows_.decode_threads(),
+          .io_threads = io_.size(),
+          .reads_at_a_time = io_.count().reads == 0 ? 0 : io_.depth_of(read_bytes),
+          .batches_max = memory_.batches,
+          .on_device = transfer_->runs_operations()};
+}
+
+line_counts loader::pipeline::counts(const delivery::counters& handed, const row_maker::counters& made,
+                                     const async::histogram_sum& read_times) const {
+  const io::io_counters io = io_.count();
+  const hand_over::counters ended = ending_.count();
+  line_counts now{.time_ns = now_ns() - started_ns_,
+                  .batches = handed.batches,
+                  .planned = handed.planned,
+                  .samples = handed.samples,
+                  .quarantined = handed.quarantined,
+                  .reads = read_times.count(),
+                  .read_bytes = io.bytes_read,
+                  .read_ns = read_times.sum_ns(),
+                  .rows_read = made.read,
+                  .held_back_ns = io.held_back_ns,
+                  .io_awake_ns = 0,
+                  .rows_made = made.samples,
+                  .decode_ns = made.pool.busy_ns,
+                  .decode_wait_ns = made.pool.queue_wait_ns,
+                  .transferred_rows = ended.transferred_rows,
+                  .transfer_ns = ended.transfer_ns,
+                  .steps = handed.steps,
+                  .step_ns = handed.step_ns,
+                  .held_all_ns = handed.held_all_ns,
+                  .stalled_ns = handed.stalled_ns,
+                  .pause_ns = handed.pause_ns,
+                  .ready_ns = handed.ready_ns,
+                  .out_ns = handed.out_ns};
+  for (const io::io_thread_counters& each : io_.count_threads()) now.io_awake_ns += awake_ns(each);
+  return now;
+}
+
+async::histogram_sum loader::pipeline::read_times() const {
+  async::histogram_sum times;
+  io_.add_to(times);
+  reads_.add_to(times);
+  return times;
+}
+
+// On the thread that hands out a batch.
+void loader::pipeline::end_window() {
+  const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
+  windows_.end(now, setting(now));
+}
+
+std::vector<loader_window> loader::pipeline::windows() const {
+  const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
+  return windows_.all(now, setting(now));
+}
+
+namespace {
+
+constexpr double ns = 1e-9;
+double in_seconds(std::uint64_t value_ns) { return static_cast<double>(value_ns) * ns; }
+
+void add_items(stage_stats& to, const async::histogram::summary& items) {
+  static_assert(duration_counts::bounds_s.size() == async::histogram::bounds_ns.size());
+  to.p50_s = in_seconds(items.p50_ns);
+  to.p90_s = in_seconds(items.p90_ns);
+  to.p99_s = in_seconds(items.p99_ns);
+  to.max_s = in_seconds(items.max_ns);
+  to.items_s = in_seconds(items.sum_ns);
+  to.items.counts = items.between;
+}
+
+}  // namespace
+
 loader_stats loader::pipeline::stats() const {
-  constexpr double ns = 1e-9;
   loader_stats now;
   const delivery::counters handed = delivery_.count();
   now.planned = handed.planned;
@@ -334,54 +427,74 @@ loader_stats loader::pipeline::stats() const {
   const reader_stage::counters read = reads_.count();
   const row_maker::counters made = rows_.count();
   const hand_over::counters ended = ending_.count();
+  const async::histogram_sum times = read_times();
+  const line_counts counted = counts(handed, made, times);
   now.bytes_copied = made.bytes_copied;
   now.expand = made.expanded;
   now.ragged_bytes = ended.ragged_bytes;
   now.ragged_padding_bytes = ended.ragged_padding_bytes;
 
-  const double elapsed_s = static_cast<double>(now_ns() - started_ns_) * ns;
+  now.elapsed_s = in_seconds(counted.time_ns);
   now.bytes_read = read.bytes;
-  now.bytes_from_files = io_.count().bytes_read;
+  now.bytes_from_files = counted.read_bytes;
   now.read = {.count = read.reads,
               .bytes = read.bytes,
-              .busy_s = static_cast<double>(read.flight_ns) * ns,
-              .wait_s = static_cast<double>(read_pool_.count().wait_ns) * ns};
+              .busy_s = in_seconds(counted.read_ns),
+              .wait_s = in_seconds(read_pool_.count().wait_ns)};
+  add_items(now.read, times.summarize());
   now.decode = {.count = made.samples,
                 .bytes = ended.collated_bytes,
-                .busy_s = static_cast<double>(made.busy_ns) * ns,
-                .wait_s = static_cast<double>(made.idle_ns) * ns};
-  now.collate = {.count = ended.collated,
-                 .bytes = ended.collated_bytes,
-                 .busy_s = static_cast<double>(ended.collate_ns) * ns,
-                 .wait_s = 0};
+                .busy_s = in_seconds(made.pool.busy_ns + made.on_loop_ns),
+                .wait_s = in_seconds(made.pool.idle_ns)};
+  async::histogram_sum jobs;
+  rows_.add_to(jobs);
+  add_items(now.decode, jobs.summarize());
+  now.collate = {.count = ended.collated, .bytes = ended.collated_bytes};
+  add_items(now.collate, ending_.collate_times());
+  now.collate.busy_s = now.collate.items_s;
   now.transfer = {.count = ended.transferred,
                   .bytes = ended.collated_bytes,
-                  .busy_s = 0,
-                  .wait_s = static_cast<double>(batch_pool_.count().wait_ns) * ns};
-  now.next = {.count = handed.next_count,
-              .bytes = handed.bytes,
-              .busy_s = 0,
-              .wait_s = static_cast<double>(handed.waits.sum_ns) * ns};
-  now.next_wait_p50_s = static_cast<double>(handed.waits.p50_ns) * ns;
-  now.next_wait_p99_s = static_cast<double>(handed.waits.p99_ns) * ns;
-  now.digest_cpu_s = static_cast<double>(made.digest_ns) * ns;
+                  .busy_s = in_seconds(ended.transfer_ns),
+                  .wait_s = in_seconds(batch_pool_.count().wait_ns)};
+  add_items(now.transfer, ending_.transfer_times());
+  now.next = {.count = handed.next_count, .bytes = handed.bytes, .busy_s = in_seconds(handed.step_ns)};
+  add_items(now.next, delivery_.waits());
+  now.next.wait_s = now.next.items_s;
+  now.stalled_s = in_seconds(handed.stalled_ns);
+  const auto mean = [&](std::uint64_t stays_ns) {
+    return counted.time_ns == 0 ? 0 : static_cast<double>(stays_ns) / static_cast<double>(counted.time_ns);
+  };
+  now.queues = {.decode = mean(counted.decode_wait_ns), .ready = mean(counted.ready_ns), .out = mean(counted.out_ns)};
+  now.threads = thread_stats_now();
+  now.digest_cpu_s = in_seconds(made.digest_ns);
   now.arena_bytes = arena_->bytes_populated();
   now.scratch_bytes_peak = scratch_.peak();
   now.reads_in_flight = read.in_flight;
-  now.decode_queued = made.queued;
+  now.decode_queued = made.pool.queued;
   now.batches_ready = handed.ready;
   now.batches_out = handed.out;
   now.reader = io_.report();
   now.device = transfer_->report();
-
-  now.slowest = slowest_of({.elapsed_s = elapsed_s,
-                            .next_wait_s = now.next.wait_s,
-                            .decode_busy_s = now.decode.busy_s,
-                            .decode_wait_s = now.decode.wait_s,
-                            .decode_threads = memory_.decode_threads,
-                            .collated = ended.collated,
-                            .transferred = ended.transferred});
+  now.verdict = windows_.judge_last(counted, setting(counted));
   return now;
+}
+
+std::vector<leat::thread_stats> loader::pipeline::thread_stats_now() const {
+  std::vector<leat::thread_stats> all;
+  for (const io::io_thread_counters& each : io_.count_threads()) {
+    all.push_back({.name = str_cat("io-", all.size()),
+                   .busy_s = in_seconds(awake_ns(each)),
+                   .idle_s = in_seconds(each.wait_ns),
+                   .cpu_s = in_seconds(each.cpu_ns)});
+  }
+  const std::size_t before = all.size();
+  for (const async::thread_pool::thread_counters& each : rows_.count_threads()) {
+    all.push_back({.name = str_cat("decode-", all.size() - before),
+                   .busy_s = in_seconds(each.busy_ns),
+                   .idle_s = in_seconds(each.idle_ns),
+                   .cpu_s = in_seconds(each.cpu_ns)});
+  }
+  return all;
 }
 
 // --- the public face ------------------------------------------------------------------------------------------------
@@ -455,6 +568,7 @@ batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   return check_process().batch_at(epoch, index);
 }
 loader_stats loader::stats() const { return pipeline_->stats(); }
+std::vector<loader_window> loader::windows() const { return pipeline_->windows(); }
 std::vector<std::string> loader::reads_under_way() const { return pipeline_->reads_under_way(); }
 void loader::stop() noexcept {
   if (pipeline_ != nullptr) pipeline_->stop();

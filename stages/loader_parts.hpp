@@ -2,6 +2,8 @@
 // no GPU for it; and one batch without a loader. Not installed.
 #pragma once
 
+#include "stages/windows.hpp"
+
 #include <leat/dataset.hpp>
 #include <leat/field.hpp>
 #include <leat/loader.hpp>
@@ -25,11 +27,13 @@ struct batch_place {
 /// What stands in the place of what loader_options::device asks for; null is that itself.
 ///   transfer       how batches get to the trainer
 ///   device_calls   the device's table of calls; where there is a transfer it is not looked at
+///   windows        how long windows are
 ///   only           the one batch that is delivered, by itself; with names it has its picks, too
 struct loader_parts {
   std::shared_ptr<stages::transfer> transfer = {};
   std::shared_ptr<stages::device_calls> device_calls = {};
   std::optional<batch_place> only = {};
+  window_options windows = {};
 };
 
 /// How deep a line works.

@@ -40,7 +40,11 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            std::span<io::connector* const> loops, io::lease_pool& pool, std::size_t kept_bytes,
                            line_events& events)
     : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), kept_(kept_bytes), events_(events) {
-  for (const auto& description : dataset_.sources()) sources_.add(*description);
+  flight_times_.resize(sources_.loops());
+  for (const auto& description : dataset_.sources()) {
+    sources_.add(*description);
+    timed_here_.push_back(!description->is_read_by_the_loop());
+  }
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
       awaits_ = awaits_ || dataset_.origin(field) == datasets::field_origin::awaited;
@@ -195,9 +199,13 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   operations.clear();
 }
 
+void reader_stage::count(const io::set_read& ended, std::size_t loop) noexcept {
+  if (timed_here_[ended.source]) flight_times_[loop].record_alone(now_ns() - ended.started_ns);
+  if (ended.failure == 0) bytes_.fetch_add(ended.data.size(), std::memory_order_relaxed);
+}
+
 void reader_stage::finished(read_in_flight& read) noexcept {
-  flight_ns_.fetch_add(now_ns() - read.started_ns, std::memory_order_relaxed);
-  if (read.failure == 0) bytes_.fetch_add(read.data.size(), std::memory_order_relaxed);
+  count(read, loop_of(*read.owner));
   if (read.rows > 1 && read_row_by_row(read)) return;
   settle(read, read.rows - read.rows_settled);
 }
@@ -289,9 +297,8 @@ void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, i
 }
 
 void reader_stage::finished(block_in_flight& block) noexcept {
-  flight_ns_.fetch_add(now_ns() - block.started_ns, std::memory_order_relaxed);
+  count(block, loop_of(*block.owner));
   if (block.failure != 0) return settle_block(block);
-  bytes_.fetch_add(block.data.size(), std::memory_order_relaxed);
   events_.ready(block, loop_of(*block.owner));
 }
 
@@ -379,8 +386,7 @@ void reader_stage::release(sample_in_flight& sample) noexcept {
 reader_stage::counters reader_stage::count() const noexcept {
   return {.reads = reads_.load(std::memory_order_relaxed),
           .bytes = bytes_.load(std::memory_order_relaxed),
-          .in_flight = sources_.in_flight(),
-          .flight_ns = flight_ns_.load(std::memory_order_relaxed)};
+          .in_flight = sources_.in_flight()};
 }
 
 }  // namespace leat::stages

@@ -2,6 +2,7 @@
 // handed on to the decoders.
 #pragma once
 
+#include "async/histogram.hpp"
 #include "async/scope.hpp"
 #include "datasets/model.hpp"
 #include "io/lease_pool.hpp"
@@ -32,7 +33,6 @@ class reader_stage {
     std::uint64_t reads = 0;
     std::uint64_t bytes = 0;  ///< that the sources gave, without what alignment adds
     std::uint64_t in_flight = 0;
-    std::uint64_t flight_ns = 0;  ///< from request to bytes, summed over the reads
   };
 
   /// Connects the dataset's sources to each of the loops.
@@ -64,6 +64,10 @@ class reader_stage {
   void drain() noexcept { sources_.drain(); }
 
   [[nodiscard]] counters count() const noexcept;
+  /// Adds what each read has taken, from its start to its end, of sources that loops do not read.
+  void add_to(async::histogram_sum& sum) const noexcept {
+    for (const async::histogram& of_loop : flight_times_) sum.add(of_loop);
+  }
 
   /// The reads that a source has at this moment, the oldest first, each as "file at offset n". Asks each loop. Thread:
   /// any but a loop's.
@@ -87,6 +91,7 @@ class reader_stage {
   void start_block(batch_in_flight& batch, block_in_flight& block, io::lease memory,
                    std::vector<io::read_operation*>& operations);
   void finished(block_in_flight& block) noexcept;
+  void count(const io::set_read& ended, std::size_t loop) noexcept;
   asio::awaitable<void> fetch(batch_in_flight& batch, sample_in_flight& sample, fetched_field& into,
                               std::uint16_t program);
 
@@ -100,7 +105,8 @@ class reader_stage {
   bool awaits_ = false;  // some program's bytes may come from a coroutine
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> flight_ns_{0};
+  std::vector<bool> timed_here_;               // by source: the loop does not
+  std::deque<async::histogram> flight_times_;  // by loop, whose thread records
 };
 
 }  // namespace leat::stages

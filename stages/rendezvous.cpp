@@ -192,7 +192,7 @@ slowest_rank find_slowest(rendezvous& ranks, const loader_stats& own) {
     std::uint32_t rank = 0;
     bottleneck slowest = bottleneck::consumer;
   };
-  const waited mine{.s = own.next.wait_s, .rank = ranks.world().rank, .slowest = own.slowest};
+  const waited mine{.s = own.next.wait_s, .rank = ranks.world().rank, .slowest = own.verdict.who};
   std::vector<waited> all;
   for (const std::vector<std::byte>& one : ranks.gather(bytes_of(mine))) all.push_back(value_of<waited>(one));
   waited longest = mine;

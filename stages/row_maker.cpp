@@ -32,6 +32,7 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
 
 void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
   turn_of_loop& turn = turns_[loop];
+  turn.read.add(1);
   if (placement_.of(sample) == row_placement::thread::io) {
     turn.on_loop.push_back(&sample);
   } else {
@@ -75,7 +76,7 @@ void row_maker::make_ready(turn_of_loop& turn) noexcept {
   if (turn.on_loop.empty()) return;
   const std::uint64_t begin_ns = now_ns();
   for (sample_in_flight* const each : turn.on_loop) make_on_loop(*each, turn.loop);
-  loop_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
+  turn.on_loop_ns.add(now_ns() - begin_ns);
   turn.on_loop.clear();
 }
 
@@ -118,14 +119,18 @@ void row_maker::made(sample_in_flight& sample) noexcept {
 }
 
 row_maker::counters row_maker::count() const noexcept {
-  const async::thread_pool::counters threads = decoders_.count();
-  return {.samples = samples_.load(std::memory_order_relaxed),
-          .busy_ns = threads.busy_ns + loop_ns_.load(std::memory_order_relaxed),
-          .idle_ns = threads.idle_ns,
-          .queued = threads.queued,
-          .bytes_copied = decoder_.bytes_copied(),
-          .digest_ns = decoder_.digest_ns(),
-          .expanded = expander_.count()};
+  counters now{.read = 0,
+               .samples = samples_.load(std::memory_order_relaxed),
+               .pool = decoders_.count(),
+               .on_loop_ns = 0,
+               .bytes_copied = decoder_.bytes_copied(),
+               .digest_ns = decoder_.digest_ns(),
+               .expanded = expander_.count()};
+  for (const turn_of_loop& each : turns_) {
+    now.read += each.read.get();
+    now.on_loop_ns += each.on_loop_ns.get();
+  }
+  return now;
 }
 
 void block_in_flight::run(async::worker_context&) noexcept { owner->rows_by->expand(*this); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "async/thread_pool.hpp"
+#include "base/relaxed_counter.hpp"
 #include "io/io_threads.hpp"
 #include "stages/batch_in_flight.hpp"
 #include "stages/decode.hpp"
@@ -20,10 +21,10 @@ namespace leat::stages {
 class row_maker {
  public:
   struct counters {
-    std::uint64_t samples = 0;
-    std::uint64_t busy_ns = 0;  ///< of all threads that make rows
-    std::uint64_t idle_ns = 0;  ///< of the decode threads
-    std::size_t queued = 0;
+    std::uint64_t read = 0;     ///< samples that have all that they read
+    std::uint64_t samples = 0;  ///< whose rows are made
+    async::thread_pool::counters pool;
+    std::uint64_t on_loop_ns = 0;  ///< of I/O threads that make rows
     std::uint64_t bytes_copied = 0;
     std::uint64_t digest_ns = 0;
     expand_stats expanded;
@@ -53,6 +54,14 @@ class row_maker {
   void stop() noexcept { decoders_.stop(async::thread_pool::stop_mode::drop); }
 
   [[nodiscard]] counters count() const noexcept;
+  /// The decode threads: how many take jobs, what each has done, and what each job has taken.
+  [[nodiscard]] std::uint32_t decode_threads() const noexcept {
+    return static_cast<std::uint32_t>(decoders_.active_count());
+  }
+  [[nodiscard]] std::vector<async::thread_pool::thread_counters> count_threads() const {
+    return decoders_.count_threads();
+  }
+  void add_to(async::histogram_sum& sum) const noexcept { decoders_.add_to(sum); }
 
  private:
   // Samples that became ready in this turn of a loop: posted to the decode threads together, or made on that loop.
@@ -62,6 +71,8 @@ class row_maker {
     bool posted = false;
     row_maker* owner = nullptr;
     std::size_t loop = 0;
+    relaxed_counter read;        // samples that became ready
+    relaxed_counter on_loop_ns;  // making rows
   };
 
   void make_ready(turn_of_loop& turn) noexcept;
@@ -80,7 +91,6 @@ class row_maker {
   decoder decoder_;  // for the decode threads, and then for the loops where these write rows
   std::vector<turn_of_loop> turns_;
   std::atomic<std::uint64_t> samples_{0};
-  std::atomic<std::uint64_t> loop_ns_{0};
   async::thread_pool decoders_;
 };
 

@@ -137,6 +137,19 @@ class recent_rate {
   std::deque<point> seen_ = {{}};
 };
 
+// "decode, 1,690/s".
+std::string short_text(const verdict& of) {
+  std::string text(name(of.who));
+  if (of.also) str_append(text, " and ", name(*of.also));
+  const capacity* const own = of.who == bottleneck::read       ? &of.read
+                              : of.who == bottleneck::decode   ? &of.decode
+                              : of.who == bottleneck::transfer ? &of.transfer
+                              : of.who == bottleneck::consumer ? &of.consumer
+                                                               : nullptr;
+  if (own != nullptr) str_append(text, ", ", count_text(static_cast<std::uint64_t>(own->per_s + 0.5)), "/s");
+  return text;
+}
+
 /// The bar of a running loader.
 class epoch_progress {
  public:
@@ -155,7 +168,7 @@ class epoch_progress {
     parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
     parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
     parts.push_back(rate_text(rate_.bytes_per_s()));
-    parts.push_back(str_cat("waits for ", name(now.slowest)));
+    parts.push_back(short_text(now.verdict));
     std::string start = "  ";
     if (epochs_ > 1) {
       str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
@@ -237,16 +250,48 @@ batch_outputs outputs_of(const epoch_arguments& arguments, const chosen_fields& 
   return outputs;
 }
 
+/// Stands for a trainer's steps, and sums up as MLPerf Storage does: the steps' time over all time, the first step left out.
+class stand_in {
+ public:
+  explicit stand_in(std::optional<std::uint32_t> step_ms) : step_ms_(step_ms) {}
+
+  void step(const std::stop_token& stop) {
+    if (!step_ms_) return;
+    const clock::time_point began = clock::now();
+    const clock::time_point end = began + std::chrono::milliseconds(*step_ms_);
+    while (!stop.stop_requested() && clock::now() < end) {
+      std::this_thread::sleep_until(std::min(end, clock::now() + std::chrono::milliseconds(50)));
+    }
+    ended_ = clock::now();
+    if (!first_ended_) {
+      first_ended_ = ended_;
+    } else {
+      in_steps_ += ended_ - began;
+    }
+  }
+  [[nodiscard]] std::optional<double> au() const {
+    if (!first_ended_ || ended_ == *first_ended_) return std::nullopt;
+    return std::chrono::duration<double>(in_steps_) / std::chrono::duration<double>(ended_ - *first_ended_);
+  }
+
+ private:
+  const std::optional<std::uint32_t> step_ms_;
+  std::optional<clock::time_point> first_ended_;
+  clock::time_point ended_;
+  clock::duration in_steps_{0};
+};
+
 // The trainer: takes batch after batch and does nothing with them but what it was asked.
 //   batches_max   after which it stops; 0: at the end of the run
-asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_outputs& outputs, epoch_report& report,
-                               std::stop_token stop) {
+asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_outputs& outputs, stand_in& trainer,
+                               epoch_report& report, std::stop_token stop) {
   std::uint64_t taken = 0;
   while (!train.finished()) {
     while (std::optional<batch> delivered = co_await train.next(asio::use_awaitable)) {
       if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
       outputs.take(*delivered, train, stop);
       delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.
+      trainer.step(stop);
       if (++taken == batches_max) co_return;
     }
     outputs.save(train);
@@ -256,12 +301,18 @@ asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_o
 // Runs the loader on this thread until all batches are taken, or something ends it.
 void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report,
           const interruption& stop) {
+  const run_watch watch(train, arguments.watch);
+  if (watch.port() != 0 && arguments.watch.metrics_port == 0) {
+    complain("epoch", str_cat("metrics are at http://127.0.0.1:", watch.port(), "/metrics"));
+  }
+  stand_in trainer(arguments.step_ms);
   epoch_progress progress(train, report.planned_in_all, arguments.epochs);
   const status_line shown([&](const terminal& screen, std::size_t columns) { return progress.draw(screen, columns); });
   asio::io_context here(1);
-  auto done =
-      asio::co_spawn(here, take_all(train, arguments.stop_after, outputs, report, stop.token()), asio::use_future);
+  auto done = asio::co_spawn(here, take_all(train, arguments.stop_after, outputs, trainer, report, stop.token()),
+                             asio::use_future);
   here.run();
+  report.au = trainer.au();
   done.get();
   outputs.close();
 }
@@ -459,6 +510,9 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   arguments.batches = name_for_rank("--batches", arguments.batches, here);
   arguments.journal = name_for_rank("--journal", arguments.journal, here);
   arguments.npy = name_for_rank("--npy", arguments.npy, here);
+  arguments.watch.metrics = name_for_rank("--metrics", arguments.watch.metrics, here);
+  arguments.watch.windows = name_for_rank("--progress", arguments.watch.windows, here);
+  if (here.size > 1) arguments.watch.labels.push_back({"rank", str_cat(here.rank)});
   return arguments;
 }
 
@@ -559,6 +613,24 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
            "a JSON line for each batch: epoch, batch, ids, labels, digest; - is standard output, and the table then "
            "goes to standard error");
   app.add_flag("--rows", arguments.rows, "with --batches: the digest of each row as well");
+  app.add_option_function<std::string>(
+         "--step-ms",
+         [&arguments](const std::string& given) {
+           arguments.step_ms = static_cast<std::uint32_t>(parse_number("--step-ms", given, 0, 3'600'000));
+         },
+         "stand for a trainer: sleep so long with each batch, and say how much of its time it waited")
+      ->type_name("N");
+  add_text(app, "--metrics", arguments.watch.metrics, "FILE",
+           "for Prometheus' node_exporter: rewritten every 5 s; %r is the rank");
+  app.add_option_function<std::string>(
+         "--metrics-port",
+         [&arguments](const std::string& given) {
+           arguments.watch.metrics_port = static_cast<std::uint16_t>(parse_number("--metrics-port", given, 0, 65535));
+         },
+         "the same on http://127.0.0.1:N/metrics; 0: any port")
+      ->type_name("N");
+  add_text(app, "--progress", arguments.watch.windows, "FILE",
+           "a JSON line each second: what came, and the bottleneck");
   add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");
   app.add_flag("--plan", arguments.plan, "first say what the memory is for");
   app.add_flag("--json", arguments.json, "the result as one JSON object");

@@ -4,6 +4,7 @@
 #include "tools/fields.hpp"
 #include "tools/order_choice.hpp"
 #include "tools/ranks.hpp"
+#include "tools/run_watch.hpp"
 #include "tools/state_writer.hpp"
 
 #include <leat/dataset.hpp>
@@ -51,6 +52,8 @@ struct epoch_arguments {
   std::string state_name;  // as it was given
   resume_when resume = resume_when::never;
   std::uint64_t stop_after = 0;
+  run_watch_options watch;
+  std::optional<std::uint32_t> step_ms;
   bool plan = false;
   bool json = false;
 };

@@ -69,6 +69,13 @@ json plan_json(const loader_plan& plan) {
           {"device_bytes", plan.device.bytes}};
 }
 
+// The sentence with its first words in bold.
+std::string emphasised(const terminal& screen, const verdict& of) {
+  const std::string text = of.to_string();
+  const std::size_t words = std::min(text.find(':'), text.size());
+  return str_cat(screen.bold(text.substr(0, words)), text.substr(words));
+}
+
 // "  name       text"
 void row(std::string& text, const terminal& screen, std::string_view name, std::string_view value) {
   str_append(text, "  ", screen.dim(absl::StrFormat("%-12s", as_absl(name))), value, "\n");
@@ -116,7 +123,28 @@ json index_json(const std::vector<index_report>& indexes) {
   return {{"use", what}, {"why", shown.why}};
 }
 
+json capacity_json(const capacity& of) { return {{"per_s", of.per_s}, {"at_least", of.at_least}}; }
+
 }  // namespace
+
+json verdict_json(const verdict& of) {
+  const auto name_of = [](const std::optional<bottleneck>& who) {
+    return who ? json(std::string(name(*who))) : json(nullptr);
+  };
+  return {{"who", std::string(name(of.who))},
+          {"also", name_of(of.also)},
+          {"next", name_of(of.next)},
+          {"if_free_per_s", of.next ? json(of.if_free.per_s) : json(nullptr)},
+          {"samples_per_s", of.samples_per_s},
+          {"stall_share", of.stall_share},
+          {"window_s", of.window_s},
+          {"capacities",
+           {{"read", capacity_json(of.read)},
+            {"decode", capacity_json(of.decode)},
+            {"transfer", capacity_json(of.transfer)},
+            {"consumer", capacity_json(of.consumer)}}},
+          {"why", of.why}};
+}
 
 void epoch_report::measure_process() {
   cpu_s = cpu_seconds();
@@ -159,15 +187,17 @@ json epoch_report::as_json() const {
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
   object["digest_cpu_s"] = stats.digest_cpu_s;
   object["first_batch_ms"] = first_batch_ms ? json(*first_batch_ms) : json(nullptr);
+  if (au) object["au"] = *au;
   if (run_digest) object["digest"] = run_digest->hex();
   if (resumed) object["resumed"] = {{"epoch", resumed->epoch}, {"batch", resumed->batch}};
   object["rss_bytes_max"] = rss_bytes_max;
   object["host_bytes_max"] = host_bytes_max;
   object["arena_bytes"] = stats.arena_bytes;
   object["scratch_bytes_peak"] = stats.scratch_bytes_peak;
-  object["bottleneck"] = std::string(name(stats.slowest));
-  object["next_wait_ms_p50"] = stats.next_wait_p50_s * 1e3;
-  object["next_wait_ms_p99"] = stats.next_wait_p99_s * 1e3;
+  object["bottleneck"] = std::string(name(stats.verdict.who));
+  object["verdict"] = verdict_json(stats.verdict);
+  object["next_wait_ms_p50"] = stats.next.p50_s * 1e3;
+  object["next_wait_ms_p99"] = stats.next.p99_s * 1e3;
   json reader;
   for (const auto& [rung_name, taken] : rungs_of(stats.reader)) reader[rung_name] = taken->use;
   reader["why"] = reasons(stats.reader);
@@ -177,10 +207,18 @@ json epoch_report::as_json() const {
                       {"why_pinned", device.pinned.why}, {"batches", device.batches}, {"bytes", device.bytes}};
   json stages;
   for (const auto& [stage_name, numbers] : stages_of(stats)) {
-    stages[stage_name] = {
-        {"count", numbers->count}, {"bytes", numbers->bytes}, {"busy_s", numbers->busy_s}, {"wait_s", numbers->wait_s}};
+    stages[stage_name] = {{"count", numbers->count},        {"bytes", numbers->bytes},
+                          {"busy_s", numbers->busy_s},      {"wait_s", numbers->wait_s},
+                          {"p50_ms", numbers->p50_s * 1e3}, {"p90_ms", numbers->p90_s * 1e3},
+                          {"p99_ms", numbers->p99_s * 1e3}, {"max_ms", numbers->max_s * 1e3}};
   }
   object["stages"] = std::move(stages);
+  object["queues"] = {{"decode", stats.queues.decode}, {"ready", stats.queues.ready}, {"out", stats.queues.out}};
+  json threads;
+  for (const thread_stats& each : stats.threads) {
+    threads[each.name] = {{"busy_s", each.busy_s}, {"idle_s", each.idle_s}, {"cpu_s", each.cpu_s}};
+  }
+  object["threads"] = std::move(threads);
   if (plan) object["plan"] = plan_json(*plan);
   object["notes"] = notes;
   object["interrupted"] = interrupted;
@@ -213,11 +251,16 @@ std::string epoch_report::as_text(const terminal& screen) const {
         str_cat(bytes_text(stats.bytes_from_files), absl::StrFormat(", %.2f times the ", share),
                 bytes_text(stats.bytes_read), " of the samples: O_DIRECT reads whole blocks"));
   }
-  row(text, screen, "bottleneck", screen.bold(name(stats.slowest)));
+  row(text, screen, "bottleneck", in_flags(emphasised(screen, stats.verdict)));
   if (first_batch_ms) {
     row(text, screen, "waiting",
-        str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ",
-                seconds_text(stats.next_wait_p50_s), " each (median), 1 % over ", seconds_text(stats.next_wait_p99_s)));
+        str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ", seconds_text(stats.next.p50_s),
+                " each (median), 1 % over ", seconds_text(stats.next.p99_s)));
+  }
+  if (au) {
+    const double stalled = per_second(stats.stalled_s, stats.elapsed_s);
+    row(text, screen, "trainer",
+        absl::StrFormat("steps took %.1f %% of its time (au); it waited %.1f %%", *au * 100, stalled * 100));
   }
   row(text, screen, "cpu",
       str_cat(seconds_text(cpu_s), ", ", seconds_text(per_second(cpu_s * 1000, samples)), " per 1,000 samples",

@@ -33,6 +33,8 @@ struct epoch_report {
   double open_seconds = 0;
   std::optional<double> first_batch_ms;
   std::optional<digest> run_digest;
+  std::optional<double>
+      au;  ///< of a trainer that was stood for: its steps' time over all time, the first step left out
   struct place {
     std::uint32_t epoch = 0;
     std::uint64_t batch = 0;
@@ -55,5 +57,8 @@ struct epoch_report {
   [[nodiscard]] nlohmann::ordered_json as_json() const;
   [[nodiscard]] std::string as_text(const terminal& screen) const;
 };
+
+/// A verdict as "verdict" of the report has it.
+[[nodiscard]] nlohmann::ordered_json verdict_json(const verdict& of);
 
 }  // namespace leat::tools

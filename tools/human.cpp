@@ -11,12 +11,6 @@
 
 namespace leat::tools {
 
-std::string count_text(std::uint64_t count) {
-  std::string text = absl::StrCat(count);
-  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
-  return text;
-}
-
 std::string rate_text(double bytes_per_s) {
   constexpr const char* units[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
   return scaled(std::max(bytes_per_s, 0.0), 1000, units);

@@ -10,9 +10,6 @@
 
 namespace leat::tools {
 
-/// 1234567 is "1,234,567".
-[[nodiscard]] std::string count_text(std::uint64_t count);
-
 /// Bytes in memory and of files, by powers of 1024 and three digits: "117 KiB", "1.21 GiB".
 
 /// Bytes per second, by powers of 1000 as disks are sold: "3.12 GB/s".

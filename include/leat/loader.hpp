@@ -15,6 +15,7 @@
 #include <leat/ready.hpp>
 #include <leat/stats.hpp>
 #include <leat/units.hpp>
+#include <leat/window.hpp>
 #include <leat/world.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -139,7 +140,8 @@ struct loader_plan {
 /// Loads batches ahead of the consumer. Which bytes a batch holds depends on the dataset, the fields, seed, epoch and
 /// position alone: never on threads, timing or the machine. Of how many ranks' rows it is divided into, too, only mixed rows depend.
 ///
-/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), reads_under_way() and stop() from any.
+/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), reads_under_way() and stop() from
+/// any.
 /// Movable; a loader that was moved from may be stopped, destroyed or assigned to, and its next() throws error{errc::usage}. Nothing else
 /// may be asked of it.
 class loader {
@@ -231,6 +233,8 @@ class loader {
   [[nodiscard]] const loader_options& options() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;
   [[nodiscard]] loader_stats stats() const;
+  /// The last 60 windows of the run, the oldest first, and then the one that has not ended. A window is 2 s, and 24 batches at least.
+  [[nodiscard]] std::vector<loader_window> windows() const;
   /// The reads under way at this moment, the oldest first, each as "file at offset n": what stop() is still waiting for
   /// when the kernel does not let go of a read. Waits a turn of the I/O threads.
   [[nodiscard]] std::vector<std::string> reads_under_way() const;

@@ -54,7 +54,7 @@ enum class ranks_go_on : std::uint8_t {
 /// For whom the others waited, if for anybody: the rank whose trainer waited longest for its batches.
 ///   wait_s        of this rank for its batches, in all
 ///   wait_s_mean   of all ranks
-///   slowest       what its loader's stages waited for: "read", "decode", ...
+///   slowest       what its loader's stages waited for in its last window: "read", "decode", ...
 struct slowest_rank {
   std::uint32_t rank = 0;
   double wait_s = 0;

@@ -1,24 +1,58 @@
 // What a loader has done and what holds it up.
 #pragma once
 
+#include <leat/verdict.hpp>
+
+#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat {
+
+/// How many durations lie between which bounds. Each bound is the fourfold of the one before.
+struct duration_counts {
+  static constexpr std::array<double, 12> bounds_s = {4.096e-6,    1.6384e-5,   6.5536e-5,   0.000262144,
+                                                      0.001048576, 0.004194304, 0.016777216, 0.067108864,
+                                                      0.268435456, 1.073741824, 4.294967296, 17.179869184};
+  std::array<std::uint64_t, bounds_s.size() + 1> counts = {};  ///< below each bound, and beyond the last
+};
 
 /// One stage of the line, summed over its threads.
 ///   count     what it handles: reads, samples, batches, next() calls
 ///   bytes     of read and next what bytes_read and bytes_delivered are; of the others those of whole batches as they are made
 ///             on the host and copied to a device, with what lies between their tensors
-///   busy_s    seconds of work
+///   busy_s    seconds of work: of read those that reads were in the kernel; of next those from a batch to the next call
 ///   wait_s    seconds somebody stood waiting at this stage
+///   p50_s ... what one item takes: a read in the kernel, a job of a decode thread (a sample, or a block of a chunked array), a batch in
+///             collate and transfer; of next what a call waits. max_s is exact, the others to 1/64
 struct stage_stats {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
   double busy_s = 0;
   double wait_s = 0;
+  double p50_s = 0;
+  double p90_s = 0;
+  double p99_s = 0;
+  double max_s = 0;
+  double items_s = 0;  ///< of all items together
+  duration_counts items = {};
+};
+
+/// How many there were in the mean since the loader began: samples that wait for a decode thread, batches that wait for next(), and those
+/// that the consumer holds.
+struct queue_stats {
+  double decode = 0;
+  double ready = 0;
+  double out = 0;
+};
+
+/// A thread of the loader: "io-0", "decode-3".
+struct thread_stats {
+  std::string name;
+  double busy_s = 0;
+  double idle_s = 0;
+  double cpu_s = 0;  ///< user and system
 };
 
 /// Blocks of chunked fields (field_info::chunked), which are expanded once for all rows of a batch.
@@ -57,14 +91,6 @@ struct device_report {
   std::uint32_t batches = 0;  ///< that it has memory for
   std::uint64_t bytes = 0;    ///< of its memory, taken at the start
 };
-
-/// Who the others wait for.
-enum class bottleneck : std::uint8_t { read, decode, transfer, consumer };
-
-[[nodiscard]] constexpr std::string_view name(bottleneck who) noexcept {
-  constexpr std::string_view names[] = {"read", "decode", "transfer", "consumer"};
-  return names[static_cast<std::size_t>(who)];
-}
 
 /// Quarantined samples of one kind.
 struct corrupt_count {
@@ -108,10 +134,12 @@ struct loader_stats {
   std::uint64_t arena_bytes = 0;  ///< mapped in so far
   std::uint64_t scratch_bytes_peak = 0;
 
+  double elapsed_s = 0;  ///< since the loader began
   stage_stats read, decode, collate, transfer, next;
+  double stalled_s = 0;  ///< the consumer's in next(), but for the time in which it held all batches itself
+  queue_stats queues;
+  std::vector<thread_stats> threads;
   double digest_cpu_s = 0;
-  double next_wait_p50_s = 0;
-  double next_wait_p99_s = 0;
 
   // Now.
   std::uint64_t reads_in_flight = 0;
@@ -121,7 +149,7 @@ struct loader_stats {
 
   reader_report reader;
   device_report device;
-  leat::bottleneck slowest = leat::bottleneck::consumer;
+  leat::verdict verdict;  ///< of the last window
 };
 
 }  // namespace leat

@@ -1,20 +1,23 @@
 // What stats() and plan() say.
 #include "stages/transfer.hpp"
 #include "tests/loader/running.hpp"
-#include "tests/support/delayed_transfer.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/parse_metrics.hpp"
+#include "tests/support/slow_parts.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
+#include <leat/metrics.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <functional>
+#include <deque>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,12 +37,6 @@ std::vector<testing::fake_sample> labels(std::size_t count) {
   std::vector<testing::fake_sample> samples(count);
   for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
   return samples;
-}
-
-void keep_busy(std::chrono::microseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) {
-  }
 }
 
 TEST(stats, count_what_was_handed_out_and_what_it_took) {
@@ -85,7 +82,7 @@ TEST(stats, count_what_was_handed_out_and_what_it_took) {
   EXPECT_GT(last.transfer.bytes, last.bytes_delivered) << "what a copy moves has the padding between the tensors in it";
   EXPECT_GT(last.digest_cpu_s, 0.0);
   EXPECT_GT(last.decode.busy_s, 0.0);
-  EXPECT_LE(last.next_wait_p50_s, last.next_wait_p99_s);
+  EXPECT_LE(last.next.p50_s, last.next.p99_s);
   EXPECT_GT(last.arena_bytes, 0U);
   EXPECT_GT(last.scratch_bytes_peak, 0U);
 }
@@ -146,142 +143,222 @@ TEST(stats, keep_within_the_plan) {
 
 // --- who is the bottleneck --------------------------------------------------------------------------------------------
 
-// A disk that takes its time, and one read after the other.
-class slow_disk final : public io::source_description {
- public:
-  explicit slow_disk(std::chrono::microseconds per_read) : per_read_(per_read) {}
-  std::unique_ptr<io::source> connect(io::connector& loop) const override {
-    return std::make_unique<connected>(loop, per_read_);
-  }
-  std::uint32_t files() const override { return 1; }
-  std::string file_name(std::uint32_t) const override { return "slow"; }
+// A line whose parts take times that a test sets; a batch has 8 samples, and there are 2 decode threads.
+struct line_of_parts {
+  std::chrono::microseconds read{0};  // of a sample
+  std::chrono::microseconds decode{0};
+  std::chrono::microseconds transfer{0};  // of a batch
+  std::chrono::microseconds step{0};
+  testing::passing how = testing::passing::asleep;  // of the slow part
+  bottleneck slow = bottleneck::read;
 
- private:
-  class connected final : public io::source {
-   public:
-    connected(io::connector& loop, std::chrono::microseconds per_read) : loop_(loop), per_read_(per_read) {}
-    void start(std::span<io::read_operation* const> operations) override {
-      queue_.insert(queue_.end(), operations.begin(), operations.end());
-      if (!posted_) post();
-    }
-    void start(io::open_operation&) override { std::abort(); }
-    void cancel(io::read_operation&) override {}  // It ends soon.
-    error explain(const io::read_operation&) const override { return {errc::io, "slow"}; }
-    error explain(const io::open_operation&) const override { return {errc::io, "slow"}; }
-
-   private:
-    void post() {
-      posted_ = true;
-      begun_ = std::chrono::steady_clock::now();
-      loop_.post([](void* self) noexcept { static_cast<connected*>(self)->turn(); }, this);
-    }
-    void turn() {
-      if (std::chrono::steady_clock::now() - begun_ < per_read_) {
-        std::this_thread::yield();
-        loop_.post([](void* self) noexcept { static_cast<connected*>(self)->turn(); }, this);
-        return;
-      }
-      posted_ = false;
-      io::read_operation& read = *queue_.front();
-      queue_.erase(queue_.begin());
-      std::memset(read.into.bytes.data(), '1', read.into.bytes.size());
-      read.data = read.into.bytes.first(read.bytes);
-      read.failure = 0;
-      if (!queue_.empty()) post();
-      read.done(read);
-    }
-    io::connector& loop_;
-    const std::chrono::microseconds per_read_;
-    std::vector<io::read_operation*> queue_;
-    std::chrono::steady_clock::time_point begun_;
-    bool posted_ = false;
-  };
-  const std::chrono::microseconds per_read_;
+  [[nodiscard]] testing::passing how_of(bottleneck part) const { return part == slow ? how : testing::passing::asleep; }
 };
 
-class slow_model final : public datasets::dataset_model {
- public:
-  explicit slow_model(std::chrono::microseconds per_read) : sources_{std::make_shared<slow_disk>(per_read)} {
-    field_.name = "cls";
-    field_.samples = size();
-    field_.bytes_max = 4;
-    field_.bytes_total = 4 * size();
-  }
-  std::uint64_t size() const noexcept override { return 400; }
-  std::span<const field_info> fields() const noexcept override { return {&field_, 1}; }
-  void parts(std::uint64_t sample, std::span<const datasets::need>, datasets::part_list& out) const override {
-    parts(sample, out);
-  }
-  void parts(std::uint64_t sample, datasets::part_list& out) const override {
-    out.push_back({0, {.offset = sample * 100'000, .stored_bytes = 4, .decoded_bytes = 4}});
-  }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::string name(std::uint64_t sample) const override { return std::to_string(sample); }
-  dataset_memory memory() const override { return {}; }
-
- private:
-  field_info field_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
+struct run_of_parts {
+  verdict found;
+  double samples_per_s = 0;
 };
 
-field spinning(std::chrono::microseconds time) {
-  return custom("cls", dtype::u8, {1},
-                [=](std::span<const std::byte>, const sample_context&, std::span<std::byte> row) {
-                  keep_busy(time);
-                  row[0] = std::byte{0};
-                  return std::string();
-                });
-}
-
-std::string bottleneck_of(const dataset& samples, loader_options options, const field& what,
-                          const std::function<void()>& step) {
+run_of_parts run(const line_of_parts& parts, std::uint64_t batches) {
   const watchdog dog("bottleneck");
+  loader_options options = small_options();
+  options.epochs = 1;
   options.digests = false;
-  loader train(samples, options, what);
+  const testing::slow_transfer copies(parts.transfer, parts.how_of(bottleneck::transfer));
+  if (parts.transfer.count() != 0) options.transfer = copies.events();
+  loader train(testing::on_slow_disk(8 * batches, parts.read, parts.how_of(bottleneck::read)), options,
+               testing::slow_field(parts.decode, parts.how_of(bottleneck::decode)));
   for (const batch& got : train.blocking()) {
     static_cast<void>(got);
-    step();
+    if (parts.step.count() != 0) testing::pass(parts.step, parts.how_of(bottleneck::consumer));
   }
-  return std::string(name(train.stats().slowest));
+  const loader_stats stats = train.stats();
+  return {stats.verdict, stats.verdict.samples_per_s};
 }
 
-TEST(bottleneck, is_the_consumer_where_it_is_slow) {
-  const fake_dataset set(labels(400));
-  // Longer than a batch takes to be read on a busy machine, under sanitizers.
-  EXPECT_EQ(bottleneck_of(set, small_options(), label("cls"), [] { std::this_thread::sleep_for(30ms); }), "consumer");
+// All parts take 4 ms a batch, but for one that takes so many times as long.
+line_of_parts with_slow(bottleneck part, double times, testing::passing how) {
+  const auto time = [&](bottleneck of, int us) {
+    return std::chrono::microseconds(static_cast<int>(of == part ? us * times : us));
+  };
+  return {.read = time(bottleneck::read, 500),
+          .decode = time(bottleneck::decode, 1000),
+          .transfer = time(bottleneck::transfer, 4000),
+          .step = time(bottleneck::consumer, 4000),
+          .how = how,
+          .slow = part};
 }
 
-TEST(bottleneck, is_reading_where_the_disk_is_slow) {
-  const dataset slow(std::make_shared<slow_model>(500us));
-  EXPECT_EQ(bottleneck_of(slow, small_options(), label("cls"), [] {}), "read");
-}
-
-TEST(bottleneck, is_decoding_where_that_takes_long) {
-  const fake_dataset set(labels(400));
-  for (const std::uint32_t threads : {1U, 2U}) {
-    loader_options options = small_options();
-    options.decode_threads = threads;
-    EXPECT_EQ(bottleneck_of(set, options, spinning(500us), [] {}), "decode");
-  }
-}
-
-TEST(bottleneck, is_the_transfer_where_copies_take_long) {
-  const fake_dataset set(labels(400));
-  loader_options options = small_options();
-  const auto events = std::make_shared<testing::delayed_transfer>();
-  options.transfer = events;
-  std::atomic<bool> ended{false};
-  std::thread device([&] {
-    while (!ended) {
-      std::this_thread::sleep_for(20ms);  // longer than a batch takes to be read on a busy machine, under sanitizers
-      events->fire_send(0);
-      while (events->fire_return(0)) {
+TEST(bottleneck, is_the_part_that_was_made_slow) {
+  for (const bottleneck part : {bottleneck::read, bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
+    for (const double times : {1.3, 2.0, 5.0}) {
+      for (const auto how : {testing::passing::asleep, testing::passing::spinning}) {
+        // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second.
+        const verdict found = run(with_slow(part, times, how), 30).found;
+        const bool is_named = found.who == part || found.also == part;
+        const bool is_close = times < 1.5;
+        EXPECT_TRUE(is_named || (is_close && (found.who == bottleneck::variance || found.next == part)))
+            << name(part) << " x " << times << (how == testing::passing::asleep ? " asleep: " : " spinning: ")
+            << found.to_string();
       }
     }
-  });
-  EXPECT_EQ(bottleneck_of(set, options, label("cls"), [] {}), "transfer");
+  }
+}
+
+TEST(bottleneck, says_what_the_line_gives_and_what_it_would_give_without_it) {
+  for (const bottleneck part : {bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
+    line_of_parts parts = with_slow(part, 4, testing::passing::asleep);
+    parts.read = 0us;
+    const run_of_parts slow = run(parts, 30);
+    const std::array<const capacity*, 4> capacities = {&slow.found.read, &slow.found.decode, &slow.found.transfer,
+                                                       &slow.found.consumer};
+    // On a quiet machine both are right to some percent (docs/performance.md); here the sleeps of others are in it.
+    EXPECT_NEAR(capacities[static_cast<std::size_t>(part)]->per_s / slow.samples_per_s, 1, 0.25)
+        << slow.found.to_string();
+    ASSERT_TRUE(slow.found.next.has_value()) << slow.found.to_string();
+    EXPECT_GT(slow.found.if_free.per_s, 1.5 * slow.samples_per_s) << slow.found.to_string();
+  }
+}
+
+TEST(bottleneck, is_the_consumer_where_it_holds_all_batches) {
+  const watchdog dog("holds all");
+  const fake_dataset set(labels(400));
+  loader_options options = small_options();
+  options.digests = false;
+  options.prefetch_batches = 3;
+  loader train(set, options, label("cls"));
+  std::deque<batch> held;
+  std::thread step;
+  for (;;) {
+    // A trainer that asks ahead as far as it gets, and gives back a batch every 10 ms from another thread.
+    if (held.size() == train.plan().batches) {
+      step = std::thread([&] {
+        std::this_thread::sleep_for(10ms);
+        held.pop_front();
+      });
+    }
+    std::optional<batch> got = train.next_blocking();
+    if (step.joinable()) step.join();
+    if (!got) break;
+    held.push_back(std::move(*got));
+  }
+  const verdict found = train.stats().verdict;
+  EXPECT_EQ(found.who, bottleneck::consumer) << found.to_string();
+  EXPECT_NE(found.to_string().find("it holds all"), std::string::npos) << found.to_string();
+}
+
+TEST(bottleneck, of_a_run_of_one_batch_or_of_none_is_unknown) {
+  for (const std::size_t rows : {8U, 4U}) {
+    const watchdog dog("one batch");
+    const fake_dataset set(labels(rows));
+    loader_options options = small_options();
+    options.epochs = 1;
+    options.last = last_batch::drop;  // of 4 rows none is left
+    loader train(set, options, label("cls"));
+    for (const batch& got : train.blocking()) static_cast<void>(got);
+    EXPECT_EQ(train.stats().verdict.who, bottleneck::unknown);
+    EXPECT_FALSE(train.stats().verdict.to_string().empty());
+  }
+}
+
+TEST(windows_of_a_run, sum_to_its_totals_and_go_on_after_stop) {
+  const watchdog dog("windows");
+  const fake_dataset set(testing::make_samples(1, 60));
+  loader_options options = small_options();
+  options.epochs = 4;
+  options.windows = {.batches = 3, .seconds = 0.001};
+  loader train(set, options, testing::all_fields());
+  const auto check = [&] {
+    loader_window sum;
+    for (const loader_window& each : train.windows()) {
+      EXPECT_EQ(each.samples + each.quarantined, each.planned);
+      sum.batches += each.batches;
+      sum.planned += each.planned;
+      sum.samples += each.samples;
+      sum.quarantined += each.quarantined;
+      sum.seconds += each.seconds;
+    }
+    const loader_stats now = train.stats();
+    EXPECT_EQ(sum.batches, now.batches);
+    EXPECT_EQ(sum.planned, now.planned);
+    EXPECT_EQ(sum.samples, now.samples);
+    EXPECT_EQ(sum.quarantined, now.quarantined);
+    EXPECT_LE(sum.seconds, now.elapsed_s);
+    return now;
+  };
+  while (!train.finished()) {
+    while (auto got = train.next_blocking()) check();
+    if (train.stats().epochs_finished == 2) {
+      EXPECT_GT(train.windows().size(), 3U);
+    }
+  }
+  train.stop();
+  check();
+}
+
+TEST(metrics_of_a_run, are_read_by_four_threads_and_never_fall) {
+  const watchdog dog("scrapes");
+  const fake_dataset set(testing::make_samples(1, 120));
+  loader_options options = small_options();
+  options.epochs = 3;
+  options.windows = {.batches = 3, .seconds = 0.001};
+  loader train(set, options, testing::all_fields());
+  std::atomic<bool> ended{false};
+  std::vector<std::thread> scrapers;
+  for (int i = 0; i < 4; ++i) {
+    scrapers.emplace_back([&] {
+      testing::metrics before;
+      bool is_last = false;
+      do {
+        is_last = ended;
+        std::ostringstream text;
+        write_metrics(text, train.stats(), {{"job", "test"}});
+        testing::metrics now = testing::parse_metrics(text.str());
+        for (const auto& [line, value] : before.values) {
+          if (now.only_grows(line)) EXPECT_GE(now.value(line), value) << line;
+        }
+        before = std::move(now);
+      } while (!is_last);
+      EXPECT_EQ(before.value("leat_samples_total{job=\"test\"}"), 360);
+      EXPECT_EQ(before.value("leat_stage_seconds_count{stage=\"decode\",job=\"test\"}"), 360);
+    });
+  }
+  EXPECT_EQ(testing::run_epochs(train, 3).size(), 45U);
   ended = true;
-  device.join();
+  for (std::thread& each : scrapers) each.join();
+}
+
+TEST(stats, know_what_each_part_took_and_each_thread_did) {
+  const watchdog dog("times");
+  loader_options options = small_options();
+  options.epochs = 1;
+  options.digests = false;
+  loader train(testing::on_slow_disk(80, 500us, testing::passing::asleep), options,
+               testing::slow_field(2ms, testing::passing::asleep));
+  for (const batch& got : train.blocking()) {
+    static_cast<void>(got);
+    std::this_thread::sleep_for(1ms);
+  }
+  train.stop();
+  const loader_stats now = train.stats();
+  EXPECT_GE(now.decode.p50_s, 0.0019);
+  EXPECT_LE(now.decode.p50_s, now.decode.p90_s);
+  EXPECT_LE(now.decode.p90_s, now.decode.p99_s);
+  EXPECT_LE(now.decode.p99_s, now.decode.max_s);
+  EXPECT_GE(now.decode.items_s, 80 * 0.0019);
+  EXPECT_GE(now.next.busy_s, 10 * 0.001) << "ten steps of 1 ms";
+  EXPECT_GE(now.read.busy_s, 80 * 0.0005);
+  EXPECT_GT(now.queues.out, 0);
+  ASSERT_EQ(now.threads.size(), 3U);
+  EXPECT_EQ(now.threads[0].name, "io-0");
+  EXPECT_EQ(now.threads[2].name, "decode-1");
+  double busy_s = 0;
+  for (const thread_stats& each : now.threads) {
+    EXPECT_GT(each.cpu_s, 0) << each.name;
+    if (each.name != "io-0") busy_s += each.busy_s;
+  }
+  EXPECT_NEAR(busy_s, now.decode.busy_s, 1e-9);
 }
 
 }  // namespace

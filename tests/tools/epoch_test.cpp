@@ -76,7 +76,23 @@ TEST(epoch, gives_one_json_object_with_all_that_was_promised) {
     EXPECT_TRUE(object[name].is_number()) << name << " is " << object[name];
   }
   EXPECT_THAT(object.at("digest").get<std::string>(), MatchesRegex("[0-9a-f]{32}"));
-  EXPECT_THAT(object.at("bottleneck").get<std::string>(), MatchesRegex("read|decode|transfer|consumer"));
+  EXPECT_THAT(object.at("bottleneck").get<std::string>(),
+              MatchesRegex("read|decode|transfer|consumer|variance|unclear|unknown"));
+  const json verdict = object.at("verdict");
+  EXPECT_EQ(verdict.at("who"), object.at("bottleneck"));
+  for (const char* name : {"also", "next", "if_free_per_s", "samples_per_s", "stall_share", "window_s", "why"}) {
+    EXPECT_TRUE(verdict.contains(name)) << name;
+  }
+  for (const char* part : {"read", "decode", "transfer", "consumer"}) {
+    EXPECT_TRUE(verdict.at("capacities").at(part).at("per_s").is_number()) << part;
+    EXPECT_TRUE(verdict.at("capacities").at(part).at("at_least").is_boolean()) << part;
+  }
+  for (const char* queue : {"decode", "ready", "out"}) EXPECT_TRUE(object.at("queues").at(queue).is_number()) << queue;
+  for (const char* thread : {"io-0", "decode-0"}) {
+    for (const char* name : {"busy_s", "idle_s", "cpu_s"}) {
+      EXPECT_TRUE(object.at("threads").at(thread).at(name).is_number()) << thread << "." << name;
+    }
+  }
   const json device = object.at("device");
   EXPECT_EQ(device.at("use"), "host");
   EXPECT_EQ(device.at("why"), "asked for");
@@ -87,7 +103,7 @@ TEST(epoch, gives_one_json_object_with_all_that_was_promised) {
   }
   for (const char* stage : {"read", "decode", "collate", "transfer", "next"}) {
     ASSERT_TRUE(object.at("stages").contains(stage)) << stage;
-    for (const char* name : {"count", "busy_s", "wait_s"}) {
+    for (const char* name : {"count", "busy_s", "wait_s", "p50_ms", "p90_ms", "p99_ms", "max_ms"}) {
       EXPECT_TRUE(object["stages"][stage].at(name).is_number()) << stage << "." << name;
     }
   }

@@ -1,0 +1,21 @@
+// A part of a run.
+#pragma once
+
+#include <leat/verdict.hpp>
+
+#include <cstdint>
+
+namespace leat {
+
+/// What was handed out in a window of time, and who held it up. samples + quarantined = planned in each.
+struct loader_window {
+  double begin_s = 0;  ///< since the loader began
+  double seconds = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t planned = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t quarantined = 0;
+  leat::verdict verdict;
+};
+
+}  // namespace leat

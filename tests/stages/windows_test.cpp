@@ -1,0 +1,78 @@
+#include "stages/windows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace leat::stages {
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+constexpr line_setting setting{.decode_threads = 2};
+
+// What a loader has counted after so many batches of 8, one of which takes `batch_ns`.
+line_counts after(std::uint64_t batches, std::uint64_t batch_ns = second / 10) {
+  return {.time_ns = batches * batch_ns,
+          .batches = batches,
+          .planned = batches * 8,
+          .samples = batches * 7,
+          .quarantined = batches,
+          .rows_made = batches * 8,
+          .decode_ns = batches * batch_ns * 2,
+          .steps = batches,
+          .step_ns = batches * batch_ns / 2,
+          .stalled_ns = batches * batch_ns / 2};
+}
+
+TEST(windows, end_when_both_batches_and_time_have_passed) {
+  const windows run(window_options{});
+  EXPECT_FALSE(run.is_due(2 * second, 23));
+  EXPECT_FALSE(run.is_due(2 * second - 1, 24));
+  EXPECT_TRUE(run.is_due(2 * second, 24));
+}
+
+TEST(windows, sum_to_what_was_counted_and_lose_none_but_the_oldest) {
+  windows run({.kept = 60});
+  line_counts last;
+  for (std::uint64_t batches = 1; batches <= 1500; ++batches) {
+    last = after(batches);
+    if (run.is_due(last.time_ns, batches)) run.end(last, setting);
+  }
+  const auto all = run.all(last, setting);
+  ASSERT_EQ(all.size(), 61U);
+  std::uint64_t batches = 0;
+  double at_s = all.front().begin_s;
+  for (const loader_window& each : all) {
+    EXPECT_EQ(each.samples + each.quarantined, each.planned);
+    EXPECT_NEAR(each.begin_s, at_s, 1e-9);
+    at_s += each.seconds;
+    batches += each.batches;
+    if (&each != &all.back()) EXPECT_EQ(each.verdict.who, bottleneck::decode);
+  }
+  EXPECT_EQ(batches, 1500 - 2 * 24U) << "1500 batches are 62 windows of 24, and 12";
+  EXPECT_NEAR(at_s, 150, 1e-6);
+}
+
+TEST(windows, of_a_run_that_has_just_begun_say_so_and_then_judge_what_there_is) {
+  const windows run(window_options{});
+  const verdict none = run.judge_last(after(7), setting);
+  EXPECT_EQ(none.who, bottleneck::unknown);
+  EXPECT_EQ(none.to_string(), "unknown: 7 of the 8 batches that it takes were handed out");
+  EXPECT_EQ(run.judge_last(after(8), setting).who, bottleneck::decode);
+}
+
+TEST(windows, the_last_that_has_ended_is_judged_whatever_the_open_one_holds) {
+  windows run(window_options{});
+  run.end(after(24), setting);
+  line_counts later = after(40);
+  later.decode_ns = after(24).decode_ns;  // nothing was decoded since
+  EXPECT_EQ(run.judge_last(later, setting).who, bottleneck::decode);
+}
+
+TEST(windows, of_a_clock_that_stands_still_are_unknown) {
+  const windows run(window_options{});
+  EXPECT_EQ(run.judge_last(after(30, 0), setting).who, bottleneck::unknown);
+}
+
+}  // namespace
+}  // namespace leat::stages

@@ -1,0 +1,173 @@
+#include "tests/support/virtual_line.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat::testing {
+namespace {
+
+enum kind { read_ended, decode_ended, copy_ended, step_ended };
+
+std::uint64_t to_ns(double seconds) { return static_cast<std::uint64_t>(std::llround(seconds * 1e9)); }
+
+}  // namespace
+
+virtual_line::virtual_line(const virtual_line_options& options)
+    : options_(options), random_(options.seed), channel_free_s_(options.channels, 0.0) {}
+
+double virtual_line::draw(double mean, double sigma) {
+  std::normal_distribution<double> normal(0, 1);
+  return mean * std::exp(sigma * normal(random_) - sigma * sigma / 2);
+}
+
+void virtual_line::pass_time() {
+  const double passed = now_s_ - passed_s_;
+  passed_s_ = now_s_;
+  const bool wants_more = next_read_ < (consumed_ + options_.batches) * options_.batch;
+  if (reading_ >= options_.reads_at_a_time && wants_more) held_back_s_ += passed;
+  read_s_ += passed * reading_;
+  decode_s_ += passed * decoding_;
+  decode_wait_s_ += passed * static_cast<double>(to_decode_.size());
+  ready_s_ += passed * static_cast<double>(ready_.size());
+  if (copying_) copy_s_ += passed;
+  (stepping_ ? step_s_ : stalled_s_) += passed;
+}
+
+void virtual_line::start_read() {
+  const auto channel = std::min_element(channel_free_s_.begin(), channel_free_s_.end());
+  const double drift = 1 + options_.read_drift * now_s_;
+  *channel = std::max(now_s_, *channel) + draw(options_.read_s, 0.3) * drift;
+  const double bus_s = options_.bus_s * drift / (1 - options_.read_others);
+  bus_free_s_ = std::max(bus_free_s_, *channel) + bus_s;
+  events_.push({bus_free_s_, read_ended, next_read_});
+  const std::uint64_t batch = next_read_ / options_.batch;
+  while (consumed_ + missing_.size() <= batch) missing_.push_back(options_.batch);
+  ++reading_;
+  ++next_read_;
+}
+
+// With more threads busy than there are cores, all are slower.
+void virtual_line::start_decode() {
+  const std::uint64_t sample = to_decode_.front();
+  to_decode_.pop_front();
+  ++decoding_;
+  const double crowd = std::max(1.0, static_cast<double>(decoding_ + 1) / options_.cores);
+  double mean_s = options_.decode_s;
+  if (options_.decode_tail > 0) {
+    const bool is_long = std::uniform_real_distribution<double>(0, 1)(random_) < options_.decode_tail;
+    mean_s *= is_long ? 50 : 1;
+  }
+  events_.push({now_s_ + draw(mean_s, options_.decode_sigma) * crowd, decode_ended, sample});
+}
+
+void virtual_line::pump() {
+  while (reading_ < options_.reads_at_a_time && next_read_ < (consumed_ + options_.batches) * options_.batch)
+    start_read();
+  while (decoding_ < options_.decode_threads && !to_decode_.empty()) start_decode();
+  if (!copying_ && next_copy_ < consumed_ + missing_.size() && missing_[next_copy_ - consumed_] == 0) {
+    copying_ = true;
+    events_.push({now_s_ + options_.copy_s, copy_ended, next_copy_});
+  }
+  if (!stepping_ && !ready_.empty()) {
+    ready_.pop_front();
+    stepping_ = true;
+    double step_s = draw(options_.step_s, 0.05);
+    if (options_.burst_s > 0 && consumed_ % 16 == 15) step_s += options_.burst_s;
+    events_.push({now_s_ + step_s, step_ended, consumed_});
+  }
+}
+
+void virtual_line::handle(const event& now) {
+  now_s_ = now.at_s;
+  pass_time();
+  switch (now.kind) {
+    case read_ended:
+      --reading_;
+      ++reads_;
+      to_decode_.push_back(now.id);
+      break;
+    case decode_ended:
+      --decoding_;
+      ++decoded_;
+      --missing_[now.id / options_.batch - consumed_];
+      break;
+    case copy_ended:
+      copying_ = false;
+      ++copied_;
+      ++next_copy_;
+      ready_.push_back(now.id);
+      break;
+    default:
+      stepping_ = false;
+      ++consumed_;
+      missing_.pop_front();
+  }
+  pump();
+}
+
+stages::line_counts virtual_line::run(std::uint64_t batches) {
+  const auto counts = [this] {
+    return stages::line_counts{.time_ns = to_ns(now_s_),
+                               .batches = consumed_,
+                               .planned = consumed_ * options_.batch,
+                               .samples = consumed_ * options_.batch,
+                               .reads = reads_,
+                               .read_ns = to_ns(read_s_),
+                               .rows_read = reads_,
+                               .held_back_ns = to_ns(held_back_s_),
+                               .rows_made = decoded_,
+                               .decode_ns = to_ns(decode_s_),
+                               .decode_wait_ns = to_ns(decode_wait_s_),
+                               .transferred_rows = copied_ * options_.batch,
+                               .transfer_ns = to_ns(copy_s_),
+                               .steps = consumed_,
+                               .step_ns = to_ns(step_s_),
+                               .stalled_ns = to_ns(stalled_s_),
+                               .ready_ns = to_ns(ready_s_)};
+  };
+  const stages::line_counts before = counts();
+  const std::uint64_t end = consumed_ + batches;
+  pump();
+  while (consumed_ < end) {
+    const event next = events_.top();
+    events_.pop();
+    handle(next);
+  }
+  return counts() - before;
+}
+
+stages::line_setting virtual_line::setting() const {
+  return {.decode_threads = options_.decode_threads,
+          .io_threads = 1,
+          .reads_at_a_time = options_.reads_at_a_time,
+          .batches_max = options_.batches};
+}
+
+virtual_line_options without(virtual_line_options line, virtual_part part) {
+  constexpr double free = 1e-3;
+  switch (part) {
+    case virtual_part::read:
+      line.read_s *= free;
+      line.bus_s *= free;
+      break;
+    case virtual_part::decode:
+      line.decode_s *= free;
+      break;
+    case virtual_part::transfer:
+      line.copy_s *= free;
+      break;
+    case virtual_part::consumer:
+      line.step_s *= free;
+      line.burst_s *= free;
+  }
+  return line;
+}
+
+double throughput_of(const virtual_line_options& options) {
+  virtual_line line(options);
+  static_cast<void>(line.run(30));
+  const stages::line_counts seen = line.run(100);
+  return static_cast<double>(seen.planned) / (static_cast<double>(seen.time_ns) * 1e-9);
+}
+
+}  // namespace leat::testing

@@ -1,0 +1,98 @@
+// A line in virtual time: a disk of channels and a bus, decode threads, batches in order, copies and a consumer. It counts what a loader
+// counts, a thousand times faster, and any part of it can be made free, which is the truth about bottlenecks.
+#pragma once
+
+#include "stages/verdict.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <random>
+#include <vector>
+
+namespace leat::testing {
+
+/// Times are seconds; those of reads and jobs are means of log-normal draws.
+struct virtual_line_options {
+  double read_s = 1e-3;  ///< of a channel
+  double bus_s = 20e-6;  ///< each read has the bus for so long, one after the other
+  unsigned channels = 32;
+  double decode_s = 2e-3;
+  double decode_sigma = 0.5;
+  double decode_tail = 0;  ///< share of jobs that take 50 times as long
+  double copy_s = 1e-3;    ///< of a batch
+  double step_s = 20e-3;   ///< of a batch
+  double burst_s = 0;      ///< every 16th step takes so much more
+  double read_drift = 0;   ///< by so much a second all reads become slower
+  double read_others = 0;  ///< the bus is taken by others for this share of the time
+  unsigned cores = 16;
+  unsigned batch = 64;
+  unsigned decode_threads = 4;
+  unsigned reads_at_a_time = 32;
+  unsigned batches = 4;  ///< that there may be at a time
+  std::uint64_t seed = 1;
+};
+
+enum class virtual_part : std::uint8_t { read, decode, transfer, consumer };
+
+class virtual_line {
+ public:
+  explicit virtual_line(const virtual_line_options& options);
+  /// Until so many more batches were consumed. What was counted meanwhile.
+  stages::line_counts run(std::uint64_t batches);
+  [[nodiscard]] stages::line_setting setting() const;
+
+ private:
+  struct event {
+    double at_s;
+    int kind;
+    std::uint64_t id;
+    bool operator<(const event& other) const { return at_s > other.at_s; }
+  };
+  double draw(double mean, double sigma);
+  void pass_time();
+  void pump();
+  void start_read();
+  void start_decode();
+  void handle(const event& now);
+
+  const virtual_line_options options_;
+  std::mt19937_64 random_;
+  std::priority_queue<event> events_;
+  double now_s_ = 0;
+  double passed_s_ = 0;
+  // Samples are numbered through the run, and so are batches.
+  std::uint64_t next_read_ = 0;
+  std::uint64_t consumed_ = 0;
+  std::uint64_t next_copy_ = 0;
+  unsigned reading_ = 0;
+  unsigned decoding_ = 0;
+  bool copying_ = false;
+  bool stepping_ = false;
+  std::vector<double> channel_free_s_;
+  double bus_free_s_ = 0;
+  std::deque<std::uint64_t> to_decode_;
+  std::deque<std::uint64_t> ready_;
+  std::deque<unsigned> missing_;  // of the batches from consumed_ on
+  // Sums, seconds.
+  double read_s_ = 0;
+  double held_back_s_ = 0;
+  double decode_s_ = 0;
+  double decode_wait_s_ = 0;
+  double copy_s_ = 0;
+  double step_s_ = 0;
+  double stalled_s_ = 0;
+  double ready_s_ = 0;
+  std::uint64_t reads_ = 0;
+  std::uint64_t decoded_ = 0;
+  std::uint64_t copied_ = 0;
+};
+
+/// The same line with a part that takes no time.
+[[nodiscard]] virtual_line_options without(virtual_line_options line, virtual_part part);
+
+/// Samples a second of a line that has run for a while.
+[[nodiscard]] double throughput_of(const virtual_line_options& options);
+
+}  // namespace leat::testing

@@ -1,0 +1,144 @@
+// What others see of a run: files and a port.
+#include "tools/run_watch.hpp"
+
+#include "tests/support/parse_metrics.hpp"
+#include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using tools::run_watch;
+
+leat::loader small_loader(const photo_folder& photos) {
+  return {open_folder(photos.path()),
+          {.batch_size = 4, .epochs = 1, .decode_threads = 1},
+          image("jpg").resize(16).center_crop(16)};
+}
+
+std::string ask(std::uint16_t port, const std::string& request) {
+  asio::io_context context;
+  tcp::socket connection(context);
+  connection.connect({asio::ip::address_v4::loopback(), port});
+  asio::write(connection, asio::buffer(request));
+  std::string reply;
+  boost::system::error_code ended;
+  asio::read(connection, asio::dynamic_buffer(reply), ended);
+  return reply;
+}
+
+TEST(run_watch, answers_on_loopback_with_metrics_and_nothing_else) {
+  const photo_folder photos;
+  leat::loader train = small_loader(photos);
+  const run_watch watch(train, {.metrics_port = 0, .labels = {{"rank", "3"}}});
+  ASSERT_NE(watch.port(), 0);
+  while (train.next_blocking()) {
+  }
+  const std::string reply = ask(watch.port(), "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(reply, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  const std::string body = reply.substr(reply.find("\r\n\r\n") + 4);
+  EXPECT_EQ(parse_metrics(body).value("leat_samples_total{rank=\"3\"}"), 12);
+  EXPECT_THAT(ask(watch.port(), "GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask(watch.port(), "POST /metrics HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_EQ(ask(watch.port(), std::string(20'000, 'x')), "") << "too long to be a request";
+}
+
+TEST(run_watch, serves_the_next_one_when_a_connection_says_nothing) {
+  const photo_folder photos;
+  leat::loader train = small_loader(photos);
+  const run_watch watch(train, {.metrics_port = 0});
+  asio::io_context context;
+  tcp::socket silent(context);
+  silent.connect({asio::ip::address_v4::loopback(), watch.port()});
+  EXPECT_THAT(ask(watch.port(), "GET /metrics HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST(run_watch, refuses_a_port_that_is_taken) {
+  const photo_folder photos;
+  leat::loader train = small_loader(photos);
+  const run_watch watch(train, {.metrics_port = 0});
+  try {
+    const run_watch again(train, {.metrics_port = watch.port()});
+    FAIL() << "two on one port";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::io);
+    EXPECT_THAT(refused.what(), HasSubstr("--metrics-port another one"));
+  }
+}
+
+TEST(epoch_watched, writes_its_metrics_whole_and_a_line_of_what_came) {
+  const photo_folder photos;
+  const temporary_directory folder;
+  const std::string metrics = folder.path() / "leat.prom";
+  const std::string windows = folder.path() / "run.jsonl";
+  const ended process = run({"epoch", photos.path().string(), "--size", "32", "--batch-size", "5", "--metrics", metrics,
+                             "--progress", windows, "--step-ms", "10", "--json"});
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_EQ(parse_metrics(text_of(metrics)).value("leat_samples_total"), 12);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2) << "nothing else is left";
+  std::uint64_t samples = 0;
+  for (const std::string& line : lines_of(text_of(windows))) {
+    const json each = json::parse(line);
+    samples += each.at("samples").get<std::uint64_t>();
+    EXPECT_TRUE(each.at("verdict").at("who").is_string());
+  }
+  EXPECT_EQ(samples, 12U);
+  const double au = process.json().at("au");
+  EXPECT_GT(au, 0);
+  EXPECT_LE(au, 1);
+}
+
+TEST(epoch_watched, stands_for_a_trainer_of_no_time_as_well) {
+  const photo_folder photos;
+  const ended process = run({"epoch", photos.path().string(), "--size", "32", "--batch-size", "5", "--step-ms", "0"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_THAT(process.out, HasSubstr("steps took 0."));
+}
+
+TEST(epoch_watched, refuses_files_that_it_cannot_write) {
+  const photo_folder photos;
+  const std::string nowhere = (photos.path() / "there-is-no" / "leat.prom").string();
+  for (const char* option : {"--metrics", "--progress"}) {
+    const ended process = run({"epoch", photos.path().string(), "--size", "32", option, nowhere});
+    EXPECT_NE(process.exit_code, 0) << option;
+    EXPECT_THAT(process.err, HasSubstr("cannot write " + nowhere)) << option;
+    EXPECT_THAT(process.err, HasSubstr(std::string("give ") + option + " a file")) << option;
+  }
+}
+
+// /dev/full takes nothing: what every full disk says.
+TEST(epoch_watched, tells_once_of_a_full_disk_and_goes_on) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
+  const photo_folder photos;
+  const ended process = run({"epoch", photos.path().string(), "--size", "32", "--batch-size", "1", "--progress",
+                             "/dev/full", "--step-ms", "200"});
+  EXPECT_EQ(process.exit_code, 0);
+  EXPECT_THAT(process.out, HasSubstr("12 samples in 12 batches"));
+  expect_one_line(process, "leat epoch: warning: --progress: cannot write /dev/full: ");
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,243 @@
+#include "tools/run_watch.hpp"
+
+#include "base/text.hpp"
+#include "base/unfinished_file.hpp"
+#include "tools/epoch_report.hpp"
+#include "tools/output.hpp"
+
+#include <leat/error.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace leat::tools {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using clock = std::chrono::steady_clock;
+using json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds between_lines{1};
+constexpr int lines_between_metrics = 5;
+
+std::string metrics_of(const loader& train, const std::vector<metric_label>& labels) {
+  std::ostringstream text;
+  write_metrics(text, train.stats(), labels);
+  return text.str();
+}
+
+/// What came since the line before.
+json line_of(const loader_stats& now, const loader_stats& before) {
+  const double seconds = now.elapsed_s - before.elapsed_s;
+  const std::uint64_t samples = now.samples - before.samples;
+  return {{"t_s", now.elapsed_s},
+          {"seconds", seconds},
+          {"batches", now.batches - before.batches},
+          {"planned", now.planned - before.planned},
+          {"samples", samples},
+          {"quarantined", now.quarantined - before.quarantined},
+          {"samples_per_s", seconds > 0 ? static_cast<double>(samples) / seconds : 0},
+          {"bytes_read", now.bytes_read - before.bytes_read},
+          {"stalled_s", now.stalled_s - before.stalled_s},
+          {"reads_in_flight", now.reads_in_flight},
+          {"decode_queued", now.decode_queued},
+          {"batches_ready", now.batches_ready},
+          {"batches_out", now.batches_out},
+          {"verdict", verdict_json(now.verdict)}};
+}
+
+}  // namespace
+
+/// The two files, and the thread that writes them.
+class run_watch::files {
+ public:
+  files(const loader& train, const run_watch_options& options)
+      : train_(train), metrics_(options.metrics), windows_(options.windows), labels_(options.labels) {
+    if (!metrics_.empty()) {
+      if (const int failure = write_metrics_file(); failure != 0) refuse("--metrics", metrics_, failure);
+    }
+    if (!windows_.empty()) {
+      lines_ = std::fopen(windows_.c_str(), "we");
+      if (lines_ == nullptr) refuse("--progress", windows_, errno);
+    }
+    thread_ = std::thread([this] { run(); });
+  }
+  files(const files&) = delete;
+  files& operator=(const files&) = delete;
+  ~files() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    ended_changed_.notify_one();
+    thread_.join();
+    if (lines_ != nullptr && std::fclose(lines_) != 0) tell_once("--progress", windows_, errno);
+  }
+
+ private:
+  [[noreturn]] static void refuse(std::string_view option, const std::string& path, int failure) {
+    throw error(errc::io, str_cat("cannot write ", path, ": ", std::strerror(failure), "; give ", option,
+                                  " a file in a folder that is there, and that you may write"));
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (int line = 1; !ended_; ++line) {
+      ended_changed_.wait_for(lock, between_lines, [this] { return ended_; });
+      const bool is_last = ended_;
+      lock.unlock();
+      write_line();
+      if (is_last || line % lines_between_metrics == 0) {
+        if (const int failure = metrics_.empty() ? 0 : write_metrics_file(); failure != 0) {
+          tell_once("--metrics", metrics_, failure);
+        }
+      }
+      lock.lock();
+    }
+  }
+
+  // Beside, and renamed: who reads it finds it whole.
+  [[nodiscard]] int write_metrics_file() {
+    const std::string text = metrics_of(train_, labels_);
+    unfinished_file begun(metrics_);
+    int failure = begun.open();
+    if (failure == 0) failure = begun.write(std::as_bytes(std::span(text)));
+    if (failure == 0) failure = begun.take_name(true);
+    return failure;
+  }
+
+  void write_line() {
+    if (lines_ == nullptr) return;
+    loader_stats now = train_.stats();
+    const std::string text = line_of(now, before_).dump() + "\n";
+    before_ = std::move(now);
+    const bool written = std::fputs(text.c_str(), lines_) >= 0 && std::fflush(lines_) == 0;
+    if (!written) tell_once("--progress", windows_, errno);
+  }
+
+  void tell_once(std::string_view option, const std::string& path, int failure) {
+    if (std::exchange(told_, true)) return;
+    complain("epoch", str_cat("warning: ", option, ": cannot write ", path, ": ", std::strerror(failure),
+                              "; the run goes on without"));
+  }
+
+  const loader& train_;
+  const std::string metrics_;
+  const std::string windows_;
+  const std::vector<metric_label> labels_;
+  std::FILE* lines_ = nullptr;
+  loader_stats before_;
+  bool told_ = false;
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+/// Answers GET /metrics on loopback, one connection at a time, each within 2 s.
+class run_watch::server {
+ public:
+  server(const loader& train, std::uint16_t port, std::vector<metric_label> labels)
+      : train_(train), labels_(std::move(labels)) {
+    const tcp::endpoint at(asio::ip::address_v4::loopback(), port);
+    try {
+      acceptor_.open(at.protocol());
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));
+      acceptor_.bind(at);
+      acceptor_.listen();
+    } catch (const boost::system::system_error& refused) {
+      throw error(errc::io, str_cat("cannot listen on 127.0.0.1:", port, ": ", refused.code().message(),
+                                    "; give --metrics-port another one, or 0 for any"));
+    }
+    asio::co_spawn(context_, serve(), asio::detached);
+    thread_ = std::thread([this] { context_.run(); });
+  }
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+  ~server() {
+    context_.stop();
+    thread_.join();
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+
+ private:
+  static constexpr std::chrono::seconds patience{2};
+  static constexpr std::size_t request_bytes_max = 8192;
+
+  asio::awaitable<void> serve() {
+    for (;;) {
+      // Shared with the timer, whose handler may be on its way when the connection has ended.
+      const auto connection = std::make_shared<tcp::socket>(co_await acceptor_.async_accept(asio::use_awaitable));
+      asio::steady_timer deadline(context_, patience);
+      deadline.async_wait([connection](const boost::system::error_code& cancelled) {
+        boost::system::error_code ignored;
+        if (!cancelled) connection->close(ignored);
+      });
+      try {
+        co_await answer(*connection);
+      } catch (const boost::system::system_error&) {
+        // Who asked has gone, was too slow, or said too much: the next one.
+      }
+      deadline.cancel();
+    }
+  }
+
+  asio::awaitable<void> answer(tcp::socket& connection) {
+    std::string request;
+    co_await asio::async_read_until(connection, asio::dynamic_buffer(request, request_bytes_max), "\r\n\r\n",
+                                    asio::use_awaitable);
+    const std::string line = request.substr(0, request.find("\r\n"));
+    const bool is_get = line.starts_with("GET ");
+    const bool is_ours = line.starts_with("GET /metrics ") || line.starts_with("GET /metrics?");
+    const std::string body = is_ours  ? metrics_of(train_, labels_)
+                             : is_get ? std::string("the metrics are at /metrics\n")
+                                      : std::string("GET /metrics is all there is\n");
+    const std::string reply =
+        str_cat("HTTP/1.1 ",
+                is_ours  ? "200 OK"
+                : is_get ? "404 Not Found"
+                         : "405 Method Not Allowed",
+                "\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nConnection: close\r\nContent-Length: ",
+                body.size(), "\r\n\r\n", body);
+    co_await asio::async_write(connection, asio::buffer(reply), asio::use_awaitable);
+    boost::system::error_code ignored;
+    connection.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  const loader& train_;
+  const std::vector<metric_label> labels_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_{context_};
+  std::thread thread_;
+};
+
+run_watch::run_watch(const loader& train, const run_watch_options& options) {
+  if (options.metrics_port) server_ = std::make_unique<server>(train, *options.metrics_port, options.labels);
+  if (!options.metrics.empty() || !options.windows.empty()) files_ = std::make_unique<files>(train, options);
+}
+
+run_watch::~run_watch() = default;
+
+std::uint16_t run_watch::port() const noexcept { return server_ != nullptr ? server_->port() : std::uint16_t{0}; }
+
+}  // namespace leat::tools

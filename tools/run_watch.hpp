@@ -1,0 +1,47 @@
+// What others may see of a run while it goes on: its metrics in a file and on a port, and a line for each second.
+#pragma once
+
+#include <leat/loader.hpp>
+#include <leat/metrics.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace leat::tools {
+
+///   metrics        a file that is rewritten every 5 s, written beside and renamed; empty: none
+///   metrics_port   on loopback, GET /metrics; 0: any that is free
+///   windows        a file of a JSON line each second; empty: none
+///   labels         of all metrics
+struct run_watch_options {
+  std::string metrics = {};
+  std::optional<std::uint16_t> metrics_port = {};
+  std::string windows = {};
+  std::vector<metric_label> labels = {};
+};
+
+/// Watches a loader from threads of its own until it ends, and then writes what has come since. A file that cannot be written later, and
+/// a disk that is full, are told once on standard error; the run goes on.
+class run_watch {
+ public:
+  ///   train    outlives it
+  ///   throws   error{errc::io}: a file that cannot be written, a port that is taken
+  run_watch(const loader& train, const run_watch_options& options);
+  run_watch(const run_watch&) = delete;
+  run_watch& operator=(const run_watch&) = delete;
+  ~run_watch();
+
+  /// Of --metrics-port; 0 where there is none.
+  [[nodiscard]] std::uint16_t port() const noexcept;
+
+ private:
+  class files;
+  class server;
+  std::unique_ptr<files> files_;
+  std::unique_ptr<server> server_;
+};
+
+}  // namespace leat::tools
