@@ -226,7 +226,7 @@ class chunked_model final : public dataset_model {
   }
 
   std::optional<std::string> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
-                                    std::span<std::byte> decoded) const override {
+                                    std::span<std::byte>& decoded) const override {
     const chunked_array& array = arrays_[of.field];
     const std::uint64_t chunk = chunk_of(of);
     return expand_chunk(array, array.places[chunk], grids_[of.field].bytes_within(chunk), stored, decoded);

@@ -69,7 +69,7 @@ class concat_model final : public dataset_model {
   }
 
   std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
-                                    std::span<std::byte> decoded) const override {
+                                    std::span<std::byte>& decoded) const override {
     const place at = find(sample);
     return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);
   }

@@ -64,6 +64,11 @@ class input_files {
 [[nodiscard]] dataset open_npy_files(const input_files& files, const npy_options& options);
 [[nodiscard]] dataset open_npz_files(const input_files& files, const npy_options& options);
 [[nodiscard]] dataset open_hdf5_files(const input_files& files, const hdf5_options& options);
+[[nodiscard]] dataset open_arrow_files(const input_files& files, const table_options& options);
+[[nodiscard]] dataset open_csv_files(const input_files& files, const table_options& options);
+[[nodiscard]] dataset open_jsonl_files(const input_files& files, const table_options& options);
+[[nodiscard]] dataset open_lmdb_files(const input_files& files, const lmdb_options& options);
+[[nodiscard]] dataset open_tfrecord_files(const input_files& files, const table_options& options);
 [[nodiscard]] dataset open_parquet_files(const input_files& files, const table_options& options);
 /// A hierarchy below `folder`, all of whose files are among these.
 [[nodiscard]] dataset open_zarr_files(const input_files& files, const std::string& folder, const zarr_options& options);

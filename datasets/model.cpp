@@ -68,7 +68,7 @@ window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return 
 
 std::optional<std::string> dataset_model::expand(std::uint64_t sample, const part& of,
                                                  std::span<const std::byte> stored,
-                                                 std::span<std::byte> decoded) const {
+                                                 std::span<std::byte>& decoded) const {
   static_cast<void>(sample);
   static_cast<void>(of);
   static_cast<void>(stored);

@@ -108,12 +108,13 @@ class dataset_model {
   /// by itself. What is wrong with the bytes concerns the samples that use them, and no other.
   ///   sample    that the part is of: views find by it whose part it is
   ///   stored    the bytes of the part, as they were read: part.where.stored_bytes of them
-  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason
+  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason. Of a field that is not chunked they may be fewer:
+  ///             then it is shortened to those that were
   ///   returns   the reason why it cannot be done; nothing where it was
   ///   default   a model whose parts are all as stored is never asked
   [[nodiscard]] virtual std::optional<std::string> expand(std::uint64_t sample, const part& of,
                                                           std::span<const std::byte> stored,
-                                                          std::span<std::byte> decoded) const;
+                                                          std::span<std::byte>& decoded) const;
 
   /// Copies what a block that was expanded has of the sample to its place there. Thread-safe, as expand().
   ///   of        a part with part::decode, of a field that is chunked

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <optional>
 #include <string_view>
 
 namespace leat {
@@ -69,11 +70,11 @@ void check_shard(const std::string& path) {
     throw error(errc::usage, str_cat(path, ": ", what, datasets::advice_about(found)));
   }
   const std::string advice = datasets::advice_about(found);
-  throw error(errc::unsupported,
-              str_cat(path, ": ", what,
-                      advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, HDF5, Parquet, "
-                                       "tokens (.bin) and records (.bin with a .json beside it)"
-                                     : advice));
+  throw error(errc::unsupported, str_cat(path, ": ", what,
+                                         advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, "
+                                                          "HDF5, Parquet, Arrow, LMDB, TFRecord, JSONL, CSV, "
+                                                          "tokens (.bin) and records (.bin with a .json beside it)"
+                                                        : advice));
 }
 
 // The paths a source stands for; a missing one is named together with what would be understood.
@@ -83,11 +84,11 @@ std::vector<std::string> paths_of(const std::string& source) {
   if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0) {
     const int failure = errno;
     if (datasets::kind_of_file(paths.front()) == file_kind::other) {
-      throw datasets::path_error(
-          failure, source,
-          "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, HDF5, Parquet, "
-          "records (.bin and .json) or "
-          "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
+      throw datasets::path_error(failure, source,
+                                 "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, "
+                                 "HDF5, Parquet, LMDB, TFRecord, JSONL, CSV, "
+                                 "records (.bin and .json) or "
+                                 "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
     }
   }
   return paths;
@@ -103,8 +104,11 @@ void refuse_windows(const array_options& asked, const std::string& source) {
 
 void refuse_table_options(const open_options& options, const std::string& source) {
   if (options.tables.fields.empty() && options.tables.columns.empty()) return;
-  throw error(errc::usage,
-              str_cat(source, ": columns are chosen of tables (Parquet), and this is none; leave them out"));
+  throw error(
+      errc::usage,
+      str_cat(
+          source,
+          ": columns are chosen of tables (Parquet, Arrow, JSONL, CSV, TFRecord), and this is none; leave them out"));
 }
 
 table_options table_options_of(const open_options& options, const std::string& source) {
@@ -115,16 +119,19 @@ table_options table_options_of(const open_options& options, const std::string& s
 }
 
 // HDF5, Zarr and tables choose while they are opened: what is left out is not looked at.
-bool chooses_itself(file_kind kind) { return kind == file_kind::hdf5 || kind == file_kind::parquet; }
+bool is_table(file_kind kind) {
+  return kind == file_kind::parquet || kind == file_kind::arrow || kind == file_kind::tfrecord ||
+         kind == file_kind::jsonl || kind == file_kind::csv;
+}
+bool chooses_itself(file_kind kind) { return kind == file_kind::hdf5 || is_table(kind); }
 
 dataset chosen_of(const dataset& opened, const open_options& options) {
   return options.arrays.fields.empty() ? opened : opened.with_fields(options.arrays.fields);
 }
 
 dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
-  const bool is_table = kind == file_kind::parquet;
-  if (!is_table) refuse_table_options(options, files.front());
-  if (!is_table && kind != file_kind::hdf5) refuse_windows(options.arrays, files.front());
+  if (!is_table(kind)) refuse_table_options(options, files.front());
+  if (!is_table(kind) && kind != file_kind::hdf5) refuse_windows(options.arrays, files.front());
   switch (kind) {
     case file_kind::npy:
       return open_npy(files);
@@ -134,6 +141,16 @@ dataset open_as(file_kind kind, const std::vector<std::string>& files, const ope
       return open_hdf5(files, options.arrays);
     case file_kind::parquet:
       return open_parquet(files, table_options_of(options, files.front()));
+    case file_kind::arrow:
+      return open_arrow(files, table_options_of(options, files.front()));
+    case file_kind::tfrecord:
+      return open_tfrecord(files, table_options_of(options, files.front()));
+    case file_kind::jsonl:
+      return open_jsonl(files, table_options_of(options, files.front()));
+    case file_kind::csv:
+      return open_csv(files, table_options_of(options, files.front()));
+    case file_kind::lmdb:
+      return open_lmdb(files, options.lmdb);
     case file_kind::records:
       return open_records(files);
     case file_kind::tokens:
@@ -187,6 +204,22 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       if (datasets::is_zarr(path)) {
         open_files();
         parts.push_back(open_zarr(path, options.arrays));
+        continue;
+      }
+      if (datasets::file_exists(str_cat(path, "/data.mdb"))) {
+        add_file(str_cat(path, path.ends_with('/') ? "data.mdb" : "/data.mdb"), file_kind::lmdb);
+        continue;
+      }
+      if (datasets::is_mds(path)) {
+        open_files();
+        parts.push_back(open_mds(path, table_options_of(options, path)));
+        continue;
+      }
+      if (const std::optional<std::string> table = datasets::table_of_pictures(path)) {
+        open_files();
+        table_options tables = table_options_of(options, path);
+        if (tables.path_column.empty()) tables.path_column = "file_name";
+        parts.push_back(table->ends_with(".csv") ? open_csv(*table, tables) : open_jsonl(*table, tables));
         continue;
       }
       std::vector<std::string> inside = files_in(path, ".tar");

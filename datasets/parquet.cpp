@@ -8,6 +8,7 @@
 #include "datasets/parquet_pages.hpp"
 #include "datasets/parquet_values.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 
 #include <leat/dataset.hpp>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 namespace leat {
@@ -204,37 +204,24 @@ void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& c
 }
 
 // All files give their texts the same numbers.
-void number_texts(std::vector<table_file>& files, std::string_view name, std::vector<std::string>& sorted) {
-  std::set<std::string> all;
+std::vector<std::string> number_texts(std::vector<table_file>& files, std::string_view name) {
+  std::vector<const few_texts*> all;
   for (const table_file& file : files) {
     for (std::size_t i = 0; i < file.choices.size(); ++i) {
       if (file.choices[i].name != name) continue;
-      for (const few_texts& each : file.texts[i]) all.insert(each.texts.begin(), each.texts.end());
+      for (const few_texts& each : file.texts[i]) all.push_back(&each);
     }
   }
-  if (all.size() > few_texts::texts_max) {
-    throw error(errc::limit, str_cat(files.front().path, ": the column '", name, "' has ", all.size(),
-                                     " different texts, which are no classes; leave it out of the columns"));
-  }
-  sorted.assign(all.begin(), all.end());
+  std::vector<std::string> sorted = sorted_texts(all, name, files.front().path);
   for (table_file& file : files) {
     for (std::size_t i = 0; i < file.choices.size(); ++i) {
       if (file.choices[i].name != name) continue;
-      record_numbers& numbers = file.numbers[i];
-      numbers.name = name;
-      for (const few_texts& each : file.texts[i]) {
-        std::vector<std::int64_t> ours;
-        for (const std::string& text : each.texts) {
-          ours.push_back(std::lower_bound(sorted.begin(), sorted.end(), text) - sorted.begin());
-        }
-        for (const std::uint32_t number : each.numbers) {
-          if (number == few_texts::none) numbers.missing.push_back(numbers.whole.size());
-          numbers.whole.push_back(number == few_texts::none ? 0 : ours[number]);
-        }
-      }
+      file.numbers[i].name = name;
+      for (const few_texts& each : file.texts[i]) each.append_to(file.numbers[i], sorted);
       file.texts[i].clear();
     }
   }
+  return sorted;
 }
 
 /// Which column has the dataset's classes, and what they are called.
@@ -247,9 +234,7 @@ classes_found find_classes(std::vector<table_file>& files, std::vector<std::stri
   std::vector<classes_found> all;
   for (const choice& each : files.front().choices) {
     if (each.becomes == choice::role::classes) {
-      classes_found found{each.name, {}};
-      number_texts(files, each.name, found.names);
-      all.push_back(std::move(found));
+      all.push_back({each.name, number_texts(files, each.name)});
     } else if (each.labels != nullptr) {
       all.push_back({each.name, each.labels->names});
       for (const table_file& file : files) {
@@ -325,16 +310,11 @@ dataset open_parquet_files(const input_files& from, const table_options& options
   }
   std::vector<std::string> of_classes;
   const classes_found classes = find_classes(files, of_classes);
-  const placed_files placed = from.place(sized);
-  std::vector<dataset> parts;
+  std::vector<record_table> tables;
   for (std::size_t i = 0; i < files.size(); ++i) {
     table_file& of = files[i];
-    record_table table{.format = "parquet",
-                       .title = of.path,
-                       .files = placed.table,
-                       .source = placed.source,
-                       .file = placed.numbers[i],
-                       .samples = of.footer.rows};
+    record_table table{.format = "parquet", .title = of.path};
+    table.samples = of.footer.rows;
     const std::unique_ptr<file_bytes> file = from.open(of.path);
     for (std::size_t k = 0; k < of.choices.size(); ++k) {
       const choice& chosen = of.choices[k];
@@ -353,9 +333,9 @@ dataset open_parquet_files(const input_files& from, const table_options& options
       if (is_new) table.notes.push_back(str_cat(of.path, ": ", note));
     }
     if (i == 0) table.notes.insert(table.notes.end(), of_classes.begin(), of_classes.end());
-    parts.push_back(record_rows(std::move(table)));
+    tables.push_back(std::move(table));
   }
-  return parts.size() == 1 ? parts.front() : concat(parts);
+  return join_tables(std::move(tables), from, sized);
 }
 
 }  // namespace datasets

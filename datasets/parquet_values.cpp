@@ -5,8 +5,6 @@
 
 #include <leat/error.hpp>
 
-#include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -161,23 +159,12 @@ class text_sink final : public parquet_sink {
       : file_(file), leaf_(leaf), rows_(rows), into_(into) {}
 
   void add(std::uint32_t, std::uint32_t definition, std::span<const std::byte> value) override {
-    if (into_.numbers.size() == rows_)
+    if (into_.rows() == rows_) {
       fail_at(file_.path(), 0, str_cat("more values than rows in the column '", leaf_.path, "'"));
-    if (definition < leaf_.levels) {
-      into_.numbers.push_back(few_texts::none);
-      return;
     }
+    if (definition < leaf_.levels) return into_.add_missing();
     const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
-    const auto [known, is_new] = known_.try_emplace(std::string(text), static_cast<std::uint32_t>(into_.texts.size()));
-    if (is_new) {
-      if (into_.texts.size() == few_texts::texts_max) {
-        throw error(errc::limit,
-                    str_cat(file_.path(), ": the column '", leaf_.path, "' has more than ", few_texts::texts_max,
-                            " different texts, which are no classes; leave it out of the columns"));
-      }
-      into_.texts.emplace_back(text);
-    }
-    into_.numbers.push_back(known->second);
+    if (!into_.add(text)) refuse_texts(leaf_.path, file_.path());
   }
 
  private:
@@ -185,7 +172,6 @@ class text_sink final : public parquet_sink {
   const parquet_leaf& leaf_;
   std::uint64_t rows_;
   few_texts& into_;
-  absl::flat_hash_map<std::string, std::uint32_t> known_;
 };
 
 }  // namespace

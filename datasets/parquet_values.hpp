@@ -3,6 +3,7 @@
 
 #include "datasets/file_bytes.hpp"
 #include "datasets/parquet_footer.hpp"
+#include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/value_place.hpp"
 
@@ -35,15 +36,8 @@ void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const pa
                                                       const parquet_group& group, const parquet_chunk& chunk,
                                                       record_numbers& into);
 
-/// Texts of a chunk, which are few different ones.
-///   numbers   of each row of the group, in `texts`; or none
-struct few_texts {
-  static constexpr std::size_t texts_max = 65'536;
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-  std::vector<std::string> texts;
-  std::vector<std::uint32_t> numbers;
-};
-///   throws   error{errc::limit} more than texts_max
+/// Texts of a chunk, which are few different ones, of each row of the group.
+///   throws   error{errc::limit} more than few_texts::texts_max
 [[nodiscard]] few_texts read_few_texts(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                        const parquet_chunk& chunk);
 

@@ -1,10 +1,13 @@
 #include "datasets/raw_files.hpp"
 
 #include "base/text.hpp"
+#include "datasets/arrow_file.hpp"
 #include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/hdf5_bytes.hpp"
+#include "datasets/lmdb_tree.hpp"
 #include "datasets/npy_header.hpp"
+#include "datasets/tfrecord.hpp"
 
 #include <leat/error.hpp>
 
@@ -20,7 +23,7 @@
 namespace leat::datasets {
 namespace {
 
-constexpr std::size_t start_bytes = 16;
+constexpr std::size_t start_bytes = 24;
 
 bool starts_with(std::span<const std::byte> start, std::string_view text) {
   return start.size() >= text.size() && std::memcmp(start.data(), text.data(), text.size()) == 0;
@@ -48,6 +51,14 @@ std::string with_extension(const std::string& path, std::string_view extension) 
 bool file_exists(const std::string& path) {
   struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::optional<std::string> table_of_pictures(const std::string& folder) {
+  for (const std::string_view name : {"metadata.jsonl", "metadata.csv"}) {
+    std::string path = folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
+    if (file_exists(path)) return path;
+  }
+  return std::nullopt;
 }
 
 bool is_folder(const std::string& path) {
@@ -80,8 +91,13 @@ file_kind kind_of_file(const std::string& path) {
   if (is_npy(start)) return file_kind::npy;
   if (starts_with(start, megatron_magic)) return file_kind::tokens;
   if (starts_with(start, "PAR1") || starts_with(start, "PARE")) return file_kind::parquet;
+  if (is_arrow(start)) return file_kind::arrow;
+  if (is_lmdb(start)) return file_kind::lmdb;
+  if (is_tfrecord(start)) return file_kind::tfrecord;
   if (path.ends_with(".npy")) return file_kind::npy;  // Whoever opens it says what is wrong.
   if (path.ends_with(".npz")) return file_kind::npz;
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return file_kind::jsonl;
+  if (path.ends_with(".csv") || path.ends_with(".tsv")) return file_kind::csv;
   if (path.ends_with(".bin")) {
     if (file_exists(with_extension(path, ".json"))) return file_kind::records;
     if (starts_with(start_of_file(with_extension(path, ".idx"), start_bytes), megatron_magic)) return file_kind::tokens;

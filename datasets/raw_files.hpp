@@ -20,6 +20,11 @@ enum class file_kind : std::uint8_t {
   npz,
   hdf5,
   parquet,
+  arrow,  ///< a file or a stream
+  lmdb,
+  tfrecord,
+  jsonl,
+  csv,      ///< or .tsv
   records,  ///< a .json beside it
   tokens,   ///< llm.c's header, or Megatron's index beside it
   raw,      ///< a .bin that nothing tells about
@@ -32,6 +37,10 @@ enum class file_kind : std::uint8_t {
 /// The path with its extension replaced, or added where its last part has none.
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);
+/// Whether the folder's index.json lists shards of MDS.
+[[nodiscard]] bool is_mds(const std::string& folder);
+/// The metadata.jsonl or metadata.csv of a folder, which says what its pictures are.
+[[nodiscard]] std::optional<std::string> table_of_pictures(const std::string& folder);
 [[nodiscard]] bool is_folder(const std::string& path);
 /// The files directly in a folder whose names have this ending, sorted by byte. None for a folder that cannot be read: the
 /// function that opens it reports that.

@@ -22,11 +22,13 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
   std::vector<std::byte> stored(where.stored_bytes);
   read(stored);
   to.resize(begin + where.decoded_bytes);
-  if (const auto reason = model.expand(sample, wanted, stored, std::span(to).subspan(begin))) {
+  std::span<std::byte> decoded = std::span(to).subspan(begin);
+  if (const auto reason = model.expand(sample, wanted, stored, decoded)) {
     throw error(errc::corrupt,
                 str_cat(model.name(sample), ": field '", model.fields()[wanted.field].name, "' at offset ",
                         where.offset, " of ", model.sources()[where.source]->file_name(where.file), ": ", *reason));
   }
+  to.resize(begin + decoded.size());
 }
 
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,

@@ -77,7 +77,16 @@ class record_model final : public dataset_model {
     return std::span(kept.bytes).subspan(sample * each, each);
   }
 
+  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte>& decoded) const override {
+    static_cast<void>(sample);
+    return table_.fields[of.field].picker->pick(stored, decoded);
+  }
+
   std::string name(std::uint64_t sample) const override {
+    for (const record_field& field : table_.fields) {
+      if (!field.files.empty()) return files_text(field.files[sample]);
+    }
     if (table_.names.empty()) return str_cat(table_.title, "[", sample, "]");
     blocking_sources sources;
     return str_cat(table_.title, "/", key_of(sample, sources));
@@ -88,9 +97,14 @@ class record_model final : public dataset_model {
     std::vector<member_path> paths;
     for (const std::uint16_t field : wanted) paths.push_back({stem, fields_[field].name, false});
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (wanted[i] < table_.fields.size() && !table_.fields[wanted[i]].extension.empty()) {
-        paths[i].extension = table_.fields[wanted[i]].extension;
-      }
+      if (wanted[i] >= table_.fields.size()) continue;
+      const record_field& field = table_.fields[wanted[i]];
+      if (field.extension.empty()) continue;
+      // Two pictures of a sample have different names.
+      const auto alike = std::count_if(table_.fields.begin(), table_.fields.end(), [&](const record_field& each) {
+        return each.extension == field.extension || each.name == field.extension;
+      });
+      paths[i].extension = alike == 1 ? field.extension : str_cat(field.name, ".", field.extension);
     }
     return paths;
   }
@@ -100,7 +114,12 @@ class record_model final : public dataset_model {
     describe_files(out, *table_.files);
     hasher hash;
     hash.add(std::uint64_t{table_.file});
-    for (const record_field& field : table_.fields) hash.add(std::as_bytes(std::span(field.places)));
+    hash.add(std::as_bytes(std::span(table_.records)));
+    for (const record_field& field : table_.fields) {
+      hash.add(std::as_bytes(std::span(field.places)));
+      hash.add(std::as_bytes(std::span(field.files)));
+      if (field.picker) hash.add(std::string_view(field.picker->what()));
+    }
     for (const record_numbers& numbers : table_.numbers) hash.add(std::as_bytes(std::span(numbers.bytes)));
     for (const auto* missing : {&column_missing_, &kept_missing_}) {
       for (const std::vector<std::uint64_t>& each : *missing) hash.add(std::as_bytes(std::span(each)));
@@ -113,8 +132,9 @@ class record_model final : public dataset_model {
     dataset_memory held;
     held.files = table_.files->memory_bytes();
     held.columns = columns_.memory_bytes();
-    held.extents = table_.names.capacity() * sizeof(std::uint64_t);
-    for (const record_field& field : table_.fields) held.extents += field.places.capacity() * sizeof(value_place);
+    held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
+    for (const record_field& field : table_.fields)
+      held.extents += field.places.capacity() * sizeof(value_place) + field.files.capacity() * sizeof(std::uint32_t);
     for (const record_numbers& numbers : table_.numbers) held.data += numbers.bytes.capacity();
     for (const auto* missing : {&column_missing_, &kept_missing_}) {
       for (const std::vector<std::uint64_t>& each : *missing) held.columns += each.capacity() * sizeof(std::uint64_t);
@@ -123,9 +143,15 @@ class record_model final : public dataset_model {
   }
 
  private:
+  [[nodiscard]] const std::vector<value_place>& places_of(const record_field& field) const noexcept {
+    return field.picker && field.places.empty() ? table_.records : field.places;
+  }
+
   static bool lacks(const std::vector<std::uint64_t>& missing, std::uint64_t sample) noexcept {
     return !missing.empty() && std::binary_search(missing.begin(), missing.end(), sample);
   }
+
+  [[nodiscard]] std::string files_text(std::uint32_t file) const { return table_.files->path(file); }
 
   // As text, or as digits of its bytes.
   [[nodiscard]] std::string key_of(std::uint64_t sample, blocking_sources& from) const {
@@ -150,11 +176,18 @@ class record_model final : public dataset_model {
     field_info info;
     info.name = field.name;
     info.kind = field.kind;
-    for (const value_place& place : field.places) {
+    info.type = field.type;
+    info.shape = field.shape;
+    for (const value_place& place : places_of(field)) {
       if (!place.is_there()) continue;
       ++info.samples;
       info.bytes_max = std::max(info.bytes_max, place.bytes);
       info.bytes_total += place.bytes;
+    }
+    if (field.picker) {
+      info.stored_block_bytes_max = std::max<std::uint64_t>(info.bytes_max, 1);
+      info.bytes_max = std::max<std::uint64_t>(field.picker->room(info.bytes_max), 1);
+      info.decoded_block_bytes_max = info.bytes_max;
     }
     fields_.push_back(std::move(info));
   }
@@ -170,17 +203,20 @@ class record_model final : public dataset_model {
   }
 
   void add_part(std::uint64_t sample, std::uint16_t field, part_list& out) const {
-    const value_place& place = table_.fields[field].places[sample];
+    const record_field& of = table_.fields[field];
+    const value_place& place = places_of(of)[sample];
     if (!place.is_there()) return;
-    part one{.field = field, .where = {.file = table_.file, .offset = place.offset}};
+    part one{.field = field,
+             .where = {.file = of.files.empty() ? table_.file : of.files[sample], .offset = place.offset}};
     one.where.stored_bytes = place.bytes;
-    one.where.decoded_bytes = place.bytes;
+    one.where.decoded_bytes = of.picker ? of.picker->room(place.bytes) : place.bytes;
+    one.decode = of.picker ? 1 : 0;
     out.push_back(one);
   }
   // In the order in which they lie in the file.
   static void sort(part_list& out, std::size_t from) {
     std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](const part& a, const part& b) {
-      return std::tie(a.where.offset, a.field) < std::tie(b.where.offset, b.field);
+      return std::tie(a.where.file, a.where.offset, a.field) < std::tie(b.where.file, b.where.offset, b.field);
     });
   }
 
@@ -205,7 +241,34 @@ value_kind kind_of_value(std::span<const std::byte> start) {
   return {field_kind::picture, {}};
 }
 
+value_kind kind_of_bytes_or_text(std::span<const std::byte> start, bool is_whole) {
+  value_kind found = kind_of_value(start);
+  if (found.kind == field_kind::picture || start.empty()) return found;
+  constexpr std::size_t character_bytes_max = 4;
+  const std::optional<std::size_t> bad = first_invalid_utf8(start);
+  const bool is_utf8 = !bad || (!is_whole && *bad + character_bytes_max > start.size());
+  const bool is_plain = std::all_of(start.begin(), start.end(), [](std::byte each) {
+    return each >= std::byte{0x20} || each == std::byte{'\n'} || each == std::byte{'\t'} || each == std::byte{'\r'};
+  });
+  if (is_utf8 && is_plain) found.kind = field_kind::text;
+  return found;
+}
+
+void find_kind_of_values(const file_bytes& file, record_field& field) {
+  const auto first = std::find_if(field.places.begin(), field.places.end(),
+                                  [](const value_place& each) { return each.is_there() && each.bytes != 0; });
+  if (first == field.places.end()) return;
+  constexpr std::uint64_t looked_at = 512;
+  const std::vector<std::byte> start = file.read(first->offset, std::min(first->bytes, looked_at));
+  const value_kind found = kind_of_bytes_or_text(start, start.size() == first->bytes);
+  field.kind = found.kind;
+  field.extension = found.extension;
+}
+
 dataset record_rows(record_table table) {
+  for (record_field& field : table.fields) field.places.shrink_to_fit();
+  table.records.shrink_to_fit();
+  table.names.shrink_to_fit();
   std::vector<column_values> columns;
   for (record_numbers& numbers : table.numbers) {
     if (is_column(numbers)) columns.push_back({numbers.name, std::move(numbers.whole)});

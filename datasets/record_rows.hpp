@@ -1,6 +1,8 @@
 // Samples whose values lie anywhere in one file, one by one: what formats of tables and records find out, and the dataset of it.
 #pragma once
 
+#include "datasets/input_files.hpp"
+#include "datasets/value_picker.hpp"
 #include "datasets/value_place.hpp"
 #include "io/file_table.hpp"
 #include "io/source.hpp"
@@ -17,14 +19,21 @@
 
 namespace leat::datasets {
 
-/// Values that lie in the file as they are.
+/// Values that lie in the file as they are, or that are picked out of the samples' records.
 ///   extension   that packing gives them; empty: the name
-///   places      one for each sample
+///   places      one for each sample; none where they are picked out of record_table::records
+///   files       of each sample, where its value lies in a file of its own: in record_table::more_files
+///   picker      takes them out of what lies there
+///   type, shape of field_kind::tensor; of bytes that are elements, their type
 struct record_field {
   std::string name;
   field_kind kind = field_kind::bytes;
   std::string extension = {};
   std::vector<value_place> places = {};
+  std::vector<std::uint32_t> files = {};
+  std::shared_ptr<const value_picker> picker = {};
+  dtype type = dtype::u8;
+  dimensions shape = {};
 };
 
 /// Numbers that are kept in memory: whole ones are a column, others a field of tensors.
@@ -40,7 +49,9 @@ struct record_numbers {
 
 ///   title          the file, as it is called in names of samples
 ///   file           its number in `files`
+///   records        one for each sample, where fields are picked out of them
 ///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
+///   more_files     beside the table's own
 ///   class_column   of `numbers`, whose names are `classes`
 struct record_table {
   std::string format;
@@ -51,7 +62,9 @@ struct record_table {
   std::uint64_t samples = 0;
   std::vector<record_field> fields = {};
   std::vector<record_numbers> numbers = {};
+  std::vector<value_place> records = {};
   std::vector<std::uint64_t> names = {};
+  std::vector<sized_file> more_files = {};
   std::string class_column = {};
   std::vector<std::string> classes = {};
   std::vector<std::string> notes = {};
@@ -63,6 +76,12 @@ struct value_kind {
   std::string_view extension = {};
 };
 [[nodiscard]] value_kind kind_of_value(std::span<const std::byte> start);
+/// Likewise of a value that may be text: UTF-8 without control characters.
+///   is_whole   it is all of the value, and no part of it that may end within a character
+[[nodiscard]] value_kind kind_of_bytes_or_text(std::span<const std::byte> start, bool is_whole);
+
+/// Sets a field's kind and extension by its first value.
+void find_kind_of_values(const file_bytes& file, record_field& field);
 
 [[nodiscard]] dataset record_rows(record_table table);
 

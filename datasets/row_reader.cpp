@@ -95,6 +95,7 @@ void row_reader::add_parts(std::uint64_t sample, const row_place& place, std::sp
     } else {
       scratch_.clear();
       append_part(model_, sample, each, sources_, scratch_, stop);
+      if (scratch_.size() != into.size()) refuse_size(sample, place, filled - into.size() + scratch_.size());
       std::memcpy(into.data(), scratch_.data(), into.size());
     }
   }

@@ -98,7 +98,7 @@ class subset_model final : public dataset_model {
     return whole_->fetch(choice_[sample], field);
   }
   std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
-                                    std::span<std::byte> decoded) const override {
+                                    std::span<std::byte>& decoded) const override {
     return whole_->expand(choice_[sample], of, stored, decoded);
   }
   void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,

@@ -48,7 +48,8 @@ void expander::expand(block_in_flight& block) {
                                                    : block.decoded;
   if (!is_there) {
     const std::uint64_t sample = block.owner->samples[block.uses.front().row].pick().sample;
-    if (const auto reason = dataset_.expand(sample, part, block.data, to)) {
+    std::span<std::byte> expanded = to;
+    if (const auto reason = dataset_.expand(sample, part, block.data, expanded)) {
       block.damaged = true;
       block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", *reason);
       return;

@@ -80,8 +80,12 @@ void add_opening_options(CLI::App& app, open_options& opening) {
          [&opening](const std::string& names) {
            opening.tables.columns = absl::StrSplit(names, ',', absl::SkipEmpty());
          },
-         "of Parquet: numbers that are kept with the samples, and texts that are classes (label, cls, class)")
+         "of tables: numbers that are kept with the samples, and texts that are classes (label, cls, class)")
       ->type_name("A,B");
+  CLI::Option* const paths = add_text(app, "--path-column", opening.tables.path_column, "NAME",
+                                      "of JSONL and CSV: it has the paths of pictures, which are the samples");
+  add_text(app, "--root", opening.tables.root, "DIR", "what these paths are relative to (the table's folder)")
+      ->needs(paths);
   app.add_option("--window", opening.arrays.window,
                  "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
       ->type_name("N");

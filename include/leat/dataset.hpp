@@ -344,10 +344,14 @@ using zarr_options = array_options;
 ///   fields    by their names; empty: all whose values lie in the file as they are
 ///   columns   numbers that are kept with the dataset, and texts that are classes: up to 65,536 different ones, which are then numbered
 ///             in their order. "label", "cls" and "class" need not be named where they are numbers, nor need the Hub's classes
+///   path_column   of JSONL and CSV: it has paths, and each sample is the file of its path, the field "jpg". Other columns are fields as ever
+///   root      what these paths are relative to; empty: the folder of the table
 ///   threads   that read headers and indexes; 0: chosen from the machine
 struct table_options {
   std::vector<std::string> fields = {};
   std::vector<std::string> columns = {};
+  std::string path_column = {};
+  std::string root = {};
   unsigned threads = 0;
 };
 
@@ -367,6 +371,69 @@ struct table_options {
 [[nodiscard]] dataset open_parquet(std::span<const std::string> files, const table_options& options = {});
 [[nodiscard]] dataset open_parquet(std::initializer_list<std::string_view> files, const table_options& options = {});
 [[nodiscard]] dataset open_parquet(const std::string& files, const table_options& options = {});
+
+/// Rows of Arrow IPC files and streams, as they lie: fields, columns and the Hub's metadata as open_parquet() has them. Lists of numbers of
+/// one length are fields of field_kind::tensor, those of any length bytes, which leat::sequence reads. Batches must not be compressed, as
+/// those that Hub's libraries keep in their cache and write with save_to_disk() are not.
+///   throws   as open_parquet(); error{errc::unsupported} compressed batches, views and big-endian files, each with what to do
+///   source   arrow.apache.org: Arrow Columnar Format
+[[nodiscard]] dataset open_arrow(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_arrow(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_arrow(const std::string& files, const table_options& options = {});
+
+/// Values of LMDB databases (version 0.9) where they lie, in the order of their keys: the field "value", which is of pictures where the
+/// first value is one. Keys that name a field and a number ("image-000000001", "label-000000001"; "256-00017") are samples with these
+/// fields; a Datum of Caffe has the fields "data" and "label". A sample is called by its key. Keys about the set ("num-samples",
+/// "length", "__len__", ...) are left out. Only pages of the tree are read when it is opened.
+///   environments   folders with data.mdb, or files, by paths, brace lists and globs
+///   database       a named one; empty: the main one, or the only one
+///   throws         error{errc::not_found} a file, or a database, with those that are there; error{errc::format} damage, with file and offset;
+///                  error{errc::unsupported} databases with several values for a key, and files of another version, with what to do;
+///                  error{errc::usage} several named databases of which none was named
+///   limit          a program that writes to it meanwhile may overwrite what is read
+///   source         OpenLDAP, liblmdb 0.9
+struct lmdb_options {
+  std::string database = {};
+  unsigned threads = 0;
+};
+[[nodiscard]] dataset open_lmdb(std::span<const std::string> environments, const lmdb_options& options = {});
+[[nodiscard]] dataset open_lmdb(std::initializer_list<std::string_view> environments, const lmdb_options& options = {});
+[[nodiscard]] dataset open_lmdb(const std::string& environment, const lmdb_options& options = {});
+
+/// Records of TFRecord files where they lie. Those of a tf.train.Example have a field for each feature: its one value of bytes, which is a
+/// picture or text where the first one is, or its numbers as text, which leat::label reads. Others have the field "value".
+///   throws   error{errc::not_found}; error{errc::format} a length whose checksum is another one, with file and offset. Checksums of records
+///            are not looked at
+///   source   tensorflow.org/tutorials/load_data/tfrecord; tensorflow/core/example
+[[nodiscard]] dataset open_tfrecord(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_tfrecord(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_tfrecord(const std::string& files, const table_options& options = {});
+
+/// Lines of JSON: each an object, a sample, and each of its members a field. A text is its characters, a number as it is written, which
+/// leat::label reads; true and false are 1 and 0, lists and objects as they are written. Members are those of the first 100 lines. A
+/// line that lacks one, or has null there, is a corrupt sample of who loads it. Blank lines are none.
+///   throws   error{errc::not_found}; error{errc::format} one of the first 100 lines that is no object, with the offset; a line of more than
+///            256 MiB
+///   source   RFC 8259, jsonlines.org
+[[nodiscard]] dataset open_jsonl(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_jsonl(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_jsonl(const std::string& files, const table_options& options = {});
+
+/// Rows of comma-separated values, of which the first names the columns: each a field, numbers for leat::label, others texts. Values may be
+/// in quotes, with line ends in them. The separator is the one of comma, tab and semicolon that the header has most of; of .tsv the tab.
+///   throws   error{errc::not_found}; error{errc::format} a column that is there twice, quotes without an end; error{errc::limit} more than
+///            65,535 columns
+///   source   RFC 4180
+[[nodiscard]] dataset open_csv(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_csv(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_csv(const std::string& files, const table_options& options = {});
+
+/// Shards of MosaicML's streaming library (MDS, version 2), as the index.json in their folder lists them. Each column is a field: of jpeg, png
+/// and pil pictures, of str texts, of numbers labels (which are given as text); bytes, json, pkl and arrays are bytes.
+///   throws   error{errc::not_found} a folder without index.json, or a shard; error{errc::format} an index or a shard that is damaged, with
+///            the offset; error{errc::unsupported} compressed shards and other versions, with what to do
+///   source   github.com/mosaicml/streaming: streaming/base/format/mds
+[[nodiscard]] dataset open_mds(const std::string& folder, const table_options& options = {});
 
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
 ///
@@ -409,17 +476,19 @@ struct token_options {
 ///   index    of shards and of folders; tar.index is not looked at
 ///   arrays   of HDF5 and Zarr; where it asks for windows, or arrays as samples, all sources are of these formats. `fields` are those of
 ///            any source: dataset::with_fields()
-///   tables   of Parquet; where it asks for something all sources are of it. Where it names no fields, those of `arrays` are meant
+///   tables   of Parquet, Arrow, TFRecord, MDS, JSONL and CSV; where it asks for something all sources are of these formats. Where it names no fields, those of `arrays` are meant
 struct open_options {
   tar_options tar = {};
   index_options index = {};
   array_options arrays = {};
   table_options tables = {};
+  lmdb_options lmdb = {};
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,
-/// .zgroup or .zarray is Zarr; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
-/// HDF5, Parquet, references to chunks, records, tokens), else a shard; brace lists and globs stand for several. Several become one, in their order.
+/// .zgroup or .zarray is Zarr; one with data.mdb is LMDB, with an index.json of shards MDS, with metadata.jsonl or metadata.csv the pictures
+/// that this lists; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
+/// HDF5, Parquet, Arrow, LMDB, TFRecord, references to chunks, records, tokens), or its name (.jsonl, .csv, .tsv), else a shard; brace lists and globs stand for several. Several become one, in their order.
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about

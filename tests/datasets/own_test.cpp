@@ -321,7 +321,8 @@ TEST(open, says_what_a_file_is_that_it_cannot_open) {
               AllOf(HasSubstr("text, 'My notes on the data...'"), HasSubstr("tar shards"), HasSubstr(".npy"),
                     HasSubstr(".npz"), HasSubstr("records"), HasSubstr("tokens")));
   EXPECT_THAT(said(errc::usage, "a.jpg", "\xff\xd8\xff\xe0"), AllOf(HasSubstr("a JPEG"), HasSubstr("give the folder")));
-  EXPECT_THAT(said(errc::unsupported, "a.arrow", "ARROW1"), AllOf(HasSubstr("an Arrow file"), HasSubstr("convert")));
+  EXPECT_THAT(said(errc::unsupported, "a.db", std::string("SQLite format 3\0", 16)),
+              AllOf(HasSubstr("an SQLite database"), HasSubstr("convert")));
   EXPECT_THAT(said(errc::format, "a.parquet", "PAR1"), AllOf(HasSubstr("a.parquet"), HasSubstr("too short")));
   EXPECT_THAT(said(errc::format, "a.h5", "\x89HDF\r\n\x1a\n"), AllOf(HasSubstr("a.h5"), HasSubstr("at offset")));
   EXPECT_THAT(said(errc::unsupported, "a.out", "\x7f\x45LF"), AllOf(HasSubstr("a program"), Not(HasSubstr("convert"))));

@@ -1,21 +1,30 @@
 // Does a file that was made up bring down the readers of tables? It may only be read, or refused with an error of leat's.
 //
-// The first byte of an input says what the rest is: a Parquet file, or a block of Snappy, whose next bytes say what it becomes.
-// scripts/fuzz runs it.
+// The first byte of an input says what the rest is: a Parquet file, an Arrow file or stream, a block of Snappy, whose next bytes say what it becomes, an LMDB
+// database, a TFRecord file, lines of JSON, rows of CSV, or a message. scripts/fuzz runs it.
+#include "datasets/arrow_file.hpp"
 #include "datasets/codecs/snappy.hpp"
 #include "datasets/hub_features.hpp"
+#include "datasets/json_value.hpp"
+#include "datasets/lines.hpp"
+#include "datasets/lmdb_tree.hpp"
 #include "datasets/parquet_footer.hpp"
 #include "datasets/parquet_pages.hpp"
 #include "datasets/parquet_values.hpp"
+#include "datasets/proto_value.hpp"
+#include "datasets/tfrecord.hpp"
 #include "tests/fuzz/bytes_in_memory.hpp"
 
 #include <leat/error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace leat {
@@ -105,6 +114,72 @@ void expand_snappy(std::span<const std::byte> bytes) {
   if (!datasets::expand_snappy(bytes.subspan(2), decoded)) ++seen.values;
 }
 
+// A picker may write no more than it said.
+void pick(const datasets::value_picker& picker, std::span<const std::byte> record) {
+  std::vector<std::byte> room(picker.room(record.size()));
+  std::span<std::byte> into(room);
+  if (!picker.pick(record, into)) ++seen.values;
+}
+
+void read_database(std::span<const std::byte> bytes) {
+  const datasets::lmdb_contents found =
+      datasets::read_lmdb([&] { return std::make_unique<testing::bytes_in_memory>(bytes); }, "", 1);
+  check(found.values, bytes.size());
+  std::uint64_t key_bytes = 0;
+  for (const auto key : found.keys) key_bytes += datasets::lmdb_contents::length_of(key);
+  if (key_bytes != found.key_bytes.size() || found.keys.size() != found.values.size()) std::abort();
+}
+
+void read_arrow(std::span<const std::byte> bytes) {
+  static_cast<void>(datasets::is_arrow(bytes));
+  const datasets::arrow_contents found = datasets::read_arrow(testing::bytes_in_memory(bytes));
+  for (const datasets::arrow_batch& batch : found.batches) {
+    for (const datasets::arrow_buffer& buffer : batch.buffers) {
+      if (buffer.offset > bytes.size() || buffer.bytes > bytes.size() - buffer.offset) std::abort();
+      ++seen.values;
+    }
+    for (const datasets::arrow_column& column : found.columns) {
+      if (column.what != datasets::arrow_column::kind::other && column.buffer + 1 >= batch.buffers.size()) std::abort();
+    }
+  }
+}
+
+void read_message(std::span<const std::byte> bytes) {
+  pick(*datasets::pick_datum_data(), bytes);
+  pick(*datasets::pick_datum_label(), bytes);
+  const auto features = datasets::read_example(bytes);
+  if (!features) return;
+  for (std::size_t i = 0; i < std::min<std::size_t>(features->size(), 8); ++i) {
+    pick(*datasets::pick_feature(std::string((*features)[i].name)), bytes);
+  }
+}
+
+void read_json(std::span<const std::byte> bytes) {
+  const auto places = datasets::find_lines([&] { return std::make_unique<testing::bytes_in_memory>(bytes); }, 1);
+  check(places, bytes.size());
+  for (std::size_t i = 0; i < std::min<std::size_t>(places.size(), 8); ++i) {
+    const std::span<const std::byte> line = bytes.subspan(places[i].offset, places[i].bytes);
+    std::vector<datasets::json_member> members;
+    const bool is_whole = !datasets::read_members({reinterpret_cast<const char*>(line.data()), line.size()}, members);
+    if (is_whole && !members.empty()) pick(*datasets::pick_json(members.back().key), line);
+    pick(*datasets::pick_json("text"), line);
+  }
+}
+
+void read_csv(std::span<const std::byte> bytes) {
+  const auto places = datasets::find_csv_rows(testing::bytes_in_memory(bytes), ',');
+  check(places, bytes.size());
+  for (const datasets::value_place& place : places) {
+    const std::string_view row(reinterpret_cast<const char*>(bytes.data()) + place.offset, place.bytes);
+    std::size_t written = 0;
+    for (const std::string_view value : datasets::split_csv(row, ',')) {
+      written += value.size() + 1;
+      static_cast<void>(datasets::unquoted_csv(value));
+    }
+    if (written != row.size() + 1) std::abort();
+  }
+}
+
 }  // namespace
 }  // namespace leat
 
@@ -112,10 +187,30 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    if (data[0] % 2 == 0) {
-      leat::read_parquet(bytes);
-    } else {
-      leat::expand_snappy(bytes);
+    switch (data[0] % 8) {
+      case 0:
+        leat::read_parquet(bytes);
+        break;
+      case 1:
+        leat::expand_snappy(bytes);
+        break;
+      case 2:
+        leat::read_database(bytes);
+        break;
+      case 3:
+        leat::check(leat::datasets::find_records(leat::testing::bytes_in_memory(bytes)), bytes.size());
+        break;
+      case 4:
+        leat::read_json(bytes);
+        break;
+      case 5:
+        leat::read_csv(bytes);
+        break;
+      case 6:
+        leat::read_arrow(bytes);
+        break;
+      default:
+        leat::read_message(bytes);
     }
     ++leat::seen.files;
   } catch (const leat::error&) {

@@ -1,0 +1,49 @@
+// A value of a JSON object, found without parsing the rest of it.
+#pragma once
+
+#include "datasets/value_picker.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::datasets {
+
+enum class json_kind : std::uint8_t { text, number, truth, list, object, null };
+
+/// A member of an object, as it is written: of a text what stands between its quotes.
+struct json_member {
+  std::string key;
+  json_kind kind = json_kind::null;
+  std::string_view written;
+};
+
+/// What is wrong with it, and where.
+struct json_fault {
+  std::string why;
+  std::size_t at = 0;
+};
+
+/// All members of an object, in the order in which they stand. Lists and objects within are passed over, to a depth of 64.
+///   source   RFC 8259
+[[nodiscard]] std::optional<json_fault> read_members(std::string_view object, std::vector<json_member>& out);
+
+/// The member of this key; nothing where there is none.
+///   fault   set where the object is damaged up to there
+[[nodiscard]] std::optional<json_member> find_member(std::string_view object, std::string_view key,
+                                                     std::optional<json_fault>& fault);
+
+/// The characters that a written text stands for.
+///   into      at least as long; shortened to what was written
+///   returns   a reason: an escape that is none, bytes that are no UTF-8
+[[nodiscard]] std::optional<std::string> unescape(std::string_view written, std::span<std::byte>& into);
+
+/// Picks the member of this key: a text's characters, a number as it is written, true and false as 1 and 0, lists and objects as written.
+[[nodiscard]] std::shared_ptr<const value_picker> pick_json(std::string key);
+
+}  // namespace leat::datasets

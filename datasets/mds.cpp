@@ -1,0 +1,264 @@
+// Shards of MosaicML's streaming library (MDS).
+#include "base/text.hpp"
+#include "datasets/cursor.hpp"
+#include "datasets/file_window.hpp"
+#include "datasets/input_files.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/raw_files.hpp"
+#include "datasets/record_columns.hpp"
+#include "datasets/record_rows.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::uint64_t index_bytes_max = std::uint64_t{256} << 20;
+
+/// A column of a shard.
+///   bytes   of each value; 0: as each sample says
+struct mds_column {
+  std::string name;
+  std::string encoding;
+  std::uint32_t bytes = 0;
+};
+
+struct mds_shard {
+  std::string path;
+  std::uint64_t samples = 0;
+  std::vector<mds_column> columns;
+};
+
+/// The index, checked word by word.
+class index_reader {
+ public:
+  index_reader(const std::string& folder, const std::string& path) : folder_(folder), path_(path) {}
+
+  std::vector<mds_shard> read(const file_bytes& file) {
+    if (file.size() > index_bytes_max) fail(str_cat("an index of ", file.size(), " bytes"));
+    const std::vector<std::byte> content = file.read(0, file.size());
+    const char* const begin = reinterpret_cast<const char*>(content.data());
+    constexpr int depth_max = 64;
+    const json index = json::parse(
+        begin, begin + content.size(), [](int depth, json::parse_event_t, json&) { return depth <= depth_max; }, false);
+    if (!index.is_object()) fail("no JSON object");
+    const json version = member(index, "version");
+    if (version != 2) refuse(str_cat("MDS of version ", version.dump().substr(0, 20), "; leat reads version 2"));
+    std::vector<mds_shard> shards;
+    for (const json& each : list(index, "shards")) shards.push_back(read_shard(each));
+    return shards;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw error(errc::format, str_cat(path_, ": ", what, "; is it the index.json of MDS?"));
+  }
+  [[noreturn]] void refuse(std::string_view what) const { throw error(errc::unsupported, str_cat(path_, ": ", what)); }
+
+  json member(const json& of, const char* name) const {
+    if (!of.is_object() || !of.contains(name)) fail(str_cat("no member '", name, "'"));
+    return of[name];
+  }
+  json list(const json& of, const char* name) const {
+    const json found = member(of, name);
+    if (!found.is_array()) fail(str_cat("'", name, "' is no list"));
+    return found;
+  }
+  std::string text(const json& of, const char* name) const {
+    const json found = member(of, name);
+    if (!found.is_string()) fail(str_cat("'", name, "' is no text"));
+    return found.get<std::string>();
+  }
+
+  mds_shard read_shard(const json& from) const {
+    if (text(from, "format") != "mds")
+      refuse(str_cat("shards of the format ", text(from, "format").substr(0, 20), "; leat reads mds"));
+    if (from.contains("compression") && !from["compression"].is_null()) {
+      refuse(str_cat("its shards are compressed (", from["compression"].dump().substr(0, 20),
+                     "), and samples are read in any order; "
+                     "write them without compression"));
+    }
+    mds_shard shard;
+    const json file = member(from, "raw_data");
+    const std::string name = text(file, "basename");
+    if (name.empty() || name.starts_with('/') || name.find("..") != std::string::npos)
+      fail("a shard outside the folder");
+    shard.path = str_cat(folder_, folder_.ends_with('/') ? "" : "/", name);
+    const json samples = member(from, "samples");
+    if (!samples.is_number_unsigned()) fail("'samples' is no number");
+    shard.samples = samples.get<std::uint64_t>();
+    const json names = list(from, "column_names");
+    const json encodings = list(from, "column_encodings");
+    const json sizes = list(from, "column_sizes");
+    constexpr std::size_t columns_max = 65'535;
+    if (names.size() != encodings.size() || names.size() != sizes.size() || names.size() > columns_max) {
+      fail("lists of columns that differ in length, or are too long");
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!names[i].is_string() || !encodings[i].is_string()) fail("a column without a name or an encoding");
+      mds_column column{.name = names[i].get<std::string>(), .encoding = encodings[i].get<std::string>()};
+      if (sizes[i].is_number_unsigned()) {
+        const auto bytes = sizes[i].get<std::uint64_t>();
+        if (bytes == 0 || bytes > (std::uint64_t{1} << 31)) fail("a column whose values are of no size that MDS has");
+        column.bytes = static_cast<std::uint32_t>(bytes);
+      } else if (!sizes[i].is_null()) {
+        fail("a column whose size is no number");
+      }
+      shard.columns.push_back(std::move(column));
+    }
+    return shard;
+  }
+
+  const std::string& folder_;
+  const std::string& path_;
+};
+
+/// A stored number, as text.
+class number_picker final : public value_picker {
+ public:
+  explicit number_picker(std::string encoding) : encoding_(std::move(encoding)) {}
+  [[nodiscard]] static bool knows(std::string_view encoding) {
+    constexpr std::string_view names[] = {"int",    "int8",   "int16",  "int32",   "int64",  "uint8",
+                                          "uint16", "uint32", "uint64", "float32", "float64"};
+    return std::find(std::begin(names), std::end(names), encoding) != std::end(names);
+  }
+  std::uint64_t room(std::uint64_t) const noexcept override { return 32; }
+  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    if (encoding_ == "int" || encoding_ == "int64") return put<std::int64_t>(record, into);
+    if (encoding_ == "int32") return put<std::int32_t>(record, into);
+    if (encoding_ == "int16") return put<std::int16_t>(record, into);
+    if (encoding_ == "int8") return put<std::int8_t>(record, into);
+    if (encoding_ == "uint64") return put<std::uint64_t>(record, into);
+    if (encoding_ == "uint32") return put<std::uint32_t>(record, into);
+    if (encoding_ == "uint16") return put<std::uint16_t>(record, into);
+    if (encoding_ == "uint8") return put<std::uint8_t>(record, into);
+    if (encoding_ == "float32") return put<float>(record, into);
+    return put<double>(record, into);
+  }
+  std::string what() const override { return encoding_; }
+
+ private:
+  template <class Number>
+  static std::optional<std::string> put(std::span<const std::byte> record, std::span<std::byte>& into) {
+    Number value;
+    if (record.size() != sizeof value)
+      return str_cat("a number of ", record.size(), " bytes where ", sizeof value, " are expected");
+    std::memcpy(&value, record.data(), sizeof value);
+    char* const begin = reinterpret_cast<char*>(into.data());
+    const auto [end, failure] = std::to_chars(begin, begin + into.size(), value);
+    if (failure != std::errc{}) return "a number that is too long";
+    into = into.first(static_cast<std::size_t>(end - begin));
+    return std::nullopt;
+  }
+  std::string encoding_;
+};
+
+record_field field_of(const mds_column& column) {
+  record_field field{.name = column.name};
+  if (number_picker::knows(column.encoding) && column.bytes != 0) {
+    field.kind = field_kind::label;
+    field.picker = std::make_shared<number_picker>(column.encoding);
+  } else if (column.encoding == "jpeg" || column.encoding == "png") {
+    field.kind = field_kind::picture;
+    field.extension = column.encoding == "png" ? "png" : "jpg";
+  } else if (column.encoding == "str" || column.encoding == "json") {
+    field.kind = field_kind::text;
+  }
+  return field;
+}
+
+// A sample is the sizes of the values that have none of their own, and the values.
+record_table read_shard(const file_bytes& file, const mds_shard& shard) {
+  const std::string& path = file.path();
+  constexpr std::uint64_t head_bytes = 4;
+  file_window window(file, std::uint64_t{64} << 10);
+  if (const auto samples = window.at(0, head_bytes).number<std::uint32_t>(); samples != shard.samples) {
+    fail_at(path, 0, str_cat("a shard of ", samples, " samples where the index has ", shard.samples));
+  }
+  const std::uint64_t sizes_bytes =
+      4 * static_cast<std::uint64_t>(std::count_if(shard.columns.begin(), shard.columns.end(),
+                                                   [](const mds_column& each) { return each.bytes == 0; }));
+  record_table table{.format = "mds", .title = path};
+  table.samples = shard.samples;
+  if (shard.samples > file.size() / 4)
+    fail_at(path, 0, str_cat(shard.samples, " samples, for which the shard has no room"));
+  std::vector<std::uint32_t> begins;
+  for (std::uint64_t i = 0; i <= shard.samples; ++i) {
+    begins.push_back(window.at(head_bytes + 4 * i, 4).number<std::uint32_t>());
+  }
+  for (const mds_column& column : shard.columns) {
+    table.fields.push_back(field_of(column));
+    table.fields.back().places.reserve(shard.samples);
+  }
+  window.read_ahead(sizes_bytes);
+  for (std::uint64_t i = 0; i < shard.samples; ++i) {
+    const std::uint64_t begin = begins[i];
+    const std::uint64_t end = begins[i + 1];
+    if (end < begin || end > file.size() || end - begin < sizes_bytes)
+      fail_at(path, begin, str_cat("sample ", i, " ends at ", end));
+    cursor sizes = window.at(begin, sizes_bytes);
+    std::uint64_t at = begin + sizes_bytes;
+    for (std::size_t column = 0; column < shard.columns.size(); ++column) {
+      const std::uint64_t bytes =
+          shard.columns[column].bytes != 0 ? shard.columns[column].bytes : sizes.number<std::uint32_t>();
+      if (bytes > end - at) fail_at(path, at, str_cat("a value of ", bytes, " bytes, beyond sample ", i));
+      table.fields[column].places.push_back({.offset = at, .bytes = bytes});
+      at += bytes;
+    }
+    if (at != end) fail_at(path, at, str_cat("sample ", i, " has ", end - at, " bytes more than its values"));
+  }
+  for (record_field& field : table.fields) {
+    if (field.kind == field_kind::bytes) find_kind_of_values(file, field);
+  }
+  return table;
+}
+
+}  // namespace
+
+bool is_mds(const std::string& folder) {
+  try {
+    const local_file file(str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json"));
+    constexpr std::uint64_t looked_at = 4096;
+    const std::vector<std::byte> start = file.read(0, looked_at);
+    return std::string_view(reinterpret_cast<const char*>(start.data()), start.size()).find("\"column_encodings\"") !=
+           std::string_view::npos;
+  } catch (const error&) {
+    return false;
+  }
+}
+
+}  // namespace datasets
+
+dataset open_mds(const std::string& folder, const table_options& options) {
+  using namespace datasets;
+  const std::string path = str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json");
+  const std::vector<mds_shard> shards = index_reader(folder, path).read(local_file(path));
+  if (shards.empty()) throw error(errc::not_found, str_cat(path, ": it lists no shard"));
+  std::vector<std::string> paths;
+  for (const mds_shard& each : shards) paths.push_back(each.path);
+  const std::unique_ptr<input_files> from = files_on_disk(paths);
+  std::vector<record_table> tables(shards.size());
+  std::vector<sized_file> sized(shards.size());
+  for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {
+    const std::unique_ptr<file_bytes> file = from->open(paths[i]);
+    sized[i] = {paths[i], file->size()};
+    tables[i] = read_shard(*file, shards[i]);
+  });
+  keep_what_was_asked(tables, *from, options);
+  return join_tables(std::move(tables), *from, sized);
+}
+
+}  // namespace leat

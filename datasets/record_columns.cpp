@@ -1,0 +1,284 @@
+#include "datasets/record_columns.hpp"
+
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
+#include "datasets/file_window.hpp"
+#include "datasets/model.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/path_error.hpp"
+
+#include <leat/error.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Calls each(text) for each record's value; null where it has none.
+template <class Each>
+void for_each_value(const file_bytes& file, const record_table& table, const record_field& field, const Each& each) {
+  const value_picker& picker = *field.picker;
+  constexpr std::uint64_t ahead_bytes = std::uint64_t{1} << 20;
+  file_window window(file, ahead_bytes);
+  std::vector<std::byte> room;
+  for (const value_place& record : field.places.empty() ? table.records : field.places) {
+    room.resize(picker.room(record.bytes));
+    std::span<std::byte> value(room);
+    if (picker.pick(window.view(record.offset, record.bytes), value)) {
+      each(std::optional<std::string_view>());
+    } else {
+      each(std::optional(std::string_view(reinterpret_cast<const char*>(value.data()), value.size())));
+    }
+  }
+}
+
+/// A column of one table, as numbers, until one is none.
+struct column_found {
+  record_numbers numbers;
+  few_texts texts;
+  bool is_whole = true;
+};
+
+column_found read_column(const file_bytes& file, const record_table& table, const record_field& field, bool as_texts) {
+  column_found found;
+  found.numbers.name = field.name;
+  found.is_whole = !as_texts;
+  for_each_value(file, table, field, [&](std::optional<std::string_view> text) {
+    if (!text) {
+      if (found.is_whole) {
+        found.numbers.missing.push_back(found.numbers.whole.size());
+        found.numbers.whole.push_back(0);
+      } else {
+        found.texts.add_missing();
+      }
+    } else if (!found.is_whole) {
+      if (as_texts && !found.texts.add(*text)) refuse_texts(field.name, file.path());
+    } else if (const std::optional<std::int64_t> number = whole_number(*text)) {
+      found.numbers.whole.push_back(*number);
+    } else {
+      found.is_whole = false;
+    }
+  });
+  return found;
+}
+
+record_field* field_named(record_table& table, std::string_view name) {
+  const auto found = std::find_if(table.fields.begin(), table.fields.end(),
+                                  [&](const record_field& each) { return each.name == name; });
+  return found == table.fields.end() ? nullptr : &*found;
+}
+
+void add_column(std::span<record_table> tables, const input_files& from, const std::string& name, unsigned threads) {
+  std::vector<column_found> found(tables.size());
+  const auto read_all = [&](bool as_texts) {
+    for_each_parallel(tables.size(), threads, [&](std::size_t i) {
+      const record_field* const field = field_named(tables[i], name);
+      if (field == nullptr || !field->picker) return;
+      found[i] = read_column(*from.open(tables[i].title), tables[i], *field, as_texts);
+    });
+  };
+  read_all(false);
+  const bool is_whole = std::all_of(found.begin(), found.end(), [](const column_found& each) { return each.is_whole; });
+  if (!is_whole) {
+    read_all(true);
+    std::vector<const few_texts*> all;
+    for (const column_found& each : found) all.push_back(&each.texts);
+    const std::vector<std::string> sorted = sorted_texts(all, name, tables.front().title);
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      found[i].texts.append_to(found[i].numbers, sorted);
+      if (tables[i].class_column.empty()) {
+        tables[i].class_column = name;
+        tables[i].classes = sorted;
+      } else if (i == 0) {
+        tables[i].notes.push_back(
+            str_cat("classes() has the names of '", tables[i].class_column, "'; those of '", name, "' are left out"));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (found[i].numbers.name.empty()) continue;
+    std::erase_if(tables[i].fields, [&](const record_field& each) { return each.name == name; });
+    tables[i].numbers.push_back(std::move(found[i].numbers));
+  }
+}
+
+std::uint64_t size_of_file(const std::string& path, const std::string& named_by) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw path_error(
+        errno, path,
+        str_cat("the table ", named_by, " names it; --root says what its paths are relative to (table_options::root)"));
+  }
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void check_is_there(std::span<record_table> tables, const std::string& name) {
+  std::vector<std::string> names;
+  std::string all;
+  for (record_table& table : tables) {
+    if (field_named(table, name) != nullptr) return;
+    for (const record_field& field : table.fields) {
+      if (std::find(names.begin(), names.end(), field.name) != names.end()) continue;
+      names.push_back(field.name);
+      str_append(all, all.empty() ? "" : ", ", field.name);
+    }
+  }
+  throw error(errc::not_found,
+              str_cat(tables.front().title, ": it has no '", name, "'; it has ", all, did_you_mean(name, names)));
+}
+
+}  // namespace
+
+bool few_texts::add(std::string_view text) {
+  const auto [known, is_new] = known_.try_emplace(std::string(text), static_cast<std::uint32_t>(texts_.size()));
+  if (is_new) {
+    if (texts_.size() == texts_max) return false;
+    texts_.emplace_back(text);
+  }
+  numbers_.push_back(known->second);
+  return true;
+}
+
+void few_texts::append_to(record_numbers& into, const std::vector<std::string>& sorted) const {
+  std::vector<std::int64_t> ours;
+  for (const std::string& text : texts_) {
+    ours.push_back(std::lower_bound(sorted.begin(), sorted.end(), text) - sorted.begin());
+  }
+  for (const std::uint32_t number : numbers_) {
+    if (number == none) into.missing.push_back(into.whole.size());
+    into.whole.push_back(number == none ? 0 : ours[number]);
+  }
+}
+
+void refuse_texts(std::string_view name, const std::string& path) {
+  throw error(errc::limit, str_cat(path, ": the column '", name, "' has more than ", few_texts::texts_max,
+                                   " different texts, which are no classes; leave it out of the columns"));
+}
+
+std::vector<std::string> sorted_texts(std::span<const few_texts* const> of, std::string_view name,
+                                      const std::string& path) {
+  std::set<std::string> all;
+  for (const few_texts* const each : of) all.insert(each->texts().begin(), each->texts().end());
+  if (all.size() > few_texts::texts_max) refuse_texts(name, path);
+  return {all.begin(), all.end()};
+}
+
+void keep_what_was_asked(std::span<record_table> tables, const input_files& from, const table_options& options) {
+  for (const auto* asked : {&options.fields, &options.columns}) {
+    for (const std::string& name : *asked) check_is_there(tables, name);
+  }
+  const unsigned threads = threads_for_walking(options.threads);
+  for (const std::string& name : options.columns) add_column(tables, from, name, threads);
+  if (options.fields.empty()) return;
+  for (record_table& table : tables) {
+    std::erase_if(table.fields, [&](const record_field& each) {
+      return std::find(options.fields.begin(), options.fields.end(), each.name) == options.fields.end();
+    });
+  }
+}
+
+void follow_paths(record_table& table, const file_bytes& file, const table_options& options) {
+  check_is_there({&table, 1}, options.path_column);
+  const record_field paths = *field_named(table, options.path_column);
+  const std::size_t slash = table.title.rfind('/');
+  std::string root = options.root;
+  if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
+  if (!root.empty() && !root.ends_with('/')) root += '/';
+  for_each_value(file, table, paths, [&](std::optional<std::string_view> path) {
+    if (!path || path->empty()) {
+      fail_at(table.title, table.records[table.more_files.size()].offset,
+              str_cat("no path in '", options.path_column, "'"));
+    }
+    table.more_files.push_back({.name = path->starts_with('/') ? std::string(*path) : str_cat(root, *path)});
+  });
+  std::vector<sized_file>& files = table.more_files;
+  constexpr std::size_t together = 256;
+  for_each_parallel((files.size() + together - 1) / together, threads_for_walking(options.threads),
+                    [&](std::size_t item) {
+                      for (std::size_t i = item * together; i < std::min(files.size(), (item + 1) * together); ++i) {
+                        files[i].size_bytes = size_of_file(files[i].name, table.title);
+                      }
+                    });
+  const std::string_view ending = files.empty()
+                                      ? std::string_view()
+                                      : std::string_view(files.front().name).substr(files.front().name.rfind('.') + 1);
+  std::string lower(ending);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const bool are_pictures = kind_of(lower) == field_kind::picture;
+  record_field content{.name = are_pictures ? "jpg" : "file"};
+  content.kind = are_pictures ? field_kind::picture : field_kind::bytes;
+  content.extension = lower;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    content.places.push_back({.offset = 0, .bytes = files[i].size_bytes});
+    content.files.push_back(static_cast<std::uint32_t>(i));
+  }
+  std::erase_if(table.fields, [&](const record_field& each) {
+    return each.name == options.path_column || each.name == content.name;
+  });
+  table.fields.insert(table.fields.begin(), std::move(content));
+}
+
+void add_class_columns(std::span<record_table> tables,
+                       std::span<const std::vector<std::pair<std::string, few_texts>>> texts) {
+  for (std::size_t k = 0; k < texts.front().size(); ++k) {
+    const std::string& name = texts.front()[k].first;
+    std::vector<const few_texts*> all;
+    for (const auto& of_table : texts) all.push_back(&of_table[k].second);
+    const std::vector<std::string> sorted = sorted_texts(all, name, tables.front().title);
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      record_numbers numbers{.name = name};
+      all[i]->append_to(numbers, sorted);
+      tables[i].numbers.push_back(std::move(numbers));
+      if (tables[i].class_column.empty()) {
+        tables[i].class_column = name;
+        tables[i].classes = sorted;
+      } else if (i == 0) {
+        tables[i].notes.push_back(
+            str_cat("classes() has the names of '", tables[i].class_column, "'; those of '", name, "' are left out"));
+      }
+    }
+  }
+}
+
+dataset join_tables(std::vector<record_table> tables, const input_files& from, std::span<const sized_file> sized) {
+  std::vector<sized_file> all(sized.begin(), sized.end());
+  for (record_table& table : tables) {
+    const auto begin = static_cast<std::uint32_t>(all.size());
+    all.insert(all.end(), table.more_files.begin(), table.more_files.end());
+    table.more_files.clear();
+    for (record_field& field : table.fields) {
+      for (std::uint32_t& file : field.files) file += begin;
+    }
+  }
+  const placed_files placed = from.place(all);
+  std::vector<dataset> parts;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    tables[i].files = placed.table;
+    tables[i].source = placed.source;
+    tables[i].file = placed.numbers[i];
+    for (record_field& field : tables[i].fields) {
+      for (std::uint32_t& file : field.files) file = placed.numbers[file];
+    }
+    parts.push_back(record_rows(std::move(tables[i])));
+  }
+  return parts.size() == 1 ? parts.front() : concat(parts);
+}
+
+}  // namespace leat::datasets

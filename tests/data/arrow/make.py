@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Writes the Arrow files of tests/datasets/arrow_test.cpp: pip install pyarrow, then run it in this directory.
+
+The values are those of ../parquet/make.py; beside them
+  vector   three numbers from the row's on, f32;  ids  0 ... number % 4 - 1, i32, null in rows 2, 13, 24 ...;  large  "large " and the number
+"""
+import json
+
+import pyarrow as pa
+
+ROWS = 100
+NAMES = ["cat", "dog", "eel"]
+rows = range(ROWS)
+image = pa.array([None if i % 10 == 5 else {"bytes": b"\xff\xd8\xff\xe0" + str(i).encode() * (i * 7 % 23), "path": f"{i}.jpg"}
+                  for i in rows], pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+columns = {
+    "image": image,
+    "text": pa.array([None if i % 7 == 3 else f"text {i}" for i in rows], pa.string()),
+    "label": pa.array([i % 3 for i in rows], pa.int64()),
+    "small": pa.array([i * 2 for i in rows], pa.uint8()),
+    "score": pa.array([i / 4 for i in rows], pa.float32()),
+    "flag": pa.array([i % 3 == 0 for i in rows], pa.bool_()),
+    "gaps": pa.array([i if i % 2 == 0 else None for i in rows], pa.int16()),
+    "species": pa.array([None if i % 9 == 8 else f"s{i * 7 % 5}" for i in rows], pa.string()),
+    "fixed": pa.array([i.to_bytes(4, "little") for i in rows], pa.binary(4)),
+    "vector": pa.array([[i, i + 1, i + 2] for i in rows], pa.list_(pa.float32(), 3)),
+    "ids": pa.array([None if i % 11 == 2 else list(range(i % 4)) for i in rows], pa.list_(pa.int32())),
+    "large": pa.array([f"large {i}" for i in rows], pa.large_string()),
+    "when": pa.array([i * 1000 for i in rows], pa.timestamp("us")),
+    "kind": pa.array([f"k{i % 2}" for i in rows]).dictionary_encode(),
+    "nested": pa.array([[["x"]] for _ in rows], pa.list_(pa.list_(pa.string()))),
+    "after": pa.array([f"after {i}" for i in rows], pa.string()),
+}
+features = {"image": {"_type": "Image"}, "label": {"names": NAMES, "_type": "ClassLabel"}}
+whole = pa.table(columns).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+with pa.OSFile("stream.arrow", "wb") as f, pa.ipc.new_stream(f, whole.schema) as writer:
+    writer.write_table(whole, max_chunksize=30)
+with pa.OSFile("file.arrow", "wb") as f, pa.ipc.new_file(f, whole.schema) as writer:
+    writer.write_table(whole, max_chunksize=64)
+small = whole.select(["text", "label"])
+with pa.OSFile("compressed.arrow", "wb") as f, pa.ipc.new_file(f, small.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    writer.write_table(small)
+views = pa.table({"view": pa.array(["a", "b"], pa.string_view())})
+with pa.OSFile("views.arrow", "wb") as f, pa.ipc.new_file(f, views.schema) as writer:
+    writer.write_table(views)

@@ -1,0 +1,136 @@
+// Arrow files and streams that pyarrow wrote (tests/data/arrow/make.py): every value is known from its row.
+#include "base/text.hpp"
+#include "datasets/model.hpp"
+#include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::number_of;
+
+constexpr std::uint64_t rows = 100;
+
+std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/arrow/" + name; }
+
+std::string text_of(const dataset& samples, std::uint64_t row, const std::string& field) {
+  const std::vector<std::byte> bytes = samples.read(row, field);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(arrow, files_and_streams_are_read_where_their_values_lie) {
+  for (const char* name : {"stream.arrow", "file.arrow"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open({path_of(name)}, {.tables = {.columns = {"small", "flag", "gaps", "score"}}});
+    ASSERT_EQ(samples.size(), rows);
+    EXPECT_THAT(samples.classes(), ElementsAre("cat", "dog", "eel"));
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const auto number = static_cast<std::int64_t>(row);
+      std::string picture = "\xff\xd8\xff\xe0";
+      for (std::uint64_t i = 0; i < row * 7 % 23; ++i) picture += std::to_string(row);
+      if (row % 10 != 5) ASSERT_EQ(text_of(samples, row, "image"), picture);
+      if (row % 7 != 3) ASSERT_EQ(text_of(samples, row, "text"), str_cat("text ", row));
+      ASSERT_EQ(text_of(samples, row, "large"), str_cat("large ", row));
+      ASSERT_EQ(text_of(samples, row, "after"), str_cat("after ", row));
+      ASSERT_EQ(text_of(samples, row, "fixed").front(), static_cast<char>(row));
+      ASSERT_EQ(samples.label(row), number % 3);
+      ASSERT_EQ(samples.column(row, "small"), number * 2);
+      ASSERT_EQ(samples.column(row, "flag"), number % 3 == 0 ? 1 : 0);
+      ASSERT_EQ(samples.column(row, "gaps"), number % 2 == 0 ? std::optional(number) : std::nullopt);
+      ASSERT_EQ(number_of(dtype::f32, samples.read(row, "score").data()), static_cast<double>(row) / 4);
+      const std::vector<std::byte> vector = samples.read(row, "vector");
+      ASSERT_EQ(vector.size(), 12U);
+      ASSERT_EQ(number_of(dtype::f32, vector.data() + 8), static_cast<double>(row + 2));
+      if (row % 11 == 2) continue;
+      const std::vector<std::byte> ids = samples.read(row, "ids");
+      ASSERT_EQ(ids.size(), row % 4 * 4);
+      if (!ids.empty()) ASSERT_EQ(number_of(dtype::i32, ids.data() + ids.size() - 4), static_cast<double>(row % 4 - 1));
+    }
+    for (const field_info& field : samples.fields()) {
+      if (field.name == "image") EXPECT_TRUE(field.kind == field_kind::picture && field.samples == 90);
+      if (field.name == "vector") EXPECT_TRUE(field.kind == field_kind::tensor && field.shape == dimensions({3}));
+      if (field.name == "ids")
+        EXPECT_TRUE(field.kind == field_kind::bytes && field.type == dtype::i32 && field.samples == 91);
+    }
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'kind'"), HasSubstr("dictionary"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'nested'"), HasSubstr("list"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'when'"), HasSubstr("dates"))));
+  }
+}
+
+TEST(arrow, texts_that_are_asked_for_are_classes_over_all_files) {
+  const dataset samples =
+      open_arrow({path_of("stream.arrow"), path_of("file.arrow")}, {.fields = {"text"}, .columns = {"species"}});
+  ASSERT_EQ(samples.size(), 2 * rows);
+  EXPECT_THAT(samples.classes(), ElementsAre("s0", "s1", "s2", "s3", "s4"));
+  for (std::uint64_t i = 0; i < 2 * rows; ++i) {
+    const std::uint64_t row = i % rows;
+    EXPECT_EQ(samples.label(i), row % 9 == 8 ? std::nullopt : std::optional<std::int64_t>(row * 7 % 5));
+  }
+}
+
+TEST(arrow, what_is_not_read_is_named_with_what_to_do) {
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("compressed.arrow"))); }),
+              AllOf(HasSubstr("compressed.arrow"), HasSubstr("without compression")));
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("views.arrow"))); }),
+              AllOf(HasSubstr("views.arrow"), HasSubstr("'view'"), HasSubstr("cast")));
+  EXPECT_THAT(
+      message_of(errc::unsupported, [] { static_cast<void>(open_arrow(path_of("file.arrow"), {.fields = {"kind"}})); }),
+      HasSubstr("dictionary"));
+  EXPECT_THAT(
+      message_of(errc::not_found, [] { static_cast<void>(open_arrow(path_of("file.arrow"), {.fields = {"txt"}})); }),
+      HasSubstr("did you mean 'text'"));
+}
+
+TEST(arrow, files_that_were_cut_or_changed_come_to_an_end) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "changed.arrow").string();
+  std::mt19937_64 random(4);
+  for (const char* name : {"stream.arrow", "file.arrow"}) {
+    std::ifstream from(path_of(name), std::ios::binary);
+    const std::string whole(std::istreambuf_iterator<char>(from), {});
+    int refused = 0;
+    for (int i = 0; i < 150; ++i) {
+      std::string content = whole;
+      for (std::uint64_t k = 0; k <= random() % 3; ++k)
+        content[random() % (i % 2 == 0 ? 3000 : content.size())] = static_cast<char>(random());
+      if (i % 10 == 9) content.resize(random() % content.size());
+      std::ofstream(path, std::ios::binary) << content;
+      try {
+        const dataset samples = open_arrow(path, {.columns = {"small", "species"}});
+        for (std::uint64_t row = 0; row < std::min<std::uint64_t>(samples.size(), 200); ++row) {
+          datasets::part_list parts;
+          samples.model()->parts(row, parts);
+          for (const datasets::part& each : parts)
+            ASSERT_LE(each.where.offset + each.where.stored_bytes, content.size());
+        }
+      } catch (const error& said) {
+        ++refused;
+        ASSERT_THAT(said.what(), HasSubstr("changed.arrow"));
+      }
+    }
+    EXPECT_GT(refused, 20) << name;
+  }
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,138 @@
+// LMDB databases that py-lmdb wrote (tests/data/lmdb/make.py): every value is known from its key.
+#include "base/text.hpp"
+#include "datasets/model.hpp"
+#include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/lmdb/" + name; }
+
+std::string text_of(const dataset& samples, std::uint64_t sample, const std::string& field) {
+  const std::vector<std::byte> bytes = samples.read(sample, field);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string value_of(std::uint64_t number) {
+  std::string text;
+  for (std::uint64_t i = 0; i < number * 37 % 101 * (number % 10 == 0 ? 30 : 1); ++i) text += std::to_string(number);
+  return text;
+}
+
+std::vector<std::string> names_of(const dataset& samples) {
+  std::vector<std::string> names;
+  for (const field_info& each : samples.fields()) names.push_back(each.name);
+  return names;
+}
+
+TEST(lmdb, values_lie_in_leaves_and_on_pages_of_their_own_in_the_order_of_their_keys) {
+  const dataset samples = open(path_of("folder.lmdb"));
+  ASSERT_EQ(samples.size(), 180U);
+  EXPECT_THAT(names_of(samples), ElementsAre("value"));
+  for (std::uint64_t i = 0; i < samples.size(); ++i) ASSERT_EQ(text_of(samples, i, "value"), value_of(i)) << i;
+  EXPECT_THAT(samples.name(17), EndsWith("folder.lmdb/data.mdb/00017"));
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("__len__")));
+  EXPECT_LE(samples.memory().extents, 24U * 180 + 24);
+}
+
+TEST(lmdb, keys_that_name_fields_and_numbers_are_samples_with_these_fields) {
+  const dataset samples = open(path_of("ocr.mdb"));
+  ASSERT_EQ(samples.size(), 30U);
+  EXPECT_THAT(names_of(samples), ElementsAre("image", "label"));
+  EXPECT_EQ(samples.fields()[0].kind, field_kind::picture);
+  EXPECT_EQ(samples.fields()[1].kind, field_kind::text);
+  EXPECT_EQ(samples.fields()[1].samples, 29U);
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    ASSERT_EQ(text_of(samples, i, "image"), "\xff\xd8\xff\xe0" + value_of(i + 1));
+    if (i != 6) ASSERT_EQ(text_of(samples, i, "label"), str_cat("word ", i + 1));
+  }
+  EXPECT_THROW(static_cast<void>(samples.read(6, "label")), error);
+  const dataset pictures = open(path_of("sizes.mdb"));
+  ASSERT_EQ(pictures.size(), 12U);
+  EXPECT_THAT(names_of(pictures), ElementsAre("64"));
+  EXPECT_EQ(pictures.fields()[0].kind, field_kind::picture);
+}
+
+TEST(lmdb, named_databases_are_asked_for_and_what_is_not_read_is_named) {
+  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(open(path_of("named.mdb"))); }),
+              HasSubstr("first, second"));
+  const dataset second = open_lmdb(path_of("named.mdb"), {.database = "second"});
+  ASSERT_EQ(second.size(), 5U);
+  EXPECT_EQ(text_of(second, 3, "value"), "second3");
+  EXPECT_THAT(
+      message_of(errc::not_found, [] { static_cast<void>(open_lmdb(path_of("named.mdb"), {.database = "secnd"})); }),
+      HasSubstr("did you mean 'second'"));
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("duplicates.mdb"))); }),
+              HasSubstr("DUPSORT"));
+  EXPECT_EQ(open(path_of("empty.mdb")).size(), 0U);
+  EXPECT_EQ(open({path_of("ocr.mdb"), path_of("ocr.mdb")}).size(), 60U);
+}
+
+TEST(lmdb, files_that_were_cut_or_changed_come_to_an_end) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "changed.mdb").string();
+  std::mt19937_64 random(5);
+  for (const char* name : {"folder.lmdb/data.mdb", "ocr.mdb", "named.mdb"}) {
+    std::ifstream from(path_of(name), std::ios::binary);
+    const std::string whole(std::istreambuf_iterator<char>(from), {});
+    int refused = 0;
+    for (int i = 0; i < 120; ++i) {
+      std::string content = whole;
+      for (std::uint64_t k = 0; k <= random() % 8; ++k) {
+        // Headers and the first nodes of pages.
+        const std::size_t at = random() % (content.size() / 4096) * 4096 + random() % 64;
+        content[at] = static_cast<char>(random());
+      }
+      if (i % 10 == 9) content.resize(random() % content.size());
+      std::ofstream(path, std::ios::binary) << content;
+      try {
+        const dataset samples = open_lmdb(path, {.threads = 1});
+        for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
+          datasets::part_list parts;
+          samples.model()->parts(sample, parts);
+          for (const datasets::part& each : parts)
+            ASSERT_LE(each.where.offset + each.where.stored_bytes, content.size());
+        }
+      } catch (const error& said) {
+        ++refused;
+        ASSERT_THAT(said.what(), HasSubstr("changed.mdb"));
+      }
+    }
+    EXPECT_GT(refused, 20) << name;
+  }
+}
+
+TEST(lmdb, a_file_of_another_version_is_refused_by_name) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "newer.mdb").string();
+  std::ifstream from(path_of("ocr.mdb"), std::ios::binary);
+  std::string content(std::istreambuf_iterator<char>(from), {});
+  content[20] = 2;
+  std::ofstream(path, std::ios::binary) << content;
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
+              AllOf(HasSubstr("version 2"), HasSubstr("mdb_dump")));
+}
+
+}  // namespace
+}  // namespace leat

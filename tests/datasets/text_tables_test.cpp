@@ -1,0 +1,263 @@
+// JSONL and CSV: written here, so that each value is known.
+#include "base/text.hpp"
+#include "datasets/json_value.hpp"
+#include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+std::string text_of(const dataset& samples, std::uint64_t sample, const std::string& field) {
+  const std::vector<std::byte> bytes = samples.read(sample, field);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::string> names_of(const dataset& samples) {
+  std::vector<std::string> names;
+  for (const field_info& each : samples.fields()) names.push_back(each.name);
+  return names;
+}
+
+class text_tables : public ::testing::Test {
+ protected:
+  std::string put(const std::string& name, const std::string& content) {
+    const std::string path = (root_.path() / name).string();
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+
+ private:
+  testing::temporary_directory root_;
+};
+
+TEST_F(text_tables, lines_of_json_give_texts_numbers_and_lists) {
+  const std::string path =
+      put("a.jsonl",
+          "\xEF\xBB\xBF{\"text\": \"first\", \"label\": 3, \"ids\": [1, 2, {\"x\": \"]\"}], \"score\": -2.5e3, "
+          "\"yes\": true}\r\n"
+          "\n"
+          R"({"label":4,"text":"a \"quote\", \u00e9, \ud83d\ude00, \\ and \n", "yes": false, "late": null, "ids": []})"
+          "\n"
+          R"({ "te\u0078t" : "last" , "late": "here" })");
+  const dataset samples = open(path);
+  ASSERT_EQ(samples.size(), 3U);
+  EXPECT_THAT(names_of(samples), ElementsAre("text", "label", "ids", "score", "yes", "late"));
+  EXPECT_EQ(samples.fields()[0].kind, field_kind::text);
+  EXPECT_EQ(samples.fields()[1].kind, field_kind::label);
+  EXPECT_EQ(text_of(samples, 0, "text"), "first");
+  EXPECT_EQ(text_of(samples, 0, "label"), "3");
+  EXPECT_EQ(text_of(samples, 0, "ids"), "[1, 2, {\"x\": \"]\"}]");
+  EXPECT_EQ(text_of(samples, 0, "score"), "-2.5e3");
+  EXPECT_EQ(text_of(samples, 0, "yes") + text_of(samples, 1, "yes"), "10");
+  EXPECT_EQ(text_of(samples, 1, "text"), "a \"quote\", \xC3\xA9, \xF0\x9F\x98\x80, \\ and \n");
+  EXPECT_EQ(text_of(samples, 2, "text"), "last");
+  EXPECT_EQ(text_of(samples, 2, "late"), "here");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(1, "late")); }),
+              HasSubstr("'late' is null"));
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(2, "label")); }),
+              AllOf(HasSubstr("no 'label'"), HasSubstr("a.jsonl[2]")));
+  EXPECT_LE(samples.memory().extents, 3U * 24);
+}
+
+TEST_F(text_tables, what_is_no_json_is_named_and_a_later_line_concerns_its_sample_only) {
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(put("b.jsonl", "{\"a\": 1}\n{\"a\": }\n"))); }),
+              AllOf(HasSubstr("b.jsonl"), HasSubstr("offset 15"), HasSubstr("line 2")));
+  std::string many;
+  for (int i = 0; i < 150; ++i)
+    many += i == 140   ? "{\"a\": \"\\ud800\"}\n"
+            : i == 141 ? "{\"a\"\n"
+            : i == 142 ? "{\"a\": \"\xFF\"}\n"
+                       : "{\"a\": \"x\"}\n";
+  const dataset samples = open_jsonl(put("c.jsonl", many));
+  ASSERT_EQ(samples.size(), 150U);
+  EXPECT_EQ(text_of(samples, 149, "a"), "x");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(140, "a")); }), HasSubstr("surrogates"));
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(141, "a")); }), HasSubstr("no colon"));
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(142, "a")); }), HasSubstr("UTF-8"));
+  std::vector<datasets::json_member> members;
+  EXPECT_THAT(datasets::read_members("{\"a\": " + std::string(65, '[') + std::string(65, ']') + "}", members)->why,
+              HasSubstr("more than 64"));
+  EXPECT_FALSE(datasets::read_members("{\"a\": " + std::string(64, '[') + std::string(64, ']') + "}", members));
+}
+
+TEST_F(text_tables, lines_are_found_whatever_pieces_they_are_read_in) {
+  std::mt19937_64 random(2);
+  std::string content;
+  std::vector<std::string> texts;
+  for (int i = 0; i < 60; ++i) {
+    texts.emplace_back(random() % 3 == 0 ? random() % 1500000 : random() % 40, static_cast<char>('a' + i % 26));
+    content += "{\"t\":\"" + texts.back() + "\"}" + (i == 59 ? "" : i % 2 == 0 ? "\n" : "\r\n");
+  }
+  const dataset samples = open_jsonl(put("d.jsonl", content), {.threads = 3});
+  ASSERT_EQ(samples.size(), texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(text_of(samples, i, "t"), texts[i]) << i;
+}
+
+TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_over_all_files) {
+  const std::string one =
+      put("e.jsonl", "{\"n\": 5, \"kind\": \"owl\"}\n{\"n\": -6, \"kind\": \"cat\"}\n{\"kind\": null}\n");
+  const std::string other = put("f.jsonl", "{\"n\": 7, \"kind\": \"ant\"}\n");
+  const dataset samples = open_jsonl({one, other}, {.columns = {"n", "kind"}});
+  EXPECT_THAT(samples.classes(), ElementsAre("ant", "cat", "owl"));
+  EXPECT_EQ(samples.column(0, "n"), 5);
+  EXPECT_EQ(samples.column(1, "n"), -6);
+  EXPECT_EQ(samples.column(2, "n"), std::nullopt);
+  EXPECT_EQ(samples.column(3, "n"), 7);
+  EXPECT_EQ(samples.label(0), 2);
+  EXPECT_EQ(samples.label(2), std::nullopt);
+  EXPECT_EQ(samples.label(3), 0);
+  EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(one, {.fields = {"knd"}})); }),
+              HasSubstr("did you mean 'kind'"));
+}
+
+TEST_F(text_tables, rows_of_csv_are_those_that_were_written_whatever_stands_in_them) {
+  std::mt19937_64 random(9);
+  for (const char separator : {',', '\t', ';'}) {
+    const std::string letters = std::string("ab\"\n\r ") + separator + "xyz";
+    std::vector<std::vector<std::string>> rows;
+    std::string content = std::string("one") + separator + "\"t\"\"wo\"" + separator + "three\n";
+    for (int i = 0; i < 3000; ++i) {
+      std::vector<std::string>& row = rows.emplace_back();
+      for (int column = 0; column < 3; ++column) {
+        std::string value;
+        for (std::uint64_t k = random() % 9; k > 0; --k) value += letters[random() % letters.size()];
+        if (column == 0) value += 'e';  // no row is blank
+        const bool quoted =
+            value.find_first_of(std::string("\"\n\r") + separator) != std::string::npos || random() % 4 == 0;
+        row.push_back(value);
+        if (quoted) {
+          std::string doubled;
+          for (const char letter : value) doubled += letter == '"' ? "\"\"" : std::string(1, letter);
+          value = "\"" + doubled + "\"";
+        }
+        content += value + (column < 2 ? std::string(1, separator) : random() % 2 == 0 ? "\n" : "\r\n");
+      }
+    }
+    const dataset samples = open(put("r.csv", content));
+    ASSERT_EQ(samples.size(), rows.size());
+    EXPECT_THAT(names_of(samples), ElementsAre("one", "t\"wo", "three"));
+    for (std::size_t i = 0; i < rows.size(); i += 7) {
+      ASSERT_EQ(text_of(samples, i, "one"), rows[i][0]) << i;
+      ASSERT_EQ(text_of(samples, i, "t\"wo"), rows[i][1]) << i;
+      ASSERT_EQ(text_of(samples, i, "three"), rows[i][2]) << i;
+    }
+  }
+}
+
+TEST_F(text_tables, csv_that_is_damaged_is_named) {
+  const dataset samples = open(put("g.csv", "a,b\n1,5\" pipe\n3\n4,5,6\n"));
+  ASSERT_EQ(samples.size(), 3U);
+  EXPECT_EQ(samples.fields()[0].kind, field_kind::label);
+  EXPECT_EQ(text_of(samples, 0, "b"), "5\" pipe");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(1, "a")); }),
+              HasSubstr("1 values where the header has 2"));
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(put("h.csv", "a,b\n1,2\n3,\"4\n5,6\n"))); }),
+              AllOf(HasSubstr("h.csv"), HasSubstr("offset 8"), HasSubstr("quotes without an end")));
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(put("i.csv", "a,a\n1,2\n"))); }),
+              HasSubstr("'a' twice"));
+  EXPECT_THAT(message_of(errc::limit, [&] { static_cast<void>(open(put("j.csv", std::string(70000, ',') + "\n"))); }),
+              HasSubstr("70001 columns"));
+  EXPECT_EQ(open(put("k.tsv", "a,b\tc\n1\t2\n")).fields()[0].name, "a,b");
+}
+
+TEST_F(text_tables, a_column_of_paths_makes_samples_of_the_files_that_it_names) {
+  put("1.png", "first");
+  put("2.PNG", "the second");
+  const std::string table = put("metadata.csv", "file_name,label,\"a, text\"\n2.PNG,7,\"x, y\"\n1.png,8,z\n");
+  const std::string folder = table.substr(0, table.rfind('/'));
+  for (const dataset& samples : {open(folder), open_csv(table, {.path_column = "file_name", .root = folder})}) {
+    ASSERT_EQ(samples.size(), 2U);
+    EXPECT_THAT(names_of(samples), ElementsAre("jpg", "label", "a, text"));
+    EXPECT_EQ(samples.fields()[0].kind, field_kind::picture);
+    EXPECT_EQ(text_of(samples, 0, "jpg"), "the second");
+    EXPECT_EQ(text_of(samples, 1, "jpg"), "first");
+    EXPECT_EQ(text_of(samples, 0, "label") + text_of(samples, 0, "a, text"), "7x, y");
+    EXPECT_THAT(samples.name(1), ::testing::EndsWith("/1.png"));
+  }
+  const std::string lines = put("more.jsonl", "{\"p\": \"1.png\", \"n\": 3}\n{\"p\": \"3.png\"}\n");
+  EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(lines, {.path_column = "p"})); }),
+              AllOf(HasSubstr("3.png"), HasSubstr("more.jsonl"), HasSubstr("--root")));
+  EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(lines, {.path_column = "q"})); }),
+              HasSubstr("no 'q'"));
+}
+
+template <class Number>
+std::string bytes_of(Number value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+// Two samples of three columns, as MDSWriter lays them down.
+TEST_F(text_tables, shards_of_mds_are_read_where_their_values_lie) {
+  const auto sample = [](std::int64_t number, const std::string& picture, const std::string& text) {
+    return bytes_of(static_cast<std::uint32_t>(picture.size())) + bytes_of(static_cast<std::uint32_t>(text.size())) +
+           picture + bytes_of(number) + text;
+  };
+  const std::string one = sample(-3, "\xff\xd8\xff", "hello");
+  const std::string two = sample(4, "\xff\xd8\xff\xe0", "");
+  const std::string header(100, '{');  // MDSWriter's own description, which the index has as well
+  const auto begin = static_cast<std::uint32_t>(4 + 4 * 3 + header.size());
+  const auto end = static_cast<std::uint32_t>(begin + one.size() + two.size());
+  const std::string shard = bytes_of(std::uint32_t{2}) + bytes_of(begin) +
+                            bytes_of(static_cast<std::uint32_t>(begin + one.size())) + bytes_of(end) + header + one +
+                            two;
+  const std::string path = put("shard.00000.mds", shard);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const auto index = [&](const std::string& compression, int version) {
+    put("index.json",
+        str_cat(
+            R"({"shards": [{"column_encodings": ["jpeg", "int", "str"], "column_names": ["image", "n", "text"],
+      "column_sizes": [null, 8, null], "compression": )",
+            compression, R"(, "format": "mds", "hashes": [], "raw_data": {"basename": "shard.00000.mds",
+      "bytes": )",
+            shard.size(),
+            R"(, "hashes": {}}, "samples": 2, "size_limit": 67108864, "version": 2, "zip_data": null}], "version": )",
+            version, "}"));
+  };
+  index("null", 2);
+  const dataset samples = open({folder}, {.tables = {.columns = {"n"}}});
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_THAT(names_of(samples), ElementsAre("image", "text", "n"));
+  EXPECT_EQ(text_of(samples, 0, "text"), "hello");
+  EXPECT_EQ(text_of(samples, 1, "image"), "\xff\xd8\xff\xe0");
+  EXPECT_EQ(samples.column(0, "n"), -3);
+  EXPECT_EQ(text_of(open_mds(folder), 1, "n"), "4");
+  index("\"zstd\"", 2);
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(folder)); }),
+              AllOf(HasSubstr("compressed"), HasSubstr("zstd")));
+  index("null", 1);
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(folder)); }), HasSubstr("version 1"));
+  index("null", 2);
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 200; ++i) {
+    std::string changed = shard;
+    changed[random() % changed.size()] = static_cast<char>(random());
+    if (i % 9 == 0) changed.resize(random() % changed.size());
+    put("shard.00000.mds", changed);
+    try {
+      const dataset read = open_mds(folder);
+      for (const field_info& field : read.fields()) static_cast<void>(read.read(1, field.name));
+    } catch (const error& said) {
+      EXPECT_THAT(said.what(), HasSubstr("shard.00000.mds"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
