@@ -88,7 +88,8 @@ tensor batch::view(std::string_view name) const {
     const stages::output_spec& spec = place.spec;
     if (spec.name == name && spec.ragged) {
       const auto& ragged = state_->raggeds[place.ragged_index];
-      return {spec.type, {static_cast<std::int64_t>(ragged.bytes)}, {1}, base + ragged.offset, where};
+      const auto elements = static_cast<std::int64_t>(ragged.bytes / size_bytes(spec.type));
+      return {spec.type, {elements}, {1}, base + ragged.offset, where};
     }
     if (spec.name == name && !place.hidden) {
       dimensions shape{rows};
@@ -117,8 +118,9 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
     const std::byte* const base = state_->held().base();
     if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};
     const auto* const offsets = reinterpret_cast<const std::int64_t*>(base + place.offset);
-    const auto begin = static_cast<std::size_t>(offsets[row]);
-    const auto end = static_cast<std::size_t>(offsets[row + 1]);
+    const std::size_t element_bytes = size_bytes(place.spec.type);
+    const std::size_t begin = static_cast<std::size_t>(offsets[row]) * element_bytes;
+    const std::size_t end = static_cast<std::size_t>(offsets[row + 1]) * element_bytes;
     return {base + state_->raggeds[place.ragged_index].offset + begin, end - begin};
   }
   throw_no_output(name, state_->layout->names());

@@ -25,12 +25,13 @@ struct joined_rows {
 };
 
 // Puts the rows of a ragged output side by side and writes its offsets.
-joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::byte* buffer, std::byte* offsets) {
+joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::size_t element_bytes, std::byte* buffer,
+                        std::byte* offsets) {
   std::size_t used = 0;
   std::size_t longest = 0;
   std::size_t row_to = 0;
   const auto write_offset = [&] {
-    const auto value = static_cast<std::int64_t>(used);
+    const auto value = static_cast<std::int64_t>(used / element_bytes);
     std::memcpy(offsets + row_to++ * sizeof value, &value, sizeof value);
   };
   write_offset();
@@ -74,7 +75,8 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
     if (place.spec.ragged) {
       const std::size_t r = place.ragged_index;
       const batch_plan::ragged_buffer& buffer = batch.plan.buffers[r];
-      const joined_rows rows = join_ragged(batch, r, base + buffer.offset, base + place.offset);
+      const joined_rows rows =
+          join_ragged(batch, r, size_bytes(place.spec.type), base + buffer.offset, base + place.offset);
       state->raggeds[r] = {buffer.offset, buffer.bytes, rows.bytes, rows.longest};
     } else if (state->rows != batch.rows()) {
       close_holes(batch, place, base + place.offset);

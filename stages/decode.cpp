@@ -205,7 +205,8 @@ void decoder::add_digest(sample_in_flight& sample, thread_state& own) {
     const output_spec& spec = place.spec;
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
-      outputs.push_back({spec.name, spec.type, {static_cast<std::int64_t>(bytes.size())}, bytes});
+      const auto elements = static_cast<std::int64_t>(bytes.size() / size_bytes(spec.type));
+      outputs.push_back({spec.name, spec.type, {elements}, bytes});
     } else if (spec.made_by != nullptr) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, made_row(o, own)});
     } else if (!place.hidden) {

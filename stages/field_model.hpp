@@ -36,7 +36,7 @@ enum class finished_by : std::uint8_t { host, device };
 
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Unused when ragged
-///   ragged      rows of u8 of any length: laid out as one buffer and rows + 1 offsets
+///   ragged      rows of any number of elements: laid out as one buffer and rows + 1 offsets, in elements
 ///   axes        of pictures: where the channels stand
 ///   made_by     null, or what makes its tensor on the device, of rows that decode() writes in another form
 ///   made_from   names of further outputs which that takes: the field's own first. The trainer does not see these
@@ -129,6 +129,9 @@ class field_program {
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
     return verbatim() ? encoded_bytes : 0;
   }
+  /// The most bytes that a ragged row takes of so many encoded ones, a multiple of an element's. Of several rows together it is no more
+  /// than of the sum of their bytes, and of one byte for each.
+  [[nodiscard]] virtual std::size_t ragged_bytes(std::size_t encoded_bytes) const { return encoded_bytes; }
   /// Whether rows depend on random draws. Several such programs of one member make different views of it.
   [[nodiscard]] virtual bool random() const { return false; }
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.

@@ -111,7 +111,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
       largest = std::max<std::size_t>(largest, dataset_.fields()[field].bytes_max);
     }
     for (const output_spec& output : program->outputs()) {
-      if (output.ragged) ragged_bytes_max_.push_back(largest);
+      if (output.ragged) ragged_bytes_max_.push_back(program->ragged_bytes(largest));
     }
   }
 }
@@ -127,7 +127,11 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
     std::size_t r = 0;
     for (const auto& program : programs_) {
       for (const output_spec& output : program->outputs()) {
-        if (output.ragged) sums[r++] = counted->largest_bytes(program->reads(), rows);
+        if (!output.ragged) continue;
+        // As ragged_bytes() says, whose results are rounded for each row.
+        const std::uint64_t largest = counted->largest_bytes(program->reads(), rows);
+        const std::size_t rounding = program->ragged_bytes(2) == 2 ? 0 : rows * size_bytes(output.type);
+        sums[r++] = program->ragged_bytes(largest) + rounding;
       }
     }
     return sums;
@@ -176,7 +180,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
       if (found) break;
     }
     for (const output_spec& output : program->outputs()) {
-      if (output.ragged) bytes[ragged++] += taken;
+      if (output.ragged) bytes[ragged++] += program->ragged_bytes(taken);
     }
   }
 }
@@ -293,7 +297,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
     }
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::output_place& place = layout_.outputs()[output];
-      if (place.spec.ragged) ragged_bytes[place.ragged_index] = bytes;
+      if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(bytes);
     }
   }
   add_reads(plan, number, {placed.data(), placed.size()}, before.reads);

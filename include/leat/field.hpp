@@ -190,6 +190,56 @@ class text {
   std::string member_;
 };
 
+/// Numbers in a row, as many as there are: token ids, boxes, signals.
+///   encoded    text: a list of JSON, "[1, 2, 3]", or numbers with blanks or commas between them. Of a field of tensors or tokens, and
+///              after stored(), elements of that dtype, little-endian, one after another
+///   output     `name`: [elements of all rows] of i64, or as() says, and `name`.offsets: i64 [rows + 1], in elements; row r is
+///              [offsets[r], offsets[r + 1])
+///   after pad()   `name`: [rows, length], where length is `max` rounded up to a multiple; `name`.length: i64 [rows], without what was filled
+///              up; after mask() `name`.mask: boolean [rows, length], true where an element is the row's own
+///   corrupt    text that is no such list; a number that does not fit the dtype, or is no whole number where the dtype has such only; after
+///              pad() a row of more than `max` elements, unless truncate() was called, which cuts it
+///   types      u8 to i64, f32, f64
+class sequence {
+ public:
+  /// What rows are filled up to, and with what.
+  struct padding {
+    std::int64_t multiple = 1;
+    std::int64_t max = 0;  ///< elements of the longest row that there may be; must be given
+    double value = 0;
+  };
+
+  explicit sequence(std::string name);
+  /// Reads this member of a sample.
+  [[nodiscard]] sequence from(std::string member) const;
+  [[nodiscard]] sequence as(dtype type) const;
+  /// The member's bytes are elements of this dtype, and no text.
+  [[nodiscard]] sequence stored(dtype type) const;
+  [[nodiscard]] sequence pad(padding how) const;
+  [[nodiscard]] sequence truncate() const;
+  [[nodiscard]] sequence mask() const;
+  operator field() const;  // NOLINT: a sequence is a field.
+
+  struct settings {
+    std::string name;
+    std::string member;
+    dtype type = dtype::i64;
+    std::optional<dtype> stored;
+    std::optional<sequence::padding> padding;
+    bool truncate = false;
+    bool mask = false;
+
+    /// `max`, rounded up.
+    [[nodiscard]] std::int64_t padded_length() const noexcept {
+      return (padding->max + padding->multiple - 1) / padding->multiple * padding->multiple;
+    }
+  };
+  [[nodiscard]] const settings& get() const noexcept { return settings_; }
+
+ private:
+  settings settings_;
+};
+
 /// Rows of a fixed dtype and shape (field_kind::tensor): of .npy and .npz files, records, tensors in memory.
 ///   output     `name`: [rows, shape...] of the stored dtype, the stored bytes as they are
 class array {

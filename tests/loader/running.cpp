@@ -43,8 +43,9 @@ std::vector<std::byte> row_of(const batch& from, std::string_view output, std::s
   std::size_t end = all.size() / from.valid_rows() * (row + 1);
   if (std::find(names.begin(), names.end(), offsets) != names.end()) {
     const std::vector<std::int64_t> bounds = values_of<std::int64_t>(from, offsets);
-    begin = static_cast<std::size_t>(bounds.at(row));
-    end = static_cast<std::size_t>(bounds.at(row + 1));
+    const std::size_t element_bytes = size_bytes(from[output].type);
+    begin = static_cast<std::size_t>(bounds.at(row)) * element_bytes;
+    end = static_cast<std::size_t>(bounds.at(row + 1)) * element_bytes;
   }
   if (begin > end || end > all.size()) {
     ADD_FAILURE() << "row " << row << " of '" << output << "' is from " << begin << " to " << end << " of "

@@ -41,9 +41,11 @@ class batch_view {
           std::int64_t bounds[2];
           std::memcpy(bounds, each.offsets + row * sizeof(std::int64_t), sizeof bounds);
           const bool sane = bounds[0] >= 0 && bounds[1] >= bounds[0] && bounds[1] <= each.values.shape[0];
+          const std::size_t element_bytes = size_bytes(each.values.type);
           const auto begin = sane ? static_cast<std::size_t>(bounds[0]) : 0;
-          const auto bytes = sane ? static_cast<std::size_t>(bounds[1] - bounds[0]) : 0;
-          parts.push_back({each.name, each.values.type, {static_cast<std::int64_t>(bytes)}, {data + begin, bytes}});
+          const auto count = sane ? static_cast<std::size_t>(bounds[1] - bounds[0]) : 0;
+          const std::span<const std::byte> bytes(data + begin * element_bytes, count * element_bytes);
+          parts.push_back({each.name, each.values.type, {static_cast<std::int64_t>(count)}, bytes});
         } else {
           dimensions shape;
           for (std::size_t axis = 1; axis < each.values.shape.size(); ++axis) shape.push_back(each.values.shape[axis]);

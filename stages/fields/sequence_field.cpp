@@ -1,0 +1,318 @@
+// sequence: one-dimensional rows of any length, as they are or filled up to one.
+#include "base/text.hpp"
+#include "stages/field_model.hpp"
+#include "stages/fields/bind.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace leat {
+namespace stages {
+namespace {
+
+// Calls store(type{}) with a value of the C++ type of this dtype; nothing for those that have none.
+template <class Visit>
+bool with_type(dtype type, const Visit& visit) {
+  switch (type) {
+    case dtype::u8:
+      return visit(std::uint8_t{}), true;
+    case dtype::i8:
+      return visit(std::int8_t{}), true;
+    case dtype::u16:
+      return visit(std::uint16_t{}), true;
+    case dtype::i16:
+      return visit(std::int16_t{}), true;
+    case dtype::u32:
+      return visit(std::uint32_t{}), true;
+    case dtype::i32:
+      return visit(std::int32_t{}), true;
+    case dtype::u64:
+      return visit(std::uint64_t{}), true;
+    case dtype::i64:
+      return visit(std::int64_t{}), true;
+    case dtype::f32:
+      return visit(float{}), true;
+    case dtype::f64:
+      return visit(double{}), true;
+    case dtype::f16:
+    case dtype::bf16:
+    case dtype::boolean:
+      return false;
+  }
+  return false;
+}
+
+/// Elements of a row, one after another, up to so many.
+template <class To>
+struct row_writer {
+  std::byte* at = nullptr;
+  std::size_t room = 0;   // elements
+  std::size_t count = 0;  // of all that were given, written or not
+
+  void add(To value) {
+    if (count < room) std::memcpy(at + count * sizeof value, &value, sizeof value);
+    ++count;
+  }
+};
+
+template <class To, class From>
+std::optional<To> converted(From value) {
+  if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
+    if (!std::in_range<To>(value)) return std::nullopt;
+  } else if constexpr (std::is_integral_v<To>) {
+    // Beyond 2^63 a double is no number of To's any more; all below are exact where they are whole.
+    constexpr double most = 9223372036854775808.0;
+    const auto real = static_cast<double>(value);
+    if (std::trunc(real) != real || std::abs(real) >= most || (real < 0 && std::is_unsigned_v<To>)) return std::nullopt;
+    const auto whole = static_cast<std::int64_t>(real);
+    if (!std::in_range<To>(whole)) return std::nullopt;
+    return static_cast<To>(whole);
+  } else if constexpr (std::is_same_v<To, float> && std::is_same_v<From, double>) {
+    if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()))
+      return std::nullopt;
+  }
+  return static_cast<To>(value);
+}
+
+// A list as JSON has it, or numbers with blanks or commas between them.
+template <class To>
+std::optional<std::string> read_text(std::string_view text, row_writer<To>& row) {
+  constexpr std::string_view between = " \t\r\n,";
+  const auto skip = [&] { text.remove_prefix(std::min(text.find_first_not_of(between), text.size())); };
+  const auto bad = [&](std::string_view why) {
+    std::string shown;
+    for (const char letter : text.substr(0, 20)) shown += letter >= ' ' && letter <= '~' ? letter : '.';
+    return str_cat("element ", row.count, " is '", shown, "', ", why);
+  };
+  skip();
+  const bool is_list = text.starts_with('[');
+  if (is_list) text.remove_prefix(1);
+  for (skip(); !text.empty() && !text.starts_with(']'); skip()) {
+    if (text.front() == '+') text.remove_prefix(1);
+    std::int64_t whole = 0;
+    const char* const end = text.data() + text.size();
+    auto [next, failure] = std::from_chars(text.data(), end, whole);
+    std::optional<To> value;
+    constexpr std::string_view of_real = ".eE";
+    if (failure == std::errc{} && (next == end || of_real.find(*next) == std::string_view::npos)) {
+      value = converted<To>(whole);
+    } else {
+      double real = 0;
+      const auto read = std::from_chars(text.data(), end, real);
+      if (read.ec != std::errc{}) return bad("no number");
+      next = read.ptr;
+      value = converted<To>(real);
+    }
+    if (!value) return bad("which does not fit the elements' type");
+    if (next != end && between.find(*next) == std::string_view::npos && *next != ']') return bad("no number");
+    text.remove_prefix(static_cast<std::size_t>(next - text.data()));
+    row.add(*value);
+  }
+  if (is_list) {
+    if (!text.starts_with(']')) return "a list without an end";
+    text.remove_prefix(1);
+    skip();
+  }
+  if (!text.empty()) return bad("behind the end of the list");
+  return std::nullopt;
+}
+
+template <class To>
+std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype stored, row_writer<To>& row) {
+  const std::size_t each = size_bytes(stored);
+  if (bytes.size() % each != 0) return str_cat("has ", bytes.size(), " bytes, no whole number of ", name(stored));
+  std::optional<std::string> reason;
+  with_type(stored, [&](auto value) {
+    for (std::size_t i = 0; i < bytes.size() && !reason; i += each) {
+      std::memcpy(&value, bytes.data() + i, each);
+      if (const auto to = converted<To>(value)) {
+        row.add(*to);
+      } else {
+        reason = str_cat("element ", i / each, " does not fit the elements' type");
+      }
+    }
+  });
+  return reason;
+}
+
+class sequence_program final : public field_program {
+ public:
+  sequence_program(const sequence::settings& settings, std::uint16_t field, std::optional<dtype> stored)
+      : settings_(settings), fields_{field}, stored_(stored) {
+    output_spec values{.name = settings_.name, .type = settings_.type};
+    if (!settings_.padding) {
+      values.ragged = true;
+      outputs_.push_back(std::move(values));
+      return;
+    }
+    values.row_shape.push_back(settings_.padded_length());
+    outputs_.push_back(values);
+    outputs_.push_back({.name = settings_.name + ".length", .type = dtype::i64});
+    if (settings_.mask) {
+      outputs_.push_back({.name = settings_.name + ".mask", .type = dtype::boolean, .row_shape = values.row_shape});
+    }
+  }
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  std::size_t ragged_bytes(std::size_t encoded_bytes) const override {
+    // Of a text each element but the last takes two characters.
+    const std::size_t elements = stored_ ? encoded_bytes / size_bytes(*stored_) : (encoded_bytes + 1) / 2;
+    return elements * size_bytes(settings_.type);
+  }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    std::optional<std::string> reason;
+    with_type(settings_.type, [&](auto zero) { reason = fill<decltype(zero)>(input.encoded, rows); });
+    if (reason) return corrupt(std::move(*reason));
+    return {};
+  }
+
+ private:
+  template <class To>
+  std::optional<std::string> fill(std::span<const std::byte> encoded, std::span<row_target> rows) const {
+    const std::span<std::byte> bytes = rows.front().bytes;
+    row_writer<To> row{.at = bytes.data(), .room = bytes.size() / sizeof(To)};
+    const std::size_t length_max = settings_.padding ? static_cast<std::size_t>(settings_.padding->max) : row.room;
+    row.room = std::min(row.room, length_max);
+    const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+    if (auto reason = stored_ ? read_stored(encoded, *stored_, row) : read_text(text, row)) return reason;
+    if (row.count > row.room && !(settings_.padding && settings_.truncate)) {
+      return str_cat("has ", row.count, " elements, more than ", row.room,
+                     settings_.padding ? "; sequence::truncate() cuts it" : "");
+    }
+    const std::size_t length = std::min(row.count, row.room);
+    rows.front().used = length * sizeof(To);
+    if (settings_.padding) pad<To>(rows, length);
+    return std::nullopt;
+  }
+
+  template <class To>
+  void pad(std::span<row_target> rows, std::size_t length) const {
+    const std::span<std::byte> bytes = rows[0].bytes;
+    const To value = static_cast<To>(settings_.padding->value);
+    for (std::size_t i = length * sizeof(To); i < bytes.size(); i += sizeof(To))
+      std::memcpy(bytes.data() + i, &value, sizeof value);
+    const auto stored = static_cast<std::int64_t>(length);
+    std::memcpy(rows[1].bytes.data(), &stored, sizeof stored);
+    if (!settings_.mask) return;
+    const auto end = rows[2].bytes.begin() + static_cast<std::ptrdiff_t>(length);
+    std::fill(rows[2].bytes.begin(), end, std::byte{1});
+    std::fill(end, rows[2].bytes.end(), std::byte{0});
+  }
+
+  sequence::settings settings_;
+  std::vector<std::uint16_t> fields_;
+  std::optional<dtype> stored_;
+  std::vector<output_spec> outputs_;
+};
+
+class sequence_model final : public field_model {
+ public:
+  explicit sequence_model(sequence::settings settings) : settings_(std::move(settings)) {}
+
+  const std::string& name() const noexcept override { return settings_.name; }
+  void describe(description& out) const override {
+    out.add("kind", "sequence");
+    out.add("member", settings_.member);
+    out.add("type", leat::name(settings_.type));
+    if (settings_.stored) out.add("stored", leat::name(*settings_.stored));
+    if (!settings_.padding) return;
+    out.add("padding",
+            str_cat("to ", settings_.padded_length(), ", at most ", settings_.padding->max, ", with ",
+                    settings_.padding->value, settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
+  }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+    check();
+    const std::optional<std::uint16_t> field = dataset.find_field(settings_.member);
+    if (!field) throw_no_field(dataset, settings_.member, settings_.name);
+    const field_info& info = dataset.fields()[*field];
+    std::optional<dtype> stored = settings_.stored;
+    if (!stored && (info.kind == field_kind::tensor || info.kind == field_kind::tokens)) stored = info.type;
+    if (info.chunked) {
+      throw error(errc::usage, str_cat("the field '", settings_.member,
+                                       "' has rows of one length, in chunks; leat::array reads it"));
+    }
+    if (stored && !with_type(*stored, [](auto) {})) refuse_type(*stored);
+    return std::make_unique<sequence_program>(settings_, *field, stored);
+  }
+
+ private:
+  [[noreturn]] static void refuse_type(dtype type) {
+    throw error(errc::usage, str_cat("a sequence of ", leat::name(type), "; it has u8 to i64, f32 or f64"));
+  }
+  void check() const {
+    if (!with_type(settings_.type, [](auto) {})) refuse_type(settings_.type);
+    if ((settings_.mask || settings_.truncate) && !settings_.padding) {
+      throw error(errc::usage, "sequence::mask() and truncate() are of rows that are filled up; call pad() too");
+    }
+    if (!settings_.padding) return;
+    constexpr std::int64_t length_max = std::int64_t{1} << 40;
+    const sequence::padding& how = *settings_.padding;
+    if (how.max < 1 || how.max > length_max || how.multiple < 1 || how.multiple > length_max) {
+      throw error(errc::usage, str_cat("sequence::pad({.multiple = ", how.multiple, ", .max = ", how.max,
+                                       "}): both are 1 or more; max is the longest row that there may be"));
+    }
+    bool fits = false;
+    with_type(settings_.type, [&](auto zero) { fits = converted<decltype(zero)>(how.value).has_value(); });
+    if (!fits)
+      throw error(errc::usage,
+                  str_cat("sequence::pad(): the value ", how.value, " is none of ", leat::name(settings_.type)));
+  }
+
+  sequence::settings settings_;
+};
+
+}  // namespace
+}  // namespace stages
+
+sequence::sequence(std::string name) {
+  settings_.name = std::move(name);
+  settings_.member = settings_.name;
+}
+sequence sequence::from(std::string member) const {
+  sequence changed = *this;
+  changed.settings_.member = std::move(member);
+  return changed;
+}
+sequence sequence::as(dtype type) const {
+  sequence changed = *this;
+  changed.settings_.type = type;
+  return changed;
+}
+sequence sequence::stored(dtype type) const {
+  sequence changed = *this;
+  changed.settings_.stored = type;
+  return changed;
+}
+sequence sequence::pad(padding how) const {
+  sequence changed = *this;
+  changed.settings_.padding = how;
+  return changed;
+}
+sequence sequence::truncate() const {
+  sequence changed = *this;
+  changed.settings_.truncate = true;
+  return changed;
+}
+sequence sequence::mask() const {
+  sequence changed = *this;
+  changed.settings_.mask = true;
+  return changed;
+}
+sequence::operator field() const { return field(std::make_shared<stages::sequence_model>(settings_)); }
+
+}  // namespace leat
