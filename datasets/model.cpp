@@ -108,8 +108,8 @@ std::optional<std::int64_t> dataset_model::label(std::uint64_t sample) const {
 }
 
 std::span<const std::string_view> picture_names() noexcept {
-  static constexpr std::array<std::string_view, 10> names = {"jpg", "jpeg", "png", "webp", "bmp",
-                                                             "tif", "tiff", "ppm", "pgm",  "jpe"};
+  static constexpr std::array<std::string_view, 13> names = {"jpg", "jpeg", "png", "webp", "bmp",   "tif", "tiff",
+                                                             "ppm", "pgm",  "jpe", "fjpg", "fjpeg", "fjpe"};
   return names;
 }
 

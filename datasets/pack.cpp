@@ -151,10 +151,13 @@ class packing {
     for_each_parallel(samples.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
       if (options_.stop.stop_requested()) return;
       for (member& each : samples[i].members) {
-        std::optional<std::vector<std::byte>> other = options_.rewrite(each.name, each.content);
+        std::optional<rewritten_member> other = options_.rewrite(each.name, each.content);
         if (!other) continue;
+        const auto is_taken = [&](const member& beside) { return &beside != &each && beside.name == other->name; };
+        if (std::any_of(samples[i].members.begin(), samples[i].members.end(), is_taken)) continue;
         samples[i].archive_bytes -= tar_member_bytes(each.name, each.size_bytes);
-        each.content = std::move(*other);
+        each.name = std::move(other->name);
+        each.content = std::move(other->content);
         each.size_bytes = each.content.size();
         samples[i].archive_bytes += tar_member_bytes(each.name, each.size_bytes);
       }

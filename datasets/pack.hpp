@@ -22,6 +22,12 @@ struct pack_progress {
   std::uint64_t bytes = 0;  ///< read from the source
 };
 
+/// What takes a member's place.
+struct rewritten_member {
+  std::string name;
+  std::vector<std::byte> content;
+};
+
 /// How samples become shards.
 struct pack_options {
   bool shuffle = false;  ///< in an order drawn from the seed; else in the dataset's
@@ -33,10 +39,10 @@ struct pack_options {
   /// Rank r of W writes shards floor(r * n / W) to floor((r + 1) * n / W) of n: the ranks' shards are those of one process.
   leat::world world = {};
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
-  /// Asked of each member, but for those of samples above 1 GiB: what to write in its place, or nothing to leave it as it is. Called
-  /// on several threads at once.
-  std::function<std::optional<std::vector<std::byte>>(std::string_view member, std::span<const std::byte> content)>
-      rewrite = {};
+  /// Asked of each member, but for those of samples above 1 GiB: what to write in its place and under what name, or nothing to
+  /// leave it as it is. It is left too if its sample has another member of that name. Called on several threads at once.
+  std::function<std::optional<rewritten_member>(std::string_view member, std::span<const std::byte> content)> rewrite =
+      {};
   std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread
   std::stop_token stop = {};                                ///< within reads, writes and waits for the disk
 };

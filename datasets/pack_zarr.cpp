@@ -1,10 +1,10 @@
 #include "datasets/pack_zarr.hpp"
 
+#include "base/crc32c.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "base/unfinished_folder.hpp"
-#include "datasets/codecs/checksums.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/row_reader.hpp"

@@ -2,7 +2,7 @@
 #include "datasets/tfrecord.hpp"
 
 #include "base/text.hpp"
-#include "datasets/codecs/checksums.hpp"
+#include "base/crc32c.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"

@@ -87,6 +87,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_show(leat, chosen);
   add_replay(leat, chosen);
   add_pack(leat, chosen);
+  add_unpack(leat, chosen);
   add_make_photos(leat, chosen);
   add_doctor(leat, chosen);
   add_bench(leat, chosen);

@@ -62,6 +62,7 @@ void add_inspect(CLI::App& leat, chosen_command& chosen);
 void add_show(CLI::App& leat, chosen_command& chosen);
 void add_replay(CLI::App& leat, chosen_command& chosen);
 void add_pack(CLI::App& leat, chosen_command& chosen);
+void add_unpack(CLI::App& leat, chosen_command& chosen);
 void add_make_photos(CLI::App& leat, chosen_command& chosen);
 void add_doctor(CLI::App& leat, chosen_command& chosen);
 void add_bench(CLI::App& leat, chosen_command& chosen);

@@ -1,51 +1,14 @@
 #include "datasets/codecs/checksums.hpp"
 
-#include <array>
 #include <bit>
 #include <cstring>
 
 namespace leat::datasets {
 namespace {
 
-constexpr std::size_t tables = 8;
-using crc_tables = std::array<std::array<std::uint32_t, 256>, tables>;
-
-// Eight bytes at a time: table k has what a byte becomes that k more bytes follow.
-constexpr crc_tables make_tables() {
-  constexpr std::uint32_t polynomial = 0x82F63B78;
-  crc_tables all{};
-  for (std::uint32_t value = 0; value < 256; ++value) {
-    std::uint32_t crc = value;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? polynomial : 0);
-    all[0][value] = crc;
-  }
-  for (std::size_t k = 1; k < tables; ++k) {
-    for (std::size_t value = 0; value < 256; ++value) {
-      all[k][value] = (all[k - 1][value] >> 8) ^ all[0][all[k - 1][value] & 0xFF];
-    }
-  }
-  return all;
-}
-
-constexpr crc_tables crc_of = make_tables();
-
 std::uint32_t swapped_halves(std::uint32_t value) { return ((value & 0x00FF00FF) << 8) | ((value >> 8) & 0x00FF00FF); }
 
 }  // namespace
-
-std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
-  std::uint32_t crc = ~std::uint32_t{0};
-  while (bytes.size() >= tables) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    word ^= crc;
-    crc = 0;
-    for (std::size_t k = 0; k < tables; ++k) crc ^= crc_of[tables - 1 - k][(word >> (8 * k)) & 0xFF];
-    bytes = bytes.subspan(tables);
-  }
-  for (const std::byte each : bytes) crc = (crc >> 8) ^ crc_of[0][(crc ^ std::to_integer<std::uint32_t>(each)) & 0xFF];
-  return ~crc;
-}
 
 bool is_fletcher32(std::span<const std::byte> bytes, std::uint32_t stored) noexcept {
   constexpr std::size_t words_at_once = 360;  // more could overflow the second sum

@@ -7,10 +7,6 @@
 
 namespace leat::datasets {
 
-/// The Castagnoli polynomial, reflected.
-///   source   RFC 3720, B.4
-[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
-
 /// Whether `stored` is what HDF5 wrote behind these bytes. Versions up to 1.6.2 wrote the two halves with their bytes swapped.
 ///   source   HDF5, H5checksum.c and H5Zfletcher32.c
 [[nodiscard]] bool is_fletcher32(std::span<const std::byte> bytes, std::uint32_t stored) noexcept;

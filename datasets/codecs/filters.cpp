@@ -1,5 +1,6 @@
 #include "datasets/codecs/filters.hpp"
 
+#include "base/crc32c.hpp"
 #include "base/text.hpp"
 #include "datasets/codecs/bitshuffle.hpp"
 #include "datasets/codecs/blosc.hpp"

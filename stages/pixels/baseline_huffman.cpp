@@ -1,7 +1,5 @@
 #include "stages/pixels/baseline_huffman.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -196,7 +194,9 @@ template <int Bits>
   unsigned k = 1;
   for (;;) {
     refill(r);
+#ifdef __clang__
 #pragma clang loop unroll(full)
+#endif
     for (int i = 0; i < 5; ++i) {  // of index_bits at most
       const std::uint32_t entry = table.one[index<index_bits>(r)];
       drop(r, entry);
@@ -347,17 +347,6 @@ boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW* mcu) {
   return TRUE;
 }
 
-// The decoder's struct is libjpeg's own affair. Were another libjpeg loaded than the header describes, what we take for its
-// functions would hardly be functions of the library that jpeg_start_decompress() is in.
-bool is_the_known_libjpeg(const jpeg_entropy_decoder& methods) noexcept {
-  const auto library_of = [](auto* function) -> const void* {
-    Dl_info found{};
-    return ::dladdr(reinterpret_cast<const void*>(function), &found) != 0 ? found.dli_fbase : nullptr;
-  };
-  const void* const libjpeg = library_of(&jpeg_start_decompress);
-  return libjpeg != nullptr && library_of(methods.start_pass) == libjpeg && library_of(methods.decode_mcu) == libjpeg;
-}
-
 }  // namespace
 
 void huffman_lookup::build(const JHUFF_TBL& from, bool dc) noexcept {
@@ -437,16 +426,8 @@ void huffman_lookup::build_many() noexcept {
 }
 
 bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompress_ptr), bool plain) noexcept {
-#ifndef LEAT_OWN_HUFFMAN
-  return false;
-#endif
   const jpeg_decompress_struct& c = *cinfo;
-  if (c.progressive_mode || c.arith_code || c.data_precision != 8 || c.comps_in_scan != c.num_components || c.Ss != 0 ||
-      c.Se != DCTSIZE2 - 1 || c.Ah != 0 || c.Al != 0 || c.unread_marker != 0 || c.blocks_in_MCU > D_MAX_BLOCKS_IN_MCU) {
-    return false;
-  }
-  static const bool known = is_the_known_libjpeg(*c.entropy);
-  if (!known) return false;
+  if (!is_one_plain_scan(c) || c.arith_code || !entropy_door_is_open(*c.entropy)) return false;
   for (int i = 0; i < c.blocks_in_MCU; ++i) {
     const int component = c.MCU_membership[i];
     const jpeg_component_info& info = *c.cur_comp_info[component];

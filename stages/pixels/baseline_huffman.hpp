@@ -10,23 +10,10 @@
 // The scan is copied beforehand without the zeros that follow 0xFF, a window at a time, so that taking the next bits needs no test.
 #pragma once
 
-#include "stages/pixels/libjpeg.hpp"
+#include "stages/pixels/entropy_door.hpp"
 
 #include <cstddef>
 #include <cstdint>
-
-#if __has_include(<jpegint.h>) && LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 4000000
-#define LEAT_OWN_HUFFMAN 1
-#define JPEG_INTERNALS
-#include <jpegint.h>
-#undef JPEG_INTERNALS
-#else
-// A libjpeg-turbo whose insides we do not know: install() refuses, and everything works as it did.
-struct jpeg_entropy_decoder {
-  void (*start_pass)(j_decompress_ptr cinfo);
-  boolean (*decode_mcu)(j_decompress_ptr cinfo, JBLOCKROW* mcu);
-};
-#endif
 
 namespace leat::pixels {
 

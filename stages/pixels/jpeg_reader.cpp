@@ -3,17 +3,24 @@
 #include "stages/pixels/baseline_huffman.hpp"
 #include "stages/pixels/jpeg_claims.hpp"
 #include "stages/pixels/jpeg_memory.hpp"
+#include "stages/pixels/photo_entropy.hpp"
 #include "stages/pixels/resample_kernels.hpp"
+
+#include <leat/error.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <jerror.h>
 
 #include <algorithm>
 #include <cassert>
 #include <csetjmp>
+#include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace leat::pixels {
 namespace {
@@ -39,6 +46,8 @@ struct frame {
   jpeg_progress_mgr progress;
   jpeg_memory memory;
   baseline_huffman huffman;
+  photo_entropy photo;
+  photo_pack_view pack;
   std::jmp_buf jump;
 
   // Why we jumped.
@@ -52,8 +61,9 @@ struct frame {
   const std::atomic<bool>* stop;
   rectangle region;
   int decimation;
+  bool is_pack;  // read by `photo`
   bool own_huffman;
-  bool plain_huffman;
+  bool plain;
 
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
@@ -222,6 +232,31 @@ bool columns_can_be_cut(const jpeg_decompress_struct& c) noexcept {
   std::longjmp(f.jump, 1);
 }
 
+void on_damaged_row(j_decompress_ptr cinfo, std::uint32_t row) {
+  frame& f = frame_of(reinterpret_cast<j_common_ptr>(cinfo));
+  f.failed = stages::outcome_kind::corrupt;
+  std::snprintf(f.message, sizeof(f.message), "photo pack: row %u of %u is damaged", static_cast<unsigned>(row),
+                static_cast<unsigned>(f.pack.head.mcu_rows));
+  std::longjmp(f.jump, 1);
+}
+
+// Gives up where libjpeg's insides are not those that we know: the JPEG has to be made again first.
+void install_pack(frame& f) {
+  jpeg_decompress_struct& c = f.cinfo;
+  auto* const scratch = static_cast<std::uint8_t*>(c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE,
+                                                                      photo_row::scratch_bytes(f.pack.row_blocks())));
+  switch (f.photo.install(&c, f.pack, scratch, on_damaged_row, f.plain)) {
+    case photo_entropy::installed::yes:
+      return;
+    case photo_entropy::installed::door_is_shut:
+      on_give_up(&c);
+    case photo_entropy::installed::other_picture:
+      f.failed = stages::outcome_kind::corrupt;
+      std::strcpy(f.message, "photo pack: its head and its JPEG's head tell of two pictures");
+      std::longjmp(f.jump, 1);
+  }
+}
+
 std::size_t line_bytes(const jpeg_decompress_struct& c) noexcept {
   return static_cast<std::size_t>(c.output_width) * static_cast<std::size_t>(c.output_components) + line_slack_bytes;
 }
@@ -230,7 +265,8 @@ void start_step(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
   set_parameters(f);
   jpeg_start_decompress(&c);
-  const bool own_huffman = f.own_huffman && f.huffman.install(&c, on_give_up, f.plain_huffman);
+  if (f.is_pack) install_pack(f);
+  const bool own_huffman = f.own_huffman && !f.is_pack && f.huffman.install(&c, on_give_up, f.plain);
 
   // One more column on either side: fancy upsampling looks at the neighbour, and at an edge it would find none.
   JDIMENSION left = static_cast<JDIMENSION>(std::max(f.region.x - 1, 0));
@@ -326,12 +362,14 @@ std::size_t bytes_of(frame& f, bool packed) {
     const std::size_t down = round_up(component.height_in_blocks, v);
     bytes += packed ? jpeg_packed_bytes(across, down, 5 * v) : jpeg_blocks_bytes(across, down);
   }
+  if (f.is_pack) bytes += scratch_arena::rounded(photo_row::scratch_bytes(f.pack.row_blocks()));
   return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
 }
 
 stages::failure failure_of(const frame& f) {
   if (f.failed == stages::outcome_kind::cancelled) return stages::cancelled();
-  return {f.failed, std::string("JPEG: ") + f.message};
+  const bool is_of_pack = std::string_view(f.message).starts_with("photo pack");
+  return {f.failed, (is_of_pack ? "" : "JPEG: ") + std::string(f.message)};
 }
 
 }  // namespace
@@ -344,7 +382,26 @@ struct jpeg_reader::state {
   // The struct as jpeg_create_decompress() left it, which every picture starts from: libjpeg itself would keep one
   // picture's tables for the next, and a file that lacks its own would depend on what this thread decoded before.
   jpeg_decompress_struct fresh{};
-  stages::failure too_little;  // said where packed coefficients have no room
+  std::vector<std::byte> unpacked;  // of a pack that libjpeg reads alone
+  stages::failure too_little;       // said where packed coefficients have no room
+
+  /// What libjpeg reads of a pack: the JPEG's head, for `photo` to go on from; or all of the JPEG, made again.
+  stages::outcome<byte_span> view(byte_span pack) {
+    const stages::outcome<photo_pack_view> seen = view_photo_pack(pack);
+    if (!seen) return seen.error();
+    f.pack = *seen;
+    f.is_pack = true;
+    return f.pack.jpeg_head;
+  }
+  stages::outcome<byte_span> unpack(byte_span pack) {
+    try {
+      unpacked = unpack_photo(pack);
+    } catch (const error& failure) {
+      return failure.code() == errc::unsupported ? stages::unsupported(failure.what())
+                                                 : stages::corrupt(failure.what());
+    }
+    return byte_span(unpacked);
+  }
 
   [[nodiscard]] stages::failure why() const { return f.memory.has_room ? failure_of(f) : too_little; }
 };
@@ -376,13 +433,19 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.memory.begin(state_->arena);
   f.cinfo.mem = &f.memory.methods;
   f.cinfo.progress = &f.progress;
+  f.is_pack = false;
+  if (begins_as_photo_pack(encoded)) {
+    const auto what = how.library_only ? state_->unpack(encoded) : state_->view(encoded);
+    if (!what) return what.error();
+    encoded = *what;
+  }
   f.encoded = reinterpret_cast<const unsigned char*>(encoded.data());
   f.encoded_bytes = encoded.size();
   f.stop = how.stop;
   f.skipping = false;
   f.decimation = 1;
   f.own_huffman = !how.library_only;
-  f.plain_huffman = how.plain;
+  f.plain = how.plain;
   f.gave_up = false;
   if (!run(f, open_step)) return failure_of(f);
   if (f.cinfo.image_width != static_cast<JDIMENSION>(info.width) ||
@@ -390,6 +453,11 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
     return stages::corrupt("JPEG: two frame headers that differ");
   }
   f.several_scans = jpeg_has_multiple_scans(&f.cinfo) != FALSE;
+  if (f.is_pack) {  // The layout has been checked: each row has bytes for its blocks.
+    f.scans = 1;
+    if (f.several_scans) return stages::corrupt("photo pack: its JPEG has more than one scan");
+    return {};
+  }
   return check_jpeg_claims(f.cinfo, f.scans);
 }
 

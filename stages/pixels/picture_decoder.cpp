@@ -113,7 +113,7 @@ struct picture_decoder::state {
       default:
         break;
     }
-    assert(what == format::jpeg);
+    assert(what == format::jpeg || what == format::photo_pack);
     return jpeg;
   }
 

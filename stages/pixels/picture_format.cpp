@@ -1,6 +1,7 @@
 #include "stages/pixels/picture_format.hpp"
 
 #include "stages/pixels/byte_reading.hpp"
+#include "stages/pixels/photo_pack_layout.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,7 @@ constexpr std::array<known_format, format_count> known = {{
     {"PNG", "image/png"},
     {"WebP", "image/webp"},
     {"BMP", "image/bmp"},
+    {"photo pack", "application/x-leat-photo-pack"},
     {"animated WebP", "image/webp"},
     {"GIF", "image/gif"},
     {"TIFF", "image/tiff"},
@@ -100,6 +102,7 @@ format format_of(byte_span encoded) noexcept {
   if (stands_at(encoded, 0, "\x89PNG\r\n\x1A\n"sv)) return format::png;
   if (stands_at(encoded, 0, "RIFF"sv) && stands_at(encoded, 8, "WEBP"sv)) return webp_of(encoded);
   if (is_bmp(encoded)) return format::bmp;
+  if (begins_as_photo_pack(encoded)) return format::photo_pack;
   if (stands_at(encoded, 0, "GIF87a"sv) || stands_at(encoded, 0, "GIF89a"sv)) return format::gif;
   for (const std::string_view tiff : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
     if (stands_at(encoded, 0, tiff)) return format::tiff;

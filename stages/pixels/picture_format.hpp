@@ -9,13 +9,14 @@
 
 namespace leat::pixels {
 
-/// Formats up to `bmp` are read. The others are recognised, so that errors can name them.
+/// Formats up to `photo_pack` are read. The others are recognised, so that errors can name them.
 enum class format : std::uint8_t {
   unknown,
   jpeg,
   png,
   webp,
   bmp,
+  photo_pack,
   animated_webp,
   gif,
   tiff,
@@ -43,7 +44,8 @@ inline constexpr std::size_t format_bytes = 512;
 [[nodiscard]] std::string_view media_type(format what) noexcept;
 
 [[nodiscard]] constexpr bool is_read(format what) noexcept {
-  return what == format::jpeg || what == format::png || what == format::webp || what == format::bmp;
+  return what == format::jpeg || what == format::png || what == format::webp || what == format::bmp ||
+         what == format::photo_pack;
 }
 
 /// The reason why a format is not read, with advice: "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it". For

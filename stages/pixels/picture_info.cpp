@@ -1,14 +1,29 @@
 #include "stages/pixels/picture_info.hpp"
 
 #include "stages/pixels/format_headers.hpp"
+#include "stages/pixels/photo_pack_layout.hpp"
 
 namespace leat::pixels {
+namespace {
+
+// By the JPEG's head that it keeps. The pack's own head is checked by who decodes it.
+outcome<picture_info> peek_photo_pack(byte_span encoded, look_for what) {
+  const outcome<picture_info> found = peek_jpeg(jpeg_head_of_pack(encoded), what);
+  if (!found) return stages::corrupt("photo pack: " + found.reason());
+  picture_info info = *found;
+  info.what = format::photo_pack;
+  return info;
+}
+
+}  // namespace
 
 outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
   if (encoded.empty()) return stages::corrupt("empty: zero bytes");
   switch (format_of(encoded)) {
     case format::jpeg:
       return peek_jpeg(encoded, what);
+    case format::photo_pack:
+      return peek_photo_pack(encoded, what);
     case format::png:
       return peek_png(encoded, what);
     case format::webp:

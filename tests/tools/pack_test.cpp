@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -134,6 +137,85 @@ void write_file(const std::filesystem::path& path, const std::vector<std::uint8_
 }
 
 // A folder of three kinds: progressive, baseline, and progressive but cut.
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Packed photographs beside what has to stay as it is give the JPEGs' digest, and come back byte for byte: as files, and from shards
+// to shards.
+TEST(pack, photos_become_packs_of_the_same_digest_and_come_back) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  write_file(folder / "a" / "1.jpg", photo_jpeg(1, 96, 64));
+  write_file(folder / "a" / "2.v1.JPEG", photo_jpeg(2, 50, 70));
+  write_file(folder / "b" / "3.jpg", progressive_jpeg(3));
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  ASSERT_EQ(run({"pack", folder.string(), path("plain.tar")}).exit_code, 0);
+  const ended packed = run({"pack", folder.string(), path("fast.tar"), "--photos", "fast", "--json"});
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const json done = packed.json().at("photos");
+  EXPECT_EQ(done.at("rewritten"), 2);
+  EXPECT_EQ(done.at("left"), 1);
+  EXPECT_EQ(done.at("left_members").at(0), "b/3.jpg: JPEG: progressive, which is not packed");
+  EXPECT_THAT(content_of(path("fast.tar")), HasSubstr("a/1.fjpg"));
+  EXPECT_THAT(content_of(path("fast.tar")), HasSubstr("a/2%2Ev1.fJPEG"));
+  for (const char* transform : {"train", "eval"}) {
+    EXPECT_EQ(digest_of(path("plain.tar"), {"--transform", transform}),
+              digest_of(path("fast.tar"), {"--transform", transform}))
+        << transform;
+  }
+  ASSERT_EQ(run({"pack", path("fast.tar"), path("again.tar"), "--photos", "jpeg"}).exit_code, 0);
+  EXPECT_EQ(content_of(path("again.tar")), content_of(path("plain.tar")));
+
+  const ended files = run({"unpack", path("fast.tar"), path("files"), "--json"});
+  ASSERT_EQ(files.exit_code, 0) << files.err;
+  EXPECT_EQ(files.json().at("photos"), 2);
+  for (const char* name : {"a/1.jpg", "a/2.v1.JPEG", "b/3.jpg"}) {
+    EXPECT_EQ(content_of(directory.path() / "files" / name), content_of(folder / name)) << name;
+  }
+  EXPECT_EQ(run({"unpack", path("fast.tar"), path("files")}).exit_code, 2);
+  EXPECT_EQ(run({"unpack", path("fast.tar"), path("files"), "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(run({"pack", folder.string(), path("x.tar"), "--photos", "fast", "--transcode"}).exit_code, 2);
+  EXPECT_EQ(run({"pack", folder.string(), path("x.npy"), "--photos", "fast", "--to", "npy"}).exit_code, 2);
+
+  // A damaged pack is named, and the others are unpacked.
+  std::string damaged = content_of(path("fast.tar"));
+  const std::size_t at = damaged.find("FJPG\r\n") + 2000;
+  damaged[at] = static_cast<char>(damaged[at] ^ 1);
+  std::ofstream(path("damaged.tar"), std::ios::binary) << damaged;
+  const ended partly = run({"unpack", path("damaged.tar"), path("rest")});
+  EXPECT_EQ(partly.exit_code, 1);
+  EXPECT_THAT(partly.err, HasSubstr("a/1.fjpg: photo pack: "));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "rest/a/1.jpg"));
+  EXPECT_EQ(content_of(directory.path() / "rest/a/2.v1.JPEG"), content_of(folder / "a/2.v1.JPEG"));
+}
+
+TEST(pack, unpack_refuses_a_member_that_leads_out_of_the_folder) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  write_file(folder / "aa" / "1.jpg", photo_jpeg(1, 16, 16));
+  const std::string shard = (directory.path() / "p.tar").string();
+  ASSERT_EQ(run({"pack", folder.string(), shard}).exit_code, 0);
+  std::string tar = content_of(shard);
+  // As long as it was; the header's sum is a plain one of its bytes.
+  for (std::size_t at = tar.find("aa/1."); at != std::string::npos; at = tar.find("aa/1.", at)) {
+    tar.replace(at, 2, "..");
+    std::string header = tar.substr(at, 512);
+    header.replace(148, 8, 8, ' ');
+    unsigned sum = 0;
+    for (const char each : header) sum += static_cast<unsigned char>(each);
+    std::array<char, 8> octal{};
+    std::snprintf(octal.data(), octal.size(), "%06o", sum);
+    tar.replace(at + 148, 7, octal.data(), 7);
+  }
+  std::ofstream(shard, std::ios::binary) << tar;
+  const ended refused = run({"unpack", shard, (directory.path() / "out").string()});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("'../1.jpg' leads out of the folder"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "1.jpg"));
+}
+
 TEST(pack, transcode_rewrites_progressive_jpegs_and_leaves_the_others_byte_for_byte) {
   const temporary_directory directory;
   const std::filesystem::path folder = directory.path() / "photos";

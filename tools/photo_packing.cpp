@@ -1,0 +1,87 @@
+#include "tools/photo_packing.hpp"
+
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+#include <leat/photo_pack.hpp>
+
+#include <algorithm>
+
+namespace leat::tools {
+namespace {
+
+constexpr std::size_t left_shown = 8;
+
+bool is_jpeg_extension(std::string_view extension) {
+  std::string lower(extension);
+  for (char& each : lower) each = each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
+  return lower == "jpg" || lower == "jpeg" || lower == "jpe";
+}
+
+// Where the extension begins, behind its dot; nothing where there is none.
+std::optional<std::size_t> extension_of(std::string_view member) {
+  const std::size_t dot = member.rfind('.');
+  if (dot == std::string_view::npos || member.find('/', dot) != std::string_view::npos) return std::nullopt;
+  return dot + 1;
+}
+
+bool is_jpeg(std::span<const std::byte> content) {
+  return content.size() >= 2 && content[0] == std::byte{0xFF} && content[1] == std::byte{0xD8};
+}
+
+}  // namespace
+
+std::optional<std::string> pack_name_of(std::string_view member) {
+  const std::optional<std::size_t> at = extension_of(member);
+  if (!at || !is_jpeg_extension(member.substr(*at))) return std::nullopt;
+  return str_cat(member.substr(0, *at), "f", member.substr(*at));
+}
+
+std::optional<std::string> jpeg_name_of(std::string_view member) {
+  const std::optional<std::size_t> at = extension_of(member);
+  if (!at || member.size() == *at || member[*at] != 'f' || !is_jpeg_extension(member.substr(*at + 1)))
+    return std::nullopt;
+  return str_cat(member.substr(0, *at), member.substr(*at + 1));
+}
+
+std::optional<datasets::rewritten_member> photo_packing::rewrite(std::string_view member,
+                                                                 std::span<const std::byte> content) {
+  if (to_ == photo_form::fast ? !is_jpeg(content) : !is_photo_pack(content)) return std::nullopt;
+  const std::optional<std::string> name = to_ == photo_form::fast ? pack_name_of(member) : jpeg_name_of(member);
+  if (!name) {
+    leave(member,
+          to_ == photo_form::fast ? "a JPEG that is not named as one" : "a photo pack that is not named as one");
+    return std::nullopt;
+  }
+  try {
+    datasets::rewritten_member made{*name, to_ == photo_form::fast ? pack_photo(content) : unpack_photo(content)};
+    const std::lock_guard lock(mutex_);
+    ++count_.rewritten;
+    count_.bytes_before += content.size();
+    count_.bytes_after += made.content.size();
+    return made;
+  } catch (const error& failure) {
+    leave(member, failure.what());
+    return std::nullopt;
+  }
+}
+
+void photo_packing::leave(std::string_view member, std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  ++count_.left;
+  if (left_.size() < left_shown) left_.push_back(str_cat(member, ": ", why));
+}
+
+photo_packing::counts photo_packing::count() const {
+  const std::lock_guard lock(mutex_);
+  return count_;
+}
+
+std::vector<std::string> photo_packing::left() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> sorted = left_;  // Threads come in any order.
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+}  // namespace leat::tools

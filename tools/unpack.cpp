@@ -1,0 +1,213 @@
+// leat unpack: the members of shards as files, photo packs as the JPEGs that they were made from.
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
+#include "base/unfinished_file.hpp"
+#include "datasets/member_key.hpp"
+#include "datasets/model.hpp"
+#include "datasets/parallel.hpp"
+#include "datasets/sample_members.hpp"
+#include "tools/arguments.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/photo_packing.hpp"
+#include "tools/sources.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+#include <leat/photo_pack.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t window_bytes = std::uint64_t{64} << 20;
+constexpr std::size_t damaged_shown = 8;
+
+struct unpack_arguments {
+  std::vector<std::string> paths;  // SOURCE... DIR
+  bool overwrite = false;
+  open_options opening;
+  bool json = false;
+};
+
+// What a shard's member is called as a file: escapes of its key undone. Refuses what would lie outside of DIR.
+std::string file_of(std::string_view member) {
+  const std::size_t slash = member.rfind('/');
+  const std::size_t dot = member.find('.', slash == std::string_view::npos ? 0 : slash);
+  const std::string_view key = member.substr(0, dot);
+  std::string path = str_cat(datasets::decode_key(key), dot == std::string_view::npos ? "" : member.substr(dot));
+  bool leads_out = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
+  for (const fs::path& part : fs::path(path)) leads_out = leads_out || part == "..";
+  if (leads_out) {
+    throw error(errc::format,
+                str_cat("the member '", one_line(member), "' leads out of the folder; nothing was written of it"));
+  }
+  return path;
+}
+
+class unpacking {
+ public:
+  unpacking(const dataset& from, std::string directory, bool overwrite, std::stop_token stop)
+      : from_(from), directory_(std::move(directory)), overwrite_(overwrite), stop_(std::move(stop)) {}
+
+  // Before anything is written: whether all members have a place, and none is taken.
+  void check_names() {
+    datasets::sample_reader reader(*from_.model(), stop_);
+    for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
+      check_stop();
+      for (const datasets::member& each : reader.describe(sample).members) {
+        const std::string name = file_of(each.name);
+        for (const std::string& taken : {jpeg_name_of(name).value_or(name), name}) {
+          std::error_code failed;
+          if (overwrite_ || !fs::exists(fs::symlink_status(directory_ / taken, failed))) continue;
+          throw error(errc::usage, str_cat((directory_ / taken).string(),
+                                           " is there already; remove it, give another folder, or --overwrite"));
+        }
+      }
+    }
+  }
+
+  void run() {
+    datasets::sample_reader reader(*from_.model(), stop_);
+    std::vector<datasets::sample_members> pending;
+    std::uint64_t pending_bytes = 0;
+    for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
+      check_stop();
+      pending.push_back(reader.describe(sample));
+      pending_bytes += pending.back().content_bytes;
+      if (pending_bytes < window_bytes && sample + 1 < from_.size()) continue;
+      reader.read(pending);
+      datasets::for_each_parallel(pending.size(), std::thread::hardware_concurrency(),
+                                  [&](std::size_t i) { write(pending[i]); });
+      pending.clear();
+      pending_bytes = 0;
+    }
+  }
+
+  std::uint64_t files = 0;
+  std::uint64_t photos = 0;
+  std::uint64_t damaged = 0;
+  std::vector<std::string> damaged_members;  // the first ones
+
+ private:
+  void check_stop() const {
+    if (stop_.stop_requested()) throw error(errc::cancelled, "stopped");
+  }
+
+  void write(const datasets::sample_members& sample) {
+    if (stop_.stop_requested()) return;
+    for (const datasets::member& each : sample.members) {
+      try {
+        write(each);
+      } catch (const error& failure) {
+        if (failure.code() != errc::format && failure.code() != errc::unsupported) throw;
+        const std::lock_guard lock(mutex_);
+        ++damaged;
+        if (damaged_members.size() < damaged_shown) damaged_members.push_back(str_cat(each.name, ": ", failure.what()));
+      }
+    }
+  }
+
+  void write(const datasets::member& each) {
+    const std::string name = file_of(each.name);
+    const std::optional<std::string> jpeg = jpeg_name_of(name);
+    const bool is_pack = jpeg && is_photo_pack(each.content);
+    if (is_pack) {
+      put(*jpeg, unpack_photo(each.content));
+    } else {
+      put(name, each.content);
+    }
+    const std::lock_guard lock(mutex_);
+    ++files;
+    photos += is_pack ? 1 : 0;
+  }
+
+  void put(const std::string& name, std::span<const std::byte> content) const {
+    const fs::path path = directory_ / name;
+    std::error_code no_folder;
+    fs::create_directories(path.parent_path(), no_folder);
+    if (no_folder) throw explain_write(path.parent_path().string(), no_folder.value());
+    unfinished_file file(path.string());
+    int failed = file.open();
+    if (failed == 0) failed = file.write(content);
+    if (failed == 0) failed = file.take_name(overwrite_);
+    if (failed != 0) throw explain_write(path.string(), failed, {.taken = "give another folder, or --overwrite"});
+  }
+
+  const dataset& from_;
+  fs::path directory_;
+  bool overwrite_;
+  std::stop_token stop_;
+  std::mutex mutex_;
+};
+
+int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
+  if (arguments.paths.size() < 2) {
+    throw error(errc::usage, "SOURCE and DIR are both needed; as in `leat unpack 'photos-*.tar' photos`");
+  }
+  const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
+  const auto leave = [&] {
+    complain("unpack", str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
+  };
+  const dataset from =
+      open_sources(sources, stop, leave, [](dtype) { return std::string("files of tokens are no shards: copy them"); },
+                   {.opening = arguments.opening});
+  tell_notes("unpack", from);
+  unpacking work(from, arguments.paths.back(), arguments.overwrite, stop.token());
+  try {
+    work.check_names();
+    work.run();
+  } catch (const error& failure) {
+    if (failure.code() != errc::cancelled || !stop.requested()) throw;
+    complain("unpack", str_cat("stopped by ", stop.name(), "; the files that are there are whole"));
+    return stop.exit_code();
+  }
+  std::sort(work.damaged_members.begin(), work.damaged_members.end());
+  if (arguments.json) {
+    print(json_text({{"files", work.files},
+                     {"photos", work.photos},
+                     {"damaged", work.damaged},
+                     {"damaged_members", work.damaged_members}}) +
+          "\n");
+  } else {
+    print(str_cat(counted(work.files, "file", "files"), ", ", counted(work.photos, "photo pack", "photo packs"),
+                  " among them\n"));
+  }
+  for (const std::string& each : work.damaged_members) complain("unpack", one_line(each));
+  if (work.damaged > work.damaged_members.size()) {
+    complain("unpack", str_cat(work.damaged - work.damaged_members.size(), " more are damaged"));
+  }
+  return work.damaged == 0 ? exit_done : exit_failed;
+}
+
+}  // namespace
+
+void add_unpack(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<unpack_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("unpack", "write shards as files, photo packs as JPEGs again");
+  app.get_help_ptr()->group("");  // Whoever reads it has found it.
+  app.add_option("SOURCE", arguments->paths, "DIR is made; each member becomes the file that it was, byte for byte")
+      ->required()
+      ->option_text("SOURCE... DIR")
+      ->type_name("");
+  app.add_flag("--overwrite", arguments->overwrite, "replace files that are there; else they are an error");
+  add_opening_options(app, arguments->opening);
+  app.add_flag("--json", arguments->json, "what was written, as one JSON object");
+  app.footer("  leat unpack 'photos-*.tar' photos");
+  app.callback([=, &chosen] { chosen = [arguments](interruption& stop) { return unpack_sources(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools
