@@ -1,8 +1,8 @@
 // TFRecord files: each a chain of records, one file after another.
 #include "datasets/tfrecord.hpp"
 
-#include "base/text.hpp"
 #include "base/crc32c.hpp"
+#include "base/text.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
