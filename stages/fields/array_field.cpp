@@ -4,18 +4,14 @@
 #include "stages/array_crop.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/copy_row.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 
-#include <algorithm>
-#include <cstring>
-
 namespace leat {
 namespace stages {
 namespace {
-
-constexpr std::size_t copy_bytes = std::size_t{4} << 20;
 
 // A row is a part of what is stored.
 class array_crop_program final : public field_program {
@@ -63,11 +59,7 @@ class array_program final : public field_program {
     if (input.encoded.size() != row.size()) {
       return corrupt(str_cat("holds ", input.encoded.size(), " bytes where a row has ", row.size()));
     }
-    // Piece by piece: whoever stops the loader does not wait for the copy of 1 GB into new memory.
-    for (std::size_t at = 0; at < row.size(); at += copy_bytes) {
-      if (input.stop != nullptr && input.stop->load(std::memory_order_relaxed)) return cancelled();
-      std::memcpy(row.data() + at, input.encoded.data() + at, std::min(copy_bytes, row.size() - at));
-    }
+    if (!copy_row(input.encoded, row.data(), input.stop)) return cancelled();
     return {};
   }
 

@@ -3,17 +3,13 @@
 #include "base/utf8.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/copy_row.hpp"
 
 #include <leat/field.hpp>
-
-#include <algorithm>
-#include <cstring>
 
 namespace leat {
 namespace stages {
 namespace {
-
-constexpr std::size_t copy_bytes = std::size_t{4} << 20;
 
 class bytes_program final : public field_program {
  public:
@@ -40,12 +36,7 @@ class bytes_program final : public field_program {
         return corrupt(str_cat("is not UTF-8 at byte ", *wrong));
       }
     }
-    // Piece by piece: whoever stops the loader does not wait for the copy of 1 GB into new memory.
-    for (std::size_t at = 0; at < input.encoded.size(); at += copy_bytes) {
-      if (input.stop != nullptr && input.stop->load(std::memory_order_relaxed)) return cancelled();
-      const auto piece = input.encoded.subspan(at, std::min(copy_bytes, input.encoded.size() - at));
-      std::memcpy(row.bytes.data() + at, piece.data(), piece.size());
-    }
+    if (!copy_row(input.encoded, row.bytes.data(), input.stop)) return cancelled();
     row.used = input.encoded.size();
     return {};
   }
