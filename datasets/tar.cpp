@@ -149,7 +149,7 @@ class tar_model final : public dataset_model {
       const std::uint64_t part = table_.first_part(sample) + static_cast<std::uint64_t>(record - records.begin());
       const std::string path = path_of_member(part, from.of(*sources_.front()));
       const std::optional<member_name> split = split_member_name(path);
-      if (!split) throw changed(*record);
+      if (!split) throw not_there_any_more(*record);
       paths.push_back({std::string(split->key), std::string(split->extension), true});
     }
     return paths;
@@ -227,7 +227,7 @@ class tar_model final : public dataset_model {
     return number;
   }
 
-  error changed(const extent_table::record& wanted) const {
+  error not_there_any_more(const extent_table::record& wanted) const {
     return error(errc::format,
                  str_cat(files_->path(wanted.file()), ": offset ", wanted.offset(),
                          ": the member is not there any more; the shard has changed since it was opened"));
@@ -254,10 +254,10 @@ class tar_model final : public dataset_model {
           break;
         }
         case tar_walk::result::end:
-          throw changed(wanted);
+          throw not_there_any_more(wanted);
       }
     }
-    throw changed(wanted);
+    throw not_there_any_more(wanted);
   }
 
   std::shared_ptr<const io::file_table> files_;

@@ -44,15 +44,15 @@ struct crop_box {
 ///   texts        the sample's texts, by name
 struct sheet_cell {
   std::uint64_t sample = 0;
-  std::string name;
-  std::string label;
-  std::optional<rgb_picture> seen;
-  original_picture original;
-  std::optional<crop_box> box;
+  std::string name = {};
+  std::string label = {};
+  std::optional<rgb_picture> seen = {};
+  original_picture original = {};
+  std::optional<crop_box> box = {};
   bool flipped = false;
   int decimation = 1;
-  std::string problem;
-  std::vector<std::pair<std::string, std::string>> texts;
+  std::string problem = {};
+  std::vector<std::pair<std::string, std::string>> texts = {};
 };
 
 struct sheet {

@@ -57,7 +57,7 @@ struct fake_dataset_options {
   /// Files are dealt out to so many disks; each is a source of its own.
   std::uint32_t disks = 1;
   /// The first disk's; the seeds of the others follow on.
-  fake_disk_options disk;
+  fake_disk_options disk = {};
 };
 
 /// The samples on fake disks.
