@@ -214,10 +214,11 @@ struct in_random_order {
 
 /// One step of a picture's way, or a group of such: any struct of leat::transforms.
 class transform {
-  template <class Step, class Variant>
-  static constexpr bool is_in = false;
+  // Not a variable template with a specialization within the class, which GCC 12 refuses, and nvcc compiles host code with it.
   template <class Step, class... Steps>
-  static constexpr bool is_in<Step, std::variant<Steps...>> = (std::same_as<Step, Steps> || ...);
+  static constexpr bool is_one_of(const std::variant<Steps...>*) noexcept {
+    return (std::same_as<Step, Steps> || ...);
+  }
 
  public:
   using variant =
@@ -230,7 +231,7 @@ class transform {
                    transforms::random_apply, transforms::one_of, transforms::in_random_order>;
 
   template <class Step>
-    requires is_in<std::remove_cvref_t<Step>, variant>
+    requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))
   transform(Step&& step)  // NOLINT: a step is a transform.
       : what_(std::in_place_type<std::remove_cvref_t<Step>>, std::forward<Step>(step)) {}
 

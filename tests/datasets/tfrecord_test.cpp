@@ -28,7 +28,7 @@ using testing::message_of;
 
 const std::string path = std::string(LEAT_TEST_DATA) + "/tfrecord/examples.tfrecord";
 
-std::string text_of(const dataset& samples, std::uint64_t sample, const std::string& field) {
+std::string stored_text(const dataset& samples, std::uint64_t sample, const std::string& field) {
   const std::vector<std::byte> bytes = samples.read(sample, field);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -52,11 +52,11 @@ TEST(tfrecord, examples_have_a_field_for_each_feature) {
     str_append(numbers, i == 0 ? "" : " ", i);
     std::string image = "\xff\xd8\xff\xe0";
     for (std::uint64_t k = 0; k < i % 9; ++k) image += std::to_string(i);
-    ASSERT_EQ(text_of(samples, i, "image"), image);
-    ASSERT_EQ(text_of(samples, i, "label"), std::to_string(static_cast<int>(i) - 5));
-    ASSERT_EQ(text_of(samples, i, "numbers"), numbers);
-    ASSERT_EQ(std::strtod(text_of(samples, i, "score").c_str(), nullptr), static_cast<double>(i) / 4);
-    ASSERT_EQ(text_of(samples, i, "name"), str_cat("name ", i));
+    ASSERT_EQ(stored_text(samples, i, "image"), image);
+    ASSERT_EQ(stored_text(samples, i, "label"), std::to_string(static_cast<int>(i) - 5));
+    ASSERT_EQ(stored_text(samples, i, "numbers"), numbers);
+    ASSERT_EQ(std::strtod(stored_text(samples, i, "score").c_str(), nullptr), static_cast<double>(i) / 4);
+    ASSERT_EQ(stored_text(samples, i, "name"), str_cat("name ", i));
   }
   EXPECT_EQ(open_tfrecord(path, {.fields = {"image"}, .columns = {"label"}}).column(9, "label"), 4);
 }

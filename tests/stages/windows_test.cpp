@@ -7,11 +7,11 @@
 namespace leat::stages {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000;
+constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr line_setting setting{.decode_threads = 2};
 
 // What a loader has counted after so many batches of 8, one of which takes `batch_ns`.
-line_counts after(std::uint64_t batches, std::uint64_t batch_ns = second / 10) {
+line_counts after(std::uint64_t batches, std::uint64_t batch_ns = second_ns / 10) {
   return {.time_ns = batches * batch_ns,
           .batches = batches,
           .planned = batches * 8,
@@ -26,9 +26,9 @@ line_counts after(std::uint64_t batches, std::uint64_t batch_ns = second / 10) {
 
 TEST(windows, end_when_both_batches_and_time_have_passed) {
   const windows run(window_options{});
-  EXPECT_FALSE(run.is_due(2 * second, 23));
-  EXPECT_FALSE(run.is_due(2 * second - 1, 24));
-  EXPECT_TRUE(run.is_due(2 * second, 24));
+  EXPECT_FALSE(run.is_due(2 * second_ns, 23));
+  EXPECT_FALSE(run.is_due(2 * second_ns - 1, 24));
+  EXPECT_TRUE(run.is_due(2 * second_ns, 24));
 }
 
 TEST(windows, sum_to_what_was_counted_and_lose_none_but_the_oldest) {
