@@ -20,11 +20,14 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -58,24 +61,27 @@ std::string file_of(std::string_view member) {
   return path;
 }
 
+bool is_jpeg(std::span<const std::byte> content) {
+  return content.size() >= 2 && content[0] == std::byte{0xFF} && content[1] == std::byte{0xD8};
+}
+
 class unpacking {
  public:
   unpacking(const dataset& from, std::string directory, bool overwrite, std::stop_token stop)
       : from_(from), directory_(std::move(directory)), overwrite_(overwrite), stop_(std::move(stop)) {}
 
-  // Before anything is written: whether all members have a place, and none is taken.
+  // Before anything is written: whether all members have a place, each another one, and none is taken.
   void check_names() {
     datasets::sample_reader reader(*from_.model(), stop_);
+    std::unordered_set<std::string> names;
     for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
       check_stop();
+      if (from_.model()->defect_of(sample)) continue;
       for (const datasets::member& each : reader.describe(sample).members) {
         const std::string name = file_of(each.name);
-        for (const std::string& taken : {jpeg_name_of(name).value_or(name), name}) {
-          std::error_code failed;
-          if (overwrite_ || !fs::exists(fs::symlink_status(directory_ / taken, failed))) continue;
-          throw error(errc::usage, str_cat((directory_ / taken).string(),
-                                           " is there already; remove it, give another folder, or --overwrite"));
-        }
+        check_name(name, names);
+        // What it becomes is known when its content is.
+        if (const std::optional<std::string> jpeg = jpeg_name_of(name)) check_name(*jpeg, names);
       }
     }
   }
@@ -86,12 +92,17 @@ class unpacking {
     std::uint64_t pending_bytes = 0;
     for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
       check_stop();
-      pending.push_back(reader.describe(sample));
-      pending_bytes += pending.back().content_bytes;
+      if (const std::optional<datasets::defect> found = from_.model()->defect_of(sample)) {
+        add_damaged(str_cat(from_.name(sample), ": ", found->reason));
+      } else {
+        pending.push_back(reader.describe(sample));
+        pending_bytes += pending.back().content_bytes;
+      }
       if (pending_bytes < window_bytes && sample + 1 < from_.size()) continue;
       reader.read(pending);
       datasets::for_each_parallel(pending.size(), std::thread::hardware_concurrency(),
                                   [&](std::size_t i) { write(pending[i]); });
+      check_stop();
       pending.clear();
       pending_bytes = 0;
     }
@@ -107,6 +118,24 @@ class unpacking {
     if (stop_.stop_requested()) throw error(errc::cancelled, "stopped");
   }
 
+  void check_name(const std::string& name, std::unordered_set<std::string>& names) const {
+    const std::string path = (directory_ / name).string();
+    if (!names.insert(name).second) {
+      throw error(errc::usage,
+                  str_cat("two members become the file ", path,
+                          ", and one would replace the other; unpack their shards into folders of their own"));
+    }
+    std::error_code failed;
+    if (overwrite_ || !fs::exists(fs::symlink_status(path, failed))) return;
+    throw error(errc::usage, str_cat(path, " is there already; remove it, give another folder, or --overwrite"));
+  }
+
+  void add_damaged(std::string what) {
+    const std::lock_guard lock(mutex_);
+    ++damaged;
+    if (damaged_members.size() < damaged_shown) damaged_members.push_back(std::move(what));
+  }
+
   void write(const datasets::sample_members& sample) {
     if (stop_.stop_requested()) return;
     for (const datasets::member& each : sample.members) {
@@ -114,9 +143,7 @@ class unpacking {
         write(each);
       } catch (const error& failure) {
         if (failure.code() != errc::format && failure.code() != errc::unsupported) throw;
-        const std::lock_guard lock(mutex_);
-        ++damaged;
-        if (damaged_members.size() < damaged_shown) damaged_members.push_back(str_cat(each.name, ": ", failure.what()));
+        add_damaged(str_cat(each.name, ": ", failure.what()));
       }
     }
   }
@@ -125,6 +152,9 @@ class unpacking {
     const std::string name = file_of(each.name);
     const std::optional<std::string> jpeg = jpeg_name_of(name);
     const bool is_pack = jpeg && is_photo_pack(each.content);
+    if (jpeg && !is_pack && !is_jpeg(each.content)) {
+      throw error(errc::format, "it is neither a photo pack nor a JPEG; its first bytes are damaged");
+    }
     if (is_pack) {
       put(*jpeg, unpack_photo(each.content));
     } else {
@@ -199,7 +229,8 @@ void add_unpack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<unpack_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("unpack", "write shards as files, photo packs as JPEGs again");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
-  app.add_option("SOURCE", arguments->paths, "DIR is made; each member becomes the file that it was, byte for byte")
+  app.add_option("SOURCE", arguments->paths,
+                 "DIR is made; each member of a sample becomes the file that it was, byte for byte")
       ->required()
       ->option_text("SOURCE... DIR")
       ->type_name("");

@@ -191,6 +191,38 @@ TEST(pack, photos_become_packs_of_the_same_digest_and_come_back) {
   EXPECT_EQ(content_of(directory.path() / "rest/a/2.v1.JPEG"), content_of(folder / "a/2.v1.JPEG"));
 }
 
+// With --overwrite as well, nothing that is whole is replaced by what is not, and no file by another of the same name.
+TEST(pack, unpack_writes_nothing_of_what_is_cut_off_or_comes_twice) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  write_file(folder / "a" / "1.jpg", photo_jpeg(1, 96, 64));
+  write_file(folder / "a" / "2.jpg", photo_jpeg(2, 96, 64));
+  ASSERT_EQ(run({"pack", folder.string(), path("whole.tar"), "--photos", "fast"}).exit_code, 0);
+  const std::string whole = content_of(path("whole.tar"));
+  ASSERT_EQ(run({"unpack", path("whole.tar"), path("files")}).exit_code, 0);
+
+  std::ofstream(path("cut.tar"), std::ios::binary) << whole.substr(0, whole.rfind("FJPG\r\n") + 700);
+  const ended cut = run({"unpack", path("cut.tar"), path("files"), "--overwrite"});
+  EXPECT_EQ(cut.exit_code, 1);
+  EXPECT_THAT(cut.err, HasSubstr("a/2"));
+  EXPECT_EQ(content_of(directory.path() / "files/a/2.jpg"), content_of(folder / "a/2.jpg"));
+
+  const ended twice = run({"unpack", path("whole.tar"), path("whole.tar"), path("twice"), "--overwrite"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("two members become the file"));
+  EXPECT_FALSE(std::filesystem::exists(path("twice")));
+
+  std::string unknown = whole;
+  unknown[unknown.find("FJPG\r\n")] = 'X';
+  std::ofstream(path("unknown.tar"), std::ios::binary) << unknown;
+  const ended partly = run({"unpack", path("unknown.tar"), path("rest")});
+  EXPECT_EQ(partly.exit_code, 1);
+  EXPECT_THAT(partly.err, HasSubstr("a/1.fjpg: it is neither a photo pack nor a JPEG"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "rest/a/1.fjpg"));
+  EXPECT_EQ(content_of(directory.path() / "rest/a/2.jpg"), content_of(folder / "a/2.jpg"));
+}
+
 TEST(pack, unpack_refuses_a_member_that_leads_out_of_the_folder) {
   const temporary_directory directory;
   const std::filesystem::path folder = directory.path() / "photos";
