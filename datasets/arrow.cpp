@@ -167,15 +167,34 @@ class table_reader {
     }
   }
 
+  // Bits of a list's elements; none where no element is null.
+  std::vector<std::byte> validity_of_elements(const arrow_batch& batch, const arrow_column& column) const {
+    const arrow_buffer& buffer = batch.buffers[column.element_buffer - 1];
+    return buffer.bytes == 0 ? std::vector<std::byte>() : read_buffer(buffer, buffer.bytes, column);
+  }
+  // A null element has no value; what lies in its place is anything.
+  void check_elements(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
+                      const arrow_column& column, std::uint64_t row) const {
+    if (validity.empty()) return;
+    for (std::uint64_t i = begin; i < end; ++i) {
+      if (i / 8 < validity.size() && (std::to_integer<unsigned>(validity[i / 8]) >> (i % 8) & 1U) != 0) continue;
+      throw error(errc::unsupported,
+                  str_cat(file_.path(), ": the column '", column.path, "' has a list with a null in it, in row ", row,
+                          "; fill it, or leave the column out of the fields"));
+    }
+  }
+
   void place(const arrow_batch& batch, const arrow_column& column, std::span<value_place> places) const {
     if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list) {
       const bool is_list = column.what == kind::list;
       const arrow_buffer& values = batch.buffers[is_list ? column.element_buffer : column.buffer + 2];
       const std::uint64_t each_bytes = is_list ? size_bytes(column.type) : 1;
+      const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
       return for_each_range(batch, column, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end) {
         if (end > values.bytes / each_bytes)
           fail(values.offset, column, str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
         places[row] = {.offset = values.offset + begin * each_bytes, .bytes = (end - begin) * each_bytes};
+        if (is_list) check_elements(elements, begin, end, column, batch.first_row + row);
       });
     }
     const bool is_list = column.what == kind::fixed_list;
@@ -184,8 +203,11 @@ class table_reader {
     if (each_bytes != 0 && batch.rows > values.bytes / each_bytes)
       fail(values.offset, column, "a buffer with fewer values than rows");
     const auto validity = validity_of(batch, column);
+    const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
     for (std::uint64_t row = 0; row < batch.rows; ++row) {
-      if (is_there(validity, row)) places[row] = {.offset = values.offset + row * each_bytes, .bytes = each_bytes};
+      if (!is_there(validity, row)) continue;
+      places[row] = {.offset = values.offset + row * each_bytes, .bytes = each_bytes};
+      if (is_list) check_elements(elements, row * column.size, (row + 1) * column.size, column, batch.first_row + row);
     }
   }
 

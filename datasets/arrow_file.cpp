@@ -1,6 +1,7 @@
 #include "datasets/arrow_file.hpp"
 
 #include "base/text.hpp"
+#include "datasets/file_bytes.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/flat_buffer.hpp"
 
@@ -245,8 +246,10 @@ class message_walker {
 
   arrow_contents read() {
     std::uint64_t at = begins_file() ? magic.size() : 0;
+    const bool is_file = at != 0;
+    const std::uint64_t end = is_file ? begin_of_footer() : file_.size();
     bool has_schema = false;
-    while (file_.size() - at >= 8) {
+    while (end - at >= 8) {
       const std::uint64_t begin = at;
       auto bytes = std::uint64_t{window_.at(at, 4).number<std::uint32_t>()};
       at += 4;
@@ -255,16 +258,16 @@ class message_walker {
         at += 4;
       }
       if (bytes == 0) break;  // the end of the stream
-      if (bytes > metadata_bytes_max || bytes > file_.size() - at)
+      if (bytes > metadata_bytes_max || bytes > end - at)
         fail_at(file_.path(), begin, str_cat("a message of ", bytes, " bytes"));
       const std::span<const std::byte> view = window_.view(at, bytes);
       const std::vector<std::byte> metadata(view.begin(), view.end());
       const flat_table message = flat_table::root(file_.path(), metadata, at);
       const std::uint64_t body = at + bytes;
       const auto body_bytes = message.number<std::int64_t>(3);
-      if (body_bytes < 0 || static_cast<std::uint64_t>(body_bytes) > file_.size() - body) {
+      if (body_bytes < 0 || static_cast<std::uint64_t>(body_bytes) > end - body) {
         fail_at(file_.path(), begin,
-                str_cat("a body of ", body_bytes, " bytes, behind the end of the file at ", file_.size()));
+                str_cat("a body of ", body_bytes, " bytes, behind the end of the messages at ", end));
       }
       enum { schema = 1, record_batch = 3 };
       const auto kind = message.number<std::uint8_t>(1);
@@ -280,6 +283,8 @@ class message_walker {
       at = body + static_cast<std::uint64_t>(body_bytes);
     }
     if (!has_schema) fail_at(file_.path(), 0, "no schema in an Arrow file");
+    constexpr std::uint64_t padding_max = 16;
+    if (is_file && end - at > padding_max) fail_at(file_.path(), at, "the batches end before the footer of the file");
     return std::move(out_);
   }
 
@@ -287,6 +292,21 @@ class message_walker {
   [[nodiscard]] bool begins_file() {
     const std::vector<std::byte> start = file_.read(0, magic.size());
     return start.size() == magic.size() && std::memcmp(start.data(), magic.data(), magic.size()) == 0;
+  }
+
+  // A file ends with its footer, the footer's length and the magic number: one that was cut between two batches lacks them.
+  std::uint64_t begin_of_footer() const {
+    constexpr std::string_view last = magic.substr(0, 6);
+    constexpr std::uint64_t tail_bytes = 4 + last.size();
+    const std::uint64_t size = file_.size();
+    const std::vector<std::byte> tail =
+        size < magic.size() + tail_bytes ? std::vector<std::byte>() : file_.read(size - tail_bytes, tail_bytes);
+    if (tail.size() != tail_bytes || std::memcmp(tail.data() + 4, last.data(), last.size()) != 0)
+      fail_at(file_.path(), size, "an Arrow file that does not end as one: it was cut, or is being written");
+    const std::uint64_t footer_bytes = number_at<std::uint32_t>(tail, 0);
+    if (footer_bytes > size - magic.size() - tail_bytes)
+      fail_at(file_.path(), size - tail_bytes, str_cat("a footer of ", footer_bytes, " bytes"));
+    return size - tail_bytes - footer_bytes;
   }
 
   void read_batch(const flat_table& header, std::uint64_t body, std::uint64_t body_bytes) {

@@ -239,6 +239,7 @@ class tree_walker {
 
   void read_leaf(cursor page, std::uint64_t number, leaf_entries& into) const {
     const std::uint64_t begin = page.offset();
+    std::uint64_t node_bytes = 0;
     for (const std::uint16_t node : nodes_of(page, number, is_leaf)) {
       cursor at = page;
       at.skip(node);
@@ -249,6 +250,8 @@ class tree_walker {
       const auto key_bytes = at.number<std::uint16_t>();
       const std::uint64_t key_offset = at.offset();
       const std::string_view key = at.text(key_bytes);
+      node_bytes += key_bytes;
+      if (node_bytes > meta_.page_bytes) fail(begin, "keys that lie over one another");
       if ((flags & has_duplicates) != 0) {
         throw error(errc::unsupported,
                     str_cat(file_->path(),

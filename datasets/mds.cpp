@@ -221,7 +221,10 @@ record_table read_shard(const file_bytes& file, const mds_shard& shard) {
     if (at != end) fail_at(path, at, str_cat("sample ", i, " has ", end - at, " bytes more than its values"));
   }
   for (record_field& field : table.fields) {
-    if (field.kind == field_kind::bytes) find_kind_of_values(file, field);
+    if (field.kind != field_kind::bytes) continue;
+    find_kind_of_values(file, field);
+    // Declared as bytes: that the first value can be read as text says nothing of the others.
+    if (field.kind == field_kind::text) field.kind = field_kind::bytes;
   }
   return table;
 }

@@ -230,6 +230,19 @@ struct classes_found {
   std::vector<std::string> names;
 };
 
+// Numbers of one file beside classes of another's texts would be other labels without a word.
+void check_same_roles(const std::vector<table_file>& files) {
+  for (const table_file& file : files) {
+    for (const choice& each : file.choices) {
+      const auto first = std::find_if(files.front().choices.begin(), files.front().choices.end(),
+                                      [&](const choice& other) { return other.name == each.name; });
+      if (first == files.front().choices.end() || first->becomes == each.becomes) continue;
+      throw error(errc::unsupported, str_cat(file.path, ": the column '", each.name, "' is of another type than in ",
+                                             files.front().path, "; open them apart, or leave it out"));
+    }
+  }
+}
+
 classes_found find_classes(std::vector<table_file>& files, std::vector<std::string>& notes) {
   std::vector<classes_found> all;
   for (const choice& each : files.front().choices) {
@@ -309,6 +322,7 @@ dataset open_parquet_files(const input_files& from, const table_options& options
     all.insert(all.end(), missing[i].begin(), missing[i].end());
   }
   std::vector<std::string> of_classes;
+  check_same_roles(files);
   const classes_found classes = find_classes(files, of_classes);
   std::vector<record_table> tables;
   for (std::size_t i = 0; i < files.size(); ++i) {

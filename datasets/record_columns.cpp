@@ -235,12 +235,24 @@ void follow_paths(record_table& table, const file_bytes& file, const table_optio
   table.fields.insert(table.fields.begin(), std::move(content));
 }
 
+// Files may have their columns in another order each.
+static const few_texts& texts_of(const std::vector<std::pair<std::string, few_texts>>& table, const std::string& name,
+                                 const std::string& path) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return each.first == name; });
+  if (found != table.end()) return found->second;
+  throw error(errc::unsupported, str_cat(path, ": the column '", name,
+                                         "' is no text here, and text in another of the files; open them apart, or "
+                                         "leave it out of the columns"));
+}
+
 void add_class_columns(std::span<record_table> tables,
                        std::span<const std::vector<std::pair<std::string, few_texts>>> texts) {
-  for (std::size_t k = 0; k < texts.front().size(); ++k) {
-    const std::string& name = texts.front()[k].first;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    for (const auto& [name, unused] : texts[i]) static_cast<void>(texts_of(texts.front(), name, tables.front().title));
+  }
+  for (const auto& [name, unused] : texts.front()) {
     std::vector<const few_texts*> all;
-    for (const auto& of_table : texts) all.push_back(&of_table[k].second);
+    for (std::size_t i = 0; i < tables.size(); ++i) all.push_back(&texts_of(texts[i], name, tables[i].title));
     const std::vector<std::string> sorted = sorted_texts(all, name, tables.front().title);
     for (std::size_t i = 0; i < tables.size(); ++i) {
       record_numbers numbers{.name = name};

@@ -12,6 +12,7 @@
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 
+#include <absl/container/flat_hash_set.h>
 #include <absl/strings/numbers.h>
 
 #include <algorithm>
@@ -43,6 +44,7 @@ field_kind kind_of_json(json_kind kind) noexcept {
 void add_json_fields(const file_bytes& file, record_table& table) {
   constexpr std::size_t lines_looked_at = 100;
   std::vector<json_member> members;
+  absl::flat_hash_set<std::string> known;
   for (std::size_t i = 0; i < std::min(lines_looked_at, table.records.size()); ++i) {
     const value_place& place = table.records[i];
     const std::string line = read_text(file, place);
@@ -51,11 +53,10 @@ void add_json_fields(const file_bytes& file, record_table& table) {
       fail_at(file.path(), place.offset + fault->at, str_cat("line ", i + 1, " is no JSON object: ", fault->why));
     }
     for (const json_member& each : members) {
-      const auto known = std::find_if(table.fields.begin(), table.fields.end(),
-                                      [&](const record_field& field) { return field.name == each.key; });
-      if (known != table.fields.end()) continue;
+      if (known.contains(each.key)) continue;
       if (each.kind == json_kind::null && i + 1 < std::min(lines_looked_at, table.records.size())) continue;
       check_count(file.path(), table.fields.size() + 1);
+      known.insert(each.key);
       table.fields.push_back(
           {.name = each.key, .kind = kind_of_json(each.kind), .places = {}, .picker = pick_json(each.key)});
     }
@@ -112,12 +113,11 @@ void add_csv_fields(const file_bytes& file, char separator, record_table& table)
   table.records.erase(table.records.begin());
   const std::string first = table.records.empty() ? std::string() : read_text(file, table.records.front());
   const std::vector<std::string_view> values = split_csv(first, separator);
+  absl::flat_hash_set<std::string> known;
   for (std::size_t i = 0; i < names.size(); ++i) {
     record_field field{.name = unquoted_csv(names[i])};
     if (field.name.empty()) field.name = str_cat("column ", i);  // as pandas writes its index
-    const bool is_twice = std::any_of(table.fields.begin(), table.fields.end(),
-                                      [&](const record_field& each) { return each.name == field.name; });
-    if (is_twice) {
+    if (!known.insert(field.name).second) {
       throw error(errc::format,
                   str_cat(file.path(), ": the header has the column '", field.name, "' twice; rename one of them"));
     }
