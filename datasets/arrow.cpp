@@ -50,7 +50,7 @@ class table_reader {
     if (!numbers_.empty()) {
       note(str_cat("numbers that are not kept, as nobody asked for them: ", numbers_, "; name them as columns"));
     }
-    if (table_.fields.empty() && table_.numbers.empty() && !contents_.columns.empty()) {
+    if (table_.fields.empty() && table_.numbers.empty() && classes_.empty() && !contents_.columns.empty()) {
       throw error(errc::unsupported, str_cat(file_.path(), ": no column of it can be read: ",
                                              table_.notes.empty() ? std::string("it has none") : table_.notes.front()));
     }

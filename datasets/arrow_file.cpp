@@ -302,7 +302,7 @@ class message_walker {
     const std::vector<std::byte> tail =
         size < magic.size() + tail_bytes ? std::vector<std::byte>() : file_.read(size - tail_bytes, tail_bytes);
     if (tail.size() != tail_bytes || std::memcmp(tail.data() + 4, last.data(), last.size()) != 0)
-      fail_at(file_.path(), size, "an Arrow file that does not end as one: it was cut, or is being written");
+      fail_at(file_.path(), size, "an Arrow file that does not end as one");
     const std::uint64_t footer_bytes = number_at<std::uint32_t>(tail, 0);
     if (footer_bytes > size - magic.size() - tail_bytes)
       fail_at(file_.path(), size - tail_bytes, str_cat("a footer of ", footer_bytes, " bytes"));

@@ -101,6 +101,41 @@ TEST(arrow, what_is_not_read_is_named_with_what_to_do) {
       HasSubstr("did you mean 'text'"));
 }
 
+// Also between two batches, where what is left looks whole.
+TEST(arrow, a_file_that_does_not_end_as_one_is_refused) {
+  std::ifstream whole(path_of("file.arrow"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "cut.arrow").string();
+  for (const std::size_t missing : {std::size_t{1}, std::size_t{10}, bytes.size() / 2}) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() - missing);
+    EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_arrow(path)); }),
+                HasSubstr("an Arrow file that does not end as one"))
+        << missing;
+  }
+}
+
+TEST(arrow, columns_of_several_files_are_joined_by_their_names) {
+  const table_options options{.columns = {"a", "b"}};
+  const dataset samples = open_arrow({path_of("ab.arrow"), path_of("ba.arrow")}, options);
+  const std::vector<std::int64_t> a = {0, 1, 1, 0};
+  const std::vector<std::int64_t> b = {1, 0, 0, 1};
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(samples.column(i, "a"), a[i]) << i;
+    EXPECT_EQ(samples.column(i, "b"), b[i]) << i;
+  }
+  for (const auto& [one, other] : {std::pair("ab.arrow", "numbers.arrow"), std::pair("numbers.arrow", "ab.arrow")}) {
+    EXPECT_THAT(
+        message_of(errc::unsupported, [&] { static_cast<void>(open_arrow({path_of(one), path_of(other)}, options)); }),
+        AllOf(HasSubstr("numbers.arrow: the column 'a'"), HasSubstr("open them apart")));
+  }
+}
+
+TEST(arrow, lists_with_nulls_in_them_are_refused) {
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open_arrow(path_of("nulls.arrow"))); }),
+              AllOf(HasSubstr("'list'"), HasSubstr("row 0"), HasSubstr("fill it")));
+}
+
 TEST(arrow, files_that_were_cut_or_changed_come_to_an_end) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "changed.arrow").string();

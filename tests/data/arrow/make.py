@@ -43,3 +43,14 @@ with pa.OSFile("compressed.arrow", "wb") as f, pa.ipc.new_file(f, small.schema, 
 views = pa.table({"view": pa.array(["a", "b"], pa.string_view())})
 with pa.OSFile("views.arrow", "wb") as f, pa.ipc.new_file(f, views.schema) as writer:
     writer.write_table(views)
+
+# Files of one set whose columns stand in another order, or are of another type.
+for name, columns in {
+    "ab": {"a": ["cat", "dog"], "b": ["red", "blue"]},
+    "ba": {"b": ["blue", "red"], "a": ["dog", "cat"]},
+    "numbers": {"a": [5, 6], "b": ["red", "red"]},
+    "nulls": {"list": [[1, None, 3], [4]]},
+}.items():
+    table = pa.table(columns)
+    with pa.OSFile(f"{name}.arrow", "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
+        writer.write_table(table)
