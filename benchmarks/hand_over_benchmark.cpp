@@ -127,11 +127,13 @@ class watched_transfer final : public stages::transfer {
     look_at(operation);
     behind_->send(operation);
   }
-  // The line wants memory for one batch after the other, in their turns, and asks once for each.
+  // The line wants memory for one batch after the other, in their turns, and asks once for each. Who waits for copies may give it
+  // home while it asks: a batch that did not starve has its memory when the next one wants its own, or when it is sent.
   void collect() noexcept override {
     const std::uint64_t wanted_ns = now_ns();
+    if (!leases_.empty() && !leases_.back().starved) leases_.back().had_ns = wanted_ns;
     behind_->collect();
-    leases_.push_back({.wanted_ns = wanted_ns, .had_ns = now_ns()});
+    leases_.push_back({.wanted_ns = wanted_ns});
   }
   void starve(bool waiting) override {
     if (waiting) leases_.back().starved = true;
@@ -152,7 +154,7 @@ class watched_transfer final : public stages::transfer {
  private:
   struct lease_times {
     std::uint64_t wanted_ns = 0;
-    std::uint64_t had_ns = 0;
+    std::uint64_t had_ns = 0;  // at the latest; 0 while it is not known
     bool starved = false;
   };
 
@@ -162,7 +164,7 @@ class watched_transfer final : public stages::transfer {
     if (passed_ns == 0) return;  // its first time out
     const mutex_lock lock(mutex_);
     ++counted_.batches;
-    if (lease.had_ns < passed_ns) ++counted_.leased_too_early;
+    if ((lease.had_ns != 0 ? lease.had_ns : now_ns()) < passed_ns) ++counted_.leased_too_early;
     if (!lease.starved) return;
     ++counted_.starved;
     const std::uint64_t idle_from_ns = std::max(passed_ns, lease.wanted_ns);

@@ -194,11 +194,16 @@ TEST(bottleneck, is_the_part_that_was_made_slow) {
   for (const bottleneck part : {bottleneck::read, bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
     for (const double times : {1.3, 2.0, 5.0}) {
       for (const auto how : {testing::passing::asleep, testing::passing::spinning}) {
-        // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second.
-        const verdict found = run(with_slow(part, times, how), 30).found;
-        const bool is_named = found.who == part || found.also == part;
-        const bool is_close = times < 1.5;
-        EXPECT_TRUE(is_named || (is_close && (found.who == bottleneck::variance || found.next == part)))
+        // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second,
+        // and what else runs may really be the bottleneck of one run. Not of three.
+        verdict found;
+        const auto is_named = [&] {
+          found = run(with_slow(part, times, how), 30).found;
+          const bool is_close = times < 1.5;
+          return found.who == part || found.also == part ||
+                 (is_close && (found.who == bottleneck::variance || found.next == part));
+        };
+        EXPECT_TRUE(is_named() || is_named() || is_named())
             << name(part) << " x " << times << (how == testing::passing::asleep ? " asleep: " : " spinning: ")
             << found.to_string();
       }
@@ -210,14 +215,16 @@ TEST(bottleneck, says_what_the_line_gives_and_what_it_would_give_without_it) {
   for (const bottleneck part : {bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
     line_of_parts parts = with_slow(part, 4, testing::passing::asleep);
     parts.read = 0us;
-    const run_of_parts slow = run(parts, 30);
-    const std::array<const capacity*, 4> capacities = {&slow.found.read, &slow.found.decode, &slow.found.transfer,
-                                                       &slow.found.consumer};
     // On a quiet machine both are right to some percent (docs/performance.md); here the sleeps of others are in it.
-    EXPECT_NEAR(capacities[static_cast<std::size_t>(part)]->per_s / slow.samples_per_s, 1, 0.25)
-        << slow.found.to_string();
-    ASSERT_TRUE(slow.found.next.has_value()) << slow.found.to_string();
-    EXPECT_GT(slow.found.if_free.per_s, 1.5 * slow.samples_per_s) << slow.found.to_string();
+    run_of_parts slow;
+    const auto is_right = [&] {
+      slow = run(parts, 30);
+      const std::array<const capacity*, 4> capacities = {&slow.found.read, &slow.found.decode, &slow.found.transfer,
+                                                         &slow.found.consumer};
+      const double gives = capacities[static_cast<std::size_t>(part)]->per_s / slow.samples_per_s;
+      return gives > 0.75 && gives < 1.25 && slow.found.next && slow.found.if_free.per_s > 1.5 * slow.samples_per_s;
+    };
+    EXPECT_TRUE(is_right() || is_right() || is_right()) << name(part) << ": " << slow.found.to_string();
   }
 }
 
