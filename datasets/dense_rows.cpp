@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
+#include "datasets/file_guard.hpp"
 #include "datasets/model.hpp"
 #include "io/source.hpp"
 
@@ -28,6 +29,7 @@ class dense_model final : public dataset_model {
  public:
   explicit dense_model(dense_table table)
       : files_(std::move(table.files)),
+        watch_(std::move(table.watch)),
         fields_(std::move(table.fields)),
         strides_(std::move(table.strides)),
         columns_(std::move(table.columns), samples_of(table)),
@@ -76,6 +78,11 @@ class dense_model final : public dataset_model {
     return str_cat(files_->path(run_files_[at.run]), "[", at.row, "]");
   }
 
+  guard guarded() const noexcept override { return watch_ == nullptr ? guard::none : watch_->rate(); }
+  std::optional<std::string> changed(guard) const override {
+    return watch_ == nullptr ? std::nullopt : watch_->changed();
+  }
+
   void describe(description& out) const override {
     describe_model(out, "rows", *this);
     describe_files(out, *files_);
@@ -92,7 +99,7 @@ class dense_model final : public dataset_model {
     dataset_memory held;
     held.extents = ends_.capacity() * sizeof(std::uint64_t) + run_files_.capacity() * sizeof(std::uint32_t) +
                    offsets_.capacity() * sizeof(std::uint64_t);
-    held.files = files_->memory_bytes();
+    held.files = files_->memory_bytes() + (watch_ == nullptr ? 0 : watch_->memory_bytes());
     held.columns = columns_.memory_bytes();
     return held;
   }
@@ -143,6 +150,7 @@ class dense_model final : public dataset_model {
   }
 
   std::shared_ptr<const io::file_table> files_;
+  std::shared_ptr<const file_guard> watch_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<field_info> fields_;
   std::vector<std::uint64_t> strides_;

@@ -13,6 +13,8 @@
 
 namespace leat::datasets {
 
+class file_guard;
+
 /// Samples that lie in one file.
 struct dense_run {
   std::uint32_t file = 0;
@@ -26,6 +28,7 @@ struct dense_run {
 struct dense_table {
   std::shared_ptr<const io::file_table> files = {};
   std::shared_ptr<const io::source_description> source = {};  ///< of the same files
+  std::shared_ptr<const file_guard> watch = {};               ///< of the same files; null: they are not guarded
   std::vector<field_info> fields = {};
   std::vector<std::uint64_t> strides = {};
   std::vector<dense_run> runs = {};

@@ -21,6 +21,7 @@ constexpr const char* field_name = "npy";
 struct npy_file {
   npy_header header;
   std::uint64_t size = 0;
+  std::uint64_t version = 0;
 };
 
 std::vector<npy_file> look_at(const input_files& from, unsigned threads) {
@@ -29,6 +30,7 @@ std::vector<npy_file> look_at(const input_files& from, unsigned threads) {
   for_each_parallel(paths.size(), threads_for_walking(threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     files[i].size = file->size();
+    files[i].version = file->version();
     files[i].header = read_npy_header(
         paths[i], file->size(), [&](std::uint64_t offset, std::uint64_t bytes) { return file->read(offset, bytes); });
   });
@@ -96,7 +98,7 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
     table.fields.push_back(std::move(field));
   }
   std::vector<sized_file> sized;
-  for (std::size_t i = 0; i < files.size(); ++i) sized.push_back({paths[i], files[i].size});
+  for (std::size_t i = 0; i < files.size(); ++i) sized.push_back({paths[i], files[i].size, files[i].version});
   placed_files placed = from.place(sized);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const npy_header& header = files[i].header;
@@ -114,6 +116,7 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
   }
   table.files = std::move(placed.table);
   table.source = std::move(placed.source);
+  table.watch = std::move(placed.watch);
   if (is_column) table.columns.push_back(std::move(column));
   return dense_rows(std::move(table));
 }

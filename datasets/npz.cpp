@@ -222,6 +222,7 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
   }
   table.files = std::move(placed.table);
   table.source = std::move(placed.source);
+  table.watch = std::move(placed.watch);
   return dense_rows(std::move(table));
 }
 

@@ -22,9 +22,11 @@ constexpr std::string_view v3_key = "zarr.json";
 
 class consolidated_store final : public zarr_store {
  public:
+  ///   key        that has the metadata of all
   ///   metadata   by key; the root's own may be missing: it is the store's
-  consolidated_store(std::unique_ptr<zarr_store> store, std::map<std::string, std::string> metadata)
-      : store_(std::move(store)), metadata_(std::move(metadata)) {
+  consolidated_store(std::unique_ptr<zarr_store> store, std::string_view key,
+                     std::map<std::string, std::string> metadata)
+      : store_(std::move(store)), key_(key), metadata_(std::move(metadata)) {
     // A group is there though nothing says so, where something lies in it.
     for (const auto& [key, content] : metadata_) {
       std::string path = key.substr(0, std::min(key.rfind('/'), key.size()));
@@ -49,6 +51,7 @@ class consolidated_store final : public zarr_store {
     const auto bytes = std::as_bytes(std::span(found->second));
     return {bytes.begin(), bytes.end()};
   }
+  std::string metadata_key(const std::string& key) const override { return metadata_.contains(key) ? key_ : key; }
   std::vector<std::string> names_in(const std::string& group) const override {
     const auto found = groups_.find(group);
     if (found == groups_.end()) return {};
@@ -66,6 +69,7 @@ class consolidated_store final : public zarr_store {
 
  private:
   const std::unique_ptr<zarr_store> store_;
+  const std::string key_;
   const std::map<std::string, std::string> metadata_;
   std::map<std::string, std::set<std::string>> groups_;  // what lies directly below each
 };
@@ -109,7 +113,7 @@ std::unique_ptr<zarr_store> with_consolidated_metadata(std::unique_ptr<zarr_stor
     }
     metadata.emplace(is_v3 ? str_cat(name, "/", v3_key) : name, value.dump());
   }
-  return std::make_unique<consolidated_store>(std::move(store), std::move(metadata));
+  return std::make_unique<consolidated_store>(std::move(store), key, std::move(metadata));
 }
 
 }  // namespace leat::datasets

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -181,6 +182,7 @@ zarr_contents read_zarr(zarr_store& store, std::span<const std::string> wanted, 
   constexpr std::ptrdiff_t depth_max = 64;
   zarr_contents contents;
   std::vector<std::string> there;
+  std::set<std::string> guarded;  // keys of metadata
   std::deque<std::string> nodes{""};
   while (!nodes.empty()) {
     const std::string path = std::move(nodes.front());
@@ -192,8 +194,13 @@ zarr_contents read_zarr(zarr_store& store, std::span<const std::string> wanted, 
     const bool is_v3 = store.has(below(path, "zarr.json"));
     const bool is_v2_array = !is_v3 && store.has(below(path, ".zarray"));
     const std::string key = below(path, is_v3 ? "zarr.json" : ".zarray");
+    const std::string metadata_key = store.metadata_key(key);
     json metadata;
-    if (is_v3 || is_v2_array) metadata = parsed(store, key);
+    zarr_object read_from;  // as it was before it was read
+    if (is_v3 || is_v2_array) {
+      read_from = store.find(metadata_key);
+      metadata = parsed(store, key);
+    }
     if (is_v3 ? metadata.value("node_type", json()) != "array" : !is_v2_array) {
       for (const std::string& name : store.names_in(path)) nodes.push_back(below(path, name));
       continue;
@@ -206,6 +213,11 @@ zarr_contents read_zarr(zarr_store& store, std::span<const std::string> wanted, 
     try {
       zarr_layout layout = is_v3 ? zarr_layout_v3(metadata, name, where) : zarr_layout_v2(metadata, name, where);
       array_files(store, path, std::move(layout), threads).add_to(contents);
+      // Who writes an array anew with another shape or type may leave files of chunks as they are. What references have in
+      // themselves is in memory.
+      if (read_from.is_there() && read_from.held == nullptr && guarded.insert(metadata_key).second) {
+        static_cast<void>(store.number_of_file(metadata_key, read_from, contents.files));
+      }
     } catch (const zarr_not_read& refused) {
       const std::string said = str_cat(store.where(path), ": ", refused.why);
       if (is_wanted) throw error(errc::unsupported, said);

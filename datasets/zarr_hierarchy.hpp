@@ -14,7 +14,7 @@ class zarr_store;
 
 struct zarr_contents {
   std::vector<chunked_array> arrays;  ///< chunk_place::file indexes `files`
-  std::vector<sized_file> files;      ///< that chunks and shards lie in
+  std::vector<sized_file> files;      ///< that chunks and shards lie in, and metadata
   std::vector<std::string> notes;     ///< what was left out, with the reason and what to do about it
 };
 

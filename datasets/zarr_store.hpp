@@ -48,6 +48,8 @@ class zarr_store {
   /// The content of a key that is there.
   ///   throws   error{errc::io}; error{errc::format} more than metadata_bytes_max
   [[nodiscard]] virtual std::vector<std::byte> metadata(const std::string& key) const = 0;
+  /// The key whose content has that of `key`: itself, or the root's, which may have the metadata of all.
+  [[nodiscard]] virtual std::string metadata_key(const std::string& key) const { return key; }
   /// What lies directly below a group and may be a group or an array, sorted.
   [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& group) const = 0;
 

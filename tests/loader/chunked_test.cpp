@@ -553,6 +553,50 @@ TEST(chunked, a_file_that_changes_ends_the_run) {
   }
 }
 
+// Arrays that lie in one piece, and metadata, as chunks.
+TEST(chunked, an_array_or_metadata_that_change_end_the_run) {
+  const testing::temporary_directory root;
+  const std::filesystem::path data(LEAT_TEST_DATA);
+  const std::string values = testing::npy_text(testing::npy_dict("<f4", "24, 2"), std::string(24 * 2 * 4, 'v'));
+  std::filesystem::copy_file(data / "npz/packed.npz", root.path() / "packed.npz");
+  for (const char* const hierarchy : {"v2.zarr", "v3.zarr", "consolidated-2.zarr", "consolidated-3.zarr"}) {
+    std::filesystem::copy(data / "zarr" / hierarchy, root.path() / hierarchy, std::filesystem::copy_options::recursive);
+  }
+  struct changing {
+    dataset samples;
+    std::string field;
+    std::string file;
+  };
+  const auto zarr = [&](const std::string& hierarchy, const std::string& field, const std::string& metadata) {
+    const std::string folder = (root.path() / hierarchy).string();
+    return changing{open_zarr(folder, {.fields = {field}}), field, folder + "/" + metadata};
+  };
+  const std::string npy = testing::write_file(root.path() / "x.npy", values);
+  const std::string npz = testing::write_file(root.path() / "stored.npz", testing::zip_text({{"x.npy", values}}));
+  const std::string packed = (root.path() / "packed.npz").string();
+  const changing all[] = {{open_npy(npy), "npy", npy},
+                          {open_npz(npz), "x", npz},
+                          {open_npz(packed), "x", packed},
+                          zarr("v2.zarr", "gzip", "gzip/.zarray"),
+                          zarr("v3.zarr", "plain", "plain/zarr.json"),
+                          zarr("consolidated-2.zarr", "x", ".zmetadata"),
+                          zarr("consolidated-3.zarr", "x", "zarr.json")};
+  for (const changing& each : all) {
+    loader_options options = small_options();
+    options.epochs = 100;
+    loader train(each.samples, options, array{each.field});
+    ASSERT_TRUE(train.next_blocking()) << each.file;
+    std::filesystem::last_write_time(each.file, std::filesystem::file_time_type::clock::now());
+    const std::string said = testing::message_of(errc::changed, [&] {
+      for (int epoch = 0; epoch < 99; ++epoch) {
+        for (const batch& got : train.blocking()) static_cast<void>(got);
+      }
+    });
+    EXPECT_THAT(said, ::testing::AllOf(HasSubstr("dataset changed: "), HasSubstr(each.file)));
+    EXPECT_LT(train.stats().epochs_finished, 20U) << each.file;
+  }
+}
+
 // Members of one array of records, whose chunks are those of all of them.
 TEST(chunked, members_of_a_compound_share_their_blocks) {
   const dataset samples = open_hdf5(std::string(LEAT_TEST_DATA) + "/hdf5/compounds.h5", {.fields = {"records"}});
