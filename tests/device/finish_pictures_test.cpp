@@ -2,7 +2,9 @@
 // bit by bit.
 #include "stages/device/finish_pictures.hpp"
 
+#include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/store.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -123,13 +125,8 @@ struct some_pictures {
   picture_batch batch;
 };
 
-void expect_all_agree(some_pictures& pictures) {
-  SCOPED_TRACE(std::string(name(pictures.batch.type)) + (pictures.batch.order == layout::nchw ? " nchw " : " nhwc ") +
-               std::to_string(pictures.batch.rows) + " x " + std::to_string(pictures.batch.height) + " x " +
-               std::to_string(pictures.batch.width) + (pictures.batch.flips != nullptr ? " flipped" : "") +
-               (pictures.batch.mixed != nullptr ? " mixed" : ""));
-  const std::vector<std::byte> expected =
-      pictures.batch.mixed != nullptr ? pictures.mixed_after_the_host_path() : pictures.by_the_host_path();
+// By the host's twin and by the kernel.
+void expect_finished(some_pictures& pictures, const std::vector<std::byte>& expected) {
   aligned_bytes twin(pictures.bytes());
   pictures.batch.to = twin.data;
   finish_pictures(pictures.batch);
@@ -143,6 +140,15 @@ void expect_all_agree(some_pictures& pictures) {
   EXPECT_EQ(emulated_launches - before, 1U) << "the whole batch in one launch";
   EXPECT_TRUE(kernel.copy() == expected);
   EXPECT_TRUE(kernel.guards_hold());
+}
+
+void expect_all_agree(some_pictures& pictures) {
+  SCOPED_TRACE(std::string(name(pictures.batch.type)) + (pictures.batch.order == layout::nchw ? " nchw " : " nhwc ") +
+               std::to_string(pictures.batch.rows) + " x " + std::to_string(pictures.batch.height) + " x " +
+               std::to_string(pictures.batch.width) + (pictures.batch.flips != nullptr ? " flipped" : "") +
+               (pictures.batch.mixed != nullptr ? " mixed" : ""));
+  expect_finished(pictures,
+                  pictures.batch.mixed != nullptr ? pictures.mixed_after_the_host_path() : pictures.by_the_host_path());
 }
 
 TEST(finish_pictures, gives_the_bits_of_the_host_path_in_every_type_layout_and_size) {
@@ -244,6 +250,58 @@ TEST(finish_pictures, gives_the_bits_of_the_host_path_for_any_statistics) {
     pictures.mix(seed);
     expect_all_agree(pictures);
   });
+}
+
+// Colour before the mirror on one side, after it on the other; what an edit has seen comes mirrored.
+TEST(finish_pictures, gives_the_bits_of_the_host_path_for_augmented_pictures) {
+  namespace tr = transforms;
+  constexpr std::uint32_t rows = 20, height = 20, width = 24;
+  std::vector<transform> steps = {tr::random_resized_crop{.height = height, .width = width}, tr::random_flip{}};
+  for (const transform& each : parse_transforms(
+           "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale) one_of(gaussian_blur(5), "
+           "sharpness(0..3), equalize, autocontrast, solarize(90)) channel_permutation")) {
+    steps.push_back(each);
+  }
+  steps.push_back(tr::random_apply{0.6, {tr::edit{"mark", [](draws& d, planes p) {
+                                                    p.line(1, 3)[d.below(static_cast<std::uint64_t>(p.width) / 2)] ^=
+                                                        255;
+                                                    return std::string();
+                                                  }}}});
+  const pixels::pipeline chain(steps);
+  const std::vector<std::byte> encoded = testing::make_jpeg(testing::make_texture(13, 90, 70), {});
+  pixels::scratch_budget budget(std::size_t{64} << 20);
+  pixels::picture_decoder decoder(budget);
+  const auto left = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+      some_pictures pictures(1, rows, height, width, type, order, imagenet);
+      std::vector<std::byte> expected(pictures.bytes());
+      int left_to_the_kernel = 0, edited_and_mirrored = 0;
+      for (std::uint32_t row = 0; row < rows; ++row) {
+        const pixels::draw_key key{.seed = 5, .epoch = 1, .draw = row};
+        const auto decode = [&](const pixels::store& how, bool leave_flip, std::byte* first) {
+          const auto done = decoder.decode(encoded, chain, key, how, {.leave_flip = leave_flip},
+                                           first + row * how.row_bytes(height, width), nullptr);
+          EXPECT_TRUE(done) << done.reason();
+          return done && done->to_mirror;
+        };
+        EXPECT_FALSE(decode(pictures.how, false, expected.data()));
+        const bool to_mirror = decode(left, true, pictures.from.data);
+        pictures.flips[row] = to_mirror ? 1 : 0;
+        pixels::recipe passes;
+        chain.draw_colour(key, passes);
+        const bool edited = passes.passes[passes.count - 1].what == pixels::pass_kind::edit;
+        const bool drawn = chain.compile(90, 70, key).flip;
+        EXPECT_EQ(to_mirror, drawn && !edited) << row;
+        left_to_the_kernel += to_mirror ? 1 : 0;
+        edited_and_mirrored += drawn && edited ? 1 : 0;
+      }
+      EXPECT_GT(left_to_the_kernel, 1);
+      EXPECT_GT(edited_and_mirrored, 1);
+      expect_finished(pictures, expected);
+    }
+  }
 }
 
 TEST(finish_pictures, launches_nothing_for_no_rows) {
