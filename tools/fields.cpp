@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "datasets/sample_counts.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "tools/arguments.hpp"
 #include "tools/augment_text.hpp"
 #include "tools/human.hpp"
@@ -21,14 +22,23 @@ namespace {
 
 image picture(const std::string& name, const picture_options& options) {
   const int size = static_cast<int>(options.size);
-  image field(name);
+  std::vector<transform> steps;
   if (options.train) {
-    field = field.random_resized_crop(size).random_flip();
+    steps = {transforms::random_resized_crop{.height = size, .width = size}, transforms::random_flip{}};
   } else {
     // The customary 256 for 224, in proportion.
-    field = field.resize((size * 256 + 112) / 224).center_crop(size);
+    steps = {transforms::resize{.shorter_side = (size * 256 + 112) / 224}, transforms::center_crop{size, size}};
   }
-  for (const transform& each : options.augment) field = field.apply(each);
+  if (!options.augment.empty()) {
+    steps.insert(steps.end(), options.augment.begin(), options.augment.end());
+    try {
+      pixels::pipeline{steps};
+    } catch (const error& failure) {
+      throw error(failure.code(), str_cat("--augment: ", failure.what()));
+    }
+  }
+  image field(name);
+  for (const transform& each : steps) field = field.apply(each);
   if (options.type != dtype::u8) field = field.normalize(imagenet);
   return field.as(options.type).as(options.order).exif_orientation(options.exif_orientation);
 }

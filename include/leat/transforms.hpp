@@ -250,7 +250,7 @@ class transform {
 
 /// A chain as text: "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale)". Arguments stand in the order of
 /// the struct's members, and may be left out from the end; a range is 0.1..2, or a number alone; height x width is 224x200, or 224.
-///   throws   error{errc::usage} with the place of what is wrong; of lookup and edit, which are functions
+///   throws   error{errc::usage} with the place of what is wrong, numbers out of range too; of lookup and edit, which are functions
 [[nodiscard]] std::vector<transform> parse_transforms(std::string_view text);
 /// What parse_transforms() reads.
 [[nodiscard]] std::string to_string(const transform& step);

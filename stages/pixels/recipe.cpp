@@ -21,6 +21,8 @@ namespace tr = transforms;
 
 constexpr int kernel_max = 127;
 constexpr double factor_max = 1e6;
+// The most that f16 holds: whatever a field's type, what is erased becomes no infinity.
+constexpr double element_max = 65504;
 // Of groups in groups.
 constexpr int depth_max = 8;
 
@@ -36,20 +38,34 @@ bool is_geometry_step(const transform& what) {
   return std::visit([]<class Step>(const Step&) { return is_geometry<Step>; }, what.what());
 }
 
+const std::vector<transform>* steps_of(const transform& what) {
+  return std::visit(
+      []<class Step>(const Step& step) -> const std::vector<transform>* {
+        if constexpr (is_group<Step>) {
+          return &step.steps;
+        } else {
+          return nullptr;
+        }
+      },
+      what.what());
+}
+
 /// Checks steps of colour one by one.
 class colour_check {
  public:
   colour_check(bool& random, bool& calls_functions) : random_(random), calls_functions_(calls_functions) {}
 
+  /// With all that is in a group.
   void check(const transform& what, int depth) {
+    check_numbers(what);
+    if (const std::vector<transform>* const steps = steps_of(what)) check_steps(*steps, depth);
+  }
+
+  void check_numbers(const transform& what) {
     name_ = what.name();
     std::visit(
         [&]<class Step>(const Step& step) {
-          if constexpr (is_group<Step>) {
-            check_group(step, depth);
-          } else if constexpr (!is_geometry<Step>) {
-            check(step);
-          }
+          if constexpr (!is_geometry<Step>) check(step);
         },
         what.what());
   }
@@ -62,7 +78,10 @@ class colour_check {
 
   void range(std::string_view of, const std::array<double, 2>& given, double least, double most) {
     if (!(given[0] >= least && given[0] <= given[1] && given[1] <= most)) {
-      refuse(str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, and lie in ", least, "..", most));
+      const std::string limits = str_cat("lie in ", least, "..", most);
+      refuse(given[0] == given[1]
+                 ? str_cat(of, " ", given[0], ": must ", limits)
+                 : str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, and ", limits));
     }
     random_ = random_ || given[0] != given[1];
     ++passes_;
@@ -133,15 +152,17 @@ class colour_check {
     positive("scale", step.scale, 1);
     positive("ratio", step.ratio, 1e6);
     for (const double value : step.value) {
-      if (!std::isfinite(value)) refuse("value: must be finite");
+      if (!(std::abs(value) <= element_max))
+        refuse(str_cat("value ", value, ": an element holds ", -element_max, "..", element_max));
     }
   }
 
-  void check_group(const tr::random_apply& group, int depth) {
+  void check(const tr::random_apply& group) {
     probability(group.probability);
-    check_steps(group.steps, depth);
+    not_empty(group.steps);
   }
-  void check_group(const tr::one_of& group, int depth) {
+  void check(const tr::one_of& group) {
+    not_empty(group.steps);
     if (!group.weights.empty() && group.weights.size() != group.steps.size()) {
       refuse(str_cat(group.weights.size(), " weights for ", group.steps.size(), " steps: give one for each, or none"));
     }
@@ -152,20 +173,20 @@ class colour_check {
     }
     if (!group.weights.empty() && !(sum > 0)) refuse("all weights are 0; one must be above it");
     random_ = true;
-    check_steps(group.steps, depth);
   }
-  void check_group(const tr::in_random_order& group, int depth) {
+  void check(const tr::in_random_order& group) {
     random_ = true;
+    not_empty(group.steps);
     if (group.steps.size() > recipe::passes_max) {
       refuse(str_cat(group.steps.size(), " steps: at most ", recipe::passes_max));
     }
-    check_steps(group.steps, depth);
+  }
+  void not_empty(const std::vector<transform>& steps) {
+    if (steps.empty()) refuse("is empty; give it a step, or leave it out");
   }
   void check_steps(const std::vector<transform>& steps, int depth) {
-    if (steps.empty()) refuse("is empty; give it a step, or leave it out");
     if (depth == depth_max) refuse(str_cat("groups in groups, more than ", depth_max, " deep"));
     for (const transform& each : steps) {
-      name_ = std::string_view();
       if (is_geometry_step(each)) {
         throw error(errc::usage, str_cat(each.name(),
                                          ": stands in a group; groups are of colour. Crop, resize and flip stand "
@@ -186,18 +207,6 @@ class colour_check {
   std::size_t passes_ = 0;
   int kernel_ = 1;
 };
-
-const std::vector<transform>* steps_of(const transform& what) {
-  return std::visit(
-      []<class Step>(const Step& step) -> const std::vector<transform>* {
-        if constexpr (is_group<Step>) {
-          return &step.steps;
-        } else {
-          return nullptr;
-        }
-      },
-      what.what());
-}
 
 // What it is told apart by from others beside it.
 std::string own_name(const transform& what) {
@@ -431,6 +440,21 @@ std::string text_of(const colour_pass& pass) {
     default:
       return to_string(pass.of->what);
   }
+}
+
+void check_numbers(const transform& what) {
+  bool random = false;
+  bool calls_functions = false;
+  geometry_check geometry;
+  std::visit(
+      [&]<class Step>(const Step& step) {
+        if constexpr (is_geometry<Step>) {
+          geometry.check(step);
+        } else {
+          colour_check(random, calls_functions).check_numbers(what);
+        }
+      },
+      what.what());
 }
 
 pipeline::pipeline(std::vector<transform> steps) {

@@ -97,6 +97,9 @@ struct recipe {
   void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
 };
 
+/// Throws error{errc::usage}, which names the step, where numbers of its own are out of range. What is in a group is not looked at.
+void check_numbers(const transform& what);
+
 /// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
 ///
 /// Operations draw from random_draws{seed, epoch, draw, path}, the path being made of the transforms' names

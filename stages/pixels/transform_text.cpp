@@ -1,9 +1,12 @@
 // Chains of transforms as text, both ways: one list of members for each struct serves reading and writing.
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "stages/pixels/recipe.hpp"
 
 #include <leat/error.hpp>
 #include <leat/transforms.hpp>
+
+#include <absl/strings/ascii.h>
 
 #include <algorithm>
 #include <array>
@@ -233,7 +236,7 @@ class text_reader {
   }
   [[nodiscard]] bool is_next(char wanted) const noexcept { return at_ < text_.size() && text_[at_] == wanted; }
   [[nodiscard]] static bool is_of_word(char each) noexcept {
-    return (each >= 'a' && each <= 'z') || each == '_' || (each >= '0' && each <= '9');
+    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || each == '_' || (each >= '0' && each <= '9');
   }
   [[nodiscard]] bool number_is_next() const noexcept {
     return at_ < text_.size() && ((text_[at_] >= '0' && text_[at_] <= '9') || text_[at_] == '-' || text_[at_] == '.');
@@ -249,15 +252,20 @@ class text_reader {
     const std::size_t dots = text_.find("..", at_);
     double value = 0;
     const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + std::min(dots, text_.size()), value);
-    if (problem != std::errc() || !std::isfinite(value)) refuse(at_, "a number is missing here");
+    if (problem == std::errc::result_out_of_range)
+      refuse(at_, str_cat(member_, ": the number is too large, or too small"));
+    if (problem != std::errc() || !std::isfinite(value)) refuse(at_, str_cat(member_, ": a number is missing here"));
     at_ = static_cast<std::size_t>(end - text_.data());
     return value;
   }
   int whole_number() {
     int value = 0;
     const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (problem != std::errc()) refuse(at_, "a whole number is missing here");
-    at_ = static_cast<std::size_t>(end - text_.data());
+    const auto behind = static_cast<std::size_t>(end - text_.data());
+    const bool goes_on = behind < text_.size() && (text_[behind] == '.' || text_[behind] == 'e');
+    if (problem == std::errc::result_out_of_range) refuse(at_, str_cat(member_, ": the number is too large"));
+    if (problem != std::errc() || goes_on) refuse(at_, str_cat(member_, ": must be a whole number"));
+    at_ = behind;
     return value;
   }
 
@@ -310,6 +318,7 @@ class text_reader {
     for (skip(); at_ < text_.size() && text_[at_] != ')'; skip()) {
       if (group.weights != nullptr && number_is_next()) {
         if (group.weights->size() != group.steps.size()) refuse(at_, "give each step a weight, or none");
+        member_ = "weights";
         group.weights->push_back(number());
         skip();
       } else if (group.weights != nullptr && !group.weights->empty()) {
@@ -324,13 +333,21 @@ class text_reader {
     if (++count_ > steps_max) refuse(at_, str_cat("more than ", steps_max, " steps"));
     const std::size_t from = at_;
     const std::string_view given = word();
-    const auto* const found = std::find(names.begin(), names.end(), given);
     if (given.empty()) refuse(from, "a step begins with its name, such as random_flip");
+    const auto* const found = std::find(names.begin(), names.end(), given);
     if (found == names.end()) {
+      // ColorJitter is near, too.
       const std::vector<std::string> known(names.begin(), names.end());
-      refuse(from, str_cat("no step is called '", given, "'", did_you_mean(given, known)));
+      const std::string meant = did_you_mean(absl::AsciiStrToLower(as_absl(given)), known);
+      refuse(from, str_cat("no step is called '", given, "'", meant));
     }
-    return named_step(static_cast<std::size_t>(found - names.begin()), from);
+    transform made = named_step(static_cast<std::size_t>(found - names.begin()), from);
+    try {
+      pixels::check_numbers(made);
+    } catch (const error& failure) {
+      refuse(from, failure.what());
+    }
+    return made;
   }
 
   template <std::size_t Index = 0>
@@ -358,8 +375,9 @@ class text_reader {
       ++at_;
     }
     bool any = false;
-    members(step, [&](std::string_view, auto&& member) {
+    members(step, [&](std::string_view name, auto&& member) {
       skip();
+      member_ = name;
       any = true;
       const bool is_group = std::same_as<std::remove_cvref_t<decltype(member)>, steps_member>;
       if (given ? (!is_next(')') || is_group) : is_group) {
@@ -380,6 +398,7 @@ class text_reader {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::string_view member_;  // that is read
   int depth_ = 0;
   std::size_t count_ = 0;
 };

@@ -349,11 +349,21 @@ TEST(transform_text, refuses_what_it_cannot_read_and_says_where) {
   };
   EXPECT_THAT(refused("invert greyscale"),
               HasSubstr("at character 8 ('greyscale'): no step is called 'greyscale'; did you mean 'grayscale'?"));
+  EXPECT_THAT(refused("ColorJitter(0.4)"), HasSubstr("at character 1 ('ColorJitter(0.4)'): no step is called "
+                                                     "'ColorJitter'; did you mean 'color_jitter'?"));
   EXPECT_THAT(refused("brightness("), HasSubstr("at character 12 (the end)"));
-  EXPECT_THAT(refused("brightness(x)"), HasSubstr("a number is missing"));
+  EXPECT_THAT(refused("brightness(x)"), HasSubstr("factor: a number is missing"));
   EXPECT_THAT(refused("brightness(1, 2)"), HasSubstr("nothing more belongs"));
-  EXPECT_THAT(refused("brightness(nan)"), HasSubstr("a number is missing"));
-  EXPECT_THAT(refused("posterize(1.5)"), HasSubstr("a ) is missing"));
+  EXPECT_THAT(refused("brightness(nan)"), HasSubstr("factor: a number is missing"));
+  EXPECT_THAT(refused("brightness(1e999)"), HasSubstr("at character 12 ('1e999)'): factor: the number is too large"));
+  EXPECT_THAT(refused("posterize(1.5)"), HasSubstr("at character 11 ('1.5)'): bits: must be a whole number"));
+  EXPECT_THAT(refused("posterize(99999999999)"), HasSubstr("bits: the number is too large"));
+  EXPECT_THAT(refused("invert, brightness(2..1)"),
+              HasSubstr("at character 9 ('brightness(2..1)'): brightness: factor from 2 to 1: must be ascending"));
+  EXPECT_THAT(refused("random_apply(1, hue(0.7))"), HasSubstr("at character 17 ('hue(0.7))'): hue: shift"));
+  EXPECT_THAT(refused("random_apply(2, invert)"), HasSubstr("at character 1 "));
+  EXPECT_THAT(refused("random_crop(0)"), HasSubstr("at character 1 ('random_crop(0)'): random_crop: "));
+  EXPECT_THAT(refused("random_erasing(1, 0.1, 1, 1e300)"), HasSubstr("value 1e+300: an element holds -65504..65504"));
   EXPECT_THAT(refused("invert(1)"), HasSubstr("this step has no arguments"));
   EXPECT_THAT(refused("random_apply(0.5)"), HasSubstr("a group is empty"));
   EXPECT_THAT(refused("random_apply"), HasSubstr("has its steps in parentheses"));
