@@ -22,17 +22,25 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
-    contents[i] = read_hdf5(*file, wanted_by_path(options));
+    contents[i] = read_hdf5(*file, wanted_by_path(options), &from);
     choose_arrays(contents[i].arrays, contents[i].values, options, paths[i], contents[i].notes);
   });
+  std::vector<std::size_t> first_linked;  // in `sized`, of each file
+  for (const hdf5_contents& each : contents) {
+    first_linked.push_back(sized.size());
+    sized.insert(sized.end(), each.linked.begin(), each.linked.end());
+  }
   const placed_files placed = from.place(sized);
   std::vector<dataset> parts;
   for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto number_of = [&](std::uint32_t file) {
+      return placed.numbers[file == 0 ? i : first_linked[i] + file - 1];
+    };
     for (chunked_array& array : contents[i].arrays) {
-      array.held_from = placed.numbers[i];
-      for (chunk_place& each : array.places) each.file = placed.numbers[i];
+      array.held_from = number_of(array.held_from);
+      for (chunk_place& each : array.places) each.file = number_of(each.file);
     }
-    for (placed_values& values : contents[i].values) values.file = placed.numbers[i];
+    for (placed_values& values : contents[i].values) values.file = number_of(values.file);
     parts.push_back(chunked_rows({.format = "hdf5",
                                   .title = paths[i],
                                   .files = placed.table,

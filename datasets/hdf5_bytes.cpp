@@ -120,7 +120,7 @@ hdf5_bytes::hdf5_bytes(const file_bytes& file) : file_(file) {
                   path(), "`"));
     }
     base_ = at.address();
-    static_cast<void>(at.address());  // extension
+    extension_ = at.address();
     static_cast<void>(at.address());  // end of file
     root_ = at.address();
     const std::uint64_t bytes = at.offset() - *begin;

@@ -77,6 +77,8 @@ class hdf5_bytes {
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
   [[nodiscard]] std::uint64_t size() const noexcept { return file_.size(); }
   [[nodiscard]] std::uint64_t root() const noexcept { return root_; }
+  /// Of the object whose messages are about the file; hdf5_cursor::undefined: it has none.
+  [[nodiscard]] std::uint64_t extension() const noexcept { return extension_; }
   [[nodiscard]] std::size_t address_bytes() const noexcept { return address_bytes_; }
   [[nodiscard]] std::size_t length_bytes() const noexcept { return length_bytes_; }
   /// Where an address lies in the file.
@@ -119,6 +121,7 @@ class hdf5_bytes {
   const file_bytes& file_;
   std::uint64_t base_ = 0;
   std::uint64_t root_ = 0;
+  std::uint64_t extension_ = hdf5_cursor::undefined;
   std::size_t address_bytes_ = 8;
   std::size_t length_bytes_ = 8;
   std::uint64_t nodes_ = 0;

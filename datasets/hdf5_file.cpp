@@ -404,19 +404,27 @@ class dataset_reader {
   bool is_one_piece_ = false;
 };
 
-// What a path stands for when its soft links are followed; itself where it has none.
-std::string follow(std::string path, const std::vector<hdf5_soft_link>& links) {
+// What a path stands for when its links are followed; itself where it has none.
+///   file   as an external link calls it; empty: the same one
+struct hdf5_target {
+  std::string path;
+  std::string file = {};
+};
+
+hdf5_target follow(std::string path, const std::vector<hdf5_link>& links) {
   constexpr int links_max = 32;
   for (int followed = 0; followed < links_max; ++followed) {
-    const auto link = std::find_if(links.begin(), links.end(), [&](const hdf5_soft_link& each) {
+    const auto link = std::find_if(links.begin(), links.end(), [&](const hdf5_link& each) {
       return path == each.path || path.starts_with(each.path + "/");
     });
-    if (link == links.end()) return path;
-    const std::string rest = path.substr(link->path.size());
+    if (link == links.end()) break;
     const std::string group = link->path.substr(0, link->path.rfind('/') + 1);
-    path = (link->target.starts_with('/') ? link->target.substr(1) : group + link->target) + rest;
+    const bool is_from_root = link->target.starts_with('/') || !link->file.empty();
+    path = (is_from_root ? "" : group) + link->target + path.substr(link->path.size());
+    path.erase(0, path.find_first_not_of('/'));
+    if (!link->file.empty()) return {std::move(path), link->file};
   }
-  return path;
+  return {std::move(path)};
 }
 
 bool is_or_has(const std::string& name, const std::string& wanted) {
@@ -424,7 +432,7 @@ bool is_or_has(const std::string& name, const std::string& wanted) {
 }
 
 hdf5_contents read_arrays(hdf5_bytes& file, std::span<const std::string> wanted, std::vector<std::string>& there,
-                          std::vector<hdf5_soft_link>& links) {
+                          std::vector<hdf5_link>& links) {
   hdf5_contents contents;
   for_each_dataset(
       file, links, contents.notes, [&](const std::string& path, const std::vector<hdf5_message>& messages) {
@@ -453,12 +461,47 @@ void rename(hdf5_contents& contents, const std::string& from, const std::string&
   for (placed_values& each : contents.values) renamed(each.name);
 }
 
-}  // namespace
+// Adds what another file has.
+void append(hdf5_contents& contents, hdf5_contents linked, sized_file file) {
+  const auto first = static_cast<std::uint32_t>(contents.linked.size() + 1);
+  for (chunked_array& each : linked.arrays) {
+    each.held_from += first;
+    for (chunk_place& place : each.places) place.file += first;
+  }
+  for (placed_values& each : linked.values) each.file += first;
+  contents.linked.push_back(std::move(file));
+  const auto move_to = [](auto& from, auto& to) { std::move(from.begin(), from.end(), std::back_inserter(to)); };
+  move_to(linked.linked, contents.linked);
+  move_to(linked.notes, contents.notes);
+  move_to(linked.arrays, contents.arrays);
+  move_to(linked.values, contents.values);
+}
 
-hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wanted) {
+hdf5_contents read_linked(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside,
+                          int links_left);
+
+// Adds what `name` stands for, in another file.
+void append_external(hdf5_contents& contents, const std::string& name, const hdf5_target& target,
+                     const file_bytes& from, const input_files* beside, int links_left) {
+  const std::string said = str_cat(from.path(), "/", name, ": a link to '", target.path, "' of ", target.file);
+  if (beside == nullptr) throw error(errc::unsupported, said + "; open that file");
+  if (links_left == 0) throw error(errc::format, said + ": links to links to links; does one lead back?");
+  // From the folder of the file that has the link.
+  const std::string folder = target.file.starts_with('/') ? "" : from.path().substr(0, from.path().rfind('/') + 1);
+  const std::string path = folder + target.file;
+  if (!beside->has(path)) throw error(errc::not_found, str_cat(said, ", and there is no ", path, "; copy it there"));
+  const std::unique_ptr<file_bytes> file = beside->open(path);
+  sized_file sized{path, file->size(), file->version()};
+  hdf5_contents linked = read_linked(*file, {&target.path, 1}, beside, links_left - 1);
+  rename(linked, target.path, name);
+  append(contents, std::move(linked), std::move(sized));
+}
+
+hdf5_contents read_linked(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside,
+                          int links_left) {
   hdf5_bytes file(from);
   std::vector<std::string> there;
-  std::vector<hdf5_soft_link> links;
+  std::vector<hdf5_link> links;
   hdf5_contents contents = read_arrays(file, wanted, there, links);
   const auto has = [&](const std::string& name) {
     const auto is_it = [&](const auto& each) { return is_or_has(each.name, name); };
@@ -467,10 +510,15 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
   };
   for (const std::string& name : wanted) {
     if (has(name)) continue;
-    const std::string target = follow(name, links);
+    const hdf5_target followed = follow(name, links);
+    if (!followed.file.empty()) {
+      append_external(contents, name, followed, from, beside, links_left);
+      continue;
+    }
+    const std::string& target = followed.path;
     if (target != name) {
       std::vector<std::string> again;
-      std::vector<hdf5_soft_link> links_again;
+      std::vector<hdf5_link> links_again;
       hdf5_bytes once_more(from);
       hdf5_contents linked = read_arrays(once_more, {&target, 1}, again, links_again);
       rename(linked, target, name);
@@ -504,6 +552,13 @@ hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wan
                                      links.size() > named_max ? " and more" : ""));
   }
   return contents;
+}
+
+}  // namespace
+
+hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside) {
+  constexpr int links_max = 8;  // from file to file
+  return read_linked(from, wanted, beside, links_max);
 }
 
 }  // namespace leat::datasets

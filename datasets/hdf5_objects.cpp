@@ -123,29 +123,98 @@ std::vector<hdf5_message> read_own_messages(hdf5_bytes& file, std::uint64_t addr
 
 constexpr std::uint8_t shared = 2;
 
-// The message that this one stands for, in another object's header.
-hdf5_message fetch_shared(hdf5_bytes& file, const hdf5_message& reference) {
-  hdf5_cursor at = reference.cursor();
-  const std::uint64_t version = at.number(1);
-  const std::uint64_t kind = at.number(1);
-  // The first version has a whole entry of a symbol table, which begins with the offset of a name.
-  if (version == 1) at.skip(6 + file.length_bytes());
-  if (version >= 3 && kind == 1) file.refuse(at.offset(), "a message that lies in a heap for shared messages");
-  for (hdf5_message& each : read_own_messages(file, at.address())) {
-    if (each.type == reference.type && (each.flags & shared) == 0) return std::move(each);
+// Messages that are kept once for several objects: in the header of an object of their own (a committed datatype), or in heaps that
+// the file has for them.
+class shared_messages {
+ public:
+  explicit shared_messages(hdf5_bytes& file) : file_(file) {}
+
+  /// What a message stands for.
+  [[nodiscard]] hdf5_message fetch(const hdf5_message& reference) {
+    hdf5_cursor at = reference.cursor();
+    const std::uint64_t version = at.number(1);
+    const std::uint64_t kind = at.number(1);
+    // The first version has a whole entry of a symbol table, which begins with the offset of a name.
+    if (version == 1) at.skip(6 + file_.length_bytes());
+    if (version >= 3 && kind == 1) {
+      return {.type = reference.type, .flags = 0, .body = heap_of(reference.type, at).object(at)};
+    }
+    for (hdf5_message& each : read_own_messages(file_, at.address())) {
+      if (each.type == reference.type && (each.flags & shared) == 0) return std::move(each);
+    }
+    at.fail("a shared message that is not where it should be");
   }
-  at.fail("a shared message that is not where it should be");
+
+ private:
+  /// Has the messages of these types, a bit of each.
+  struct type_heap {
+    std::uint64_t types = 0;
+    hdf5_heap heap;
+  };
+
+  const hdf5_heap& heap_of(std::uint16_t type, const hdf5_cursor& reference) {
+    if (!looked_) find_heaps();
+    looked_ = true;
+    for (const type_heap& each : heaps_) {
+      if ((each.types >> type & 1) != 0) return each.heap;
+    }
+    reference.fail("a shared message of a kind for which the file has no heap");
+  }
+
+  // source: HDF5 File Format Specification 3.0, III.H and IV.A.2.p
+  void find_heaps() {
+    if (file_.extension() == hdf5_cursor::undefined) return;
+    for (const hdf5_message& each : read_own_messages(file_, file_.extension())) {
+      if (each.type != hdf5_message::shared_messages) continue;
+      hdf5_cursor at = each.cursor();
+      at.skip(1);
+      const std::uint64_t table = at.address();
+      const std::uint64_t count = at.number(1);
+      file_.count_node(table);
+      const std::uint64_t index_bytes = 14 + 2 * file_.address_bytes();
+      const hdf5_block block = file_.read_checked(table, 4 + count * index_bytes);
+      hdf5_cursor indexes = block.cursor();
+      indexes.expect("SMTB");
+      for (std::uint64_t i = 0; i < count; ++i) {
+        indexes.skip(2);
+        const std::uint64_t types = indexes.number(2);
+        indexes.skip(10 + file_.address_bytes());  // sizes, and an index that only writers search
+        const std::uint64_t heap = indexes.address();
+        if (heap != hdf5_cursor::undefined) heaps_.push_back({types, hdf5_heap(file_, heap)});
+      }
+    }
+  }
+
+  hdf5_bytes& file_;
+  std::vector<type_heap> heaps_;
+  bool looked_ = false;
+};
+
+// All of an object.
+std::vector<hdf5_message> read_messages(hdf5_bytes& file, shared_messages& elsewhere, std::uint64_t address) {
+  std::vector<hdf5_message> messages = read_own_messages(file, address);
+  for (hdf5_message& each : messages) {
+    if ((each.flags & shared) == 0) continue;
+    // Attributes are nobody's business here.
+    if (each.type == hdf5_message::dataspace || each.type == hdf5_message::datatype ||
+        each.type == hdf5_message::fill_value || each.type == hdf5_message::filters) {
+      each = elsewhere.fetch(each);
+    }
+  }
+  return messages;
 }
 
 // Of a group: names and addresses of what it links to.
-struct hdf5_link {
+struct hard_link {
   std::string name;
   std::uint64_t address = 0;
 };
 
+///   named    soft and external ones
+///   others   of kinds that programs define for themselves
 struct group_links {
-  std::vector<hdf5_link> hard;
-  std::vector<hdf5_soft_link> soft;
+  std::vector<hard_link> hard;
+  std::vector<hdf5_link> named;
   std::vector<std::string> others;
 };
 
@@ -157,11 +226,18 @@ void take_link(hdf5_cursor at, group_links& links) {
   if ((flags & 16) != 0) at.skip(1);
   const std::uint64_t bytes = at.number(std::size_t{1} << (flags & 3));
   std::string name = at.text(bytes);
-  if (kind == 0) {
+  constexpr std::uint64_t hard = 0;
+  constexpr std::uint64_t soft = 1;
+  constexpr std::uint64_t external = 64;
+  if (kind == hard) {
     links.hard.push_back({std::move(name), at.address()});
-  } else if (kind == 1) {
+  } else if (kind == soft) {
     const std::uint64_t target_bytes = at.number(2);
-    links.soft.push_back({std::move(name), at.text(target_bytes)});
+    links.named.push_back({std::move(name), at.text(target_bytes)});
+  } else if (kind == external) {
+    at.skip(2 + 1);
+    std::string file = at.text_to_zero();
+    links.named.push_back({std::move(name), at.text_to_zero(), std::move(file)});
   } else {
     links.others.push_back(std::move(name));
   }
@@ -225,7 +301,7 @@ void take_symbols(hdf5_bytes& file, hdf5_cursor at, group_links& links) {
         return text;
       };
       if (cached == cached_soft_link) {
-        links.soft.push_back({text_at(name_at), text_at(target_at)});
+        links.named.push_back({text_at(name_at), text_at(target_at)});
       } else {
         links.hard.push_back({text_at(name_at), object});
       }
@@ -254,20 +330,7 @@ void take_dense_links(hdf5_bytes& file, hdf5_cursor at, group_links& links) {
 
 }  // namespace
 
-std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address) {
-  std::vector<hdf5_message> messages = read_own_messages(file, address);
-  for (hdf5_message& each : messages) {
-    if ((each.flags & shared) == 0) continue;
-    // Attributes are nobody's business here.
-    if (each.type == hdf5_message::dataspace || each.type == hdf5_message::datatype ||
-        each.type == hdf5_message::fill_value || each.type == hdf5_message::filters) {
-      each = fetch_shared(file, each);
-    }
-  }
-  return messages;
-}
-
-void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::vector<std::string>& notes,
+void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_link>& links, std::vector<std::string>& notes,
                       const std::function<void(const std::string&, const std::vector<hdf5_message>&)>& found) {
   struct object {
     std::string path;
@@ -275,6 +338,7 @@ void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::
   };
   std::deque<object> objects{{"", file.root()}};
   std::map<std::uint64_t, std::string> first_paths;
+  shared_messages elsewhere(file);
   std::size_t seen_ahead = 0;  // of those in front
   while (!objects.empty()) {
     if (seen_ahead == 0) {
@@ -288,36 +352,37 @@ void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::
     objects.pop_front();
     if (const auto [first, is_new] = first_paths.emplace(here.address, here.path); !is_new) {
       // Another hard link to it is followed as a soft one is.
-      if (!first->second.empty()) soft.push_back({here.path, "/" + first->second});
+      if (!first->second.empty()) links.push_back({here.path, "/" + first->second});
       continue;
     }
-    const std::vector<hdf5_message> messages = read_messages(file, here.address);
+    const std::vector<hdf5_message> messages = read_messages(file, elsewhere, here.address);
     const bool has_data = std::any_of(messages.begin(), messages.end(),
                                       [](const hdf5_message& each) { return each.type == hdf5_message::layout; });
     if (has_data) {
       found(here.path, messages);
       continue;
     }
-    group_links links;
+    group_links here_links;
     for (const hdf5_message& each : messages) {
-      if (each.type == hdf5_message::link) take_link(each.cursor(), links);
-      if (each.type == hdf5_message::link_info) take_dense_links(file, each.cursor(), links);
-      if (each.type == hdf5_message::symbol_table) take_symbols(file, each.cursor(), links);
+      if (each.type == hdf5_message::link) take_link(each.cursor(), here_links);
+      if (each.type == hdf5_message::link_info) take_dense_links(file, each.cursor(), here_links);
+      if (each.type == hdf5_message::symbol_table) take_symbols(file, each.cursor(), here_links);
     }
     // As h5py lists them, however the file keeps them.
-    std::sort(links.hard.begin(), links.hard.end(),
-              [](const hdf5_link& a, const hdf5_link& b) { return a.name < b.name; });
+    std::sort(here_links.hard.begin(), here_links.hard.end(),
+              [](const hard_link& a, const hard_link& b) { return a.name < b.name; });
     const std::string prefix = here.path.empty() ? "" : here.path + "/";
-    for (hdf5_link& each : links.hard) {
+    for (hard_link& each : here_links.hard) {
       file.count_path(prefix.size() + each.name.size());
       objects.push_back({prefix + each.name, each.address});
     }
-    for (hdf5_soft_link& each : links.soft) {
-      file.count_path(prefix.size() + each.path.size() + each.target.size());
-      soft.push_back({prefix + each.path, std::move(each.target)});
+    for (hdf5_link& each : here_links.named) {
+      file.count_path(prefix.size() + each.path.size() + each.target.size() + each.file.size());
+      links.push_back({prefix + each.path, std::move(each.target), std::move(each.file)});
     }
-    for (const std::string& name : links.others) {
-      notes.push_back(str_cat(file.path(), ": left out: '", prefix, name, "', a link to another file; open that one"));
+    for (const std::string& name : here_links.others) {
+      notes.push_back(str_cat(file.path(), ": left out: '", prefix, name,
+                              "', a link of a kind that programs define for themselves; write a soft or external one"));
     }
   }
 }

@@ -23,6 +23,7 @@ struct hdf5_message {
     external_files = 7,
     layout = 8,
     filters = 11,
+    shared_messages = 15,
     continuation = 16,
     symbol_table = 17
   };
@@ -33,20 +34,21 @@ struct hdf5_message {
   [[nodiscard]] hdf5_cursor cursor() const { return body.cursor(); }
 };
 
-/// All messages of an object; those that are kept elsewhere, for several objects, are fetched.
-[[nodiscard]] std::vector<hdf5_message> read_messages(hdf5_bytes& file, std::uint64_t address);
-
 /// Names that stand for other names.
-struct hdf5_soft_link {
+///   target   from the root where it begins with a slash, or where there is a file; else from the group that has the link
+///   file     that has the target, as the link calls it; empty: this one
+struct hdf5_link {
   std::string path;
-  std::string target;  ///< from the root where it begins with a slash, else from the group that has the link
+  std::string target;
+  std::string file = {};
 };
 
-/// Calls `found` for each object that has data, with its path ("group/name"), group by group, by name. An object with several names
+/// Calls `found` for each object that has data, with its path ("group/name") and its messages, also those that are kept elsewhere for
+/// several objects, group by group, by name. An object with several names
 /// comes under the first.
-///   soft    gets soft links, which are not followed
+///   links   gets soft and external links, which are not followed
 ///   notes   gets links that are left out
-void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_soft_link>& soft, std::vector<std::string>& notes,
+void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_link>& links, std::vector<std::string>& notes,
                       const std::function<void(const std::string& path, const std::vector<hdf5_message>&)>& found);
 
 }  // namespace leat::datasets

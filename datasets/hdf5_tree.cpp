@@ -98,7 +98,9 @@ hdf5_heap::hdf5_heap(hdf5_bytes& file, std::uint64_t header) : file_(file) {
   const hdf5_block begin = file.read(header, begin_bytes);
   hdf5_cursor at = begin.cursor();
   at.expect("FRHP");
-  at.skip(1 + 2);
+  at.skip(1);
+  constexpr std::uint64_t short_id_bytes_max = 18;  // of longer ones the length of what they have takes a byte more
+  ids_are_long_ = at.number(2) > short_id_bytes_max;
   if (at.number(2) != 0) file.refuse(at.offset(), "a heap whose objects are filtered");
   const hdf5_block block = file.read_checked(header, 22 + 12 * lengths + 3 * file.address_bytes());
   at = block.cursor();
@@ -125,7 +127,16 @@ hdf5_heap::hdf5_heap(hdf5_bytes& file, std::uint64_t header) : file_(file) {
 
 hdf5_block hdf5_heap::object(hdf5_cursor id) const {
   constexpr std::uint64_t object_bytes_max = std::uint64_t{1} << 20;
-  if (((id.number(1) >> 4) & 3) != 0) file_.refuse(id.offset(), "a heap object of another kind");
+  const std::uint64_t first = id.number(1);
+  constexpr std::uint64_t in_block = 0;
+  constexpr std::uint64_t in_id = 2;
+  const std::uint64_t kind = first >> 4 & 3;
+  if (kind == in_id && !ids_are_long_) {
+    const std::uint64_t offset = id.offset();
+    const std::span<const std::byte> taken = id.take((first & 15) + 1);
+    return {&file_, {taken.begin(), taken.end()}, offset};
+  }
+  if (kind != in_block) file_.refuse(id.offset(), "a heap object of another kind");
   const std::uint64_t offset = id.number(offset_bytes_);
   const std::uint64_t bytes = id.number(length_bytes_);
   if (bytes > object_bytes_max) id.fail(str_cat("a heap object of ", bytes, " bytes"));

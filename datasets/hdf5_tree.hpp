@@ -15,7 +15,7 @@ namespace leat::datasets {
 void for_each_record(hdf5_bytes& file, std::uint64_t header,
                      const std::function<void(std::uint64_t kind, hdf5_cursor record)>& found);
 
-/// Objects of variable size, by their ids. Only objects that the heap manages itself: links are such.
+/// Objects of variable size, by their ids. Only objects that lie in blocks of the heap, or in their ids: links and messages do.
 ///   source   HDF5 File Format Specification 3.0, III.G
 class hdf5_heap {
  public:
@@ -44,6 +44,7 @@ class hdf5_heap {
   std::uint64_t root_rows_ = 0;  // 0: the root is a block of data itself
   std::size_t offset_bytes_ = 0;
   std::size_t length_bytes_ = 0;
+  bool ids_are_long_ = false;
   bool has_checksums_ = false;                // blocks of data; all others have
   mutable std::set<std::uint64_t> verified_;  // addresses of blocks
 };

@@ -131,6 +131,32 @@ TEST(hdf5_of_others, a_type_is_found_through_a_reference_of_the_first_version) {
   expect_numbers(open_hdf5(file_of("others.h5"), {.fields = {"committed"}}), {"committed", dtype::i32, {2}});
 }
 
+TEST(hdf5_of_others, messages_are_found_in_the_heaps_that_a_file_has_for_them) {
+  const dataset samples = open_hdf5(file_of("shared.h5"));
+  for (const char* const name : {"a", "b", "c"}) expect_numbers(samples, {name, dtype::i32, {5}, 6, 7});
+  expect_numbers(samples, {"d", dtype::f64, {3}});
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("not 8 long: number")));
+}
+
+TEST(hdf5_of_others, links_to_other_files_are_followed_where_a_field_names_them) {
+  const std::string file = file_of("links.h5");
+  const auto with = [&](std::vector<std::string> names) { return open_hdf5(file, {.fields = std::move(names)}); };
+  const dataset three = with({"own", "other", "group/deep/images"});
+  expect_numbers(three, {"own", dtype::i32, {2}});
+  expect_numbers(three, {"other", dtype::i16, {6, 5}});
+  expect_numbers(three, {"group/deep/images", dtype::u8, {2, 2}});
+  expect_numbers(with({"far"}), {"far", dtype::i16, {6, 5}});
+  expect_numbers(with({"soft"}), {"soft", dtype::u8, {2, 2}});
+  EXPECT_THAT(values_of<float>(with({"member/x"}), 1, "member/x"), ElementsAre(1.5F, 2, 2.5F));
+  EXPECT_THAT(with({}).notes(), Contains(AllOf(HasSubstr("'other'"), HasSubstr("which fields may give"))));
+  EXPECT_THAT(
+      message_of(errc::not_found, [&] { (void)with({"missing"}); }),
+      AllOf(HasSubstr("links.h5/missing: a link to 'x' of gone.h5"), HasSubstr("/hdf5/gone.h5; copy it there")));
+  EXPECT_THAT(message_of(errc::not_found, [&] { (void)with({"nothing"}); }),
+              AllOf(HasSubstr("kinds-latest.h5: no dataset 'nothing'")));
+  EXPECT_THAT(message_of(errc::format, [&] { (void)with({"circle"}); }), HasSubstr("does one lead back?"));
+}
+
 TEST(hdf5_of_others, axes_of_a_single_element_are_not_those_of_samples) {
   for (const char* const name : {"one_text", "one_array", "one_record"}) {
     EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_hdf5(file_of("others.h5"), {.fields = {name}}); }),
@@ -307,14 +333,14 @@ TEST(hdf5_file, with_a_wrong_checksum_is_refused_with_its_place) {
         << what;
     tried.insert(what);
   };
-  for (const char* const name :
-       {"kinds-latest.h5", "indexes-latest.h5", "many-latest.h5", "elements-latest.h5", "continued-latest.h5"}) {
+  for (const char* const name : {"kinds-latest.h5", "indexes-latest.h5", "many-latest.h5", "elements-latest.h5",
+                                 "continued-latest.h5", "shared.h5"}) {
     std::ifstream from(file_of(name), std::ios::binary);
     const std::string whole{std::istreambuf_iterator<char>(from), {}};
     constexpr std::size_t extension = 20;
     expect_refused(whole, 0, extension, "superblock");
     for (const char* const kind : {"OHDR", "OCHK", "BTHD", "BTLF", "BTIN", "FRHP", "FHIB", "FHDB", "FAHD", "FADB",
-                                   "EAHD", "EAIB", "EADB", "EASB"}) {
+                                   "EAHD", "EAIB", "EADB", "EASB", "SMTB"}) {
       const std::size_t block = whole.find(kind);
       if (block == std::string::npos) continue;
       // The version, which only the checksum covers; that of an object header is looked at before.
@@ -322,7 +348,7 @@ TEST(hdf5_file, with_a_wrong_checksum_is_refused_with_its_place) {
     }
   }
   EXPECT_THAT(tried, IsSupersetOf({"superblock", "OHDR", "OCHK", "BTHD", "BTLF", "BTIN", "FRHP", "FHIB", "FHDB", "FAHD",
-                                   "FADB", "EAHD", "EAIB", "EADB", "EASB"}));
+                                   "FADB", "EAHD", "EAIB", "EADB", "EASB", "SMTB"}));
 }
 
 // What becomes of a file that was changed: it is opened and all of it read, or there is an error of leat's. Nothing else.
@@ -348,8 +374,8 @@ TEST(hdf5_file, that_is_cut_or_changed_comes_to_an_end) {
   const std::string path = (root.path() / "changed.h5").string();
   const auto write = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
   std::mt19937_64 random(5);
-  for (const char* const name :
-       {"kinds-earliest.h5", "kinds-latest.h5", "indexes-latest.h5", "many-latest.h5", "filters.h5"}) {
+  for (const char* const name : {"kinds-earliest.h5", "kinds-latest.h5", "indexes-latest.h5", "many-latest.h5",
+                                 "filters.h5", "shared.h5", "links.h5"}) {
     std::ifstream from(file_of(name), std::ios::binary);
     const std::string whole{std::istreambuf_iterator<char>(from), {}};
     for (std::size_t cut = 0; cut < whole.size(); cut += 1 + whole.size() / 12) {

@@ -571,12 +571,17 @@ TEST(chunked, an_array_or_metadata_that_change_end_the_run) {
     const std::string folder = (root.path() / hierarchy).string();
     return changing{open_zarr(folder, {.fields = {field}}), field, folder + "/" + metadata};
   };
+  for (const char* const file : {"links.h5", "kinds-latest.h5"}) {
+    std::filesystem::copy_file(data / "hdf5" / file, root.path() / file);
+  }
   const std::string npy = testing::write_file(root.path() / "x.npy", values);
   const std::string npz = testing::write_file(root.path() / "stored.npz", testing::zip_text({{"x.npy", values}}));
   const std::string packed = (root.path() / "packed.npz").string();
   const changing all[] = {{open_npy(npy), "npy", npy},
                           {open_npz(npz), "x", npz},
                           {open_npz(packed), "x", packed},
+                          {open_hdf5((root.path() / "links.h5").string(), {.fields = {"other"}}), "other",
+                           (root.path() / "kinds-latest.h5").string()},
                           zarr("v2.zarr", "gzip", "gzip/.zarray"),
                           zarr("v3.zarr", "plain", "plain/zarr.json"),
                           zarr("consolidated-2.zarr", "x", ".zmetadata"),

@@ -3,6 +3,8 @@
 
 The value of an element is always its number in C order (times 3, modulo what the type holds), so that the test knows it.
 """
+import ctypes
+import glob
 import os
 import struct
 
@@ -108,6 +110,32 @@ with open("others.h5", "r+b") as f:
     assert len(new) == size, "one message of padding"
     f.seek(header + 16)
     f.write(new)
+
+# Messages that the file keeps once for several objects, in two heaps, of which the first has short ones in the ids themselves. h5py
+# has no words for that; the library that it brings has.
+made = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+library = ctypes.CDLL(glob.glob(os.path.join(os.path.dirname(h5py.__file__), "..", "h5py.libs", "libhdf5-*"))[0])
+assert library.H5Pset_shared_mesg_nindexes(ctypes.c_int64(made.id), 2) == 0
+for index, types in ((0, 1 << 1 | 1 << 11), (1, 1 << 3 | 1 << 5)):  # bits: of each type of message
+    assert library.H5Pset_shared_mesg_index(ctypes.c_int64(made.id), index, types, 1) == 0
+access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+access.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
+with h5py.File(h5py.h5f.create(b"shared.h5", h5py.h5f.ACC_TRUNC, made, access)) as f:
+    for name in ("a", "b", "c"):
+        add(f, name, (8, 5), "<i4", rows=6, chunks=(2, 5), compression="gzip", fillvalue=7)
+    add(f, "d", (8, 3), ">f8")
+    f["number"] = 5  # whose shape takes four bytes
+
+with h5py.File("links.h5", "w", libver="latest") as f:
+    add(f, "own", (20, 2), "<i4")
+    f["other"] = h5py.ExternalLink("kinds-latest.h5", "/gzip")
+    f["group"] = h5py.ExternalLink("kinds-earliest.h5", "train")
+    f["member"] = h5py.ExternalLink("compounds.h5", "/records")
+    f["soft"] = h5py.SoftLink("/group/deep/images")
+    f["far"] = h5py.ExternalLink("kinds-latest.h5", "/soft")
+    f["missing"] = h5py.ExternalLink("gone.h5", "/x")
+    f["nothing"] = h5py.ExternalLink("kinds-latest.h5", "/nothing")
+    f["circle"] = h5py.ExternalLink("links.h5", "/circle")
 
 with h5py.File("user-block.h5", "w", userblock_size=1024) as f:
     add(f, "x", (5, 2), "<i4", chunks=(2, 2), compression="gzip")
