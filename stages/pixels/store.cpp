@@ -1,6 +1,7 @@
 #include "stages/pixels/store.hpp"
 
 #include "base/half.hpp"
+#include "stages/pixels/colour/kernels.hpp"
 
 #include <leat/error.hpp>
 
@@ -84,7 +85,11 @@ void store_by(const store& how, const Element* elements, const std::uint8_t* lin
     const std::uint8_t* const from = line + c * pixels;
     const Element* const of = elements + 256 * c;
     auto* const to = reinterpret_cast<Element*>(line_of_row(how, c, y, height, pixels, row));
-    for (std::size_t i = 0; i < pixels; ++i) to[i] = of[from[i]];
+    if constexpr (sizeof(Element) == 1) {
+      map_values(from, pixels, of, to);
+    } else {
+      for (std::size_t i = 0; i < pixels; ++i) to[i] = of[from[i]];
+    }
   }
 }
 

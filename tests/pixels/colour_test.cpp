@@ -1,5 +1,6 @@
 // Colour against its plain reference, on every instruction set; and what must not change a bit.
 #include "base/half.hpp"
+#include "stages/pixels/colour/kernels.hpp"
 #include "tests/pixels/decode_one.hpp"
 #include "tests/pixels/row_of.hpp"
 #include "tests/support/allocation_counter.hpp"
@@ -115,6 +116,24 @@ TEST(colour, is_the_plain_references_on_every_instruction_set) {
         if (::testing::Test::HasFailure()) return;
       }
     }
+  }
+}
+
+TEST(colour, maps_any_number_of_values_by_a_table_on_every_instruction_set) {
+  std::mt19937_64 random(3);
+  std::vector<std::uint8_t> by(256);
+  for (std::uint8_t& each : by) each = static_cast<std::uint8_t>(random());
+  for (std::size_t count = 0; count <= 200; ++count) {
+    std::vector<std::uint8_t> from(count), expected(count);
+    for (std::size_t i = 0; i < count; ++i) expected[i] = by[from[i] = static_cast<std::uint8_t>(random())];
+    testing::for_each_target([&] {
+      std::vector<std::uint8_t> to(count);
+      pixels::map_values(from.data(), count, by.data(), to.data());
+      ASSERT_EQ(to, expected);
+      std::vector<std::uint8_t> in_place = from;
+      pixels::map_values(in_place.data(), count, by.data(), in_place.data());
+      ASSERT_EQ(in_place, expected);
+    });
   }
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// Some kernels are compiled for it, too.
+#define HWY_WANT_AVX3_DL 1
+
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
 

@@ -1,7 +1,9 @@
 #include "stages/pixels/colour/kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 // This file is compiled once for each instruction set: foreach_target.h includes it again and again.
 #undef HWY_TARGET_INCLUDE
@@ -327,23 +329,17 @@ void permute_line(const plane_line& line, int order) noexcept {
   constexpr std::array<std::array<std::uint8_t, 3>, 6> orders = {
       {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}};
   const auto& from = orders[static_cast<std::size_t>(order)];
-  std::uint8_t* const red = line.plane(0);
-  std::uint8_t* const green = line.plane(1);
-  std::uint8_t* const blue = line.plane(2);
-  for (std::size_t x = 0; x < line.width; ++x) {
-    const std::array<std::uint8_t, 3> values = {red[x], green[x], blue[x]};
-    red[x] = values[from[0]];
-    green[x] = values[from[1]];
-    blue[x] = values[from[2]];
+  std::array<std::uint8_t, 3> holds = {0, 1, 2};
+  for (std::size_t c = 0; c < 2; ++c) {
+    const auto where = static_cast<std::size_t>(std::find(holds.begin(), holds.end(), from[c]) - holds.begin());
+    if (where == c) continue;
+    std::swap_ranges(line.plane(c), line.plane(c) + line.width, line.plane(where));
+    std::swap(holds[c], holds[where]);
   }
 }
 
 void map_line(const plane_line& line, const table& by) noexcept {
-  for (std::size_t c = 0; c < 3; ++c) {
-    const std::uint8_t* const values = by.values[c].data();
-    std::uint8_t* const plane = line.plane(c);
-    for (std::size_t x = 0; x < line.width; ++x) plane[x] = values[plane[x]];
-  }
+  for (std::size_t c = 0; c < 3; ++c) map_values(line.plane(c), line.width, by.values[c].data(), line.plane(c));
 }
 
 std::uint64_t sum_grey_line(const plane_line& line) noexcept {

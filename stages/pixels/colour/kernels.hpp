@@ -34,6 +34,9 @@ void permute_line(const plane_line& line, int order) noexcept;
 /// Each value as the table says.
 void map_line(const plane_line& line, const table& by) noexcept;
 
+/// to[i] = by[from[i]], for `count` values; `by` has 256. `to` is `from`, or no part of it.
+void map_values(const std::uint8_t* from, std::size_t count, const std::uint8_t* by, std::uint8_t* to) noexcept;
+
 /// The sum of floor(grey) over the line.
 [[nodiscard]] std::uint64_t sum_grey_line(const plane_line& line) noexcept;
 /// Adds the line's values to `counts`, of four parts which together are the counts.
