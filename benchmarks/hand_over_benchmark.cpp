@@ -25,12 +25,12 @@
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 #include "benchmarks/raw_records.hpp"
-#include "benchmarks/sleep_until.hpp"
-#include "benchmarks/timed_device.hpp"
 #include "benchmarks/timed_disk.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/loader_parts.hpp"
 #include "tests/support/null_disk.hpp"
+#include "tests/support/sleep_until.hpp"
+#include "tests/support/timed_device.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
@@ -59,6 +59,9 @@ namespace leat::benchmarks {
 namespace {
 
 using namespace leat::literals;
+using testing::sleep_until;
+using testing::timed_device;
+using testing::timed_device_options;
 
 constexpr std::uint64_t timer_ns = 100'000;
 constexpr double copy_bytes_per_s = 25e9;

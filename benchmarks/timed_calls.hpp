@@ -106,6 +106,13 @@ class timed_calls final : public stages::device_calls {
   stages::device_status free_stream(stream made) noexcept override { return behind_->free_stream(made); }
   stages::device_status make_event(stages::device_event& made) noexcept override { return behind_->make_event(made); }
   stages::device_status free_event(stages::device_event made) noexcept override { return behind_->free_event(made); }
+  stages::device_status make_timed_event(stages::device_event& made) noexcept override {
+    return behind_->make_timed_event(made);
+  }
+  stages::device_status elapsed_ns(stages::device_event from, stages::device_event to,
+                                   std::int64_t& ns) noexcept override {
+    return behind_->elapsed_ns(from, to, ns);
+  }
   stages::device_status finish(stream in) noexcept override { return behind_->finish(in); }
 
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {

@@ -350,6 +350,7 @@ line_counts loader::pipeline::counts(const delivery::counters& handed, const row
                                      const async::histogram_sum& read_times) const {
   const io::io_counters io = io_.count();
   const hand_over::counters ended = ending_.count();
+  const device_times timed = transfer_->times();
   line_counts now{.time_ns = now_ns() - started_ns_,
                   .batches = handed.batches,
                   .planned = handed.planned,
@@ -366,6 +367,11 @@ line_counts loader::pipeline::counts(const delivery::counters& handed, const row
                   .decode_wait_ns = made.pool.queue_wait_ns,
                   .transferred_rows = ended.transferred_rows,
                   .transfer_ns = ended.transfer_ns,
+                  .timed_batches = timed.batches,
+                  .timed_rows = timed.rows,
+                  .device_copy_ns = timed.copy_ns,
+                  .device_step_ns = timed.step_ns,
+                  .device_stall_ns = timed.stall_ns,
                   .steps = handed.steps,
                   .step_ns = handed.step_ns,
                   .held_all_ns = handed.held_all_ns,
@@ -456,6 +462,10 @@ loader_stats loader::pipeline::stats() const {
                   .bytes = ended.collated_bytes,
                   .busy_s = in_seconds(ended.transfer_ns),
                   .wait_s = in_seconds(batch_pool_.count().wait_ns)};
+  if (counted.timed_batches != 0) {
+    now.transfer.busy_s = in_seconds(counted.device_copy_ns / counted.timed_batches *
+                                     ended.transferred);  // of all, by those that were timed
+  }
   add_items(now.transfer, ending_.transfer_times());
   now.next = {.count = handed.next_count, .bytes = handed.bytes, .busy_s = in_seconds(handed.step_ns)};
   add_items(now.next, delivery_.waits());

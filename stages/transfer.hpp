@@ -40,6 +40,31 @@ class device_batch {
   virtual void ready(completion<void(std::exception_ptr)> done) = 0;
 };
 
+/// What copies and steps took on the device, of the batches that were timed there; sums since the start. See device_timing.hpp.
+struct device_times {
+  std::uint64_t batches = 0;
+  std::uint64_t rows = 0;      ///< of them
+  std::uint64_t copy_ns = 0;   ///< with the operations behind the copy
+  std::uint64_t step_ns = 0;   ///< that the consumer's stream worked on them
+  std::uint64_t stall_ns = 0;  ///< that it had nothing to do before they came
+};
+
+/// Whether the device times a batch. That takes the end of the one before it, too, so the line chooses both, within an epoch: what a
+/// trainer does between two is no step.
+enum class batch_timing : std::uint8_t { none, before, timed };
+/// One batch in so many.
+inline constexpr std::uint32_t timed_every = 16;
+constexpr batch_timing timing_of(std::uint64_t index_in_epoch) noexcept {
+  switch (index_in_epoch % timed_every) {
+    case 1:
+      return batch_timing::before;
+    case 2:
+      return batch_timing::timed;
+    default:
+      return batch_timing::none;
+  }
+}
+
 /// One batch on its way. Intrusive, as io::read_operation: the owner keeps it still until handed_over() was called, or
 /// until drain() has returned.
 struct transfer_operation {
@@ -48,6 +73,7 @@ struct transfer_operation {
   io::lease* memory = nullptr;
   std::size_t bytes = 0;  ///< used bytes at the start of the block
   std::uint32_t rows = 0;
+  batch_timing timing = batch_timing::none;
   std::span<const device_step> steps = {};  ///< in this order; only where runs_operations()
 
   std::unique_ptr<device_batch> on_device;  ///< set where the batch went to a device
@@ -106,6 +132,9 @@ class transfer {
 
   /// Waits until no copy is under way. Operations whose turn has not come are dropped. Called when nothing more is sent.
   virtual void drain() noexcept = 0;
+
+  /// Thread: any.
+  [[nodiscard]] virtual device_times times() const { return {}; }
 
   /// Where batches go, and why there.
   [[nodiscard]] virtual device_report report() const {

@@ -55,6 +55,11 @@ void for_each_count(line_counts& a, const line_counts& b, Function&& visit) {
   visit(a.decode_wait_ns, b.decode_wait_ns);
   visit(a.transferred_rows, b.transferred_rows);
   visit(a.transfer_ns, b.transfer_ns);
+  visit(a.timed_batches, b.timed_batches);
+  visit(a.timed_rows, b.timed_rows);
+  visit(a.device_copy_ns, b.device_copy_ns);
+  visit(a.device_step_ns, b.device_step_ns);
+  visit(a.device_stall_ns, b.device_stall_ns);
   visit(a.steps, b.steps);
   visit(a.step_ns, b.step_ns);
   visit(a.held_all_ns, b.held_all_ns);
@@ -123,7 +128,13 @@ verdict judge(const line_counts& window, const line_setting& setting) {
   const bool io_limits = io.per_s > 0 && window.reads != 0 && (made.read.per_s == 0 || io.per_s < made.read.per_s);
   if (io_limits) made.read = io;
   made.decode = over(window.rows_made, window.decode_ns, setting.decode_threads, window_s);
-  if (!setting.on_device) {
+  const bool is_timed = setting.on_device && window.timed_batches != 0;
+  if (is_timed) {
+    const std::uint64_t timed_ns = window.device_step_ns + window.device_stall_ns;
+    made.transfer = over(window.timed_rows, window.device_copy_ns, 1, seconds(timed_ns));
+    made.consumer = over(window.timed_rows, window.device_step_ns, 1, seconds(timed_ns));
+    made.stall_share = ratio(seconds(window.device_stall_ns), seconds(timed_ns));
+  } else if (!setting.on_device) {
     made.transfer = over(window.transferred_rows, window.transfer_ns, 1, window_s);
     made.consumer = capacity_of_consumer(window);
   }
@@ -175,7 +186,7 @@ verdict judge(const line_counts& window, const line_setting& setting) {
       made.who = bottleneck::variance;
     } else {
       made.who = bottleneck::unclear;
-      if (setting.on_device) {
+      if (setting.on_device && !is_timed) {
         made.why =
             str_cat("nothing on the host holds the line up; what copies and steps take on the device is not known");
         return made;

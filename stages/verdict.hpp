@@ -30,6 +30,12 @@ struct line_counts {
   // Transfer.
   std::uint64_t transferred_rows = 0;
   std::uint64_t transfer_ns = 0;
+  // What the device timed of them, as device_times has it.
+  std::uint64_t timed_batches = 0;
+  std::uint64_t timed_rows = 0;
+  std::uint64_t device_copy_ns = 0;
+  std::uint64_t device_step_ns = 0;
+  std::uint64_t device_stall_ns = 0;
   // The consumer, as delivery::counters has them.
   std::uint64_t steps = 0;
   std::uint64_t step_ns = 0;
@@ -45,7 +51,8 @@ struct line_counts {
 };
 
 /// What the line works with meanwhile.
-///   on_device         batches go to a device: what the CPU sees of copies and steps is only that they were queued
+///   on_device         batches go to a device: what the CPU sees of copies and steps is only that they were queued, and a wait in next() is
+///                     no stall. What the device timed tells; a window without a timed batch says nothing of them
 ///   reads_at_a_time   that the kernel is given, over all I/O threads; 0: sources that are no files decide it
 struct line_setting {
   std::uint32_t decode_threads = 1;

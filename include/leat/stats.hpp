@@ -22,7 +22,8 @@ struct duration_counts {
 ///   count     what it handles: reads, samples, batches, next() calls
 ///   bytes     of read and next what bytes_read and bytes_delivered are; of the others those of whole batches as they are made
 ///             on the host and copied to a device, with what lies between their tensors
-///   busy_s    seconds of work: of read those that reads were in the kernel; of next those from a batch to the next call
+///   busy_s    seconds of work: of read those that reads were in the kernel; of transfer to a device those of all copies there, by the one
+///             batch in 16 that is timed; of next those from a batch to the next call
 ///   wait_s    seconds somebody stood waiting at this stage
 ///   p50_s ... what one item takes: a read in the kernel, a job of a decode thread (a sample, or a block of a chunked array), a batch in
 ///             collate and transfer; of next what a call waits. max_s is exact, the others to 1/64

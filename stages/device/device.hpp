@@ -98,6 +98,8 @@ class device_calls {
   /// cudaEventCreateWithFlags(cudaEventDisableTiming | cudaEventBlockingSync).
   virtual device_status make_event(device_event& made) noexcept = 0;
   virtual device_status free_event(device_event made) noexcept = 0;
+  /// cudaEventCreateWithFlags(cudaEventDefault): fires with a time.
+  virtual device_status make_timed_event(device_event& made) noexcept = 0;
   /// A word of pinned host memory that streams can write to, 0 at first; null where the device cannot do that.
   virtual device_status take_word(std::atomic<std::uint64_t>*& word) noexcept {
     word = nullptr;
@@ -136,6 +138,8 @@ class device_calls {
 
   /// cudaEventQuery of the latest record(): device_ok once it has fired, device_not_ready before.
   virtual device_status query(device_event fired) noexcept = 0;
+  /// cudaEventElapsedTime between the latest record() of two timed events that have fired; negative where `to` fired first.
+  virtual device_status elapsed_ns(device_event from, device_event to, std::int64_t& ns) noexcept = 0;
   /// cudaEventSynchronize of the latest record(). Sleeps; never on an I/O thread.
   virtual device_status synchronize(device_event fired) noexcept = 0;
 };

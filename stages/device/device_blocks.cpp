@@ -2,9 +2,11 @@
 
 #include "base/text.hpp"
 #include "base/thread_number.hpp"
+#include "stages/device/device_timing.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace leat::stages {
 namespace {
@@ -129,6 +131,8 @@ device_blocks::recording device_blocks::record(device_block& on) noexcept {
       if (failed.status == device_ok && facts.capturing) throw_captured();
       if (failed.status == device_ok && !facts.captured_beside) {
         failed = {calls_.record(on.consumed[on.recorded], which), "cudaEventRecord of a batch's end", {}};
+        if (failed.status == device_ok && on.timed != nullptr)
+          failed = record_timed(*std::exchange(on.timed, nullptr), which);
       }
       if (facts.captured_beside || failed.status == device_captured_beside) {
         ++left;
@@ -145,7 +149,16 @@ device_blocks::recording device_blocks::record(device_block& on) noexcept {
     static_cast<void>(failure_.note(std::current_exception()));
     return recording::failed;
   }
+  // What is recorded later than the batch ends has not the time of its end.
+  if (on.timed != nullptr)
+    std::exchange(on.timed, nullptr)->is.store(timed_end::state::lost, std::memory_order_release);
   return left == 0 ? recording::done : recording::parked;
+}
+
+failed_call device_blocks::record_timed(timed_end& end, stream in) noexcept {
+  const failed_call recorded = {calls_.record(end.event, in), "cudaEventRecord of a batch's end", {}};
+  if (recorded.status == device_ok) end.is.store(timed_end::state::recorded, std::memory_order_release);
+  return recorded;
 }
 
 failed_call device_blocks::add_event(device_block& to) {

@@ -16,6 +16,8 @@
 
 namespace leat::stages {
 
+struct timed_end;
+
 /// A stream that reads a batch, and the thread that named it: cudaStreamPerThread is another stream on each.
 struct consumer {
   stream which;
@@ -28,6 +30,7 @@ struct device_block {
   std::vector<device_event> consumed;  ///< one for each stream of a consumer; more are made where they are needed
   std::size_t recorded = 0;            ///< of those, by the last batch that lay here
   absl::InlinedVector<stream, 2> unrecorded;  ///< streams that the next ones have yet to be recorded on
+  timed_end* timed = nullptr;                 ///< recorded on the first of them that can be
 };
 
 /// All blocks are allocated at the start. A block is free again when its batch ends, though consumers may still read it: an event is
@@ -70,6 +73,7 @@ class device_blocks {
  private:
   enum class recording : std::uint8_t { done, parked, failed };
   [[nodiscard]] recording record(device_block& on) noexcept;
+  [[nodiscard]] failed_call record_timed(timed_end& end, stream in) noexcept;
   [[nodiscard]] failed_call add_event(device_block& to);
 
   device_calls& calls_;

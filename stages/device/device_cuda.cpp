@@ -420,6 +420,12 @@ class cuda_calls final : public device_calls {
     made = static_cast<device_event>(reinterpret_cast<std::uintptr_t>(handle));
     return status;
   }
+  device_status make_timed_event(device_event& made) noexcept override {
+    cudaEvent_t handle = nullptr;
+    const device_status status = here().run([&] { return cudaEventCreateWithFlags(&handle, cudaEventDefault); });
+    made = static_cast<device_event>(reinterpret_cast<std::uintptr_t>(handle));
+    return status;
+  }
   device_status free_event(device_event made) noexcept override {
     return here().run([&] { return cudaEventDestroy(native(made)); });
   }
@@ -505,6 +511,12 @@ class cuda_calls final : public device_calls {
       return waiting ? cudaSuccess : code;
     });
     return waiting ? device_not_ready : status;
+  }
+  device_status elapsed_ns(device_event from, device_event to, std::int64_t& ns) noexcept override {
+    float ms = 0;
+    const device_status status = here().run([&] { return cudaEventElapsedTime(&ms, native(from), native(to)); });
+    ns = std::llround(static_cast<double>(ms) * 1e6);
+    return status;
   }
   device_status synchronize(device_event fired) noexcept override {
     return here().run([&] { return cudaEventSynchronize(native(fired)); });

@@ -41,11 +41,14 @@ class device_transfer::sent_batch final : public device_batch {
       static_cast<void>(new std::shared_ptr<device_transfer>(std::move(owner_)));
       return;
     }
-    if (copy_ != nullptr) owner_->release(block_, *copy_, consumers_);
+    if (copy_ != nullptr) owner_->release(block_, *copy_, consumers_, end_);
   }
 
   /// From here on block and copy are ours to give back.
-  void hold(copy_in_flight& copy) noexcept { copy_ = &copy; }
+  void hold(copy_in_flight& copy, timed_end* end) noexcept {
+    copy_ = &copy;
+    end_ = end;
+  }
 
   [[nodiscard]] device where() const noexcept override { return owner_->calls_->where(); }
   [[nodiscard]] std::byte* data() const noexcept override { return data_; }
@@ -69,7 +72,7 @@ class device_transfer::sent_batch final : public device_batch {
     }
     add(of_consumer);
     made_ = data_ = nullptr;
-    owner_->release(block_, *std::exchange(copy_, nullptr), consumers_);
+    owner_->release(block_, *std::exchange(copy_, nullptr), consumers_, end_);
     if (const std::exception_ptr failure = owner_->failure_.why()) std::rethrow_exception(failure);
   }
 
@@ -103,6 +106,7 @@ class device_transfer::sent_batch final : public device_batch {
   std::byte* made_;
   std::byte* data_;
   copy_in_flight* copy_ = nullptr;
+  timed_end* end_ = nullptr;
   absl::InlinedVector<consumer, 2> consumers_;
 };
 
@@ -112,7 +116,8 @@ device_transfer::device_transfer(std::shared_ptr<device_calls> calls, const devi
       failure_(*calls_),
       pinned_(*calls_),
       blocks_(*calls_, failure_),
-      copies_(*calls_, failure_) {
+      copies_(*calls_, failure_),
+      timing_(*calls_, failure_) {
   failure_.on_first([this] { failure_noted(); });
 }
 
@@ -120,6 +125,7 @@ device_transfer::~device_transfer() {
   drain();
   blocks_.free_all(side_);
   copies_.free_all();
+  timing_.free_all();
   if (scratch_ != nullptr && !failure_.happened()) static_cast<void>(calls_->free_memory(scratch_, side_));
   if (has_stream_ && !failure_.happened()) static_cast<void>(calls_->free_stream(side_));
   if (failure_.happened()) keep_for_good(calls_);
@@ -154,6 +160,7 @@ void device_transfer::prepare(transfer_needs needs) {
   }
   // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
   copies_.prepare(blocks + needs.host_batches);
+  timing_.prepare();
   const mutex_lock lock(mutex_);
   pending_.reserve(needs.host_batches);
   sender_ = start_thread({.what = "the thread that queues copies"}, [this] { send_in_order(); });
@@ -225,6 +232,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
     assert(operation.bytes <= block_bytes_ - made_bytes_);
     auto on_device = std::make_unique<sent_batch>(shared_from_this(), to);
     const bool is_pinned = pinned_.pin(*operation.memory);
+    timed_end* const end = timing_.begin(operation);
     copy_in_flight& copy = copies_.take();
     bool may_be_read = false;
     failed_call failed;
@@ -237,7 +245,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
       return;
     }
     copies_.add(copy, std::move(*operation.memory));
-    on_device->hold(copy);
+    on_device->hold(copy, end);
     operation.on_device = std::move(on_device);
   } catch (...) {
     operation.failure = failure_.note(std::current_exception());
@@ -248,6 +256,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
 failed_call device_transfer::queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                    bool& may_be_read) noexcept {
   failed_call failed = blocks_.wait_for_consumers(to, side_);
+  if (failed.status == device_ok) failed = timing_.record_begun(side_);
   if (failed.status != device_ok) return failed;
   if (operation.bytes != 0) {
     failed = {calls_->copy(to.memory + made_bytes_, operation.memory->data(), operation.bytes, side_),
@@ -257,6 +266,8 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   }
   failed = copies_.mark_read(copy, side_);
   if (failed.status == device_ok) failed = run_operations(operation, to);
+  // First, so that whoever has waited for the batch has waited for its time.
+  if (failed.status == device_ok) failed = timing_.record_arrived(side_);
   if (failed.status == device_ok) failed = {calls_->record(copy.arrived, side_), "cudaEventRecord", {}};
   return failed;
 }
@@ -315,7 +326,9 @@ error device_transfer::failure_of_caller(const failed_call& call) const {
   return failure_.describe(call);
 }
 
-void device_transfer::release(device_block& block, copy_in_flight& copy, std::span<const consumer> consumers) noexcept {
+void device_transfer::release(device_block& block, copy_in_flight& copy, std::span<const consumer> consumers,
+                              timed_end* end) noexcept {
+  block.timed = end;
   blocks_.give_back(block, consumers);
   copies_.leave(copy);
   const mutex_lock lock(mutex_);

@@ -17,6 +17,7 @@
 #include "stages/device/device.hpp"
 #include "stages/device/device_blocks.hpp"
 #include "stages/device/device_failure.hpp"
+#include "stages/device/device_timing.hpp"
 #include "stages/device/pinned_memory.hpp"
 #include "stages/transfer.hpp"
 
@@ -67,6 +68,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void starve(bool waiting) override { copies_.starve(waiting); }
   void give_back(io::lease memory) noexcept override { const io::lease home = std::move(memory); }
   void drain() noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] device_times times() const override { return timing_.times(); }
   [[nodiscard]] device_report report() const override;
 
  private:
@@ -78,7 +80,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   [[nodiscard]] failed_call queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                   bool& may_be_read) noexcept;
   [[nodiscard]] failed_call run_operations(const transfer_operation& operation, const device_block& in) noexcept;
-  void release(device_block& block, copy_in_flight& copy, std::span<const consumer> consumers) noexcept
+  void release(device_block& block, copy_in_flight& copy, std::span<const consumer> consumers, timed_end* end) noexcept
       ABSL_LOCKS_EXCLUDED(mutex_);
   void check_consumer(stream of_consumer, std::string_view call) const;
   void wait_on(const copy_in_flight& copy, stream of_consumer);
@@ -92,6 +94,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   pinned_memory pinned_;
   device_blocks blocks_;
   copies_in_flight copies_;
+  device_timing timing_;
 
   // By prepare(), for good.
   std::function<void(std::exception_ptr)> tell_loader_;

@@ -51,6 +51,8 @@ class cuda_table : public ::testing::Test {
     std::byte* memory = nullptr;
     stream side;
     device_event event = device_event::none;
+    device_event timed = device_event::none;
+    std::int64_t elapsed_ns = 0;
     stream_facts told;
     const picture_batch none;
     std::atomic<std::uint64_t>* word = nullptr;
@@ -62,15 +64,19 @@ class cuda_table : public ::testing::Test {
     EXPECT_EQ(word->load(), 7U);
     static_cast<void>(calls.free_word(word));
     around("cudaEventCreateWithFlags", [&] { return calls.make_event(event); });
+    around("cudaEventCreateWithFlags", [&] { return calls.make_timed_event(timed); });
     around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
     around("launch_finish_pictures", [&] { return calls.launch(finish_pictures_kernel, &none, side); });
     around("cudaEventRecord", [&] { return calls.record(event, side); });
     around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });
     around("cudaStreamIsCapturing", [&] { return calls.look_at(side, told); });
     around("cuEventQuery", [&] { return calls.query(event); });
+    around("cudaEventElapsedTime", [&] { return calls.elapsed_ns(timed, timed, elapsed_ns); });
+    EXPECT_EQ(elapsed_ns, 1'500'000);
     around("cudaEventSynchronize", [&] { return calls.synchronize(event); });
     around("cudaStreamSynchronize", [&] { return calls.finish(side); });
     around("cudaEventDestroy", [&] { return calls.free_event(event); });
+    static_cast<void>(calls.free_event(timed));
     around("cudaFreeAsync", [&] { return calls.free_memory(memory, side); });
     around("cudaStreamDestroy", [&] { return calls.free_stream(side); });
     around("cudaHostUnregister", [&] { return calls.unpin(host); });

@@ -31,6 +31,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   int device = 0;
+  bool timed = false;
 };
 
 namespace leat::testing::simulated_cuda {
@@ -517,8 +518,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigned) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   call made("cudaEventCreateWithFlags");
   return made.run([&] {
-    *event = *all().events.insert(new CUevent_st{.device = made.device()}).first;
-    return flags == (cudaEventDisableTiming | cudaEventBlockingSync) ? cudaSuccess : cudaErrorInvalidValue;
+    *event = *all().events.insert(new CUevent_st{.device = made.device(), .timed = flags == cudaEventDefault}).first;
+    return flags == cudaEventDefault || flags == (cudaEventDisableTiming | cudaEventBlockingSync)
+               ? cudaSuccess
+               : cudaErrorInvalidValue;
   });
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -539,6 +542,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
       }
     }
     return event->device == device_of(stream, made.device()) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  call made("cudaEventElapsedTime");
+  return made.run([&] {
+    if (!all().events.contains(from) || !all().events.contains(to)) return cudaErrorInvalidResourceHandle;
+    *ms = 1.5F;
+    return from->timed && to->timed ? cudaSuccess : cudaErrorInvalidResourceHandle;
   });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t) {

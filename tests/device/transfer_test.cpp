@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -110,8 +111,10 @@ class device_transfers : public ::testing::Test {
   }
 
   /// Fills a block of host memory with `value` and sends it.
-  sent& send(std::uint64_t turn, int value, std::size_t bytes = batch_bytes, std::span<const device_step> steps = {}) {
+  sent& send(std::uint64_t turn, int value, std::size_t bytes = batch_bytes, std::span<const device_step> steps = {},
+             batch_timing timing = batch_timing::none) {
     sent& operation = operations.emplace_back();
+    operation.timing = timing;
     operation.block = std::move(*pool->try_lease(lease_bytes));
     std::fill_n(operation.block.data(), lease_bytes, static_cast<std::byte>(value));
     operation.number = turn;
@@ -124,9 +127,9 @@ class device_transfers : public ::testing::Test {
     return operation;
   }
   /// The same, and waits until it is handed over: which takes another thread where its memory is not pinned yet.
-  sent& deliver(std::uint64_t turn, int value, std::size_t bytes = batch_bytes,
-                std::span<const device_step> steps = {}) {
-    return until_over(send(turn, value, bytes, steps));
+  sent& deliver(std::uint64_t turn, int value, std::size_t bytes = batch_bytes, std::span<const device_step> steps = {},
+                batch_timing timing = batch_timing::none) {
+    return until_over(send(turn, value, bytes, steps, timing));
   }
   static sent& until_over(sent& operation) {
     while (!operation.over) std::this_thread::yield();
@@ -250,6 +253,84 @@ TEST_F(device_transfers, make_these_calls_for_a_batch_and_no_others) {
   static_cast<void>(calls->take_log());
   last.on_device.reset();
   EXPECT_EQ(calls->take_log().size(), 6U);
+}
+
+// A timed batch has two records in its own stream beside these, and one where it ends, as the batch before it has.
+TEST_F(device_transfers, time_a_batch_by_events_around_its_copy_and_at_the_ends_of_two_steps) {
+  using namespace std::chrono_literals;
+  start({.batches = 2});
+  const stream consumer = device->make_consumer();
+  const std::string c = watched_calls::number(consumer);
+  const auto records_in = [](const std::vector<std::string>& log, const std::string& in) {
+    return std::count_if(log.begin(), log.end(), [&](const std::string& call) {
+      return call.starts_with("record ") && call.ends_with(" in " + in);
+    });
+  };
+  const auto step = [&](sent& of, std::chrono::milliseconds takes) {
+    of.on_device->wait_on(consumer);
+    device->launch(consumer, [takes] { std::this_thread::sleep_for(takes); });
+    static_cast<void>(calls->take_log());
+    of.on_device.reset();
+  };
+
+  sent& before = deliver(0, 1, batch_bytes, {}, batch_timing::before);
+  auto log = calls->take_log();
+  ASSERT_EQ(log.size(), 4U) << "no record more";
+  const std::string side = log[1].substr(log[1].find("in ") + 3);
+  step(before, 1ms);
+  EXPECT_EQ(records_in(calls->take_log(), c), 2);
+
+  sent& timed = deliver(1, 2, batch_bytes, {}, batch_timing::timed);
+  log = calls->take_log();
+  ASSERT_EQ(log.size(), 6U);
+  EXPECT_THAT(log[1], ::testing::StartsWith("record "));
+  EXPECT_EQ(log[2], "copy 8192 in " + side);
+  EXPECT_EQ(records_in(log, side), 3);
+  step(timed, 20ms);
+  EXPECT_EQ(records_in(calls->take_log(), c), 2);
+
+  // Nobody waits for what has not passed.
+  step(deliver(2, 3), 0ms);
+  EXPECT_EQ(out->times().batches, 0U);
+  EXPECT_EQ(calls->counts().count("elapsed_ns"), 0U);
+  const auto let_all_pass = [&] {
+    device->finish_everything();
+    out->collect();
+  };
+  let_all_pass();
+  step(deliver(3, 4), 0ms);
+  EXPECT_EQ(calls->counts().at("elapsed_ns"), 3U);
+  const device_times times = out->times();
+  EXPECT_EQ(times.batches, 1U);
+  EXPECT_EQ(times.rows, 2U);
+  EXPECT_GE(times.step_ns, 20'000'000U);
+  let_all_pass();
+  EXPECT_EQ(calls->counts().count("synchronize"), 0U);
+
+  // The pair is given up where one of the two is read by no stream, where the second never comes, and where it is not the next.
+  for (std::uint64_t turn = 4; turn < 40; turn += 3) {
+    sent& first = deliver(turn, 5, batch_bytes, {}, batch_timing::before);
+    if (turn % 2 != 0) first.on_device->wait_on(consumer);
+    first.on_device.reset();
+    const bool comes = turn % 4 < 2;
+    sent& second = deliver(turn + 1, 6, batch_bytes, {}, comes ? batch_timing::timed : batch_timing::none);
+    if (turn % 2 == 0) second.on_device->wait_on(consumer);
+    second.on_device.reset();
+    let_all_pass();
+    deliver(turn + 2, 7, batch_bytes, {}, batch_timing::timed).on_device.reset();
+    let_all_pass();
+  }
+  EXPECT_EQ(out->times().batches, 1U);
+  // And the next whole one counts again.
+  for (std::uint64_t turn = 40; turn < 43; ++turn) {
+    step(deliver(turn, 8, batch_bytes, {},
+                 turn == 40   ? batch_timing::before
+                 : turn == 41 ? batch_timing::timed
+                              : batch_timing::none),
+         0ms);
+    let_all_pass();
+  }
+  EXPECT_EQ(out->times().batches, 2U);
 }
 
 // Between the copy and the event, so that who waits for the batch waits for its pictures.

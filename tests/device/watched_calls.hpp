@@ -121,6 +121,13 @@ class watched_calls final : public stages::device_calls {
   stages::device_status free_event(stages::device_event made) noexcept override {
     return call("free_event", "", [&] { return behind_->free_event(made); });
   }
+  stages::device_status make_timed_event(stages::device_event& made) noexcept override {
+    return call("make_timed_event", "", [&] { return behind_->make_timed_event(made); });
+  }
+  stages::device_status elapsed_ns(stages::device_event from, stages::device_event to,
+                                   std::int64_t& ns) noexcept override {
+    return call("elapsed_ns", " " + number(from) + " " + number(to), [&] { return behind_->elapsed_ns(from, to, ns); });
+  }
   stages::device_status finish(stream in) noexcept override {
     return call("finish", " " + number(in), [&] { return behind_->finish(in); });
   }
@@ -202,8 +209,8 @@ class watched_calls final : public stages::device_calls {
 ///   before   counts() when the loop began
 inline void expect_only_calls_of_the_loop(watched_calls& watched, const std::map<std::string, std::size_t>& before) {
   std::map<std::string, std::size_t> after = watched.counts();
-  for (const char* call : {"take_memory", "free_memory", "make_event", "free_event", "make_stream", "free_stream",
-                           "unpin", "finish", "take_word", "free_word"}) {
+  for (const char* call : {"take_memory", "free_memory", "make_event", "make_timed_event", "free_event", "make_stream",
+                           "free_stream", "unpin", "finish", "take_word", "free_word"}) {
     EXPECT_EQ(after[call], before.contains(call) ? before.at(call) : 0) << call;
   }
   // One thread queues batches, and pins their memory as they first leave; another waits for a copy while the line starves. The I/O

@@ -1,9 +1,11 @@
 // What stats() and plan() say.
+#include "stages/device/device_transfer.hpp"
 #include "stages/transfer.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/parse_metrics.hpp"
 #include "tests/support/slow_parts.hpp"
+#include "tests/support/timed_device.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
@@ -20,6 +22,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -151,6 +154,7 @@ struct line_of_parts {
   std::chrono::microseconds step{0};
   testing::passing how = testing::passing::asleep;  // of the slow part
   bottleneck slow = bottleneck::read;
+  bool on_device = false;  // copies and steps are a device's
 
   [[nodiscard]] testing::passing how_of(bottleneck part) const { return part == slow ? how : testing::passing::asleep; }
 };
@@ -160,11 +164,35 @@ struct run_of_parts {
   double samples_per_s = 0;
 };
 
+std::uint64_t in_ns(std::chrono::microseconds time) { return static_cast<std::uint64_t>(time.count()) * 1000; }
+
+// The trainer queues steps and waits for none.
+run_of_parts run_on_device(const line_of_parts& parts, std::uint64_t batches) {
+  const auto device =
+      std::make_shared<testing::timed_device>(testing::timed_device_options{.ns_per_copy = in_ns(parts.transfer)});
+  loader_options options = small_options();
+  options.epochs = 1;
+  options.digests = false;
+  options.transfer = std::make_shared<stages::device_transfer>(device, stages::device_transfer_options{});
+  loader train(testing::on_slow_disk(8 * batches, parts.read, parts.how_of(bottleneck::read)), options,
+               testing::slow_field(parts.decode, parts.how_of(bottleneck::decode)));
+  stream steps;
+  device->make_stream(steps);
+  for (batch& got : train.blocking()) {
+    got.wait_on(steps);
+    device->step(steps, in_ns(parts.step));
+    got.release_on(steps);
+  }
+  const loader_stats stats = train.stats();
+  return {stats.verdict, stats.verdict.samples_per_s};
+}
+
 run_of_parts run(const line_of_parts& parts, std::uint64_t batches) {
   const watchdog dog("bottleneck");
   loader_options options = small_options();
   options.epochs = 1;
   options.digests = false;
+  if (parts.on_device) return run_on_device(parts, batches);
   const testing::slow_transfer copies(parts.transfer, parts.how_of(bottleneck::transfer));
   if (parts.transfer.count() != 0) options.transfer = copies.events();
   loader train(testing::on_slow_disk(8 * batches, parts.read, parts.how_of(bottleneck::read)), options,
@@ -178,7 +206,7 @@ run_of_parts run(const line_of_parts& parts, std::uint64_t batches) {
 }
 
 // All parts take 4 ms a batch, but for one that takes so many times as long.
-line_of_parts with_slow(bottleneck part, double times, testing::passing how) {
+line_of_parts with_slow(bottleneck part, double times, testing::passing how, bool on_device = false) {
   const auto time = [&](bottleneck of, int us) {
     return std::chrono::microseconds(static_cast<int>(of == part ? us * times : us));
   };
@@ -187,25 +215,30 @@ line_of_parts with_slow(bottleneck part, double times, testing::passing how) {
           .transfer = time(bottleneck::transfer, 4000),
           .step = time(bottleneck::consumer, 4000),
           .how = how,
-          .slow = part};
+          .slow = part,
+          .on_device = on_device};
 }
 
 TEST(bottleneck, is_the_part_that_was_made_slow) {
   for (const bottleneck part : {bottleneck::read, bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
     for (const double times : {1.3, 2.0, 5.0}) {
-      for (const auto how : {testing::passing::asleep, testing::passing::spinning}) {
+      for (const auto& [how, on_device] :
+           {std::pair(testing::passing::asleep, false), std::pair(testing::passing::spinning, false),
+            std::pair(testing::passing::asleep, true)}) {
+        if (on_device && times > 2) continue;
         // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second,
         // and what else runs may really be the bottleneck of one run. Not of three.
         verdict found;
         const auto is_named = [&] {
-          found = run(with_slow(part, times, how), 30).found;
+          found = run(with_slow(part, times, how, on_device), 30).found;
           const bool is_close = times < 1.5;
           return found.who == part || found.also == part ||
-                 (is_close && (found.who == bottleneck::variance || found.next == part));
+                 (is_close &&
+                  (found.who == bottleneck::variance || found.who == bottleneck::unclear || found.next == part));
         };
         EXPECT_TRUE(is_named() || is_named() || is_named())
-            << name(part) << " x " << times << (how == testing::passing::asleep ? " asleep: " : " spinning: ")
-            << found.to_string();
+            << name(part) << " x " << times << (how == testing::passing::asleep ? " asleep" : " spinning")
+            << (on_device ? " on a device: " : ": ") << found.to_string();
       }
     }
   }

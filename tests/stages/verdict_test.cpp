@@ -149,6 +149,29 @@ TEST(verdict, of_a_device_takes_no_word_from_what_the_host_sees_of_copies_and_st
   EXPECT_THAT(found.to_string(), HasSubstr("what copies and steps take on the device is not known"));
 }
 
+// A wait in next() is no stall there, and none is no proof of the contrary.
+TEST(verdict, of_a_device_takes_what_was_timed_there) {
+  line_setting setting = two_threads;
+  setting.on_device = true;
+  line_counts seen = waited_for;
+  seen.decode_ns = seen.decode_ns / 8;
+  seen.timed_batches = 2;
+  seen.timed_rows = 128;
+  seen.device_copy_ns = second / 100;
+  seen.device_step_ns = second / 5;
+  verdict found = judge(seen, setting);
+  EXPECT_EQ(found.who, bottleneck::consumer) << found.to_string();
+  EXPECT_NEAR(found.consumer.per_s, 640, 1e-6);
+  EXPECT_NEAR(found.transfer.per_s, 12'800, 1e-6);
+  EXPECT_EQ(found.stall_share, 0);
+  seen.device_copy_ns = second / 5;
+  seen.device_step_ns = second / 20;
+  seen.device_stall_ns = 3 * second / 20;
+  found = judge(seen, setting);
+  EXPECT_EQ(found.who, bottleneck::transfer) << found.to_string();
+  EXPECT_NEAR(found.stall_share, 0.75, 1e-9);
+}
+
 TEST(verdict, leaves_out_the_time_between_two_epochs) {
   line_counts seen = waited_for;
   seen.time_ns += 30 * second;

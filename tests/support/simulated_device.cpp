@@ -1,5 +1,6 @@
 #include "tests/support/simulated_device.hpp"
 
+#include "base/clock.hpp"
 #include "stages/device/finish_pictures.hpp"
 
 #include <pthread.h>
@@ -187,7 +188,10 @@ bool simulated_device::step(queue& in) {
   }
   operation next = std::move(in.operations.front());
   in.operations.pop_front();
-  if (next.what == operation::kind::record) next.event->fired = std::max(next.event->fired, next.target);
+  if (next.what == operation::kind::record) {
+    next.event->fired = std::max(next.event->fired, next.target);
+    if (next.event->timed) next.event->fired_ns = now_ns();
+  }
   if (next.what == operation::kind::run) next.function();
   return true;
 }
@@ -416,6 +420,25 @@ device_status simulated_device::make_event(device_event& made) noexcept {
   if (lost_ != device_ok) return lost_;
   made = static_cast<device_event>(next_handle());
   events_.emplace(made, std::make_shared<event_state>());
+  return device_ok;
+}
+
+device_status simulated_device::make_timed_event(device_event& made) noexcept {
+  if (const device_status status = make_event(made); status != device_ok) return status;
+  const mutex_lock lock(mutex_);
+  state_of(made)->timed = true;
+  return device_ok;
+}
+
+device_status simulated_device::elapsed_ns(device_event from, device_event to, std::int64_t& ns) noexcept {
+  const mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  for (const device_event each : {from, to}) {
+    const event_state& event = *state_of(each);
+    require(event.timed && event.recorded != 0 && event.fired == event.recorded,
+            "a time is asked of an event that has none, or has not fired");
+  }
+  ns = static_cast<std::int64_t>(state_of(to)->fired_ns - state_of(from)->fired_ns);
   return device_ok;
 }
 

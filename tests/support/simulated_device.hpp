@@ -124,6 +124,9 @@ class simulated_device final : public stages::device_calls {
   stages::device_status make_stream(stream& made) noexcept override;
   stages::device_status free_stream(stream made) noexcept override;
   stages::device_status make_event(stages::device_event& made) noexcept override;
+  stages::device_status make_timed_event(stages::device_event& made) noexcept override;
+  stages::device_status elapsed_ns(stages::device_event from, stages::device_event to,
+                                   std::int64_t& ns) noexcept override;
   stages::device_status free_event(stages::device_event made) noexcept override;
   stages::device_status take_word(std::atomic<std::uint64_t>*& word) noexcept override;
   stages::device_status free_word(const std::atomic<std::uint64_t>* word) noexcept override;
@@ -151,6 +154,8 @@ class simulated_device final : public stages::device_calls {
     std::uint64_t fired = 0;
     queue* behind = nullptr;
     bool captured = false;  ///< the latest record() was put into a capture
+    bool timed = false;
+    std::uint64_t fired_ns = 0;
   };
   struct operation {
     enum class kind : std::uint8_t { run, wait, record };

@@ -14,10 +14,11 @@
 #include <string>
 #include <vector>
 
-namespace leat::benchmarks {
+namespace leat::testing {
 
 struct timed_device_options {
-  double bytes_per_s = 25e9;  ///< host to device: PCIe 4.0 x16, pinned
+  double bytes_per_s = 25e9;      ///< host to device: PCIe 4.0 x16, pinned
+  std::uint64_t ns_per_copy = 0;  ///< of each, beside that
 };
 
 /// When everything will have passed is known the moment that it is queued, so that there is no thread behind it: query() looks
@@ -54,6 +55,9 @@ class timed_device final : public stages::device_calls {
   stages::device_status make_stream(stream& made) noexcept override;
   stages::device_status free_stream(stream /*made*/) noexcept override { return stages::device_ok; }
   stages::device_status make_event(stages::device_event& made) noexcept override;
+  stages::device_status make_timed_event(stages::device_event& made) noexcept override { return make_event(made); }
+  stages::device_status elapsed_ns(stages::device_event from, stages::device_event to,
+                                   std::int64_t& ns) noexcept override;
   stages::device_status free_event(stages::device_event /*made*/) noexcept override { return stages::device_ok; }
   stages::device_status finish(stream in) noexcept override;
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
@@ -79,4 +83,4 @@ class timed_device final : public stages::device_calls {
   counters counted_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace leat::benchmarks
+}  // namespace leat::testing

@@ -1,13 +1,13 @@
-#include "benchmarks/timed_device.hpp"
+#include "tests/support/timed_device.hpp"
 
 #include "base/clock.hpp"
-#include "benchmarks/sleep_until.hpp"
 #include "stages/batch_layout.hpp"
+#include "tests/support/sleep_until.hpp"
 
 #include <algorithm>
 #include <new>
 
-namespace leat::benchmarks {
+namespace leat::testing {
 
 using stages::device_event;
 using stages::device_ok;
@@ -83,7 +83,7 @@ device_status timed_device::finish(stream in) noexcept {
 
 device_status timed_device::copy(std::byte* /*to*/, const std::byte* from, std::size_t bytes, stream in) noexcept {
   const mutex_lock lock(mutex_);
-  put(in, static_cast<std::uint64_t>(static_cast<double>(bytes) / options_.bytes_per_s * 1e9));
+  put(in, options_.ns_per_copy + static_cast<std::uint64_t>(static_cast<double>(bytes) / options_.bytes_per_s * 1e9));
   passes_ns_[from] = end_of(in);
   return device_ok;
 }
@@ -102,7 +102,7 @@ device_status timed_device::wait(stream in, device_event fired) noexcept {
 
 device_status timed_device::record(device_event fires, stream in) noexcept {
   const mutex_lock lock(mutex_);
-  firing(fires) = end_of(in);
+  firing(fires) = std::max(end_of(in), now_ns());
   return device_ok;
 }
 
@@ -117,6 +117,12 @@ device_status timed_device::query(device_event fired) noexcept {
   return now_ns() < firing(fired) ? stages::device_not_ready : device_ok;
 }
 
+device_status timed_device::elapsed_ns(device_event from, device_event to, std::int64_t& ns) noexcept {
+  const mutex_lock lock(mutex_);
+  ns = static_cast<std::int64_t>(firing(to) - firing(from));
+  return device_ok;
+}
+
 device_status timed_device::synchronize(device_event fired) noexcept {
   std::uint64_t until = 0;
   {
@@ -128,4 +134,4 @@ device_status timed_device::synchronize(device_event fired) noexcept {
   return device_ok;
 }
 
-}  // namespace leat::benchmarks
+}  // namespace leat::testing

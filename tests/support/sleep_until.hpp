@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace leat::benchmarks {
+namespace leat::testing {
 
 ///   until_ns   as now_ns()
 ///   source     prctl(2) PR_SET_TIMERSLACK: else a timer may be 50 us late to save a wake-up
@@ -19,4 +19,4 @@ inline void sleep_until(std::uint64_t until_ns) noexcept {
   }
 }
 
-}  // namespace leat::benchmarks
+}  // namespace leat::testing
