@@ -343,19 +343,26 @@ void write_references(const referable_arrays& what, const std::function<void(std
   try {
     write("{\"version\": 1, \"refs\": {");
     members to(write);
-    const json group = json{{"zarr_format", 2}}.dump();
-    to.add(".zgroup", group);
+    json all = json::object();
+    const auto add_metadata = [&](const std::string& key, const json& value) {
+      to.add(key, value.dump());
+      all[key] = value;
+    };
+    const json group = {{"zarr_format", 2}};
+    add_metadata(".zgroup", group);
     std::set<std::string> groups;
     for (const chunked_array& array : what.arrays) {
       for (std::size_t slash = array.name.find('/'); slash != std::string::npos;
            slash = array.name.find('/', slash + 1)) {
         const std::string path = array.name.substr(0, slash);
-        if (groups.insert(path).second) to.add(path + "/.zgroup", group);
+        if (groups.insert(path).second) add_metadata(path + "/.zgroup", group);
       }
-      to.add(array.name + "/.zarray", metadata_of(array).dump());
-      to.add(array.name + "/.zattrs", attributes_of(array).dump());
+      add_metadata(array.name + "/.zarray", metadata_of(array));
+      add_metadata(array.name + "/.zattrs", attributes_of(array));
       add_chunks(array, paths, to);
     }
+    // Consolidated: zarr-python 3.1 lists no group that lies in a group of references.
+    to.add(".zmetadata", json{{"zarr_consolidated_format", 1}, {"metadata", std::move(all)}}.dump());
     to.flush();
     write("\n}}\n");
   } catch (const json::type_error&) {

@@ -220,6 +220,16 @@ TEST_F(references, that_are_written_give_what_their_source_gives) {
     SCOPED_TRACE(source);
     const std::string text = written(datasets::arrays_to_refer_to(data + source, fields));
     expect_same(open(write_text(text)), open(std::vector{data + source}, {.arrays = {.fields = fields}}));
+    // All metadata in one place, for readers that list no groups.
+    const json refs = json::parse(text)["refs"];
+    const json consolidated = json::parse(refs[".zmetadata"].get<std::string>())["metadata"];
+    std::size_t metadata = 0;
+    for (const auto& [key, value] : refs.items()) {
+      if (!key.ends_with("/.zarray") && !key.ends_with("/.zattrs") && !key.ends_with(".zgroup")) continue;
+      EXPECT_EQ(consolidated.at(key), json::parse(value.get<std::string>())) << key;
+      ++metadata;
+    }
+    EXPECT_EQ(consolidated.size(), metadata);
   }
 }
 
