@@ -1,5 +1,6 @@
 // Memory: a budget in bytes that is kept, and nothing taken per sample. A program of its own: what other tests left on the
 // heap would be counted.
+#include "datasets/pack_zarr.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -7,7 +8,9 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
+#include <leat/dataset.hpp>
 #include <leat/loader.hpp>
+#include <leat/order.hpp>
 
 #include <gtest/gtest.h>
 
@@ -160,6 +163,27 @@ TEST(memory, of_what_is_known_of_many_small_rows_is_in_the_budget) {
     const std::size_t grown = growth_of(samples, options);
     std::printf("400,000 rows of 256 bytes, budget 64 MiB: grew by %zu MiB\n", grown >> 20);
     EXPECT_LE(grown, options.host_bytes_max + not_of_the_budget);
+  }
+}
+
+// Chunks of 1 MiB, 128 MiB of them: those that are kept, and those that are being expanded.
+TEST(memory, of_rows_out_of_chunks_is_in_the_budget) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  const watchdog dog("rows out of chunks");
+  if (!reset_peak()) GTEST_SKIP() << "the kernel does not reset VmHWM";
+  const testing::temporary_directory directory;
+  const std::string folder = (directory.path() / "x.zarr").string();
+  static_cast<void>(
+      datasets::pack_zarr(empty_records(directory, 2048, std::uint64_t{64} << 10), folder, {.rows_per_chunk = 16}));
+  const dataset samples = open_zarr(folder);
+  for (const order& each : {sequential(), shuffled(), shuffled_blocks(8), shuffled_blocks(64)}) {
+    for (const std::size_t mib : {20U, 160U}) {
+      const loader_options options{
+          .batch_size = 32, .epochs = 1, .order = each, .decode_threads = 2, .host_bytes_max = mib << 20};
+      const std::size_t grown = growth_of(samples, options);
+      std::printf("%s, budget %zu MiB: grew by %zu MiB\n", std::string(each.name()).c_str(), mib, grown >> 20);
+      EXPECT_LE(grown, options.host_bytes_max + not_of_the_budget);
+    }
   }
 }
 
