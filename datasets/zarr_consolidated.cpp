@@ -28,9 +28,9 @@ class consolidated_store final : public zarr_store {
                      std::map<std::string, std::string> metadata)
       : store_(std::move(store)), key_(key), metadata_(std::move(metadata)) {
     // A group is there though nothing says so, where something lies in it.
-    for (const auto& [key, content] : metadata_) {
-      std::string path = key.substr(0, std::min(key.rfind('/'), key.size()));
-      if (path == key) continue;  // the root's own
+    for (const auto& [name, content] : metadata_) {
+      std::string path = name.substr(0, std::min(name.rfind('/'), name.size()));
+      if (path == name) continue;  // the root's own
       for (;;) {
         const std::size_t slash = path.rfind('/');
         const std::string group = slash == std::string::npos ? "" : path.substr(0, slash);

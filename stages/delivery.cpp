@@ -205,12 +205,15 @@ void delivery::begin_to_want(std::uint64_t now_ns) {
 
 // It has got something, or asks no more.
 void delivery::end_to_want(std::uint64_t now_ns, bool got_batch) {
-  const std::uint64_t waited_ns = now_ns - std::exchange(wants_since_ns_, 0);
-  if (held_all_) counted_.held_all_ns += waited_ns;
-  // Before the first batch the line fills: nobody holds it up.
-  (counted_.batches == 0 ? counted_.pause_ns : held_all_ ? counted_.step_ns : counted_.stalled_ns) += waited_ns;
+  add_wait(counted_, now_ns - std::exchange(wants_since_ns_, 0));
   returned_ns_ = now_ns;
   returned_batch_ = got_batch;
+}
+
+void delivery::add_wait(counters& to, std::uint64_t waited_ns) const {
+  if (held_all_) to.held_all_ns += waited_ns;
+  // Before the first batch the line fills: nobody holds it up.
+  (to.batches == 0 ? to.pause_ns : held_all_ ? to.step_ns : to.stalled_ns) += waited_ns;
 }
 
 // Whether a call would get something at once.
@@ -344,6 +347,10 @@ delivery::counters delivery::count() const {
   const mutex_lock lock(mutex_);
   counters now = counted_;
   const std::uint64_t at_ns = now_ns();
+  if (wants_since_ns_ != 0) {
+    add_wait(now, at_ns - std::min(at_ns, wants_since_ns_));
+    now.waiting_ns = now.stalled_ns - counted_.stalled_ns;
+  }
   now.ready_ns = ready_.stays_ns(at_ns);
   now.out_ns = batches_out_->stays_ns(at_ns);
   // Those that next() could hand out now: a later one that is done before its turn is not among them.

@@ -60,11 +60,12 @@ class delivery {
     std::uint64_t next_count = 0;
     std::uint64_t ready = 0;  ///< batches waiting to be asked for
     std::uint64_t out = 0;    ///< batches in the consumer's hands
-    // Sums over time.
+    // Sums over time; what goes on now is in them.
     std::uint64_t steps = 0;        ///< of the consumer: from a batch that was handed out to the next call
     std::uint64_t step_ns = 0;      ///< of them; and of calls that had to wait because the consumer held all batches
     std::uint64_t held_all_ns = 0;  ///< of these calls
     std::uint64_t stalled_ns = 0;   ///< of all other calls that waited
+    std::uint64_t waiting_ns = 0;   ///< of the one that waits now
     std::uint64_t pause_ns = 0;     ///< until the first batch, and from the end of an epoch to the next call
     std::uint64_t ready_ns = 0;     ///< that items were here
     std::uint64_t out_ns = 0;       ///< that batches were in the consumer's hands
@@ -116,6 +117,7 @@ class delivery {
   [[nodiscard]] bool abandon();
   void begin_to_want(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_to_want(std::uint64_t now_ns, bool got_batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void add_wait(counters& to, std::uint64_t waited_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool has_next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool is_skipped(const delivery_item& item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return item.epoch < skip_before_;

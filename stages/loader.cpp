@@ -376,6 +376,7 @@ line_counts loader::pipeline::counts(const delivery::counters& handed, const row
                   .step_ns = handed.step_ns,
                   .held_all_ns = handed.held_all_ns,
                   .stalled_ns = handed.stalled_ns,
+                  .waiting_ns = handed.waiting_ns,
                   .pause_ns = handed.pause_ns,
                   .ready_ns = handed.ready_ns,
                   .out_ns = handed.out_ns};

@@ -115,7 +115,9 @@ verdict judge(const line_counts& window, const line_setting& setting) {
   made.reads_at_a_time = setting.reads_at_a_time;
   const std::uint64_t span_ns = window.time_ns - std::min(window.time_ns, window.pause_ns);
   if (window.planned == 0 || window.batches == 0 || span_ns == 0) {
-    made.why = "nothing was handed out in the window";
+    made.why = window.stalled_ns == 0 ? std::string("nothing was handed out in the window")
+                                      : str_cat("nothing came for ", three_digits(seconds(window.stalled_ns)),
+                                                " s of next(); reads_under_way() names reads that nobody answers");
     return made;
   }
   const double window_s = seconds(span_ns);

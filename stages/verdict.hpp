@@ -41,6 +41,7 @@ struct line_counts {
   std::uint64_t step_ns = 0;
   std::uint64_t held_all_ns = 0;
   std::uint64_t stalled_ns = 0;
+  std::uint64_t waiting_ns = 0;  ///< of these, that a call waits by now: no sum
   std::uint64_t pause_ns = 0;
   std::uint64_t ready_ns = 0;
   std::uint64_t out_ns = 0;

@@ -32,6 +32,9 @@ verdict windows::judge_last(const line_counts& counts, const line_setting& setti
     const mutex_lock lock(mutex_);
     if (!ended_.empty()) last = ended_.back();
   }
+  if (static_cast<double>(counts.waiting_ns) * 1e-9 > options_.seconds) {
+    return judge({.time_ns = counts.waiting_ns, .stalled_ns = counts.waiting_ns}, setting);
+  }
   if (last.counts.batches != 0) return judge(last.counts, last.setting);
   if (counts.batches >= options_.first_batches) return judge(counts, setting);
   verdict none;

@@ -38,7 +38,7 @@ class windows {
   ///   counts   since the loader began
   void end(const line_counts& counts, const line_setting& setting);
 
-  /// Of the last window that has ended; of the open one where there is none.
+  /// Of the last window that has ended; of the open one where there is none, or where nothing comes any more.
   [[nodiscard]] verdict judge_last(const line_counts& counts, const line_setting& setting) const;
   /// Those that are kept, the oldest first, and the open one.
   [[nodiscard]] std::vector<loader_window> all(const line_counts& counts, const line_setting& setting) const;

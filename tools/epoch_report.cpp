@@ -123,7 +123,10 @@ json index_json(const std::vector<index_report>& indexes) {
   return {{"use", what}, {"why", shown.why}};
 }
 
-json capacity_json(const capacity& of) { return {{"per_s", of.per_s}, {"at_least", of.at_least}}; }
+// None where the part had nothing to do.
+json capacity_json(const capacity& of) {
+  return {{"per_s", of.per_s > 0 ? json(of.per_s) : json(nullptr)}, {"at_least", of.at_least}};
+}
 
 }  // namespace
 

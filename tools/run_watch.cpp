@@ -7,6 +7,7 @@
 
 #include <leat/error.hpp>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -186,17 +187,24 @@ class run_watch::server {
 
   asio::awaitable<void> serve() {
     for (;;) {
-      // Shared with the timer, whose handler may be on its way when the connection has ended.
-      const auto connection = std::make_shared<tcp::socket>(co_await acceptor_.async_accept(asio::use_awaitable));
       asio::steady_timer deadline(context_, patience);
+      auto [failed, accepted] = co_await acceptor_.async_accept(asio::as_tuple(asio::use_awaitable));
+      if (failed) {
+        // No descriptor is free, say: whoever asks waits in the queue until one is.
+        co_await deadline.async_wait(asio::use_awaitable);
+        continue;
+      }
+      // Shared with the timer, whose handler may be on its way when the connection has ended.
+      const auto connection = std::make_shared<tcp::socket>(std::move(accepted));
+      deadline.expires_after(patience);
       deadline.async_wait([connection](const boost::system::error_code& cancelled) {
         boost::system::error_code ignored;
         if (!cancelled) connection->close(ignored);
       });
       try {
         co_await answer(*connection);
-      } catch (const boost::system::system_error&) {
-        // Who asked has gone, was too slow, or said too much: the next one.
+      } catch (const std::exception&) {
+        // Who asked has gone, was too slow, or said too much; or there is no memory: the next one.
       }
       deadline.cancel();
     }

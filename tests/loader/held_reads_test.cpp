@@ -1,5 +1,6 @@
 // Reads that nobody lets go of: stop() waits for them, and they have names.
 #include "tests/loader/running.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/held_file.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -91,6 +92,37 @@ TEST(reads_under_way, are_named_on_every_loop_the_oldest_first) {
   EXPECT_THAT(train.reads_under_way().front(), at(3)) << "the first batch's reads were the first to be started";
   train.stop();
   EXPECT_THAT(train.reads_under_way(), IsEmpty());
+}
+
+TEST(reads_under_way, of_a_dead_disk_are_what_the_verdict_names_and_stop_ends_it) {
+  const testing::watchdog dog("dead disk");
+  testing::fake_dataset fake(labels(80), {.layout = testing::fake_layout::file_per_member, .disk = {}});
+  fake.damage(45, "cls", testing::read_fault::never);
+  loader_options options = testing::small_options();
+  options.batch_size = 8;
+  options.shuffle = false;
+  options.epochs = 1;
+  options.windows = {.batches = 2, .seconds = 0.001};
+  loader train(fake, options, testing::label_only());
+  std::thread trainer([&] {
+    EXPECT_THAT(testing::message_of(errc::cancelled,
+                                    [&] {
+                                      while (train.next_blocking()) {
+                                      }
+                                    }),
+                HasSubstr("the loader was stopped"));
+  });
+  std::string found;
+  while (!found.starts_with("unknown: nothing came for ") || train.stats().batches != 5) {
+    found = train.stats().verdict.to_string();
+    std::this_thread::yield();
+  }
+  const loader_stats now = train.stats();
+  EXPECT_GT(now.stalled_s, 0.001) << "though the call has not returned";
+  train.stop();
+  trainer.join();
+  EXPECT_EQ(train.stats().batches, 5U);
+  EXPECT_GE(train.stats().stalled_s, now.stalled_s);
 }
 
 // Which reads a batch consists of changes while they are asked for, and so does the loop that has them: for ThreadSanitizer.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
 namespace leat::stages {
 namespace {
@@ -67,6 +68,21 @@ TEST(windows, the_last_that_has_ended_is_judged_whatever_the_open_one_holds) {
   line_counts later = after(40);
   later.decode_ns = after(24).decode_ns;  // nothing was decoded since
   EXPECT_EQ(run.judge_last(later, setting).who, bottleneck::decode);
+}
+
+// A disk that answers no more, say: what held the line up before is no news.
+TEST(windows, say_when_nothing_comes_any_more) {
+  windows run(window_options{});
+  line_counts counts = after(24);
+  run.end(counts, setting);
+  const std::string before = run.judge_last(counts, setting).to_string();
+  counts.waiting_ns = 1'900'000'000;
+  EXPECT_EQ(run.judge_last(counts, setting).to_string(), before);
+  counts.waiting_ns = 3'900'000'000;
+  EXPECT_EQ(run.judge_last(counts, setting).to_string(),
+            "unknown: nothing came for 3.90 s of next(); reads_under_way() names reads that nobody answers");
+  counts.waiting_ns = 0;
+  EXPECT_EQ(run.judge_last(counts, setting).to_string(), before) << "it goes on";
 }
 
 TEST(windows, of_a_clock_that_stands_still_are_unknown) {
