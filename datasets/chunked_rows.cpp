@@ -333,6 +333,9 @@ class chunked_model final : public dataset_model {
     info.chunked = !grid.rows_as_stored() || crosses_places(array);
     std::uint64_t offsets = info.bytes_max;
     std::uint64_t stored_max = 0;
+    const bool as_stored = grid.rows_as_stored();
+    std::uint32_t file = chunk_place::held;
+    std::uint64_t file_bytes = 0;
     for (std::size_t number = 0; number < array.places.size(); ++number) {
       const chunk_place& place = array.places[number];
       if (!place.is_in_file()) {
@@ -340,7 +343,11 @@ class chunked_model final : public dataset_model {
         if (place.offset != chunk_place::absent) info.bytes_total += place.bytes;
         continue;
       }
-      check(place, grid.rows_as_stored() ? grid.bytes_within(number) : 0, where);
+      if (place.file != file) {
+        file = place.file;
+        file_bytes = files_->size_bytes(file);
+      }
+      check(place, as_stored ? grid.bytes_within(number) : 0, file_bytes, where);
       info.bytes_total += place.bytes;
       offsets |= place.offset | (rows_.stride * grid.row_bytes());
       stored_max = std::max(stored_max, place.bytes);
@@ -385,8 +392,8 @@ class chunked_model final : public dataset_model {
     fields_.push_back(std::move(info));
   }
 
-  void check(const chunk_place& place, std::uint64_t least_bytes, const std::string& where) const {
-    const std::uint64_t end = files_->size_bytes(place.file);
+  //   end   of its file
+  void check(const chunk_place& place, std::uint64_t least_bytes, std::uint64_t end, const std::string& where) const {
     if (place.offset > end || place.bytes > end - place.offset) {
       throw error(errc::format,
                   str_cat(where, ": ", files_->path(place.file), " ends at ", end, ", before the chunk of ",

@@ -22,34 +22,9 @@ bool is(std::span<const std::byte> bytes, std::string_view text) {
 
 }  // namespace
 
-std::uint64_t hdf5_cursor::number(std::size_t bytes) {
-  if (bytes == 0 || bytes > 8) fail("a number of no size that HDF5 has");
-  const bool has_eight = left() >= 8;
-  const std::span<const std::byte> from = take(bytes);
-  // Millions of them are read of large indexes.
-  if (has_eight) {
-    return number_at<std::uint64_t>({from.data(), 8}, 0) & (~std::uint64_t{0} >> (64 - 8 * bytes));
-  }
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(from[i]);
-  return value;
-}
-
-std::uint64_t hdf5_cursor::address() {
-  const std::size_t bytes = file_->address_bytes();
-  const std::uint64_t value = number(bytes);
-  return bytes < 8 && value == (std::uint64_t{1} << (8 * bytes)) - 1 ? undefined : value;
-}
-
-std::uint64_t hdf5_cursor::length() { return number(file_->length_bytes()); }
-
-void hdf5_cursor::skip(std::uint64_t bytes) { static_cast<void>(take(bytes)); }
-
-std::span<const std::byte> hdf5_cursor::take(std::uint64_t bytes) {
+void hdf5_cursor::fail_size(std::uint64_t bytes) const {
   if (bytes > left()) fail(str_cat("ends before ", bytes, " more bytes of it"));
-  const std::span<const std::byte> taken = bytes_.subspan(at_, static_cast<std::size_t>(bytes));
-  at_ += taken.size();
-  return taken;
+  fail("a number of no size that HDF5 has");
 }
 
 bool hdf5_cursor::begins_with(std::string_view text) const noexcept { return is(bytes_.subspan(at_), text); }
@@ -127,11 +102,6 @@ hdf5_bytes::hdf5_bytes(const file_bytes& file) : file_(file) {
     const auto stored = static_cast<std::uint32_t>(at.number(4));
     verify(std::span(block.bytes).first(static_cast<std::size_t>(bytes)), stored, *begin);
   }
-}
-
-std::uint64_t hdf5_bytes::offset_of(std::uint64_t address) const {
-  if (address > size() || base_ > size() - address) fail(address, "an address outside the file");
-  return base_ + address;
 }
 
 hdf5_block hdf5_bytes::read(std::uint64_t address, std::uint64_t bytes) const {

@@ -47,6 +47,8 @@ class hdf5_cursor {
   [[noreturn]] void fail(std::string_view what) const;
 
  private:
+  [[noreturn]] void fail_size(std::uint64_t bytes) const;
+
   const hdf5_bytes* file_;
   std::span<const std::byte> bytes_;
   std::uint64_t offset_;
@@ -131,6 +133,43 @@ class hdf5_bytes {
 
   static constexpr std::uint64_t ahead_bytes_max_ = std::uint64_t{8} << 20;
 };
+
+// Millions of numbers are read of large indexes: what follows is inlined there.
+
+inline std::span<const std::byte> hdf5_cursor::take(std::uint64_t bytes) {
+  if (bytes > left()) [[unlikely]]
+    fail_size(bytes);
+  const std::span<const std::byte> taken = bytes_.subspan(at_, static_cast<std::size_t>(bytes));
+  at_ += taken.size();
+  return taken;
+}
+
+inline void hdf5_cursor::skip(std::uint64_t bytes) { static_cast<void>(take(bytes)); }
+
+inline std::uint64_t hdf5_cursor::number(std::size_t bytes) {
+  if (bytes - 1 >= 8) [[unlikely]]
+    fail_size(bytes);
+  const bool has_eight = left() >= 8;
+  const std::span<const std::byte> from = take(bytes);
+  if (has_eight) return number_at<std::uint64_t>({from.data(), 8}, 0) & (~std::uint64_t{0} >> (64 - 8 * bytes));
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(from[i]);
+  return value;
+}
+
+inline std::uint64_t hdf5_cursor::address() {
+  const std::size_t bytes = file_->address_bytes();
+  const std::uint64_t value = number(bytes);
+  return bytes < 8 && value == (std::uint64_t{1} << (8 * bytes)) - 1 ? undefined : value;
+}
+
+inline std::uint64_t hdf5_cursor::length() { return number(file_->length_bytes()); }
+
+inline std::uint64_t hdf5_bytes::offset_of(std::uint64_t address) const {
+  if (address > size() || base_ > size() - address) [[unlikely]]
+    fail(address, "an address outside the file");
+  return base_ + address;
+}
 
 template <typename Item, typename RangeOf, typename Visit>
 void hdf5_bytes::visit_ahead(std::span<const Item> items, RangeOf&& range_of, Visit&& visit) {
