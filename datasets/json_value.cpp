@@ -12,6 +12,12 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
+// What Python writes where JSON has no word.
+constexpr std::string_view not_a_number = "NaN";
+constexpr std::string_view infinity = "Infinity";
+
+bool is_pythons(std::string_view number) { return number == not_a_number || number.ends_with(infinity); }
+
 /// Passes over JSON. What is wrong is thrown as a json_fault, and caught within this file.
 class scanner {
  public:
@@ -96,10 +102,17 @@ class scanner {
       case 'n':
         kind = read_word("null", json_kind::null);
         break;
-      case 'N':  // As Python writes it.
-        kind = read_word("NaN", json_kind::number);
+      case 'N':
+        kind = read_word(not_a_number, json_kind::number);
+        break;
+      case 'I':
+        kind = read_word(infinity, json_kind::number);
         break;
       default: {
+        if (text_.substr(at_ + 1, infinity.size()) == infinity && text_[at_] == '-') {
+          at_ += 1 + infinity.size();
+          break;
+        }
         constexpr std::string_view letters = "+-0123456789.eE";
         while (at_ < text_.size() && letters.find(text_[at_]) != std::string_view::npos) ++at_;
         if (at_ == begin) fail("no value where one is expected");
@@ -179,6 +192,9 @@ class json_picker final : public value_picker {
     if (!found) return str_cat("the record has no '", key_, "'");
     if (found->kind == json_kind::null) return str_cat("'", key_, "' is null");
     if (found->kind == json_kind::text) return unescape(found->written, into);
+    if (found->kind == json_kind::number && is_pythons(found->written)) {
+      return str_cat("'", key_, "' is ", found->written, ", which JSON does not have: write null, or a number");
+    }
     const std::string_view written =
         found->kind == json_kind::truth ? found->written == "true" ? "1"sv : "0"sv : found->written;
     std::memcpy(into.data(), written.data(), written.size());

@@ -9,6 +9,7 @@
 
 #include <leat/error.hpp>
 
+#include <absl/container/flat_hash_set.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -269,9 +270,21 @@ void add_class_columns(std::span<record_table> tables,
   }
 }
 
+static void check_names(const record_table& table) {
+  absl::flat_hash_set<std::string_view> known;
+  const auto check = [&](const std::string& name) {
+    if (known.insert(name).second) return;
+    throw error(errc::format, str_cat(table.title, ": two of its columns are called '", name,
+                                      "'; rename one of them, or name the others in table_options::fields (--fields)"));
+  };
+  for (const record_field& field : table.fields) check(field.name);
+  for (const record_numbers& numbers : table.numbers) check(numbers.name);
+}
+
 dataset join_tables(std::vector<record_table> tables, const input_files& from, std::span<const sized_file> sized) {
   std::vector<sized_file> all(sized.begin(), sized.end());
   for (record_table& table : tables) {
+    check_names(table);
     const auto begin = static_cast<std::uint32_t>(all.size());
     all.insert(all.end(), table.more_files.begin(), table.more_files.end());
     table.more_files.clear();

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -32,36 +33,32 @@ constexpr std::uint64_t rows = 100;
 
 std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/arrow/" + name; }
 
-std::string text_of(const dataset& samples, std::uint64_t row, const std::string& field) {
-  const std::vector<std::byte> bytes = samples.read(row, field);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 TEST(arrow, files_and_streams_are_read_where_their_values_lie) {
   for (const char* name : {"stream.arrow", "file.arrow"}) {
     SCOPED_TRACE(name);
     const dataset samples = open({path_of(name)}, {.tables = {.columns = {"small", "flag", "gaps", "score"}}});
     ASSERT_EQ(samples.size(), rows);
+    testing::value_reader values(samples);
     EXPECT_THAT(samples.classes(), ElementsAre("cat", "dog", "eel"));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const auto number = static_cast<std::int64_t>(row);
       std::string picture = "\xff\xd8\xff\xe0";
       for (std::uint64_t i = 0; i < row * 7 % 23; ++i) picture += std::to_string(row);
-      if (row % 10 != 5) ASSERT_EQ(text_of(samples, row, "image"), picture);
-      if (row % 7 != 3) ASSERT_EQ(text_of(samples, row, "text"), str_cat("text ", row));
-      ASSERT_EQ(text_of(samples, row, "large"), str_cat("large ", row));
-      ASSERT_EQ(text_of(samples, row, "after"), str_cat("after ", row));
-      ASSERT_EQ(text_of(samples, row, "fixed").front(), static_cast<char>(row));
+      if (row % 10 != 5) ASSERT_EQ(values.text(row, "image"), picture);
+      if (row % 7 != 3) ASSERT_EQ(values.text(row, "text"), str_cat("text ", row));
+      ASSERT_EQ(values.text(row, "large"), str_cat("large ", row));
+      ASSERT_EQ(values.text(row, "after"), str_cat("after ", row));
+      ASSERT_EQ(values.text(row, "fixed").front(), static_cast<char>(row));
       ASSERT_EQ(samples.label(row), number % 3);
       ASSERT_EQ(samples.column(row, "small"), number * 2);
       ASSERT_EQ(samples.column(row, "flag"), number % 3 == 0 ? 1 : 0);
       ASSERT_EQ(samples.column(row, "gaps"), number % 2 == 0 ? std::optional(number) : std::nullopt);
-      ASSERT_EQ(number_of(dtype::f32, samples.read(row, "score").data()), static_cast<double>(row) / 4);
-      const std::vector<std::byte> vector = samples.read(row, "vector");
+      ASSERT_EQ(number_of(dtype::f32, values.read(row, "score").data()), static_cast<double>(row) / 4);
+      const std::vector<std::byte> vector = values.read(row, "vector");
       ASSERT_EQ(vector.size(), 12U);
       ASSERT_EQ(number_of(dtype::f32, vector.data() + 8), static_cast<double>(row + 2));
       if (row % 11 == 2) continue;
-      const std::vector<std::byte> ids = samples.read(row, "ids");
+      const std::vector<std::byte> ids = values.read(row, "ids");
       ASSERT_EQ(ids.size(), row % 4 * 4);
       if (!ids.empty()) ASSERT_EQ(number_of(dtype::i32, ids.data() + ids.size() - 4), static_cast<double>(row % 4 - 1));
     }

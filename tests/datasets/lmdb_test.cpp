@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -29,11 +30,6 @@ using testing::message_of;
 
 std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/lmdb/" + name; }
 
-std::string text_of(const dataset& samples, std::uint64_t sample, const std::string& field) {
-  const std::vector<std::byte> bytes = samples.read(sample, field);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::string value_of(std::uint64_t number) {
   std::string text;
   for (std::uint64_t i = 0; i < number * 37 % 101 * (number % 10 == 0 ? 30 : 1); ++i) text += std::to_string(number);
@@ -50,7 +46,8 @@ TEST(lmdb, values_lie_in_leaves_and_on_pages_of_their_own_in_the_order_of_their_
   const dataset samples = open(path_of("folder.lmdb"));
   ASSERT_EQ(samples.size(), 180U);
   EXPECT_THAT(names_of(samples), ElementsAre("value"));
-  for (std::uint64_t i = 0; i < samples.size(); ++i) ASSERT_EQ(text_of(samples, i, "value"), value_of(i)) << i;
+  testing::value_reader values(samples);
+  for (std::uint64_t i = 0; i < samples.size(); ++i) ASSERT_EQ(values.text(i, "value"), value_of(i)) << i;
   EXPECT_THAT(samples.name(17), EndsWith("folder.lmdb/data.mdb/00017"));
   EXPECT_THAT(samples.notes(), Contains(HasSubstr("__len__")));
   EXPECT_LE(samples.memory().extents, 24U * 180 + 24);
@@ -63,9 +60,10 @@ TEST(lmdb, keys_that_name_fields_and_numbers_are_samples_with_these_fields) {
   EXPECT_EQ(samples.fields()[0].kind, field_kind::picture);
   EXPECT_EQ(samples.fields()[1].kind, field_kind::text);
   EXPECT_EQ(samples.fields()[1].samples, 29U);
+  testing::value_reader values(samples);
   for (std::uint64_t i = 0; i < 30; ++i) {
-    ASSERT_EQ(text_of(samples, i, "image"), "\xff\xd8\xff\xe0" + value_of(i + 1));
-    if (i != 6) ASSERT_EQ(text_of(samples, i, "label"), str_cat("word ", i + 1));
+    ASSERT_EQ(values.text(i, "image"), "\xff\xd8\xff\xe0" + value_of(i + 1));
+    if (i != 6) ASSERT_EQ(values.text(i, "label"), str_cat("word ", i + 1));
   }
   EXPECT_THROW(static_cast<void>(samples.read(6, "label")), error);
   const dataset pictures = open(path_of("sizes.mdb"));
@@ -79,7 +77,7 @@ TEST(lmdb, named_databases_are_asked_for_and_what_is_not_read_is_named) {
               HasSubstr("first, second"));
   const dataset second = open_lmdb(path_of("named.mdb"), {.database = "second"});
   ASSERT_EQ(second.size(), 5U);
-  EXPECT_EQ(text_of(second, 3, "value"), "second3");
+  EXPECT_EQ(testing::value_reader(second).text(3, "value"), "second3");
   EXPECT_THAT(
       message_of(errc::not_found, [] { static_cast<void>(open_lmdb(path_of("named.mdb"), {.database = "secnd"})); }),
       HasSubstr("did you mean 'second'"));
@@ -121,6 +119,32 @@ TEST(lmdb, files_that_were_cut_or_changed_come_to_an_end) {
     }
     EXPECT_GT(refused, 20) << name;
   }
+}
+
+// A page of 4 KiB would otherwise have names of 2 MiB.
+TEST(lmdb, keys_that_lie_over_one_another_are_refused) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "over.mdb").string();
+  std::ifstream from(path_of("folder.lmdb/data.mdb"), std::ios::binary);
+  std::string content(std::istreambuf_iterator<char>(from), {});
+  const auto number = [&](std::size_t at) {
+    std::uint16_t value = 0;
+    std::memcpy(&value, content.data() + at, sizeof value);
+    return value;
+  };
+  const auto put = [&](std::size_t at, std::uint16_t value) { std::memcpy(content.data() + at, &value, sizeof value); };
+  constexpr std::uint16_t leaf = 2;
+  constexpr std::size_t header_bytes = 16;
+  for (std::size_t page = 0; page + 4096 <= content.size(); page += 4096) {
+    const std::uint16_t lower = number(page + 12);
+    const std::uint16_t upper = number(page + 14);
+    if (number(page + 10) != leaf || lower < header_bytes + 20 || upper > 3500) continue;
+    for (std::size_t at = header_bytes; at < lower; at += 2) put(page + at, upper);
+    put(page + upper + 6, 500);  // bytes of the key
+  }
+  std::ofstream(path, std::ios::binary) << content;
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(path)); }),
+              AllOf(HasSubstr("over.mdb"), HasSubstr("keys that lie over one another")));
 }
 
 TEST(lmdb, a_file_of_another_version_is_refused_by_name) {

@@ -4,6 +4,7 @@
 #include "datasets/model.hpp"
 #include "datasets/thrift_compact.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -35,11 +36,6 @@ constexpr std::uint64_t rows = 100;
 
 std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/parquet/" + name; }
 
-std::string text_of(const dataset& samples, std::uint64_t row, const std::string& field) {
-  const std::vector<std::byte> bytes = samples.read(row, field);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::string picture_of(std::uint64_t row) {
   std::string text = "\xff\xd8\xff\xe0";
   for (std::uint64_t i = 0; i < row * 7 % 23; ++i) text += std::to_string(row);
@@ -59,11 +55,12 @@ void expect_pictures(const dataset& samples) {
   const std::vector<field_info> fields = samples.fields();
   EXPECT_EQ(info_of(fields, "image").kind, field_kind::picture);
   EXPECT_EQ(info_of(fields, "image").samples, 90U);
+  testing::value_reader values(samples);
   for (std::uint64_t row = 0; row < rows; ++row) {
     if (row % 10 == 5) {
       EXPECT_THROW(static_cast<void>(samples.read(row, "image")), error);
     } else {
-      ASSERT_EQ(text_of(samples, row, "image"), picture_of(row)) << row;
+      ASSERT_EQ(values.text(row, "image"), picture_of(row)) << row;
     }
     ASSERT_EQ(samples.label(row), row % 3);
   }
@@ -75,10 +72,11 @@ TEST(parquet, values_that_lie_as_they_are_are_read_where_they_lie_from_pages_of_
     SCOPED_TRACE(name);
     const dataset samples = open(path_of(name));
     expect_pictures(samples);
+    testing::value_reader values(samples);
     EXPECT_EQ(info_of(samples.fields(), "text").kind, field_kind::text);
     for (std::uint64_t row = 0; row < rows; ++row) {
-      if (row % 7 != 3) ASSERT_EQ(text_of(samples, row, "text"), "text " + std::to_string(row));
-      ASSERT_EQ(text_of(samples, row, "fixed").front(), static_cast<char>(row));
+      if (row % 7 != 3) ASSERT_EQ(values.text(row, "text"), "text " + std::to_string(row));
+      ASSERT_EQ(values.text(row, "fixed").front(), static_cast<char>(row));
     }
     EXPECT_EQ(info_of(samples.fields(), "text").samples, 86U);
     EXPECT_LE(samples.memory().extents, rows * 24 * 4);
@@ -148,6 +146,19 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
       message_of(errc::usage,
                  [] { static_cast<void>(open({path_of("../hdf5/filters.h5")}, {.tables = {.columns = {"x"}}})); }),
       HasSubstr("tables"));
+}
+
+TEST(parquet, columns_of_one_name_and_columns_of_another_type_in_another_file_are_refused) {
+  EXPECT_THAT(message_of(errc::format, [] { static_cast<void>(open(path_of("twice.parquet"))); }),
+              AllOf(HasSubstr("twice.parquet: two of its columns are called 'a'"), HasSubstr("--fields")));
+  EXPECT_EQ(open_parquet(path_of("twice.parquet"), {.fields = {"species"}}).column(1, "species"), 8);
+  for (const auto& [one, other] :
+       {std::pair("bare-v1.parquet", "twice.parquet"), {"twice.parquet", "bare-v1.parquet"}}) {
+    const std::vector<std::string> both = {path_of(one), path_of(other)};
+    EXPECT_THAT(
+        message_of(errc::unsupported, [&] { static_cast<void>(open_parquet(both, {.columns = {"species"}})); }),
+        AllOf(HasSubstr(str_cat(other, ": the column 'species' is of another type")), HasSubstr("open them apart")));
+  }
 }
 
 std::string content_of(const std::string& name) {

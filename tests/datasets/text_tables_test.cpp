@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/json_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -91,6 +92,16 @@ TEST_F(text_tables, what_is_no_json_is_named_and_a_later_line_concerns_its_sampl
   EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(140, "a")); }), HasSubstr("surrogates"));
   EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(141, "a")); }), HasSubstr("no colon"));
   EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(142, "a")); }), HasSubstr("UTF-8"));
+  // Words of Python's spoil the value that they are, and no other of their line.
+  const dataset words = open(put("w.jsonl",
+                                 "{\"a\": 1, \"b\": 2}\n{\"a\": NaN, \"b\": 3}\n{\"a\": -Infinity, \"b\": 4}\n"
+                                 "{\"a\": Infinity, \"b\": 5}\n"));
+  EXPECT_EQ(text_of(words, 1, "b") + text_of(words, 2, "b") + text_of(words, 3, "b"), "345");
+  for (const auto& [line, word] : {std::pair(1, "NaN"), std::pair(2, "-Infinity"), std::pair(3, "Infinity")}) {
+    EXPECT_THAT(
+        message_of(errc::corrupt, [&] { static_cast<void>(words.read(static_cast<std::uint64_t>(line), "a")); }),
+        AllOf(HasSubstr(str_cat("'a' is ", word, ", which")), HasSubstr("null")));
+  }
   std::vector<datasets::json_member> members;
   EXPECT_THAT(datasets::read_members("{\"a\": " + std::string(65, '[') + std::string(65, ']') + "}", members)->why,
               HasSubstr("more than 64"));
@@ -107,7 +118,8 @@ TEST_F(text_tables, lines_are_found_whatever_pieces_they_are_read_in) {
   }
   const dataset samples = open_jsonl(put("d.jsonl", content), {.threads = 3});
   ASSERT_EQ(samples.size(), texts.size());
-  for (std::size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(text_of(samples, i, "t"), texts[i]) << i;
+  testing::value_reader values(samples);
+  for (std::size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(values.text(i, "t"), texts[i]) << i;
 }
 
 TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_over_all_files) {
@@ -153,10 +165,11 @@ TEST_F(text_tables, rows_of_csv_are_those_that_were_written_whatever_stands_in_t
     const dataset samples = open(put("r.csv", content));
     ASSERT_EQ(samples.size(), rows.size());
     EXPECT_THAT(names_of(samples), ElementsAre("one", "t\"wo", "three"));
+    testing::value_reader values(samples);
     for (std::size_t i = 0; i < rows.size(); i += 7) {
-      ASSERT_EQ(text_of(samples, i, "one"), rows[i][0]) << i;
-      ASSERT_EQ(text_of(samples, i, "t\"wo"), rows[i][1]) << i;
-      ASSERT_EQ(text_of(samples, i, "three"), rows[i][2]) << i;
+      ASSERT_EQ(values.text(i, "one"), rows[i][0]) << i;
+      ASSERT_EQ(values.text(i, "t\"wo"), rows[i][1]) << i;
+      ASSERT_EQ(values.text(i, "three"), rows[i][2]) << i;
     }
   }
 }
@@ -205,12 +218,13 @@ std::string bytes_of(Number value) {
 
 // Two samples of three columns, as MDSWriter lays them down.
 TEST_F(text_tables, shards_of_mds_are_read_where_their_values_lie) {
-  const auto sample = [](std::int64_t number, const std::string& picture, const std::string& text) {
+  const auto sample = [](std::int64_t number, const std::string& picture, const std::string& text,
+                         const std::string& raw) {
     return bytes_of(static_cast<std::uint32_t>(picture.size())) + bytes_of(static_cast<std::uint32_t>(text.size())) +
-           picture + bytes_of(number) + text;
+           bytes_of(static_cast<std::uint32_t>(raw.size())) + picture + bytes_of(number) + text + raw;
   };
-  const std::string one = sample(-3, "\xff\xd8\xff", "hello");
-  const std::string two = sample(4, "\xff\xd8\xff\xe0", "");
+  const std::string one = sample(-3, "\xff\xd8\xff", "hello", "plain");
+  const std::string two = sample(4, "\xff\xd8\xff\xe0", "", "\x01\xff");
   const std::string header(100, '{');  // MDSWriter's own description, which the index has as well
   const auto begin = static_cast<std::uint32_t>(4 + 4 * 3 + header.size());
   const auto end = static_cast<std::uint32_t>(begin + one.size() + two.size());
@@ -222,8 +236,8 @@ TEST_F(text_tables, shards_of_mds_are_read_where_their_values_lie) {
   const auto index = [&](const std::string& compression, int version) {
     put("index.json",
         str_cat(
-            R"({"shards": [{"column_encodings": ["jpeg", "int", "str"], "column_names": ["image", "n", "text"],
-      "column_sizes": [null, 8, null], "compression": )",
+            R"({"shards": [{"column_encodings": ["jpeg", "int", "str", "bytes"], "column_names": ["image", "n", "text", "raw"],
+      "column_sizes": [null, 8, null, null], "compression": )",
             compression, R"(, "format": "mds", "hashes": [], "raw_data": {"basename": "shard.00000.mds",
       "bytes": )",
             shard.size(),
@@ -233,7 +247,9 @@ TEST_F(text_tables, shards_of_mds_are_read_where_their_values_lie) {
   index("null", 2);
   const dataset samples = open({folder}, {.tables = {.columns = {"n"}}});
   ASSERT_EQ(samples.size(), 2U);
-  EXPECT_THAT(names_of(samples), ElementsAre("image", "text", "n"));
+  EXPECT_THAT(names_of(samples), ElementsAre("image", "text", "raw", "n"));
+  // Of bytes the first value may be text, as it is here: the others need not be.
+  EXPECT_EQ(samples.fields()[2].kind, field_kind::bytes);
   EXPECT_EQ(text_of(samples, 0, "text"), "hello");
   EXPECT_EQ(text_of(samples, 1, "image"), "\xff\xd8\xff\xe0");
   EXPECT_EQ(samples.column(0, "n"), -3);
@@ -252,7 +268,8 @@ TEST_F(text_tables, shards_of_mds_are_read_where_their_values_lie) {
     put("shard.00000.mds", changed);
     try {
       const dataset read = open_mds(folder);
-      for (const field_info& field : read.fields()) static_cast<void>(read.read(1, field.name));
+      testing::value_reader values(read);
+      for (const field_info& field : read.fields()) static_cast<void>(values.read(1, field.name));
     } catch (const error& said) {
       EXPECT_THAT(said.what(), HasSubstr("shard.00000.mds"));
     }

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/proto_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -28,11 +29,6 @@ using testing::message_of;
 
 const std::string path = std::string(LEAT_TEST_DATA) + "/tfrecord/examples.tfrecord";
 
-std::string stored_text(const dataset& samples, std::uint64_t sample, const std::string& field) {
-  const std::vector<std::byte> bytes = samples.read(sample, field);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::string content_of(const std::string& file) {
   std::ifstream from(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(from), {}};
@@ -47,16 +43,17 @@ TEST(tfrecord, examples_have_a_field_for_each_feature) {
   EXPECT_EQ(samples.fields()[0].kind, field_kind::picture);
   EXPECT_EQ(samples.fields()[1].kind, field_kind::label);
   EXPECT_EQ(samples.fields()[2].kind, field_kind::text);
+  testing::value_reader values(samples);
   std::string numbers;
   for (std::uint64_t i = 0; i < 40; ++i) {
     str_append(numbers, i == 0 ? "" : " ", i);
     std::string image = "\xff\xd8\xff\xe0";
     for (std::uint64_t k = 0; k < i % 9; ++k) image += std::to_string(i);
-    ASSERT_EQ(stored_text(samples, i, "image"), image);
-    ASSERT_EQ(stored_text(samples, i, "label"), std::to_string(static_cast<int>(i) - 5));
-    ASSERT_EQ(stored_text(samples, i, "numbers"), numbers);
-    ASSERT_EQ(std::strtod(stored_text(samples, i, "score").c_str(), nullptr), static_cast<double>(i) / 4);
-    ASSERT_EQ(stored_text(samples, i, "name"), str_cat("name ", i));
+    ASSERT_EQ(values.text(i, "image"), image);
+    ASSERT_EQ(values.text(i, "label"), std::to_string(static_cast<int>(i) - 5));
+    ASSERT_EQ(values.text(i, "numbers"), numbers);
+    ASSERT_EQ(std::strtod(values.text(i, "score").c_str(), nullptr), static_cast<double>(i) / 4);
+    ASSERT_EQ(values.text(i, "name"), str_cat("name ", i));
   }
   EXPECT_EQ(open_tfrecord(path, {.fields = {"image"}, .columns = {"label"}}).column(9, "label"), 4);
 }
@@ -76,8 +73,9 @@ TEST(tfrecord, damage_is_named_or_concerns_one_sample) {
     std::ofstream(changed, std::ios::binary) << content;
     try {
       const dataset samples = open_tfrecord(changed);
+      testing::value_reader values(samples);
       for (std::uint64_t sample = 0; sample < samples.size(); sample += 13) {
-        for (const field_info& field : samples.fields()) static_cast<void>(samples.read(sample, field.name));
+        for (const field_info& field : samples.fields()) static_cast<void>(values.read(sample, field.name));
       }
     } catch (const error&) {
       ++refused;

@@ -65,3 +65,6 @@ for codec in ["snappy", "gzip", "zstd", "lz4"]:
                        "species": "DELTA_BYTE_ARRAY", "flag": "RLE", "gaps": "DELTA_BINARY_PACKED",
                        "text": "DELTA_LENGTH_BYTE_ARRAY"})
 pq.write_table(whole.select(["text", "id"]), "brotli.parquet", compression="brotli")
+# Two columns of one name, and a column that is text in the others.
+twice = pa.Table.from_arrays([pa.array([b"x", b"y"]), pa.array([b"1", b"2"]), pa.array([7, 8])], ["a", "a", "species"])
+pq.write_table(twice, "twice.parquet", compression="none", use_dictionary=False)
