@@ -317,7 +317,7 @@ dataset open_arrow_files(const input_files& from, const table_options& options) 
   std::vector<sized_file> sized(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
-    sized[i] = {paths[i], file->size()};
+    sized[i] = {paths[i], file->size(), file->version()};
     table_reader reader(*file, options);
     tables[i] = reader.read();
     classes[i] = std::move(reader.classes_);

@@ -178,7 +178,7 @@ dataset open_lmdb_files(const input_files& from, const lmdb_options& options) {
   std::vector<sized_file> sized(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
-    sized[i] = {paths[i], file->size()};
+    sized[i] = {paths[i], file->size(), file->version()};
     const lmdb_contents contents =
         read_lmdb([&] { return from.open(paths[i]); }, options.database, threads_for_walking(options.threads));
     tables[i] = table_of(contents, *file);

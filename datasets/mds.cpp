@@ -257,7 +257,7 @@ dataset open_mds(const std::string& folder, const table_options& options) {
   std::vector<sized_file> sized(shards.size());
   for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from->open(paths[i]);
-    sized[i] = {paths[i], file->size()};
+    sized[i] = {paths[i], file->size(), file->version()};
     tables[i] = read_shard(*file, shards[i]);
   });
   keep_what_was_asked(tables, *from, options);

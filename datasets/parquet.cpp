@@ -286,7 +286,7 @@ dataset open_parquet_files(const input_files& from, const table_options& options
     each.path = from.names()[i];
     const std::unique_ptr<file_bytes> file = from.open(each.path);
     each.size_bytes = file->size();
-    sized[i] = {each.path, each.size_bytes};
+    sized[i] = {each.path, each.size_bytes, file->version()};
     each.footer = read_parquet_footer(*file);
     each.features = read_hub_features(each.footer.hub_features);
     chooser(each, options).choose();

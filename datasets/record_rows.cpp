@@ -7,6 +7,7 @@
 #include "datasets/column_table.hpp"
 #include "datasets/content.hpp"
 #include "datasets/describe.hpp"
+#include "datasets/file_guard.hpp"
 #include "datasets/model.hpp"
 
 #include <leat/error.hpp>
@@ -61,6 +62,11 @@ class record_model final : public dataset_model {
       add_part(sample, static_cast<std::uint16_t>(field), out);
     }
     sort(out, before);
+  }
+
+  guard guarded() const noexcept override { return table_.watch == nullptr ? guard::none : table_.watch->rate(); }
+  std::optional<std::string> changed(guard) const override {
+    return table_.watch == nullptr ? std::nullopt : table_.watch->changed();
   }
 
   field_origin origin(std::uint16_t field) const noexcept override {
@@ -130,7 +136,7 @@ class record_model final : public dataset_model {
 
   dataset_memory memory() const override {
     dataset_memory held;
-    held.files = table_.files->memory_bytes();
+    held.files = table_.files->memory_bytes() + (table_.watch == nullptr ? 0 : table_.watch->memory_bytes());
     held.columns = columns_.memory_bytes();
     held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
     for (const record_field& field : table_.fields)

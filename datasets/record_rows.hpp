@@ -48,6 +48,7 @@ struct record_numbers {
 };
 
 ///   title          the file, as it is called in names of samples
+///   watch          over `files`; null: they are not guarded here
 ///   file           its number in `files`
 ///   records        one for each sample, where fields are picked out of them
 ///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
@@ -58,6 +59,7 @@ struct record_table {
   std::string title;
   std::shared_ptr<const io::file_table> files = {};
   std::shared_ptr<const io::source_description> source = {};
+  std::shared_ptr<const file_guard> watch = {};
   std::uint32_t file = 0;
   std::uint64_t samples = 0;
   std::vector<record_field> fields = {};

@@ -136,7 +136,7 @@ dataset open_texts(const input_files& from, const table_options& options, const 
   const unsigned threads = threads_for_walking(options.threads);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
-    sized[i] = {paths[i], file->size()};
+    sized[i] = {paths[i], file->size(), file->version()};
     tables[i].title = paths[i];
     read(*file, threads, tables[i]);
     tables[i].samples = tables[i].records.size();

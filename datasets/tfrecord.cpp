@@ -94,7 +94,7 @@ dataset open_tfrecord_files(const input_files& from, const table_options& option
   std::vector<sized_file> sized(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
-    sized[i] = {paths[i], file->size()};
+    sized[i] = {paths[i], file->size(), file->version()};
     tables[i] = table_of(find_records(*file), *file);
   });
   keep_what_was_asked(tables, from, options);

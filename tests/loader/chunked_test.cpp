@@ -553,8 +553,8 @@ TEST(chunked, a_file_that_changes_ends_the_run) {
   }
 }
 
-// Arrays that lie in one piece, and metadata, as chunks.
-TEST(chunked, an_array_or_metadata_that_change_end_the_run) {
+// Arrays that lie in one piece, metadata, and tables, as chunks.
+TEST(chunked, an_array_metadata_or_a_table_that_change_end_the_run) {
   const testing::temporary_directory root;
   const std::filesystem::path data(LEAT_TEST_DATA);
   const std::string values = testing::npy_text(testing::npy_dict("<f4", "24, 2"), std::string(24 * 2 * 4, 'v'));
@@ -564,23 +564,42 @@ TEST(chunked, an_array_or_metadata_that_change_end_the_run) {
   }
   struct changing {
     dataset samples;
-    std::string field;
+    field wanted;
     std::string file;
   };
-  const auto zarr = [&](const std::string& hierarchy, const std::string& field, const std::string& metadata) {
+  const auto zarr = [&](const std::string& hierarchy, const std::string& name, const std::string& metadata) {
     const std::string folder = (root.path() / hierarchy).string();
-    return changing{open_zarr(folder, {.fields = {field}}), field, folder + "/" + metadata};
+    return changing{open_zarr(folder, {.fields = {name}}), array{name}, folder + "/" + metadata};
   };
+  const auto copy = [&](const std::string& file, const std::string& name) {
+    const std::string path = (root.path() / name).string();
+    std::filesystem::copy_file(data / file, path);
+    return path;
+  };
+  // One guard watches over all files of a table.
+  const std::vector<std::string> parquet = {copy("parquet/bare-v1.parquet", "a.parquet"),
+                                            copy("parquet/bare-v2.parquet", "b.parquet")};
+  const std::string arrow = copy("arrow/file.arrow", "x.arrow");
+  const std::string lmdb = copy("lmdb/folder.lmdb/data.mdb", "x.mdb");
+  const std::string tfrecord = copy("tfrecord/examples.tfrecord", "x.tfrecord");
+  std::string records;
+  for (int i = 0; i < 60; ++i) records += "{\"t\": \"" + std::to_string(i) + "\"}\n";
+  const std::string lines = testing::write_file(root.path() / "x.jsonl", records);
   for (const char* const file : {"links.h5", "kinds-latest.h5"}) {
     std::filesystem::copy_file(data / "hdf5" / file, root.path() / file);
   }
   const std::string npy = testing::write_file(root.path() / "x.npy", values);
   const std::string npz = testing::write_file(root.path() / "stored.npz", testing::zip_text({{"x.npy", values}}));
   const std::string packed = (root.path() / "packed.npz").string();
-  const changing all[] = {{open_npy(npy), "npy", npy},
-                          {open_npz(npz), "x", npz},
-                          {open_npz(packed), "x", packed},
-                          {open_hdf5((root.path() / "links.h5").string(), {.fields = {"other"}}), "other",
+  const changing all[] = {{open_npy(npy), array{"npy"}, npy},
+                          {open_npz(npz), array{"x"}, npz},
+                          {open_npz(packed), array{"x"}, packed},
+                          {open_parquet(parquet), label{"label"}, parquet.back()},
+                          {open_arrow(arrow), bytes{"after"}, arrow},
+                          {open_lmdb(lmdb), bytes{"value"}, lmdb},
+                          {open_tfrecord(tfrecord), bytes{"image"}, tfrecord},
+                          {open_jsonl(lines), bytes{"t"}, lines},
+                          {open_hdf5((root.path() / "links.h5").string(), {.fields = {"other"}}), array{"other"},
                            (root.path() / "kinds-latest.h5").string()},
                           zarr("v2.zarr", "gzip", "gzip/.zarray"),
                           zarr("v3.zarr", "plain", "plain/zarr.json"),
@@ -589,7 +608,7 @@ TEST(chunked, an_array_or_metadata_that_change_end_the_run) {
   for (const changing& each : all) {
     loader_options options = small_options();
     options.epochs = 100;
-    loader train(each.samples, options, array{each.field});
+    loader train(each.samples, options, each.wanted);
     ASSERT_TRUE(train.next_blocking()) << each.file;
     std::filesystem::last_write_time(each.file, std::filesystem::file_time_type::clock::now());
     const std::string said = testing::message_of(errc::changed, [&] {
