@@ -1,5 +1,5 @@
 // Rows that are boxes out of chunks: the bytes are those of the same array in one piece, each chunk is expanded once a batch, and damage
-// concerns the rows that need the damaged chunk.
+// concerns the rows that need the damaged chunk. One long file, since nearly all tests make their arrays by make_both().
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/model.hpp"

@@ -2,9 +2,10 @@
 """Rows of HDF5 and Zarr per CPU-second: `leat epoch` beside h5py and zarr-python, in one thread and in two workers of PyTorch's
 DataLoader, from the page cache; and what it takes to find the chunks of an array of many.
 
-    python3 benchmarks/chunked_arrays.py [--leat build/release/leat] [--rounds 5] [--directory DIR] [--only WORDS]
+    benchmarks/peers/chunked_arrays.py [--leat build/release/leat] [--rounds 5] [--directory DIR] [--only WORDS]
 
-Needs h5py, zarr and numpy (pip), and torch for the workers, which are left out without it. Sides take turns; a line is the median of the
+`run --jobs arrays` does this. Where h5py, zarr or numpy is missing it goes on in a virtual environment that has them and torch (~/.cache/leat-peers,
+or --venv); without torch the workers are left out. Sides take turns; a line is the median of the
 rounds' ratios, least and most in brackets. CPU-seconds are of the whole leat process, its start included; of Python's loop alone; of
 the DataLoader's process and its workers, from the first batch on.
 """
@@ -20,9 +21,17 @@ import sys
 import tempfile
 import time
 
-import h5py
-import numpy as np
-import zarr
+sys.dont_write_bytecode = True  # Nothing of this is to lie about in the repository.
+import environments
+
+try:
+    import h5py
+    import numpy as np
+    import zarr
+except ImportError:
+    words = argparse.ArgumentParser(add_help=False)
+    words.add_argument("--venv", type=pathlib.Path, default=environments.usual_place)
+    environments.start_again(words.parse_known_args()[0].venv, ("h5py", "numpy", "torch", "zarr"), "import h5py, numpy, torch, zarr")
 
 rows, shape, batch, chunks = 4000, (64, 64, 3), 64, 1_000_000
 volumes, volume, volume_chunk, crop, crop_epochs = 2, (512, 512, 512), (64, 64, 64), (128, 128, 128), 40
@@ -191,6 +200,7 @@ def index_with_python(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--leat", default="build/release/leat")
+    parser.add_argument("--venv", type=pathlib.Path, default=environments.usual_place, help="the virtual environment (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--directory", default="", help="for what is read; files that are there already are read as they are")
     parser.add_argument("--only", default="", help="jobs with these words in their names")
