@@ -43,9 +43,8 @@ struct hdf5_link {
   std::string file = {};
 };
 
-/// Calls `found` for each object that has data, with its path ("group/name") and its messages, also those that are kept elsewhere for
-/// several objects, group by group, by name. An object with several names
-/// comes under the first.
+/// Calls `found` for each object that has data, group by group, by name, with its path ("group/name") and its messages; those that are kept
+/// elsewhere, for several objects, are fetched. An object with several names comes under the first.
 ///   links   gets soft and external links, which are not followed
 ///   notes   gets links that are left out
 void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_link>& links, std::vector<std::string>& notes,
