@@ -307,7 +307,7 @@ TEST(windows_of_a_run, sum_to_its_totals_and_go_on_after_stop) {
   const fake_dataset set(testing::make_samples(1, 60));
   loader_options options = small_options();
   options.epochs = 4;
-  options.windows = {.batches = 3, .seconds = 0.001};
+  options.windows = {.batches = 3, .seconds = 1e-9};  // by their batches, however fast these are
   loader train(set, options, testing::all_fields());
   const auto check = [&] {
     loader_window sum;
@@ -342,7 +342,7 @@ TEST(metrics_of_a_run, are_read_by_four_threads_and_never_fall) {
   const fake_dataset set(testing::make_samples(1, 120));
   loader_options options = small_options();
   options.epochs = 3;
-  options.windows = {.batches = 3, .seconds = 0.001};
+  options.windows = {.batches = 3, .seconds = 1e-9};  // by their batches, however fast these are
   loader train(set, options, testing::all_fields());
   std::atomic<bool> ended{false};
   std::vector<std::thread> scrapers;
