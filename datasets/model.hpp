@@ -183,6 +183,7 @@ class dataset_model {
   ///   default   empty: samples share no blocks
   [[nodiscard]] virtual std::vector<std::uint64_t> blocks() const;
 
+  /// Of `batch`, batches that come within a millisecond of one that was judged are not, but for the last of an epoch.
   /// Batches are judged when all their rows are made, which is before anything is said of corrupt samples and before they are delivered.
   ///   default   none
   [[nodiscard]] virtual guard guarded() const noexcept { return guard::none; }

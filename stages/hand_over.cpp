@@ -14,6 +14,12 @@
 #include <vector>
 
 namespace leat::stages {
+namespace {
+
+// A look at a file is a hop to another thread and back: of small batches, which take some 100 us, as much as all the rest.
+constexpr std::uint64_t between_guards_ns = 1'000'000;
+
+}  // namespace
 
 namespace asio = boost::asio;
 
@@ -46,12 +52,16 @@ void hand_over::rows_made(batch_in_flight& batch) noexcept {
 }
 
 // Rows of substitutes are new ones: it is asked again.
-datasets::guard hand_over::guard_of(const batch_in_flight& batch) const {
+datasets::guard hand_over::guard_of(const batch_in_flight& batch) {
   const datasets::guard wanted = run_.dataset().guarded();
   if (wanted == datasets::guard::none) return wanted;
   const bool is_last = batch.plan.index + 1 == run_.batches(batch.plan.epoch);
   if (is_last) return datasets::guard::epoch;
-  return wanted == datasets::guard::batch ? wanted : datasets::guard::none;
+  if (wanted != datasets::guard::batch) return datasets::guard::none;
+  const std::uint64_t now = now_ns();
+  if (now - guarded_at_ns_.load(std::memory_order_relaxed) < between_guards_ns) return datasets::guard::none;
+  guarded_at_ns_.store(now, std::memory_order_relaxed);
+  return wanted;
 }
 
 void hand_over::ask_guard(batch_in_flight& batch) noexcept {

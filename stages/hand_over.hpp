@@ -70,7 +70,7 @@ class hand_over {
   [[nodiscard]] async::histogram::summary transfer_times() const noexcept { return transfer_times_.summarize(); }
 
  private:
-  [[nodiscard]] datasets::guard guard_of(const batch_in_flight& batch) const;
+  [[nodiscard]] datasets::guard guard_of(const batch_in_flight& batch);
   void settle(batch_in_flight& batch);
   boost::asio::awaitable<void> read_substitutes(batch_in_flight& batch);
   void collate_and_send(batch_in_flight& batch);
@@ -100,6 +100,7 @@ class hand_over {
   std::atomic<std::uint64_t> transferred_{0};
   std::atomic<std::uint64_t> transferred_rows_{0};
   std::atomic<std::uint64_t> transfer_ended_ns_{0};  // of the last one
+  std::atomic<std::uint64_t> guarded_at_ns_{0};
   async::histogram collate_times_;
   async::histogram transfer_times_;
   std::atomic<std::uint64_t> ragged_bytes_{0};

@@ -685,7 +685,7 @@ class guarded_rows final : public datasets::dataset_model {
   datasets::guard rate_;
 };
 
-TEST(guards, are_asked_with_each_batch_or_with_the_last_of_each_epoch) {
+TEST(guards, are_asked_with_batches_or_with_the_last_of_each_epoch) {
   const testing::temporary_directory root;
   std::mt19937_64 random(3);
   const both_forms rows = make_both(root, {.shape = {20, 4}, .chunk = {20, 4}}, 3);
@@ -699,7 +699,8 @@ TEST(guards, are_asked_with_each_batch_or_with_the_last_of_each_epoch) {
   EXPECT_EQ(each_epoch->asked_at_epoch, 2);
   EXPECT_EQ(each_epoch->asked_at_batch, 0);
   EXPECT_EQ(each_batch->asked_at_epoch, 2);
-  EXPECT_EQ(each_batch->asked_at_batch, 8);
+  EXPECT_GE(each_batch->asked_at_batch, 1) << "not with batches that come within a millisecond of one that was";
+  EXPECT_LE(each_batch->asked_at_batch, 8);
 }
 
 TEST(chunked, packed_members_of_npz_have_the_digests_of_those_that_are_stored) {
