@@ -3,6 +3,7 @@
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/epoch_arguments.hpp"
+#include "tools/epoch_progress.hpp"
 #include "tools/epoch_report.hpp"
 #include "tools/fields.hpp"
 #include "tools/flags.hpp"
@@ -32,7 +33,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdio>
-#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -112,87 +112,6 @@ void check(const epoch_arguments& arguments) {
     throw error(errc::usage, "--npy and --batches look at batches on the host; leave out --device, or them");
   }
 }
-
-/// Samples and bytes per second over the last few seconds: what a person wants to know of a run whose start was slow.
-class recent_rate {
- public:
-  void add(double at_s, std::uint64_t samples, std::uint64_t bytes) {
-    seen_.push_back({at_s, samples, bytes});
-    while (seen_.size() > 2 && seen_.front().at_s < at_s - window_s) seen_.pop_front();
-  }
-  [[nodiscard]] double samples_per_s() const { return over(seen_.back().samples - seen_.front().samples); }
-  [[nodiscard]] double bytes_per_s() const { return over(seen_.back().bytes - seen_.front().bytes); }
-
- private:
-  static constexpr double window_s = 3;
-  struct point {
-    double at_s = 0;
-    std::uint64_t samples = 0;
-    std::uint64_t bytes = 0;
-  };
-  [[nodiscard]] double over(std::uint64_t amount) const {
-    const double seconds = seen_.back().at_s - seen_.front().at_s;
-    return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
-  }
-  std::deque<point> seen_ = {{}};
-};
-
-// "decode, 1,690/s".
-std::string short_text(const verdict& of) {
-  std::string text(name(of.who));
-  if (of.also) str_append(text, " and ", name(*of.also));
-  const capacity* const own = of.who == bottleneck::read       ? &of.read
-                              : of.who == bottleneck::decode   ? &of.decode
-                              : of.who == bottleneck::transfer ? &of.transfer
-                              : of.who == bottleneck::consumer ? &of.consumer
-                                                               : nullptr;
-  if (own != nullptr) str_append(text, ", ", count_text(static_cast<std::uint64_t>(own->per_s + 0.5)), "/s");
-  return text;
-}
-
-/// The bar of a running loader.
-class epoch_progress {
- public:
-  epoch_progress(const loader& train, std::uint64_t samples_in_all, std::uint32_t epochs)
-      : train_(train), samples_in_all_(samples_in_all), epochs_(epochs), began_(clock::now()) {}
-
-  std::string draw(const terminal& screen, std::size_t columns) {
-    const loader_stats now = train_.stats();
-    rate_.add(seconds_since(began_), now.planned, now.bytes_read);
-    const double share =
-        static_cast<double>(now.planned) / static_cast<double>(std::max<std::uint64_t>(samples_in_all_, 1));
-    const double left = static_cast<double>(samples_in_all_ - std::min(samples_in_all_, now.planned));
-    // From the most to the least wanted: on a narrow terminal the last ones are left out.
-    std::vector<std::string> parts;
-    parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
-    parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
-    parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
-    parts.push_back(rate_text(rate_.bytes_per_s()));
-    parts.push_back(short_text(now.verdict));
-    std::string start = "  ";
-    if (epochs_ > 1) {
-      str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
-    }
-    std::string end;
-    for (const std::string& part : parts) {
-      if (start.size() + bar_columns_min + end.size() + 2 + part.size() > columns) break;
-      str_append(end, "  ", part);
-    }
-    const std::size_t taken = start.size() + end.size();
-    const std::size_t bar = columns > taken ? std::min(columns - taken, bar_columns_max) : 0;
-    return str_cat(start, bar_text(screen, bar, share), end);
-  }
-
- private:
-  static constexpr std::size_t bar_columns_min = 8;
-  static constexpr std::size_t bar_columns_max = 32;
-
-  const loader& train_;
-  const std::uint64_t samples_in_all_;
-  const std::uint32_t epochs_;
-  const clock::time_point began_;
-  recent_rate rate_;
-};
 
 /// Where the batches go, and what is known of the run once they are there.
 struct batch_outputs {

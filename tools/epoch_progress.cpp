@@ -1,0 +1,61 @@
+#include "tools/epoch_progress.hpp"
+
+#include "base/text.hpp"
+#include "tools/human.hpp"
+#include "tools/status_line.hpp"
+
+#include <absl/strings/str_format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+constexpr std::size_t bar_columns_min = 8;
+constexpr std::size_t bar_columns_max = 32;
+
+// "decode, 1,690/s".
+std::string short_text(const verdict& of) {
+  std::string text(name(of.who));
+  if (of.also) str_append(text, " and ", name(*of.also));
+  const capacity* const own = of.who == bottleneck::read       ? &of.read
+                              : of.who == bottleneck::decode   ? &of.decode
+                              : of.who == bottleneck::transfer ? &of.transfer
+                              : of.who == bottleneck::consumer ? &of.consumer
+                                                               : nullptr;
+  if (own != nullptr) str_append(text, ", ", count_text(static_cast<std::uint64_t>(own->per_s + 0.5)), "/s");
+  return text;
+}
+
+}  // namespace
+
+std::string epoch_progress::draw(const terminal& screen, std::size_t columns) {
+  const loader_stats now = train_.stats();
+  rate_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(), now.planned,
+            now.bytes_read);
+  const double share =
+      static_cast<double>(now.planned) / static_cast<double>(std::max<std::uint64_t>(samples_in_all_, 1));
+  const double left = static_cast<double>(samples_in_all_ - std::min(samples_in_all_, now.planned));
+  // From the most to the least wanted: on a narrow terminal the last ones are left out.
+  std::vector<std::string> parts;
+  parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
+  parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
+  parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
+  parts.push_back(rate_text(rate_.bytes_per_s()));
+  parts.push_back(short_text(now.verdict));
+  std::string start = "  ";
+  if (epochs_ > 1) {
+    str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
+  }
+  std::string end;
+  for (const std::string& part : parts) {
+    if (start.size() + bar_columns_min + end.size() + 2 + part.size() > columns) break;
+    str_append(end, "  ", part);
+  }
+  const std::size_t taken = start.size() + end.size();
+  const std::size_t bar = columns > taken ? std::min(columns - taken, bar_columns_max) : 0;
+  return str_cat(start, bar_text(screen, bar, share), end);
+}
+
+}  // namespace leat::tools
