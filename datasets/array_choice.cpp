@@ -85,7 +85,7 @@ std::vector<bool> chosen_of(const std::vector<candidate>& all, const std::vector
   return chosen;
 }
 
-// Those that are chosen, of a part of `all` that begins at `first`.
+// Keeps the chosen ones of `of`, whose choices begin at `first`.
 template <typename T>
 void keep_chosen(std::vector<T>& of, const std::vector<bool>& chosen, std::size_t first) {
   std::vector<T> kept;
@@ -95,7 +95,7 @@ void keep_chosen(std::vector<T>& of, const std::vector<bool>& chosen, std::size_
   of = std::move(kept);
 }
 
-// By their paths or the last parts of those; all where nothing is wanted.
+// The arrays whose path, or its last part, is wanted; all if nothing is.
 std::vector<chunked_array> those_named(std::vector<chunked_array> arrays, const std::vector<std::string>& wanted,
                                        const std::string& title) {
   for (const std::string& name : wanted) {

@@ -11,12 +11,12 @@
 
 namespace leat::datasets {
 
-/// The paths that a reader has to find, as array_options::fields names them: none where these may be parts of paths.
+/// The paths that a reader has to find, as array_options::fields names them; empty where the names may be parts of paths.
 [[nodiscard]] std::span<const std::string> wanted_by_path(const array_options& options) noexcept;
 
-/// Leaves those that become fields: those that options.fields names, or the members of compounds that it names; without any, those that share the commonest length of the first
-/// axis (of several that are as common, the first array's), and a note names the rest. Where arrays are samples, they are joined, and
-/// there are no values of variable length, nor are there in windows.
+/// Keeps what becomes fields: what options.fields names, or the members of compounds that it names. If it names none, it is what has the
+/// most common length of the first axis (of equally common ones, the first array's), and a note names the rest. Where arrays are
+/// samples, they are joined. Neither these samples nor windows have values of variable length.
 ///   title    names the source in errors
 ///   throws   error{errc::not_found} a name that is not there, with those that are; error{errc::usage} arrays of different lengths,
 ///            an array without axes, or none at all; as arrays_as_samples()

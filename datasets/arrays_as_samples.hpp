@@ -8,8 +8,8 @@
 
 namespace leat::datasets {
 
-/// Makes one array of many, of which each is a row. Arrays of one name in different groups ("0/image", "1/image") become the array of that
-/// name ("image"); where no name comes twice, all of them become "array". Rows are in the order of the arrays.
+/// Joins many arrays into one, each as a row. Arrays of one name in different groups ("0/image", "1/image") become the array of that
+/// name ("image"); if no name occurs twice, all of them become "array". Rows are in the order of the arrays.
 ///   title    names the source in errors
 ///   throws   error{errc::usage} arrays that differ in type, shape, chunks or filters, with both names, and groups that lack an array which
 ///            others have

@@ -24,7 +24,7 @@ struct free_memory {
 struct opening_loop::impl {
   explicit impl(const reader_options& options)
       : threads(options, std::make_shared<io::arena>(io::arena_options{.pages = io::huge_pages::off})) {
-    // Headers, labels and single pictures are a trickle, and whoever opens a shard once opens it again: buffered.
+    // Headers, labels and single pictures are few bytes, and a shard once opened is opened again: buffered reads.
     threads.set_epoch_bytes(0);
   }
   io::io_threads threads;
@@ -33,7 +33,7 @@ struct opening_loop::impl {
 opening_loop::opening_loop(traffic expected, std::uint32_t loops) {
   reader_options options;
   options.io_threads = loops;
-  options.registered_buffers = choice::off;  // What is read into is not the arena's.
+  options.registered_buffers = choice::off;  // Reads go to memory outside the arena.
   if (expected == traffic::few) {
     options.backend = read_backend::preadv;
     options.preadv_threads = 1;
@@ -101,7 +101,7 @@ blocking_source::file_look blocking_source::look_at(std::uint32_t file) {
 
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
                                                  std::uint64_t file_bytes) {
-  // The bytes behind a header are read next, or lie in the page cache by then: it costs little to take them along.
+  // The bytes behind a header are read next, or lie in the page cache by then: reading them too costs little.
   constexpr std::uint64_t window_bytes = 64 << 10;
   assert(bytes <= file_bytes && offset <= file_bytes - bytes);
   const bool seen = file == window_file_ && offset >= window_offset_ && offset - window_offset_ <= window_.size() &&

@@ -1,4 +1,4 @@
-// A source for those who wait for what they asked: opening shards, looking at single samples, packing.
+// A source whose reads block: for opening shards, looking at single samples, and packing.
 #pragma once
 
 #include "io/source_set.hpp"
@@ -15,18 +15,18 @@
 
 namespace leat::datasets {
 
-/// A loop with a thread of its own, or several such, for as long as something is opened or looked at.
+/// One or several loops, each with its own thread, for as long as something is opened or looked at.
 class opening_loop {
  public:
   enum class traffic : std::uint8_t {
-    few,  ///< one thread that reads: for a handful of reads, there in 0.1 ms
-    many  ///< what the reader has best: for the headers of many shards
+    few,  ///< one thread that reads: for a handful of reads, ready in 0.1 ms
+    many  ///< the reader's best backend: for the headers of many shards
   };
   ///   throws   as io::io_threads
   explicit opening_loop(traffic expected, std::uint32_t loops = 1);
   opening_loop(const opening_loop&) = delete;
   opening_loop& operator=(const opening_loop&) = delete;
-  /// Every source connected to it is gone before this. Joins the threads.
+  /// Joins the threads. Every source connected to it must be gone before.
   ~opening_loop();
 
   [[nodiscard]] io::connector& connector() noexcept { return *connectors().front(); }
@@ -42,7 +42,7 @@ class opening_loop {
 /// A source whose reads are waited for. Thread: one at a time.
 class blocking_source {
  public:
-  ///   number   of a source of `all`, which outlives this and is on one loop
+  ///   number   the source's in `all`, which outlives this and is on one loop
   blocking_source(io::source_set& all, std::uint32_t number) noexcept : all_(all), number_(number) {}
   blocking_source(const blocking_source&) = delete;
   blocking_source& operator=(const blocking_source&) = delete;
@@ -53,7 +53,7 @@ class blocking_source {
     std::span<std::byte> into;  ///< as many bytes as it is long; any alignment
   };
   /// Reads all of them, together.
-  ///   throws         what the first of them that failed failed with
+  ///   throws         the error of the first of them that failed
   ///   cancellation   by `stop`: throws error{errc::cancelled} as soon as the kernel has let go of the memory
   void read(std::span<const request> requests, const std::stop_token& stop = {});
 
@@ -63,10 +63,10 @@ class blocking_source {
     std::uint64_t version = 0;
   };
   /// Opens a file.
-  ///   throws    what opening it failed with
+  ///   throws    the error of opening it
   [[nodiscard]] file_look look_at(std::uint32_t file);
 
-  /// Bytes of a file of so many bytes, seen through a window that moves along with who asks in order: for headers, which
+  /// Bytes of a file of `file_bytes` bytes, through a window that moves on with requests in file order: for headers, which
   /// are many and small. Valid until the next call.
   [[nodiscard]] std::span<const std::byte> view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
                                                 std::uint64_t file_bytes);
@@ -79,8 +79,8 @@ class blocking_source {
   std::vector<std::byte> window_;
 };
 
-/// The sources of a dataset, each connected when it is first read from, all to one loop: for as long as somebody looks
-/// at samples. Thread: one at a time.
+/// The sources of a dataset, all on one loop, each connected at its first read. Exists while somebody looks at samples.
+/// Thread: one at a time.
 class blocking_sources {
  public:
   explicit blocking_sources(opening_loop::traffic expected = opening_loop::traffic::few)

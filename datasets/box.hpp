@@ -5,7 +5,7 @@
 
 namespace leat::datasets {
 
-/// Of as many axes as what it is a box of, the slowest first.
+/// It has as many axes as its array, the slowest first.
 ///   first   element along each axis
 ///   count   elements along each axis, at least 1
 struct box {

@@ -12,7 +12,7 @@ namespace leat::datasets {
 namespace {
 
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 40;
-// A sample counts what it waits for.
+// A sample counts the chunks that it waits for.
 constexpr std::uint64_t chunks_in_row_max = 8192;
 
 std::uint64_t product(std::uint64_t a, std::uint64_t b, const std::string& where) {
@@ -22,7 +22,7 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b, const std::string& where
   return a * b;
 }
 
-// Elements that do not lie side by side, at either end.
+// Elements need not be contiguous, in source or destination.
 template <class Number>
 void copy_turned(const std::byte* from, std::uint64_t from_step, std::byte* to, std::uint64_t to_step,
                  std::uint64_t count) {
@@ -113,7 +113,7 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
     const std::size_t axis = order[place];
     if (array.inner_axes != 0 && place + array.inner_axes + 1 == axes_count) chunk_bytes_ = step;
     stride_[axis] = chunk_bytes_;
-    // A chunk of rows that are stored as they are may be of any size: nobody needs all of it.
+    // A chunk of rows that are stored as they are may be of any size: no reader needs a whole one.
     if (axis != 0 || !rows_as_stored_) chunk_bytes_ = product(chunk_bytes_, chunk_[axis], where);
   }
   assert(array.lead_bytes == 0 || !array.filters.empty());
@@ -139,7 +139,7 @@ array_region chunk_grid::region_of(std::uint64_t chunk) const {
 }
 
 std::uint64_t chunk_grid::bytes_within(std::uint64_t chunk) const {
-  // Where the first axis is not the slowest, the chunk has no end that could be left out.
+  // If the first axis is not the slowest, rows beyond the shape are not at a chunk's end.
   const bool rows_slowest = stride_.front() * chunk_.front() == chunk_bytes_;
   return rows_slowest ? region_of(chunk).count.front() * stride_.front() : chunk_bytes_;
 }
@@ -189,7 +189,7 @@ void chunk_grid::copy_shared(const array_region& held, const std::byte* from, co
   copy_elements(from, from_stride, at, to_stride, count);
 }
 
-// Trailing axes that lie side by side at both ends are one run of bytes.
+// Trailing axes that are contiguous in source and destination are one run of bytes.
 void chunk_grid::copy_elements(const std::byte* from, const axes& from_stride, std::byte* to, const axes& to_stride,
                                const axes& count) const {
   std::size_t outer = rank();

@@ -35,11 +35,11 @@ class chunk_grid {
   [[nodiscard]] std::uint64_t element_bytes() const noexcept { return element_bytes_; }
   /// Of a row, dense.
   [[nodiscard]] std::uint64_t row_bytes() const noexcept { return row_bytes_; }
-  /// Of a chunk when its filters are undone, all of it, also beyond the shape.
+  /// Of a whole chunk when its filters are undone, also beyond the shape.
   [[nodiscard]] std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] std::uint64_t rows_in_chunk() const noexcept { return chunk_.front(); }
-  /// Whether rows lie in a chunk as they are, one after another: no filter, the elements in order, no chunk has only a part of one,
-  /// and all of them lie in files.
+  /// Whether chunks hold rows as they are, one after another: no filter, the elements in order, no row in several chunks,
+  /// and all chunks in files.
   [[nodiscard]] bool rows_as_stored() const noexcept { return rows_as_stored_; }
 
   /// Rows from `first` on, all of them.
@@ -51,7 +51,7 @@ class chunk_grid {
 
   /// The part of the array that a chunk holds.
   [[nodiscard]] array_region region_of(std::uint64_t chunk) const;
-  /// Bytes of a chunk that ends with the array along its first axis, as it is stored without filters.
+  /// Bytes of a chunk stored without filters and without the rows beyond the array's end.
   [[nodiscard]] std::uint64_t bytes_within(std::uint64_t chunk) const;
   /// Whether the chunk expands to the region's bytes as they are.
   [[nodiscard]] bool is_whole(std::uint64_t chunk, const array_region& region) const;

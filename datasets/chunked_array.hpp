@@ -37,19 +37,19 @@ struct chunk_place {
 ///   name      path in its file, without a leading slash: "train/images"
 ///   type      of an element when its filters are undone; the filters give little-endian
 ///   shape     elements of each axis; the first axis is that of samples
-///   chunk     elements of a chunk along each axis, at least 1; of an array in one piece the shape itself
+///   chunk     elements of a chunk along each axis, at least 1; if the array is in one piece, the shape itself
 ///   places    of all chunks, in C order of their grid: ceil(shape / chunk) along each axis
 ///   filters   how an element's bytes were changed when written, first one first; reading undoes them from the last to the first
 ///   fill      an element, little-endian; size_bytes(type) bytes, or empty for zeros
 ///   record_bytes    of an array of records, of which this is one member: bytes from one record to the next in a chunk; `fill` is a record
 ///                   too. 0: elements follow one another
 ///   record_offset   of the member in its record
-///   inner_axes      of the last axes, those that lie within a record: a member may be an array
-///   lead_bytes      before the first element of a chunk when its filters are undone; where there are filters
-///   big_endian      elements are turned around when they are taken out of their records. (Where an element is all of a record,
+///   inner_axes      how many of the last axes lie within a record: a member may be an array
+///   lead_bytes      before the first element of a chunk when its filters are undone; 0 without filters
+///   big_endian      elements' bytes are swapped when they are taken out of their records. (If an element is a whole record,
 ///                   filter_kind::swap does it)
 ///   held            stored bytes of chunks that are kept in memory
-///   held_from       the file that they come from; of chunks that were never written too
+///   held_from       the file that they come from; also the file of chunks that were never written
 ///   stored_axes     axes in the order in which a chunk has them, slowest first; empty: the array's own order
 struct chunked_array {
   std::string name;

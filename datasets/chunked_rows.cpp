@@ -66,16 +66,16 @@ std::optional<std::string> expand_chunk(const chunked_array& array, const chunk_
   return std::nullopt;
 }
 
-/// The stored bytes of one chunk after the other, many of which are read at a time.
+/// The stored bytes of one chunk after the other; many chunks are read at a time.
 template <typename BytesOf>
 class chunks_read_together {
  public:
-  ///   bytes_of   a chunk: how many are read
+  ///   bytes_of   bytes to read of a chunk
   chunks_read_together(const io::source_description& source, const chunked_array& array, BytesOf bytes_of,
                        blocking_sources& sources)
       : source_(source), array_(array), bytes_of_(std::move(bytes_of)), sources_(sources) {}
 
-  /// Of the next chunk, valid until that of the one after it is asked for.
+  /// The bytes of `chunk`, the next one; valid until the next call.
   [[nodiscard]] std::span<const std::byte> stored(std::uint64_t chunk) {
     if (chunk == end_) read_on();
     const std::span<const std::byte> bytes = std::span(memory_).subspan(at_, bytes_of_(chunk));
@@ -306,7 +306,7 @@ class chunked_model final : public dataset_model {
     return field >= arrays_.size() && field < arrays_.size() + kept_.size();
   }
 
-  // Whether a sample's rows may lie in several places though they are stored as they are.
+  // Whether a sample's rows, stored as they are, may lie in several chunks.
   [[nodiscard]] bool crosses_places(const chunked_array& array) const {
     return rows_.count() > 1 && array.places.size() > 1;
   }
@@ -417,7 +417,7 @@ class chunked_model final : public dataset_model {
     return region;
   }
 
-  // Of rows that are stored as they are: those of the region that the chunk has, whole.
+  // For rows that are stored as they are: the region's rows that the chunk has, whole.
   [[nodiscard]] array_region rows_held(const array_region& region, std::uint16_t field, std::uint64_t chunk) const {
     const chunk_grid& grid = grids_[field];
     const std::uint64_t first = std::max(region.first.front(), chunk * grid.rows_in_chunk());
@@ -425,7 +425,7 @@ class chunked_model final : public dataset_model {
     return grid.rows(first, end - first);
   }
 
-  // Of rows that are stored as they are, other samples may want fewer or more from the same one on, which is another block.
+  // If rows are stored as they are, samples may take different numbers of rows from the same row on: different blocks.
   [[nodiscard]] std::uint64_t chunk_of(const part& of) const { return of.block % arrays_[of.field].places.size(); }
 
   void add_parts(std::uint64_t sample, std::uint16_t field, const box* within, part_list& out) const {

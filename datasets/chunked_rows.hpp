@@ -15,7 +15,7 @@ namespace leat::datasets {
 
 class file_guard;
 
-/// Which rows a sample has: those from i * stride on.
+/// Which rows sample i has: those from i * stride on.
 ///   window   0: one row, without an axis for it
 struct row_windows {
   std::uint64_t window = 0;
@@ -28,7 +28,7 @@ struct row_windows {
 /// What the reader of a format found out.
 ///   format   for dataset_model::describe(): "hdf5"
 ///   title    what a person calls the whole: the file, or the folder
-///   arrays, values   of one number of rows; their files index `files`
+///   arrays, values   all with the same number of rows; their file numbers index `files`
 struct chunked_table {
   std::string format;
   std::string title;
@@ -42,8 +42,8 @@ struct chunked_table {
   row_windows rows = {};
 };
 
-/// One-dimensional arrays of integers become columns; where samples are windows of rows, and of floats, they become fields that are kept in
-/// memory. Either is read and expanded at once. The others are fields of field_kind::tensor that are read when they are wanted.
+/// A one-dimensional array becomes a column; if it has floats, or samples are windows of rows, it becomes a field that is kept in
+/// memory. Both are read and expanded here. The other arrays are fields of field_kind::tensor that are read when they are wanted.
 ///   throws   error{errc::format} a chunk that lies beyond its file, or damaged bytes of a one-dimensional array;
 ///            error{errc::limit} chunks or rows of more than 1 TiB; error{errc::unsupported} rows of more axes than leat::dimensions
 ///            has; error{errc::usage} a stride of 0, and fewer rows than a window

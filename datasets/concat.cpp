@@ -279,7 +279,7 @@ class concat_model final : public dataset_model {
     }
     if (!part.model->classes().empty() && part.model->classes() != classes_) {
       for (const std::string& name : part.model->classes()) {
-        // Sorted: a set was their source as soon as two parts differ.
+        // Sorted: as soon as two parts differ, they come from a set.
         part.class_numbers.push_back(std::lower_bound(classes_.begin(), classes_.end(), name) - classes_.begin());
       }
     }
@@ -343,7 +343,7 @@ class concat_model final : public dataset_model {
     }
   }
 
-  // A loader's field asks the first sample how windows were cut, and holds it for an answer for all.
+  // A loader's field asks the first sample how windows were cut, and takes the answer for all samples.
   void check_same_windows(const dataset_model& added, std::uint16_t known) const {
     for (const joined_part& before : parts_) {
       if (before.inner_field[known] < 0 || before.model->size() == 0 || added.size() == 0) continue;

@@ -19,7 +19,7 @@ struct known_start {
   std::string_view name;
 };
 
-// In order: a start that is also the beginning of another format's comes after that format.
+// The order matters: a start with which another format's start begins comes after it.
 constexpr known_start known_starts[] = {
     {0, "\xff\xd8\xff"sv, content_group::picture, "a JPEG"},
     {0, "\x89PNG\r\n\x1a\n"sv, content_group::picture, "a PNG"},

@@ -58,7 +58,7 @@ class cursor {
   }
 
   [[nodiscard]] std::uint64_t left() const noexcept { return bytes_.size() - at_; }
-  /// In the file, of what comes next.
+  /// Of the next byte, in the file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_ + at_; }
   [[nodiscard]] const std::string& path() const noexcept { return *path_; }
   [[noreturn]] void fail(std::string_view what) const;
@@ -72,7 +72,7 @@ class cursor {
   std::size_t at_ = 0;
 };
 
-/// Not what it should be, at this offset: throws error{errc::format}.
+/// Throws error{errc::format}: the bytes at this offset are wrong.
 [[noreturn]] void fail_at(const std::string& path, std::uint64_t offset, std::string_view what);
 
 }  // namespace leat::datasets

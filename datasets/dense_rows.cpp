@@ -16,7 +16,7 @@
 namespace leat::datasets {
 namespace {
 
-// As in the table of extents: what budgets are computed from fits any sum.
+// As in the table of extents, so that sums of sizes in budgets do not overflow.
 constexpr std::uint64_t row_bytes_max = (std::uint64_t{1} << 40) - 1;
 
 std::uint64_t samples_of(const dense_table& table) {

@@ -50,13 +50,13 @@ class extent_table {
   }
 
   extent_table() = default;
-  /// Parts that lie elsewhere, as records() and firsts() gave them: of an index that is mapped.
+  /// Parts in memory of another owner, in the form of records() and firsts(): a mapped index.
   ///   owner    keeps them
   ///   throws   error{errc::format}: firsts that do not belong to so many records
   extent_table(std::shared_ptr<const void> owner, std::span<const record> records,
                std::span<const std::uint32_t> firsts);
 
-  /// Memory for so many, taken at once.
+  /// Allocates memory for so many.
   void reserve(std::uint64_t samples, std::uint64_t parts);
 
   /// Adds to the sample being built; end_sample() begins the next.
@@ -89,7 +89,7 @@ class extent_table {
  private:
   std::vector<record> records_;
   std::vector<std::uint32_t> first_ = {0};
-  std::shared_ptr<const void> owner_;  // of these, where they take the place of those above
+  std::shared_ptr<const void> owner_;  // of the mapped parts, which then replace those above
   std::span<const record> mapped_records_;
   std::span<const std::uint32_t> mapped_first_;
 };

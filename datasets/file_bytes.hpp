@@ -1,4 +1,4 @@
-// A few bytes of a file for those who open datasets: headers, indexes. Read at once and waited for.
+// Small blocking reads of a file, for opening datasets: headers, indexes.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class file_bytes {
   };
   /// Fills all of them, waiting for them together. Throws as read().
   virtual void read_all(std::span<piece> pieces) const;
-  /// So many bytes, or what the file has of them.
+  /// `bytes` bytes, or as many of them as the file has.
   [[nodiscard]] std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const;
 
  protected:
@@ -56,14 +56,14 @@ class local_file final : public file_bytes {
   std::uint64_t version() const override;
   using file_bytes::read;
   std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override;
-  /// What lies in the page cache is copied; the rest is asked for all at once and then waited for.
+  /// Copies what lies in the page cache, requests all the rest at once, and then waits for it.
   void read_all(std::span<piece> pieces) const override;
 
  private:
   int descriptor_ = -1;
 };
 
-/// A little-endian number at `offset` of `bytes`, which has it.
+/// A little-endian number at `offset` of `bytes`, within its end.
 template <class T>
 [[nodiscard]] T number_at(std::span<const std::byte> bytes, std::size_t offset);
 

@@ -1,4 +1,4 @@
-// The files of a dataset as they were when it was opened: whether they still are is asked again and again while it is read.
+// The files of a dataset as they were when it was opened. They are compared with this again and again while it is read.
 #pragma once
 
 #include "datasets/model.hpp"
@@ -16,7 +16,7 @@ namespace leat::datasets {
 /// Size and time of modification, or whatever else a source calls a version. Thread: const members any, several at once.
 class file_guard {
  public:
-  /// As the version of a file: nobody looked at it, and nobody will.
+  /// A file of this version is never checked.
   static constexpr std::uint64_t unknown = 0;
 
   ///   files      with their sizes
@@ -25,9 +25,9 @@ class file_guard {
   file_guard(std::shared_ptr<const io::file_table> files, std::shared_ptr<const io::source_description> source,
              std::vector<std::uint64_t> versions);
 
-  /// A few files of a disk are looked at with each batch (a microsecond each), all others once an epoch.
+  /// A few files of a disk are checked with each batch (a microsecond each); otherwise files are checked once an epoch.
   [[nodiscard]] guard rate() const noexcept { return rate_; }
-  /// One line of the first that is another one now. May block: on the disk, or on the source, to which it connects anew.
+  /// One line about the first file that has changed. May block on the disk, or on the source, to which it connects anew.
   [[nodiscard]] std::optional<std::string> changed() const;
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return versions_.capacity() * sizeof versions_[0]; }

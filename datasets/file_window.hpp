@@ -1,4 +1,4 @@
-// Bytes of a file, seen through a window that moves along with who asks in order: for headers and lengths, which are many and small.
+// Bytes of a file, through a window that moves on with requests in file order: for headers and lengths, which are many and small.
 #pragma once
 
 #include "datasets/cursor.hpp"

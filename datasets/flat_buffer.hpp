@@ -21,7 +21,7 @@ class flat_table {
   [[nodiscard]] static flat_table root(const std::string& path, std::span<const std::byte> buffer,
                                        std::uint64_t offset);
 
-  /// A number in the field of this number; `otherwise` where it is left out.
+  /// The number in field number `field`; `otherwise` if the field is left out.
   template <class T>
   [[nodiscard]] T number(unsigned field, T otherwise = {}) const {
     const std::size_t at = place_of(field);
@@ -58,7 +58,7 @@ class flat_table {
   }
   /// In the buffer; 0: left out.
   [[nodiscard]] std::size_t place_of(unsigned field) const;
-  /// Where the offset that lies here leads.
+  /// Where the offset that is stored at `at` points.
   [[nodiscard]] std::size_t follow(std::size_t at) const;
 
   const std::string* path_;

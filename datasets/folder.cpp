@@ -278,7 +278,7 @@ std::vector<std::string> classes_without_pictures(const std::vector<std::string>
   return empty;
 }
 
-/// A folder that was walked, and the directories that it was when that began.
+/// A folder that was walked, and its directories as they were before the walk.
 struct walked_folder {
   std::shared_ptr<const folder_model> model;
   std::vector<folder_contents::visited_directory> visited;

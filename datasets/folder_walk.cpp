@@ -266,7 +266,7 @@ class walker {
       name = from.name(picture);
       struct stat status{};
       if (::fstatat(directory.get(), name.c_str(), &status, 0) != 0) {
-        // A directory that may be read but not entered; of anything else only this picture suffers.
+        // The directory may be read but not entered. Any other failure concerns only this picture.
         if (errno == EACCES) fail(errno, join(root_, from.path));
         picture.failure = errno;
       } else if (!S_ISREG(status.st_mode)) {

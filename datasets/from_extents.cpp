@@ -174,7 +174,7 @@ class extents_model final : public dataset_model {
       if (!field.codec.empty()) {
         packed.decoded_bytes[sample] = where.decoded_bytes;
         info.stored_block_bytes_max = std::max(info.stored_block_bytes_max, where.stored_bytes);
-        // An empty member of a zip expands to nothing, and expands all the same.
+        // An empty member of a zip is expanded too, to nothing.
         info.decoded_block_bytes_max = std::max<std::uint64_t>({info.decoded_block_bytes_max, where.decoded_bytes, 1});
       }
       info.bytes_total += where.stored_bytes;

@@ -51,7 +51,7 @@ class disk_files final : public input_files {
   const std::vector<std::string> paths_;
 };
 
-/// Connections that wait for the next who looks at a file.
+/// Idle connections, for the next read of a file.
 class connections {
  public:
   [[nodiscard]] std::unique_ptr<blocking_sources> take() {

@@ -1,5 +1,5 @@
-// What a format of headers and rows is opened from: files of a disk, or files of any other source. A format asks for names and bytes
-// here, and for nothing of the system.
+// The files that a format of headers and rows is opened from: on a disk, or of any other source. A format gets names and bytes
+// here, and makes no system calls itself.
 #pragma once
 
 #include "datasets/file_bytes.hpp"
@@ -19,7 +19,7 @@ namespace leat::datasets {
 class file_guard;
 
 /// A file that samples lie in, as it was when it was opened.
-///   version   as file_bytes::version(); 0: nobody looks whether it changes
+///   version   as file_bytes::version(); 0: changes are not noticed
 struct sized_file {
   std::string name;
   std::uint64_t size_bytes = 0;
@@ -44,7 +44,7 @@ class input_files {
   /// Of the files to open; a description or an index beside them need not be among these.
   [[nodiscard]] virtual const std::vector<std::string>& names() const noexcept = 0;
   [[nodiscard]] virtual bool has(const std::string& name) const = 0;
-  /// Throws where it is not there, or cannot be read. This outlives it. Thread: any, several at once.
+  /// Throws if there is no such file, or it cannot be read. This outlives the result. Thread: any, several at once.
   [[nodiscard]] virtual std::unique_ptr<file_bytes> open(const std::string& name) const = 0;
   [[nodiscard]] virtual placed_files place(std::span<const sized_file> files) const = 0;
 };
@@ -55,7 +55,7 @@ class input_files {
 ///   throws   error{errc::not_found} for a pattern without a file
 [[nodiscard]] std::unique_ptr<input_files> files_on_disk_of(std::span<const std::string> patterns);
 
-/// Files of a source that is connected to a loop to read their headers, once for each thread that looks at one.
+/// Files of a source. To read headers it is connected to a loop, once for each thread that reads.
 ///   names   of the source's files; the empty list is all of them
 [[nodiscard]] std::unique_ptr<input_files> files_of_source(std::shared_ptr<const io::source_description> source,
                                                            std::vector<std::string> names = {});

@@ -27,7 +27,7 @@ namespace leat::datasets {
 void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, std::uint64_t count,
                      std::vector<std::int64_t>& to);
 
-/// The same of integers that are there.
+/// The same for integers in memory.
 ///   bytes   a multiple of the type's
 ///   where   names them in errors
 void append_integers(std::span<const std::byte> bytes, dtype type, const std::string& where,

@@ -12,7 +12,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-// What Python writes where JSON has no word.
+// What Python writes for a value that JSON lacks.
 constexpr std::string_view not_a_number = "NaN";
 constexpr std::string_view infinity = "Infinity";
 
@@ -121,7 +121,7 @@ class scanner {
     value = text_.substr(begin, at_ - begin);
     return kind;
   }
-  // Only brackets and texts are looked at: what is within is whoever's who wants it.
+  // Checks only brackets and texts: whoever reads the content checks the rest.
   void skip_nested() {
     constexpr std::size_t depth_max = 64;
     std::string open;

@@ -16,7 +16,7 @@ namespace leat::datasets {
 
 enum class json_kind : std::uint8_t { text, number, truth, list, object, null };
 
-/// A member of an object, as it is written: of a text what stands between its quotes.
+/// A member of an object, as it is written; of a text, the characters between its quotes.
 struct json_member {
   std::string key;
   json_kind kind = json_kind::null;
@@ -40,7 +40,7 @@ struct json_fault {
 
 /// The characters that a written text stands for.
 ///   into      at least as long; shortened to what was written
-///   returns   a reason: an escape that is none, bytes that are no UTF-8
+///   returns   a reason: an invalid escape, bytes that are no UTF-8
 [[nodiscard]] std::optional<std::string> unescape(std::string_view written, std::span<std::byte>& into);
 
 /// Picks the member of this key: a text's characters, a number as it is written, true and false as 1 and 0, lists and objects as written.

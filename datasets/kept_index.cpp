@@ -29,7 +29,7 @@ namespace {
 constexpr std::array<char, 8> magic_text = {'l', 'e', 'a', 't', 'i', 'd', 'x', '\n'};
 // File systems tell times apart by a tick of the kernel, 10 ms at the most; some of them by a second, which nobody can wait for.
 constexpr std::int64_t clock_tick_ns = 20'000'000;
-// Rises whenever an index means something else.
+// Incremented whenever the meaning of an index changes.
 constexpr std::uint64_t version = 2;
 
 struct header {
@@ -185,7 +185,7 @@ void kept_index::write(std::uint64_t samples, std::span<const std::byte> content
   if (problem == EWOULDBLOCK) return tell(outcome::none, "another process is writing it");
   if (problem == 0) problem = file.write(std::as_bytes(std::span(&head, 1)));
   if (problem == 0) problem = file.write(content);
-  // It need not outlive a loss of power: the checksum then says so.
+  // It need not survive a loss of power: the checksum detects that.
   if (problem == 0) problem = file.take_name(true);
   if (problem != 0) return tell(outcome::none, str_cat("cannot write ", path_, ": ", errno_words(problem)));
   tell(outcome::written, why_);

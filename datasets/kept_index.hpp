@@ -29,7 +29,7 @@ struct stat;
 
 namespace leat::datasets {
 
-/// A file as an index remembers it: it holds what it held if both are what they were.
+/// A file as an index remembers it: its content is the same if both values are.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t modified_ns = 0;
@@ -38,7 +38,7 @@ struct file_stamp {
 };
 [[nodiscard]] file_stamp stamp_of(const struct stat& status) noexcept;
 
-/// Paths as they are given, and where relative ones begin.
+/// Adds paths as they are given, and the directory that relative ones start from.
 void add_paths(hasher& key, std::span<const std::string> paths);
 
 /// Numbers, texts and arrays one after the other, each from a multiple of 8 on.
@@ -58,7 +58,7 @@ class section_writer {
   std::vector<std::byte> bytes_;
 };
 
-/// The same again, in the same order. What does not fit is errc::format.
+/// Reads the same values in the same order. Throws error{errc::format} if they do not fit.
 class section_reader {
  public:
   explicit section_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
@@ -88,7 +88,7 @@ class mapped_index {
   mapped_index(const mapped_index&) = delete;
   mapped_index& operator=(const mapped_index&) = delete;
   ~mapped_index();
-  /// Behind the header.
+  /// What follows the header.
   [[nodiscard]] std::span<const std::byte> content() const noexcept;
 
  private:
@@ -99,7 +99,7 @@ class mapped_index {
 /// Where the index of one source is kept, and what is to be done with it.
 class kept_index {
  public:
-  /// Samples of a source below which no index is written where nobody named a directory: finding out again takes less than a blink.
+  /// A source of fewer samples gets no index unless the user names a directory: opening it again takes hardly any time.
   static constexpr std::uint64_t samples_least = 10'000;
 
   ///   key   of what is indexed and how: the format, its options, the paths
@@ -107,8 +107,8 @@ class kept_index {
 
   [[nodiscard]] bool is_trusted() const noexcept { return use_ == index_use::trust; }
 
-  /// What `read(index, section_reader)` makes of the index, if there is one that is whole and of this key and version; null otherwise.
-  /// An index that it gives up by refuse(), or whose content it throws an error about, is built anew.
+  /// The result of `read(index, section_reader)`, if there is a whole index of this key and version; null otherwise.
+  /// If `read` calls refuse() or throws an error about the content, the index is built anew.
   template <class Read>
   [[nodiscard]] auto use(const Read& read)
       -> decltype(read(std::shared_ptr<const mapped_index>(), std::declval<section_reader&>())) {
@@ -124,18 +124,18 @@ class kept_index {
       return nullptr;
     }
   }
-  /// The index that was found is not what is there now.
+  /// The index that was found does not match what is there now.
   void refuse(std::string why) { why_ = std::move(why); }
 
   /// Whether write() would write the index of so many samples.
   [[nodiscard]] bool is_written(std::uint64_t samples) const noexcept {
     return !path_.empty() && (is_named_ || samples >= samples_least);
   }
-  /// A file or directory of the source has this time of modification. One that is younger than the clock of file systems can tell
-  /// apart from now may change without another time: then no index is written.
+  /// Notes the time of modification of a file or directory of the source. If it is so recent that a later change may get the same
+  /// time from the file system's clock, no index is written.
   void saw(std::int64_t modified_ns) noexcept { newest_ns_ = std::max(newest_ns_, modified_ns); }
 
-  /// Replaces the index, where one is to be written, and tells what became of it. An index that cannot be written is no failure.
+  /// Replaces the index, if one is to be written, and reports the outcome. An index that cannot be written is no failure.
   void write(std::uint64_t samples, std::span<const std::byte> content);
 
  private:

@@ -20,7 +20,7 @@ std::uint64_t mark_bytes(const file_bytes& file) {
   return start.size() == 3 && std::memcmp(start.data(), "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
 
-/// Lines that begin in a piece of the file. Of its last one, which goes on behind the piece, the end is found there.
+/// Lines that begin in a piece of the file. If the last one goes on behind the piece, its end is searched there.
 std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
                                     std::uint64_t first) {
   std::vector<value_place> found;
@@ -175,7 +175,7 @@ void unquote_csv(std::string_view written, std::span<std::byte>& into) {
       const std::size_t quote = std::min(written.find('"', at), written.size());
       put(written.substr(at, quote - at));
       if (quote + 1 >= written.size() || written[quote + 1] != '"') {
-        // What follows the last quote belongs to nobody, and is kept.
+        // What follows the last quote is kept as it is.
         if (quote < written.size()) put(written.substr(quote + 1));
         break;
       }

@@ -23,15 +23,15 @@ inline constexpr std::uint64_t line_bytes_max = std::uint64_t{256} << 20;
 [[nodiscard]] std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_bytes>()>& open,
                                                   unsigned threads);
 
-/// Rows of comma-separated values, likewise: line ends between quotes end none.
+/// Rows of comma-separated values, likewise: a line end between quotes ends no row.
 ///   throws   error{errc::format} quotes without an end, with the offset of the row
 ///   source   RFC 4180
 [[nodiscard]] std::vector<value_place> find_csv_rows(const file_bytes& file, char separator);
 
-/// The values of such a row, as they are written. One that begins with a quote is between quotes, in which two stand for one.
+/// The values of such a row, as they are written. One that begins with a quote is quoted: two quotes in it stand for one.
 [[nodiscard]] std::vector<std::string_view> split_csv(std::string_view row, char separator);
 
-/// What is between the quotes, if there are some.
+/// Copies a value without its quotes, if it has any.
 ///   into   at least as long; shortened
 void unquote_csv(std::string_view written, std::span<std::byte>& into);
 [[nodiscard]] std::string unquoted_csv(std::string_view written);

@@ -180,7 +180,7 @@ record_field field_of(const mds_column& column) {
   return field;
 }
 
-// A sample is the sizes of the values that have none of their own, and the values.
+// A sample has the sizes of values whose column has no fixed size, then the values.
 record_table read_shard(const file_bytes& file, const mds_shard& shard) {
   const std::string& path = file.path();
   constexpr std::uint64_t head_bytes = 4;

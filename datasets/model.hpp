@@ -1,5 +1,5 @@
-// What stands behind a dataset: the questions the line asks of any format. Everything is const and thread-safe; only
-// what says so may block.
+// The interface behind a dataset: what the line asks of any format. Everything is const and thread-safe; only functions
+// that say so may block.
 #pragma once
 
 #include "datasets/box.hpp"
@@ -32,8 +32,8 @@ class token_windows;
 ///   decode   0: the bytes are as stored. Otherwise a number that only the model knows, for dataset_model::expand(); such a part may
 ///            have no stored bytes at all (a chunk that was never written is its fill value)
 ///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two parts of the
-///            same place, decode and block expand to the same bytes, of which copy_box() takes each sample's box, or each field's
-///   whole    of a chunked field: it expands to what is wanted of the sample, as it is, and copy_box() need not be asked
+///            same place, decode and block expand to the same bytes, from which copy_box() takes each sample's or field's box
+///   whole    of a chunked field: it expands to exactly what is wanted of the sample, and copy_box() need not be called
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   extent where;             ///< where.source indexes dataset_model::sources()
@@ -45,8 +45,8 @@ using part_list = absl::InlinedVector<part, 4>;
 
 /// A field that is wanted.
 ///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick
-///   within              of a chunked field, the elements that are wanted: blocks without any are left out. Null: all. Of other fields it is
-///                       not looked at
+///   within              of a chunked field, the elements that are wanted: blocks without any are left out. Null: all. Ignored for
+///                       other fields
 struct need {
   std::uint16_t field = 0;
   std::uint64_t seed = 0;
@@ -104,24 +104,24 @@ class dataset_model {
   /// The same for every field the sample has: for tools, packing, and messages that name what is there.
   virtual void parts(std::uint64_t sample, part_list& out) const = 0;
 
-  /// Makes what a part with part::decode stands for. Thread-safe: decode threads call it, several at once, and whoever reads a sample
-  /// by itself. What is wrong with the bytes concerns the samples that use them, and no other.
-  ///   sample    that the part is of: views find by it whose part it is
+  /// Expands a part with part::decode. Thread-safe: several decode threads call it at once, and so do readers of single samples.
+  /// Damaged bytes concern only the samples that use them.
+  ///   sample    that the part is of: views find the part's dataset by it
   ///   stored    the bytes of the part, as they were read: part.where.stored_bytes of them
-  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason. Of a field that is not chunked they may be fewer:
-  ///             then it is shortened to those that were
-  ///   returns   the reason why it cannot be done; nothing where it was
-  ///   default   a model whose parts are all as stored is never asked
+  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason. A field that is not chunked may have fewer:
+  ///             then it is shortened to those
+  ///   returns   the reason for a failure; nothing on success
+  ///   default   never called for a model whose parts are all as stored
   [[nodiscard]] virtual std::optional<std::string> expand(std::uint64_t sample, const part& of,
                                                           std::span<const std::byte> stored,
                                                           std::span<std::byte>& decoded) const;
 
-  /// Copies what a block that was expanded has of the sample to its place there. Thread-safe, as expand().
+  /// Copies the sample's elements from an expanded block to their places in `bytes`. Thread-safe, as expand().
   ///   of        a part with part::decode, of a field that is chunked
-  ///   within    as the part was asked for: need::within
+  ///   within    need::within, as given to parts()
   ///   decoded   what expand() made
-  ///   bytes     of the sample, dense: all that is wanted of it. Those of its other parts are left alone
-  ///   default   a model without chunked fields is never asked
+  ///   bytes     all that is wanted of the sample, dense. Bytes of other parts are left alone
+  ///   default   never called for a model without chunked fields
   virtual void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                         std::span<std::byte> bytes) const;
 
@@ -130,7 +130,7 @@ class dataset_model {
 
   [[nodiscard]] virtual field_origin origin(std::uint16_t field) const noexcept;
 
-  /// Whether the sample has a field that is called for or awaited (parts() tells it of the others).
+  /// Whether the sample has this field, of origin `call` or `awaited` (for others parts() tells it).
   [[nodiscard]] virtual bool makes(std::uint64_t sample, std::uint16_t field) const noexcept;
 
   /// Bytes of a field of origin `call`: either a view of memory that lives as long as the model, or `scratch`, which
@@ -168,31 +168,31 @@ class dataset_model {
   [[nodiscard]] virtual std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> fields,
                                                          blocking_sources& sources) const;
 
-  /// The number of samples with a defect: 0 nearly always, and then nobody need ask for each.
+  /// The number of samples with a defect. If it is 0, as nearly always, no sample need be asked.
   [[nodiscard]] virtual std::uint64_t defects() const noexcept { return 0; }
   [[nodiscard]] virtual std::optional<defect> defect_of(std::uint64_t sample) const;
 
   /// The window of tokens that the sample is (datasets/token_windows.hpp).
   [[nodiscard]] virtual window_number window_of(std::uint64_t sample) const;
 
-  /// What was counted while it was opened; null where nobody did, and who wants to know asks for each sample.
+  /// What was counted while it was opened. Null if nothing was: then callers ask for each sample.
   [[nodiscard]] virtual const sample_counts* counts() const noexcept { return nullptr; }
 
-  /// The first sample of each block that samples share, ascending, from 0: who takes a block's samples near one another expands it
-  /// once. Where fields have blocks of different lengths, those of the longest.
+  /// The first sample of each block that samples share, ascending, from 0. A block is expanded once if its samples are read near
+  /// one another. If fields have blocks of different lengths, the longest blocks count.
   ///   default   empty: samples share no blocks
   [[nodiscard]] virtual std::vector<std::uint64_t> blocks() const;
 
-  /// Of `batch`, batches that come within a millisecond of one that was judged are not, but for the last of an epoch.
-  /// Batches are judged when all their rows are made, which is before anything is said of corrupt samples and before they are delivered.
+  /// With `batch`, a batch within a millisecond of one that was checked is not checked, unless it is the last of an epoch.
+  /// A batch is checked when all its rows are made, before its corrupt samples are reported and before it is delivered.
   ///   default   none
   [[nodiscard]] virtual guard guarded() const noexcept { return guard::none; }
-  /// What has changed since it was opened: one line, with the file. Nothing where all is as it was. Thread: decode threads, several at
+  /// What has changed since it was opened: one line, with the file. Nothing if nothing has. Thread: decode threads, several at
   /// once; it may block on files.
-  ///   at   `batch`: what is guarded with each batch is looked at; `epoch`: everything
+  ///   at   `batch`: checks what is guarded with each batch; `epoch`: checks everything
   [[nodiscard]] virtual std::optional<std::string> changed(guard at) const;
 
-  /// The parts of a concatenation, in its order. Empty for what is none.
+  /// The parts of a concatenation, in its order. Empty for other models.
   [[nodiscard]] virtual std::vector<std::shared_ptr<const dataset_model>> joined() const;
 
   /// Where a person looks for a part of this sample in its file: at the header before it, where a format has one.
@@ -213,8 +213,8 @@ class dataset_model {
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
 
-/// Field names that promise a picture, "jpg" first: it is what people call a picture whatever it is, so a field "jpg" that is
-/// asked for is whichever of these a sample has.
+/// Field names that promise a picture, "jpg" first. People call any picture "jpg", so who asks for the field "jpg" gets
+/// whichever of these a sample has.
 [[nodiscard]] std::span<const std::string_view> picture_names() noexcept;
 
 /// The kind that a field's name (lower case, without dot) promises. "seg.png" is a picture too: the last extension counts.

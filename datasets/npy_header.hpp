@@ -14,7 +14,7 @@
 namespace leat::datasets {
 
 /// What an array is.
-///   shape         all axes, the first one among them
+///   shape         all axes, including the first
 ///   data_offset   of its first element from the magic on, in bytes
 ///   data_bytes    of all elements
 struct npy_header {

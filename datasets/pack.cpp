@@ -68,7 +68,7 @@ class packing {
   [[nodiscard]] bool is_last_rank() const { return options_.world.rank + 1 == options_.world.size; }
   [[nodiscard]] std::uint64_t sample_at(std::uint64_t place) const { return options_.shuffle ? order_[place] : place; }
 
-  // The samples first to last of all that are packed, and the shards that are left to be without any.
+  // Packs samples [first, last) of all that are packed, then writes the shards that get no samples.
   void write(std::uint64_t first, std::uint64_t last) {
     begin_shard();
     std::uint64_t number = 0;  // of those that are packed
@@ -78,7 +78,7 @@ class packing {
                                              " samples; shards that are finished stay"));
       }
       if (is_left_out(sample_at(place))) {
-        // Each is counted by one rank: that of the sample behind it, or the last.
+        // Each is counted by one rank: that of the next packed sample, or the last rank.
         if (number >= first && (number < last || is_last_rank())) ++result_.skipped;
         continue;
       }
@@ -88,7 +88,7 @@ class packing {
     }
     flush();
     end_shard();
-    // A brace list is exactly so many shards, though the samples were fewer.
+    // A brace list gets all its shards, even if there are fewer samples.
     while (plan_.counted() && next_shard() < std::min(plan_.own().end, plan_.shards())) {
       begin_shard();
       end_shard();

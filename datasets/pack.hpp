@@ -69,11 +69,11 @@ struct pack_result {
 /// leaves whole shards and at most one .NAME.partial, which the next run uses up. A shard that is there already is an
 /// error before anything is written, unless `overwrite` is set: any name of a list, any number of a pattern.
 ///
-/// Many ranks pack together, without a word between them: each writes its own shards, and looks only at those for names that are
-/// taken. How many samples a shard holds has to be known before: not by `bytes_per_shard`.
+/// Many ranks pack together without communicating: each writes its own shards, and checks only their names for existing files.
+/// The number of samples of a shard must be known beforehand, so `bytes_per_shard` cannot be used.
 ///
 /// Memory: 16 MiB of samples at a time, 8 bytes per sample where shuffled.
-///   throws   error{errc::usage} a pattern that cannot be, a shard that is there already, shards of so many bytes by many
+///   throws   error{errc::usage} an invalid pattern, a shard that is there already, `bytes_per_shard` with many
 ///            ranks; error{errc::limit} disk full:
 ///            finished shards stay, the one begun is removed; error{errc::corrupt} a damaged sample, by name;
 ///            error{errc::cancelled} on stop; what reading and writing throw

@@ -43,7 +43,7 @@ void for_each_parallel(std::size_t count, unsigned threads, const Work& work) {
     const std::size_t helpers_max = std::min<std::size_t>(threads, count);
     try {
       for (std::size_t i = 1; i < helpers_max; ++i) helpers.emplace_back(run);
-    } catch (const std::system_error&) {  // No more threads to be had: the ones that are there do it all.
+    } catch (const std::system_error&) {  // No more threads are available: those that exist do all the work.
     }
     run();
   }

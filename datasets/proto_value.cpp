@@ -74,7 +74,7 @@ feature_list read_feature(std::span<const std::byte> feature) {
   return found;
 }
 
-// Calls each(name, feature); ends where that says so.
+// Calls each(name, feature) until that says to end.
 template <class Each>
 void for_each_feature(std::span<const std::byte> record, const Each& each) {
   message example(record);

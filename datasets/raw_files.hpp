@@ -27,11 +27,11 @@ enum class file_kind : std::uint8_t {
   csv,      ///< or .tsv
   records,  ///< a .json beside it
   tokens,   ///< llm.c's header, or Megatron's index beside it
-  raw,      ///< a .bin that nothing tells about
+  raw,      ///< a .bin that nothing describes
   other     ///< shards
 };
 
-/// Looks into the file unless its name ends in .tar. What cannot be read is `other`, left to who opens it.
+/// Looks into the file unless its name ends in .tar. A file that cannot be read is `other`: opening it reports the error.
 [[nodiscard]] file_kind kind_of_file(const std::string& path);
 
 /// The path with its extension replaced, or added where its last part has none.
@@ -49,14 +49,14 @@ enum class file_kind : std::uint8_t {
 /// What to do about a file that could be tokens of this type, in words.
 using token_advice = std::string (*)(dtype type);
 
-/// For the error about a .bin that nothing tells about: what it might be, and what to do.
+/// For the error about a .bin that nothing describes: what it might be, and what to do.
 [[nodiscard]] std::string looks_like(const std::string& path, token_advice advice);
 /// The same for a program: leat::open_tokens().
 [[nodiscard]] std::string looks_like(const std::string& path);
 [[nodiscard]] std::string looks_like(const file_bytes& file);
 
-/// "magic number 20240521, version 1", of a file that begins as llm.c's do with numbers that are not llm.c's: a date, a small
-/// number, as many tokens as the file has room for, and zeros. Nothing where it does not.
+/// "magic number 20240521, version 1", of a file whose header has llm.c's form but other numbers: a date, a small
+/// number, as many tokens as the file has room for, and zeros. Nothing for other files.
 ///   start   its first llmc_header_bytes
 [[nodiscard]] std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes);
 

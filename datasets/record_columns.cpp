@@ -49,7 +49,7 @@ void for_each_value(const file_bytes& file, const record_table& table, const rec
   }
 }
 
-/// A column of one table, as numbers, until one is none.
+/// A column of one table, as numbers, until a value is no number.
 struct column_found {
   record_numbers numbers;
   few_texts texts;
@@ -297,7 +297,7 @@ dataset join_tables(std::vector<record_table> tables, const input_files& from, s
   for (std::size_t i = 0; i < tables.size(); ++i) {
     tables[i].files = placed.table;
     tables[i].source = placed.source;
-    if (i == 0) tables[i].watch = placed.watch;  // over all of them: who asks the parts of a concatenation looks once
+    if (i == 0) tables[i].watch = placed.watch;  // over all files: asking all parts of a concatenation checks them once
     tables[i].file = placed.numbers[i];
     for (record_field& field : tables[i].fields) {
       for (std::uint32_t& file : field.files) file = placed.numbers[file];

@@ -18,13 +18,13 @@
 
 namespace leat::datasets {
 
-/// Texts of which there are few different ones.
+/// Texts of rows, with few distinct ones.
 class few_texts {
  public:
   static constexpr std::size_t texts_max = 65'536;
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  /// Of the next row. False where it is one too many.
+  /// Adds the next row's. False if it is one distinct text too many.
   [[nodiscard]] bool add(std::string_view text);
   void add_missing() { numbers_.push_back(none); }
 
@@ -39,29 +39,29 @@ class few_texts {
   absl::flat_hash_map<std::string, std::uint32_t> known_;
 };
 
-/// All of them, in their order.
-///   name     of the column; where it is in a file of this path
+/// All distinct texts, sorted.
+///   name     of the column, in the file of this path
 ///   throws   error{errc::limit} more than few_texts::texts_max
 [[nodiscard]] std::vector<std::string> sorted_texts(std::span<const few_texts* const> of, std::string_view name,
                                                     const std::string& path);
 [[noreturn]] void refuse_texts(std::string_view name, const std::string& path);
 
-/// Of tables whose fields are picked: leaves those that were asked for, and keeps the columns that were. A column whose values are whole
-/// numbers in all tables is of these, another one is classes.
+/// For tables whose fields are picked: keeps only the fields and columns that were asked for. A column whose values are whole numbers
+/// in all tables holds numbers; any other column holds classes.
 ///   tables   one for each file
 ///   throws   error{errc::not_found} a name that no table has
 void keep_what_was_asked(std::span<record_table> tables, const input_files& from, const table_options& options);
 
-/// The field that has the paths of files becomes one of these files: "jpg", of pictures, or "file".
+/// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
 ///   throws   error{errc::not_found} no such field, or a file that is not there
 void follow_paths(record_table& table, const file_bytes& file, const table_options& options);
 
 /// Adds columns of texts, numbered over all tables.
-///   texts   of each table: names, and each row's
+///   texts   of each table: columns' names, and each row's text
 void add_class_columns(std::span<record_table> tables,
                        std::span<const std::vector<std::pair<std::string, few_texts>>> texts);
 
-/// One after another.
+/// The tables one after another.
 [[nodiscard]] dataset join_tables(std::vector<record_table> tables, const input_files& from,
                                   std::span<const sized_file> sized);
 

@@ -22,7 +22,7 @@ namespace leat::datasets {
 /// Values that lie in the file as they are, or that are picked out of the samples' records.
 ///   extension   that packing gives them; empty: the name
 ///   places      one for each sample; none where they are picked out of record_table::records
-///   files       of each sample, where its value lies in a file of its own: in record_table::more_files
+///   files       if values lie in files of their own, each sample's index in record_table::more_files
 ///   picker      takes them out of what lies there
 ///   type, shape of field_kind::tensor; of bytes that are elements, their type
 struct record_field {

@@ -69,7 +69,7 @@ std::string_view name_of(filter_kind kind) {
   return "another";
 }
 
-// As numcodecs writes it. Levels are those of writing, and of no matter to who reads.
+// As numcodecs writes it. Levels concern only writing; readers ignore them.
 json codec_of(const filter& what, const chunked_array& array) {
   const std::string id(name_of(what.kind));
   switch (what.kind) {
@@ -210,7 +210,7 @@ json attributes_of(const chunked_array& array) {
   return {{"_ARRAY_DIMENSIONS", axes}};
 }
 
-// A chunk that other readers would take for another one.
+// Refuses a chunk that other readers would misread.
 void check(const chunked_array& array, const chunk_place& place, std::uint64_t number) {
   for (std::size_t k = 0; k < array.filters.size() && k < 32; ++k) {
     const bool changes = array.filters[k].kind != filter_kind::shuffle || array.filters[k].element_bytes != 1;

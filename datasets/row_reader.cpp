@@ -12,7 +12,7 @@
 namespace leat::datasets {
 namespace {
 
-// Neighbours that go to neighbouring places become one read, up to this.
+// Reads of neighbouring bytes into neighbouring places become one, up to this size.
 constexpr std::size_t read_bytes_max = std::size_t{4} << 20;
 
 void push(std::vector<blocking_source::request>& reads, const blocking_source::request& one) {
@@ -79,7 +79,7 @@ void row_reader::add_parts(std::uint64_t sample, const row_place& place, std::sp
   parts_.clear();
   const need wanted{.field = place.field};
   model_.parts(sample, {&wanted, 1}, parts_);
-  std::uint64_t filled = 0;  // what is no box follows one another
+  std::uint64_t filled = 0;  // parts without a box follow one another
   for (const part& each : parts_) {
     if (chunked && each.decode != 0) {
       model_.copy_box(sample, each, nullptr, expanded(sample, each, stop).decoded, row);

@@ -1,4 +1,4 @@
-// Rows of fixed size, one field or several side by side, for those who write them elsewhere.
+// Rows of fixed size, one field or several side by side, for writing them elsewhere.
 #pragma once
 
 #include "datasets/blocking_source.hpp"

@@ -98,7 +98,7 @@ void sample_counts::add_bytes(std::size_t field, std::uint64_t bytes) {
 
 std::uint64_t sample_counts::largest_bytes(std::span<const std::uint16_t> fields, std::uint64_t samples) const {
   std::vector<std::uint64_t> all;
-  std::uint64_t least_kept = 0;  // Of a field of which not all are known: no other is larger.
+  std::uint64_t least_kept = 0;  // Of fields with unknown sizes: none of these is larger.
   for (const std::uint16_t field : fields) {
     if (field >= largest_.size()) continue;
     const std::vector<std::uint64_t>& heap = largest_[field];
@@ -107,7 +107,7 @@ std::uint64_t sample_counts::largest_bytes(std::span<const std::uint16_t> fields
   }
   const std::size_t known = std::min<std::uint64_t>(samples, all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(known), all.end(), std::greater<>());
-  // Where one field's list ended, what it does not name may be larger than another field's that is.
+  // A size that one field's full list lacks may be larger than a listed size of another field.
   for (std::uint64_t& each : std::span(all).first(known)) each = std::max(each, least_kept);
   return std::accumulate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(known), std::uint64_t{0}) +
          (samples - known) * least_kept;

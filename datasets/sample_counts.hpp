@@ -1,5 +1,5 @@
-// What a format counts while it opens, so that nobody asks sample after sample when a run starts: which fields go together, and how
-// large the largest bytes of each are. It is kept with an index.
+// What a format counts while it opens, so that the start of a run need not ask every sample: which fields occur together, and the
+// largest sizes of each. It is kept with an index.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -27,7 +27,7 @@ class sample_counts {
   static constexpr std::size_t largest_max = 1024;
 
   sample_counts() = default;
-  /// Of some of the fields: a field's new number by its old one, -1 for those that are left out.
+  /// Of some of the fields: `numbers` has a field's new number by its old one, -1 if it is left out.
   sample_counts(const sample_counts& all, std::span<const std::int32_t> numbers);
   /// As save() wrote it.
   ///   throws   error{errc::format}: it is not of so many samples and fields
@@ -43,7 +43,7 @@ class sample_counts {
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
   /// In the order of their first samples.
   [[nodiscard]] std::span<const field_set> sets() const noexcept { return sets_; }
-  /// At least what `samples` different samples have together, where each has one of these fields; exact for one field and up to
+  /// An upper bound on the bytes of `samples` different samples, if each has one of these fields; exact for one field and up to
   /// largest_max samples.
   [[nodiscard]] std::uint64_t largest_bytes(std::span<const std::uint16_t> fields, std::uint64_t samples) const;
 

@@ -14,7 +14,7 @@
 
 namespace leat::datasets {
 
-/// One member on its way: its bytes are here already, or in extents that are still to be read.
+/// One member to be packed: its bytes are in memory already, or in extents that are still to be read.
 struct member {
   std::string name;
   std::uint64_t size_bytes = 0;

@@ -52,7 +52,7 @@ std::optional<number_pattern> parse_number_pattern(std::string_view out) {
   return found;
 }
 
-// Tools tell a file's format by its name: a shard under a wrong name is found out late.
+// Tools recognise a format by the file's name: a wrong name is noticed late.
 void check_ending(std::string_view out) {
   struct other_format {
     std::string_view ending;
@@ -91,7 +91,7 @@ std::optional<std::string> number_pattern::existing() const {
   const std::string directory = base == 0 ? "." : before.substr(0, base);
   const std::string_view name_before = std::string_view(before).substr(base);
   std::optional<std::uint64_t> lowest;
-  std::error_code failure;  // A directory that cannot be read: whoever writes into it says so.
+  std::error_code failure;  // If a directory cannot be read, writing into it reports that.
   for (std::filesystem::directory_iterator entry(directory, failure), end; !failure && entry != end;
        entry.increment(failure)) {
     const std::string name = entry->path().filename().string();
@@ -178,7 +178,7 @@ shard_plan::range shard_plan::own_of(const leat::world& here) const noexcept {
   return {begin(here.rank), begin(std::uint64_t{here.rank} + 1)};
 }
 
-// Before hours of packing, not after. Of many ranks each looks at its own: those of the others may be written already.
+// Checked before hours of packing, not after. Each rank checks its own shards: those of others may be written already.
 void shard_plan::check_absent(const leat::world& here) const {
   const bool alone = here.size <= 1;
   if (alone && pattern_) {

@@ -31,7 +31,7 @@ struct number_pattern {
 class shard_plan {
  public:
   ///   samples   that are packed, by all ranks together
-  ///   throws    error{errc::usage}: names that are no shards', a name that is there twice, a size per shard that does not fit the
+  ///   throws    error{errc::usage}: names that are no names of shards, a name given twice, a size per shard that does not fit the
   ///             names, a shard that exists already and may not be overwritten
   shard_plan(std::string_view out, std::uint64_t samples, const pack_options& options);
 
@@ -39,7 +39,7 @@ class shard_plan {
   [[nodiscard]] bool counted() const noexcept { return !pattern_.has_value(); }
   /// Shards, where they are known beforehand.
   [[nodiscard]] std::uint64_t shards() const noexcept;
-  /// Those that this process writes; without an end where only the bytes will tell.
+  /// The shards that this process writes; without an end if only the bytes decide it.
   struct range {
     std::uint64_t begin = 0;
     std::uint64_t end = std::numeric_limits<std::uint64_t>::max();

@@ -35,7 +35,7 @@ class sample_choice {
     assert(i < count_);
     return !narrow_.empty() ? narrow_[i] : !wide_.empty() ? wide_[i] : first_ + i;
   }
-  // Neighbours are told as such, however they were chosen.
+  // A range of samples is described as one, however it was chosen.
   void describe(description& out) const {
     std::uint64_t neighbours = 1;
     while (neighbours < count_ && (*this)[neighbours] == (*this)[0] + neighbours) ++neighbours;
@@ -119,7 +119,7 @@ class subset_model final : public dataset_model {
                                    blocking_sources& from) const override {
     return whole_->members(choice_[sample], wanted, from);
   }
-  // Neighbours here that are of one block there.
+  // Neighbours in the subset that share a block of the whole.
   std::vector<std::uint64_t> blocks() const override {
     const std::vector<std::uint64_t> whole = whole_->blocks();
     std::vector<std::uint64_t> firsts;

@@ -33,7 +33,7 @@ namespace leat {
 namespace datasets {
 namespace {
 
-// More of them would wait for who puts their shards together.
+// More loops would wait for the thread that joins their shards.
 constexpr std::uint32_t indexing_loops_max = 8;
 
 class tar_model final : public dataset_model {
@@ -84,7 +84,7 @@ class tar_model final : public dataset_model {
     sources_.push_back(std::make_shared<io::file_description>(files_));
   }
 
-  // Shards: who takes the samples of a few shards at a time reads few files, one after another.
+  // Shards: taking the samples of a few shards at a time reads few files, one after another.
   std::vector<std::uint64_t> blocks() const override {
     std::vector<std::uint64_t> firsts;
     std::uint32_t file = 0;
@@ -233,8 +233,8 @@ class tar_model final : public dataset_model {
                          ": the member is not there any more; the shard has changed since it was opened"));
   }
 
-  // A member's name stands in its header, which ends where its data begins; but a long name stands in headers before it,
-  // and how many there are shows only from before them. The member before it ends there, or the shard begins.
+  // A member's name is in its header, which ends where its data begins. But a long name is in headers before that, which
+  // can only be walked from their beginning: the end of the member before, or the start of the shard.
   std::string path_of_member(std::uint64_t part, blocking_source& source) const {
     const extent_table::record& wanted = table_.records()[part];
     std::uint64_t offset = 0;

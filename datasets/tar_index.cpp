@@ -22,8 +22,8 @@ namespace {
 // The first read of a shard: as cheap as one block on any drive, and it shows what the shard is made of.
 constexpr std::uint64_t first_window_bytes = 64 << 10;
 constexpr std::uint64_t page_bytes = 4 << 10;
-// A shard of large members: the page of the header, and the next one too where this much does not fit: a label behind a
-// photograph, and the next photograph's header, which makes one read a sample instead of 1.25.
+// For shards of large members: the header's page, and the next one if this much does not fit. A label behind a
+// photograph and the next photograph's header then take one read a sample instead of 1.25.
 constexpr std::uint64_t window_bytes_min = 2 << 10;
 constexpr std::uint64_t window_bytes_max = 256 << 10;
 // Up to this distance from header to header, reading over costs less than skipping: 20 KiB apart, 24,000 headers took 280 ms
@@ -52,7 +52,7 @@ class window_memory {
   std::uint64_t bytes_ = 0;
 };
 
-/// The shards, as the scans take them from one another. Thread: any.
+/// The shards, of which each scan takes the next one. Thread: any.
 class indexing {
  public:
   indexing(const io::source_description& shards, at_end_marker at_marker)
@@ -98,7 +98,7 @@ class indexing {
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One shard on its way, then the next. Each operation is started where the one before it has ended, on its loop's thread: draining the
+// Walks one shard, then the next. Each operation starts where the one before it ends, on its loop's thread, so draining the
 // sources waits for all shards.
 class shard_scan {
  public:
@@ -201,7 +201,7 @@ void shard_scan::walk_on() {
   end_shard();
 }
 
-// How much to read where a header is wanted. Its neighbourhood too where members are small on the average so far.
+// How much to read for a header; bytes around it too if members have been small on average so far.
 std::uint64_t shard_scan::window_bytes() const noexcept {
   if (members_ == 0) return first_window_bytes;
   const std::uint64_t stride = walk_->position() / members_;

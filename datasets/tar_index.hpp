@@ -26,7 +26,7 @@ struct tar_index_report {
 /// Indexes every file of `shards` as a tar archive. Blocks the calling thread, which must be none of the loops'.
 ///   loops     at least one
 ///   returns   one index per file, in order
-///   throws    what the first shard that failed threw, first in the list and not in time
+///   throws    the error of the first shard that failed: first in the list, not in time
 [[nodiscard]] std::vector<shard_index> index_tar_shards(const io::source_description& shards,
                                                         std::span<io::connector* const> loops,
                                                         const tar_index_options& options,

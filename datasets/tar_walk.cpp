@@ -106,7 +106,7 @@ tar_walk::result tar_walk::next() {
       after_marker_ = true;
     }
     if (position_ >= file_bytes_) {
-      if (first_header_) return cut(*first_header_);  // A long name with nobody to bear it.
+      if (first_header_) return cut(*first_header_);  // A long name without its member.
       end_ = file_bytes_;
       return result::end;
     }
@@ -169,7 +169,7 @@ bool tar_walk::take_extension(const tar_header& header, std::uint64_t offset) {
     pax_records records;
     if (!read_pax_records(content, records, reason)) fail(errc::format, offset, reason);
     global_.update(records);
-    first_header_.reset();  // It belongs to nobody in particular.
+    first_header_.reset();  // It belongs to no single member.
   } else if (header.type != 'K') {
     if (!read_pax_records(content, local_, reason)) fail(errc::format, offset, reason);
   }

@@ -1,5 +1,5 @@
 // From header to header through a tar archive, without its bodies. The walk asks for bytes and never reads any itself:
-// who drives it may hold hundreds of shards in flight on one thread, or one in memory.
+// its caller may walk hundreds of shards at once on one thread, or one in memory.
 #pragma once
 
 #include "datasets/tar_header.hpp"
@@ -75,7 +75,7 @@ class tar_walk {
   /// Where the next header lies.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
-  /// Set at the end when the file ends within a header: what is missing behind it nobody can know.
+  /// Set at the end when the file ends within a header: what is missing behind it is unknown.
   [[nodiscard]] bool cut_in_header() const noexcept { return cut_in_header_; }
   /// Whether the walk came to an end marker.
   [[nodiscard]] bool has_end_marker() const noexcept { return marker_.has_value(); }

@@ -25,10 +25,10 @@ namespace leat::datasets {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
-// Written to the disk while the next is filled. Who stops us waits for one piece at most: 4 MiB are 40 ms on a slow disk.
-// fsync() then finds little to do, and it cannot be interrupted.
+// Written to the disk while the next is filled. A stop waits for one piece at most: 4 MiB are 40 ms on a slow disk.
+// So fsync(), which cannot be interrupted, finds little to do.
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
-// The page cache keeps so much of a shard's end. Removing a file of 170 MB from it took 40 ms, and who stops us waits.
+// The page cache keeps so much of a shard's end. Removing a file of 170 MB from it took 40 ms, and a stop waits for it.
 constexpr std::uint64_t cached_bytes_max = std::uint64_t{128} << 20;
 constexpr std::uint64_t record_bytes = 20 * tar_block_bytes;  // GNU tar's default; readers expect whole records.
 constexpr std::uint64_t ustar_size_max = (std::uint64_t{1} << 33) - 1;  // 11 octal digits.
@@ -144,7 +144,7 @@ tar_writer::tar_writer(std::string path, tar_writer_options options)
 }
 
 void tar_writer::fail(int failure, std::string_view what) const {
-  // Where a disk is full is no place in the shard: how much of it there was room for is what helps.
+  // For a full disk, how much of the shard there was room for says more than an offset in it.
   const std::string how_far = written_ > 0 ? str_cat(" after its first ", bytes_text(written_)) : std::string();
   const std::string no_folder = str_cat("the directory '", folder_of(path_), "' must exist: mkdir -p it");
   throw explain_write(
@@ -216,14 +216,14 @@ void tar_writer::check_stop() const {
   }
 }
 
-// Begins to write these bytes to the disk, and waits until it has those begun before: so one piece is on its way while
-// the next is filled, and never more than two are still to go.
+// Begins to write these bytes to the disk, and waits for those begun before. So one piece is being written while the
+// next is filled, and never more than two are not yet on the disk.
 void tar_writer::write_back(std::uint64_t up_to) {
   const auto range = [&](std::uint64_t begin, std::uint64_t end, unsigned how) {
     if (begin == end) return;
     if (::sync_file_range(file_.descriptor(), static_cast<off64_t>(begin), static_cast<off64_t>(end - begin), how) == 0)
       return;
-    // What it says of the disk it does not say to fsync() again. A file system without it is left to fsync().
+    // An error reported here is not reported to fsync() again. File systems without this call are left to fsync().
     if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail(errno, "cannot be written");
   };
   range(begun_, up_to, SYNC_FILE_RANGE_WRITE);
@@ -237,7 +237,7 @@ void tar_writer::write_back(std::uint64_t up_to) {
   }
 }
 
-// Makes it durable. Stopped, it ends between two pieces.
+// Makes the file durable. A stop ends it between two pieces.
 void tar_writer::sync() {
   write_back(written_);
   check_stop();

@@ -21,7 +21,7 @@ struct tar_writer_options {
   std::stop_token stop = {};  ///< asked between pieces that the disk takes at once
 };
 
-/// What to say of a shard that is in the way.
+/// The message about a shard that exists already.
 [[nodiscard]] std::string shard_exists(std::string_view path);
 
 /// One shard. It is an unfinished_file until finish(): whatever happens before, no file of that name is touched, and what was
@@ -48,7 +48,7 @@ class tar_writer {
   ///   throws   as write(); error{errc::usage} where a file of that name has come meanwhile and nobody said overwrite
   void finish();
 
-  /// Written so far, as the file will be long.
+  /// The length of the file so far.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
@@ -66,10 +66,10 @@ class tar_writer {
   tar_writer_options options_;
   unfinished_file file_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t written_ = 0;  // Of them, handed to the kernel,
-  std::uint64_t begun_ = 0;    // which writes these to the disk now or has,
-  std::uint64_t on_disk_ = 0;  // and these it has;
-  std::uint64_t dropped_ = 0;  // these are no longer in the page cache.
+  std::uint64_t written_ = 0;  // Of them, handed to the kernel.
+  std::uint64_t begun_ = 0;    // Being written to the disk, or on it.
+  std::uint64_t on_disk_ = 0;  // On the disk.
+  std::uint64_t dropped_ = 0;  // No longer in the page cache.
   std::uint64_t content_left_ = 0;
   std::uint64_t padding_ = 0;
   std::vector<std::byte> buffer_;

@@ -87,7 +87,7 @@ std::uint64_t token_windows::windows_of(std::uint64_t tokens) const noexcept {
   const std::uint64_t length = rule_.length;
   if (tokens <= length) return 0;
   if (rule_.order != window_order::shifted) return (tokens - 1) / length;
-  // As many as there is room for whatever the offset, so that all epochs have equally many; one at least.
+  // As many as fit at any offset, so that all epochs have equally many; at least one.
   return std::max<std::uint64_t>(1, (tokens - length) / length);
 }
 

@@ -1,4 +1,4 @@
-// Windows of tokens as samples, a view of a dataset: where the window of this number begins in this epoch is arithmetic and one draw.
+// Windows of tokens as samples, a view of a dataset: where a window begins in an epoch is computed, with one random draw.
 #pragma once
 
 #include "datasets/model.hpp"
@@ -43,7 +43,7 @@ class token_windows final : public dataset_model {
   token_windows(std::shared_ptr<const dataset_model> whole, std::uint16_t field, const window_rule& rule);
 
   /// A function of its arguments.
-  ///   drawn   seed, draw and epoch of it
+  ///   drawn   only its seed, draw and epoch
   [[nodiscard]] token_window window(std::uint64_t sample, const need& drawn) const;
   /// Where documents begin, counted as token_window::first: those that begin behind `first` and before `end`. Only with
   /// document_rule::mark.
@@ -57,7 +57,7 @@ class token_windows final : public dataset_model {
     return whole_->sources();
   }
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override;
-  /// As of epoch 0 and seed 0: for those who look and do not load.
+  /// For epoch 0 and seed 0: for looking at samples without loading.
   void parts(std::uint64_t sample, part_list& out) const override;
   std::string name(std::uint64_t sample) const override;
   guard guarded() const noexcept override { return whole_->guarded(); }

@@ -180,7 +180,7 @@ class megatron_index {
     const dtype type = type_of(std::to_integer<unsigned>(header[17]));
     sequences_ = number_at<std::uint64_t>(header, 18);
     const auto borders = number_at<std::uint64_t>(header, 26);
-    // Counted in what the file has, so that nothing is asked for that is not there.
+    // Compared with the file's size, so that nothing behind its end is asked for.
     const std::uint64_t room = file_.size() - header_bytes;
     if (sequences_ > room / 12 || borders > (room - sequences_ * 12) / 8) {
       throw error(errc::format,

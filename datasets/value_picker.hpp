@@ -16,11 +16,11 @@ class value_picker {
   value_picker& operator=(const value_picker&) = delete;
   virtual ~value_picker() = default;
 
-  /// The most bytes that it makes of a record of so many.
+  /// The most bytes that a value of such a record may have.
   [[nodiscard]] virtual std::uint64_t room(std::uint64_t record_bytes) const noexcept { return record_bytes; }
 
   /// Thread-safe. Numbers become text, as leat::label reads them.
-  ///   into      of room() bytes; it becomes what was written
+  ///   into      has room() bytes; shortened to what was written
   ///   returns   the reason why there is none
   [[nodiscard]] virtual std::optional<std::string> pick(std::span<const std::byte> record,
                                                         std::span<std::byte>& into) const = 0;

@@ -38,7 +38,7 @@ std::string lower_case(std::string_view text) {
 
 void shard_grouper::mark_defect(std::uint64_t offset, std::string reason) {
   const std::uint64_t sample = index_.ends.size();
-  // The first thing that is wrong with a sample is the one to know.
+  // Only the first defect of a sample is kept.
   if (!index_.defects.empty() && index_.defects.back().sample == sample) return;
   index_.defects.push_back({sample, offset, std::move(reason)});
 }
@@ -102,7 +102,7 @@ void shard_grouper::add(const tar_member& member) {
   if (member.cut) {
     mark_defect(member.data_offset, str_cat("the shard ends inside '", member.name, "', which has ", member.size_bytes,
                                             " bytes from offset ", member.data_offset, " on: it was cut"));
-    // It keeps its place among the sample's fields, without a byte that anybody could read.
+    // It keeps its place among the sample's fields, but has no bytes to read.
     index_.records.emplace_back(member.data_offset, 0, file_, field);
     return;
   }

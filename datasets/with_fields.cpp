@@ -136,7 +136,7 @@ class with_fields_model final : public dataset_model {
     for (std::size_t i = from; i < out.size(); ++i) out[i].field = static_cast<std::uint16_t>(outer_[out[i].field]);
   }
 
-  // Those that a part of a concatenation has of them.
+  // The chosen fields and columns that a part of a concatenation has.
   [[nodiscard]] std::shared_ptr<const dataset_model> with_names_of(std::shared_ptr<const dataset_model> part) const {
     std::vector<std::uint16_t> fields;
     std::vector<std::size_t> columns;

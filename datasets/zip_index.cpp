@@ -84,7 +84,7 @@ class zip_reader {
   }
 
   void find_directory64(std::uint64_t end_offset) {
-    if (end_offset < locator64_bytes) return;  // So many members, and no more.
+    if (end_offset < locator64_bytes) return;  // No room for zip64's numbers.
     const std::vector<std::byte> locator = file_.read(end_offset - locator64_bytes, locator64_bytes);
     if (locator.size() < locator64_bytes || number_at<std::uint32_t>(locator, 0) != locator64_signature) return;
     const auto at = number_at<std::uint64_t>(locator, 8);
