@@ -20,17 +20,17 @@ using bit_reader = baseline_huffman::bit_reader;
 
 constexpr int index_bits = huffman_lookup::index_bits;
 constexpr int many_bits = huffman_lookup::many_bits;
-// After a refill there are 56 bits at least: three look-ups of `many` need no other.
+// After a refill there are at least 56 bits: enough for three look-ups of `many`.
 constexpr unsigned many_taken_max = 18;
-// `many` pays for being built, of tables that no picture had before, from so many blocks on.
+// Building `many` for new tables pays off from this number of skipped blocks on.
 constexpr std::uint64_t skipped_blocks_min = 1000;
-// What an entry of `one` that does not fit moves the index on: more than a block.
+// How far an entry of `one` that does not fit moves the index: past a block.
 constexpr std::uint32_t past_the_end = 128U << 8;
 // Sums of DC differences are left to libjpeg long before they overflow; its versions differ in what they do then.
 constexpr int dc_max = 1 << 24;
 
 // Where coefficient k - 1 lies in a block. Damaged data moves the index past the end: by up to 15 with a value, which
-// libjpeg puts at 63 as we do, and up to 64 without one; what does not fit in a table does by up to 192.
+// goes to 63 as in libjpeg, by up to 64 without one, and by up to 192 for an entry that does not fit in a table.
 struct natural_order {
   std::uint8_t at[64 + 128 + 64];
   constexpr natural_order() : at() {
@@ -96,7 +96,7 @@ void unstuff_plainly(const std::uint8_t*& from, const std::uint8_t* from_end, st
   }
 }
 
-// The same, 16 bytes at a time, as far as every processor of a kind can; writes up to 16 bytes past what it says.
+// The same, 16 bytes at a time, as far as all processors of a kind can; writes up to 16 bytes past the end that it reports.
 void unstuff(const std::uint8_t*& from, const std::uint8_t* from_end, std::uint8_t*& to,
              std::uint8_t* to_end) noexcept {
   const std::uint8_t* in = from;
@@ -116,7 +116,7 @@ void unstuff(const std::uint8_t*& from, const std::uint8_t* from_end, std::uint8
   unstuff_plainly(from, from_end, to, to_end);
 }
 
-// At least 56 bits. What lies behind the end of the data is read too: who takes bits of it is found out when the MCU is done.
+// At least 56 bits. Reads past the end of the data too: that bits from there were taken is noticed when the MCU is done.
 [[gnu::always_inline]] inline void refill(bit_reader& r) noexcept {
   std::uint64_t next = 0;
   std::memcpy(&next, r.next, sizeof(next));
@@ -224,7 +224,7 @@ template <int Bits>
   unsigned k = 1;
   for (;;) {
     refill(r);
-    // Many at once, as long as none but the last of them can be the last of its block.
+    // Many at once, while only the last of them can be the last of its block.
     for (int i = 0; i < 3 && k < 48; ++i) {
       const unsigned entry = table.many[index<many_bits>(r)];
       if ((entry & 63U) == 0) [[unlikely]]
@@ -389,8 +389,8 @@ void huffman_lookup::build(const JHUFF_TBL& from, bool dc) noexcept {
 
 void huffman_lookup::build_many() noexcept {
   if (std::exchange(built_many, true)) return;
-  // Of the first n bits of an index, as `many` tells of all of them: parts[2^n + bits]. An entry is its first symbol's and, where
-  // there are bits left, what is told of those.
+  // parts[2^n + bits] is the entry for the first n bits of an index, as `many` has them for all its bits. It combines the first
+  // symbol with the entry for the bits that are left, if any.
   std::uint16_t parts[1 << many_bits];
   parts[1] = 0;
   for (int n = 1; n <= many_bits; ++n) {
@@ -413,7 +413,7 @@ void huffman_lookup::build_many() noexcept {
         for (int value = 0; value < 1 << size; ++value) {
           for (int tail = 0; tail < 1 << rest; ++tail) {
             const auto both = static_cast<std::uint16_t>(alone + after[tail]);
-            // None but the last is the end of the block, and the others move by 16 in all: less than a block has left.
+            // Only the last can be the end of the block; the others move by 16 in all, less than a block has left.
             const bool fits = (both & 63U) <= many_taken_max && (both >> 8 & 63U) <= 16;
             to[tail] = fits ? both : alone;
           }

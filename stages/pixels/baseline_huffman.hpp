@@ -3,9 +3,9 @@
 // It decodes what is regular: one scan, every code valid, every bit there. Where anything else turns up it gives up, and
 // the picture is decoded again by libjpeg-turbo alone; so damaged files come out exactly as they would without it.
 //
-// A table is indexed by the next bits of the scan and tells in one look-up how many zeros come before a coefficient, its
+// A table is indexed by the next bits of the scan and gives in one look-up how many zeros come before a coefficient, its
 // value, and how many bits both took. Where coefficients are not wanted (rows above and columns beside the crop), another
-// tells of as many as fit. libjpeg looks up the code alone and then works out the value.
+// table covers as many coefficients as fit. libjpeg looks up the code alone and then computes the value.
 //
 // The scan is copied beforehand without the zeros that follow 0xFF, a window at a time, so that taking the next bits needs no test.
 #pragma once
@@ -22,7 +22,7 @@ struct huffman_lookup {
   static constexpr int index_bits = 11;
   static constexpr int many_bits = 12;
 
-  std::uint8_t lengths[17];  // of what it was built from, to know it again
+  std::uint8_t lengths[17];  // of the source table, to recognise it
   std::uint8_t symbols[256];
   bool for_dc;
   bool built;
@@ -32,13 +32,13 @@ struct huffman_lookup {
   /// Bits 0-5 are 0 where they do not fit in index_bits. The index then moves past the end of any block, and if the code alone
   /// fits, bits 8-14 are how far it does move on, 16-23 the code's bits, and 24-31 the value's.
   std::uint32_t one[1 << index_bits];
-  /// As many coefficients as fit, values left out; the last one's value may be longer than the index. Bits 0-5: bits taken; 0: not
-  /// one code fits. 8-15: how far the index moves on.
+  /// As many coefficients as fit, without values; the last one's value may be longer than the index. Bits 0-5: bits taken, 0 if
+  /// no code fits. 8-15: how far the index moves on.
   std::uint16_t many[1 << many_bits];
   std::int32_t code_max[17];  // of each length; -1: none
   std::int32_t symbol_at[17];
 
-  /// Does nothing where it was built from the same. Leaves out `many`.
+  /// Does nothing if it was built from the same. Leaves out `many`.
   void build(const JHUFF_TBL& from, bool dc) noexcept;
   /// `many`, after build().
   void build_many() noexcept;
@@ -62,7 +62,7 @@ struct baseline_huffman {
   // The rest is its own.
   struct bit_reader {
     const std::uint8_t* next;  // in window_
-    std::uint64_t bits;  // the next ones, from the top; below the `count` first only bits that are right, or zeros
+    std::uint64_t bits;        // the next ones, from the top; after the first `count` only right bits, or zeros
     int count;
   };
   using decoder = bool (*)(baseline_huffman&, JBLOCKROW*);
@@ -102,7 +102,7 @@ struct baseline_huffman {
   unsigned restart_interval_;
   unsigned restart_left_;
   unsigned restart_next_;
-  JBLOCK nowhere_;  // what is decoded although nobody wants it
+  JBLOCK nowhere_;  // for blocks that are decoded but not wanted
   huffman_lookup tables_[2][NUM_HUFF_TBLS];
   std::uint8_t window_[window_bytes + D_MAX_BLOCKS_IN_MCU * block_bytes_max + slack_bytes];
 };

@@ -24,7 +24,7 @@ enum class bmp_compression : std::uint8_t { none, rle_4, rle_8 };
 /// The checked contents of the headers: everything lies within the file.
 ///   top_down              the first stored row is the picture's first
 ///   data                  where the pixels begin; without run lengths all rows are there
-///   stride                bytes from one stored row to the next; 0 of run lengths
+///   stride                bytes from one stored row to the next; 0 for run lengths
 ///   palette, colours      where the entries begin, and how many of them are used: 256 at most
 ///   palette_entry_bytes   4, or 3 of OS/2's first version; blue first
 ///   red, green, blue      places of the bytes in a pixel of bmp_pixels::bytes

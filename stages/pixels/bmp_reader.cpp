@@ -9,7 +9,7 @@
 namespace leat::pixels {
 namespace {
 
-// `stop` is looked at once in so many runs.
+// Runs between two checks of `stop`.
 constexpr std::size_t steps_per_look = 4096;
 
 // Run lengths are expanded in blocks of rows of about so many pixels. Only the beginnings of blocks are kept, which are few.

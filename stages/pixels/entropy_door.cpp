@@ -5,8 +5,8 @@
 namespace leat::pixels {
 namespace {
 
-// The decoder's struct is libjpeg's own affair. Were another libjpeg loaded than the header describes, what we take for its
-// functions would hardly be functions of the library that jpeg_start_decompress() is in.
+// The decoder's struct is internal to libjpeg. If another libjpeg than the header's is loaded, what we take for the struct's
+// functions are hardly functions of the library that jpeg_start_decompress() is in.
 bool is_the_known_libjpeg(const jpeg_entropy_decoder& methods) noexcept {
   const auto library_of = [](auto* function) -> const void* {
     Dl_info found{};

@@ -1,4 +1,4 @@
-// The door into libjpeg-turbo behind which our own entropy stages stand: cinfo->entropy, which is libjpeg's own affair.
+// Where our own entropy stages are put into libjpeg-turbo: cinfo->entropy, which is internal to libjpeg.
 #pragma once
 
 #include "stages/pixels/libjpeg.hpp"
@@ -9,7 +9,7 @@
 #include <jpegint.h>
 #undef JPEG_INTERNALS
 #else
-// A libjpeg-turbo whose insides we do not know: the door is shut, and everything works without our stages.
+// A libjpeg-turbo with unknown internals: the door stays closed, and everything works without our stages.
 struct jpeg_entropy_decoder {
   void (*start_pass)(j_decompress_ptr cinfo);
   boolean (*decode_mcu)(j_decompress_ptr cinfo, JBLOCKROW* mcu);

@@ -59,7 +59,7 @@ rectangle draw_box(const tr::random_resized_crop& what, int width, int height, r
   } else if (ratio > what.ratio[1]) {
     w = round_half_even(static_cast<double>(h) * what.ratio[1]);
   }
-  // A ratio that is nearly the picture's own can round to one pixel more than there is, or to none.
+  // A ratio close to the picture's own can round to one pixel more than the picture has, or to none.
   w = std::clamp<std::int64_t>(w, 1, width);
   h = std::clamp<std::int64_t>(h, 1, height);
   return {static_cast<int>((width - w) / 2), static_cast<int>((height - h) / 2), static_cast<int>(w),

@@ -42,7 +42,7 @@ struct geometry {
   friend bool operator==(const geometry&, const geometry&) = default;
 };
 
-/// JPEG's limit for a side, and far beyond any network's input: a wrong number is caught here and not in an allocation.
+/// JPEG's limit for a side, and far beyond any network's input: a wrong number fails here and not in an allocation.
 inline constexpr int side_max = 65'535;
 
 /// The geometry of a chain while it is checked, before there is a picture: enough to refuse what cannot be folded into a single

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-// libjpeg only ever hands these back to us; it leaves their content to the memory manager.
+// libjpeg only passes these back to us; their content is the memory manager's.
 struct jvirt_sarray_control {
   JSAMPARRAY rows;
   JDIMENSION samples_per_row;

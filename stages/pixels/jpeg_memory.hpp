@@ -1,5 +1,5 @@
-// libjpeg's memory manager over a scratch arena: nothing it takes is allocated, every byte is counted, and all of it is
-// given back by forgetting it. Used by jpeg_reader alone, which explains when.
+// libjpeg's memory manager over a scratch arena: it allocates nothing itself, every byte is counted, and all is freed when
+// the arena ends the sample. Used by jpeg_reader alone, which explains when.
 #pragma once
 
 #include "stages/pixels/libjpeg.hpp"
@@ -23,7 +23,7 @@ struct jpeg_memory {
   /// Ready for one picture.
   void begin(scratch_arena& from) noexcept;
 
-  /// Holds coefficients packed, in so many bytes. Call it before libjpeg asks for coefficients. If the bytes do not suffice,
+  /// Holds coefficients packed, in at most `bytes_max`. Call it before libjpeg asks for coefficients. If they do not suffice,
   /// libjpeg gets an error, and has_room is false.
   void pack(std::size_t bytes_max) noexcept;
 };
@@ -32,7 +32,7 @@ struct jpeg_memory {
 [[nodiscard]] std::size_t jpeg_samples_bytes(std::size_t samples_per_row, std::size_t rows) noexcept;
 [[nodiscard]] std::size_t jpeg_blocks_bytes(std::size_t blocks_per_row, std::size_t rows) noexcept;
 
-/// The same of a packed array, without what is packed, where libjpeg asks for so many rows at a time.
+/// The same for a packed array, without the packed data, if libjpeg asks for so many rows at a time.
 [[nodiscard]] std::size_t jpeg_packed_bytes(std::size_t blocks_per_row, std::size_t rows,
                                             std::size_t rows_at_a_time) noexcept;
 

@@ -50,9 +50,9 @@ struct frame {
   photo_pack_view pack;
   std::jmp_buf jump;
 
-  // Why we jumped.
+  // The reason for a jump.
   stages::outcome_kind failed;
-  bool gave_up;  // our Huffman decoder; libjpeg's may do better
+  bool gave_up;  // our Huffman decoder did; libjpeg's may not
   char message[JMSG_LENGTH_MAX];
 
   // The parameters of the steps below.
@@ -122,7 +122,7 @@ bool heals_before_region(const frame& f) noexcept {
          std::uint64_t{f.needed_mcu_row} * mcus_per_row;
 }
 
-// libjpeg repairs and goes on; what it could only guess at is corrupt to us, if it lies in what we asked for.
+// libjpeg repairs damage and goes on. If it had to guess in the part that was asked for, we call the picture corrupt.
 void on_message(j_common_ptr cinfo, int level) {
   if (level >= 0) return;
   frame& f = frame_of(cinfo);
@@ -135,8 +135,8 @@ void on_message(j_common_ptr cinfo, int level) {
     case JWRN_MUST_RESYNC:  // What follows may have been put in the wrong place.
       leave(f, stages::outcome_kind::corrupt);
     case JWRN_JPEG_EOF:
-      // One Huffman scan: it comes already when bits are fetched ahead, and JWRN_HIT_MARKER follows if one was missing.
-      // Several scans: those that never came are missed by nobody else. Arithmetic coding: reads zeros without a word.
+      // One Huffman scan: reading bits ahead already warns, and JWRN_HIT_MARKER follows if a bit was missing.
+      // Several scans: nothing else reports missing ones. Arithmetic coding: it reads zeros without a warning.
       if (f.in_headers || f.cinfo.arith_code != FALSE || jpeg_has_multiple_scans(&f.cinfo) != FALSE) {
         leave(f, stages::outcome_kind::corrupt);
       }
@@ -187,7 +187,7 @@ void set_parameters(frame& f) {
   c.out_color_space = c.num_components == 4 ? JCS_CMYK : JCS_RGB;
   c.dct_method = JDCT_ISLOW;
   c.do_fancy_upsampling = TRUE;
-  // Guesses what an incomplete progressive picture left out, from neighbours that a crop does not have.
+  // It guesses what an incomplete progressive picture lacks, from neighbours that a crop does not have.
   c.do_block_smoothing = FALSE;
 }
 
@@ -240,7 +240,7 @@ void on_damaged_row(j_decompress_ptr cinfo, std::uint32_t row) {
   std::longjmp(f.jump, 1);
 }
 
-// Gives up where libjpeg's insides are not those that we know: the JPEG has to be made again first.
+// Gives up if libjpeg's internals are not those that we know: the pack must be unpacked to a JPEG first.
 void install_pack(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
   auto* const scratch = static_cast<std::uint8_t*>(c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE,
@@ -288,7 +288,7 @@ void start_step(frame& f) {
   const auto above = static_cast<JDIMENSION>(f.region.y);
   const auto rows_per_mcu = static_cast<JDIMENSION>(c.max_v_samp_factor * dct_size_min(c));
   f.needed_mcu_row = (above > 0 ? above - 1 : 0) / rows_per_mcu;
-  if (own_huffman) {  // columns as jpeg_crop_scanline() reckons
+  if (own_huffman) {  // columns as in jpeg_crop_scanline()
     const auto mcu_width = static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
     f.huffman.want(f.needed_mcu_row, left / mcu_width, (left + c.output_width + mcu_width - 1) / mcu_width - 1);
   }
@@ -383,9 +383,9 @@ struct jpeg_reader::state {
   // picture's tables for the next, and a file that lacks its own would depend on what this thread decoded before.
   jpeg_decompress_struct fresh{};
   std::vector<std::byte> unpacked;  // of a pack that libjpeg reads alone
-  stages::failure too_little;       // said where packed coefficients have no room
+  stages::failure too_little;       // the failure if packed coefficients lack room
 
-  /// What libjpeg reads of a pack: the JPEG's head, for `photo` to go on from; or all of the JPEG, made again.
+  /// What libjpeg reads of a pack: the JPEG's head, after which `photo` takes over; or the whole JPEG, unpacked.
   stages::outcome<byte_span> view(byte_span pack) {
     const stages::outcome<photo_pack_view> seen = view_photo_pack(pack);
     if (!seen) return seen.error();
@@ -465,7 +465,7 @@ std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) 
   frame& f = state_->f;
   f.region = region;
   f.decimation = decimation;
-  if (!run(f, size_step)) return modules_bytes;  // start() will say why.
+  if (!run(f, size_step)) return modules_bytes;  // start() reports why.
   return bytes_of(f, false);
 }
 

@@ -234,7 +234,7 @@ void jpeg_scan_decoder::decode_block(int component, std::int16_t* block) {
     drop(size);
     return raw < 1 << (size - 1) ? raw - (1 << size) + 1 : raw;
   };
-  // A symbol that fits in the table is told with its value; else it is looked for.
+  // An entry has a symbol with its value if both fit; else the symbol is searched.
   refill();
   const huffman_lookup& dc = tables_[of.dc];
   if (const std::uint32_t entry = dc.one[bits_ >> (64 - huffman_lookup::index_bits)]; (entry & 63U) != 0) {

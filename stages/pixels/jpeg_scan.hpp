@@ -1,5 +1,5 @@
-// The scan of a baseline JPEG as rows of coefficients, and back into the same bytes: for packing, which needs to know what bits a file
-// has and not only what they mean. libjpeg-turbo tells the latter alone.
+// The scan of a baseline JPEG as rows of coefficients, and back into the same bytes: for packing, which needs a file's exact bits and not
+// only their meaning. libjpeg-turbo gives only the meaning.
 #pragma once
 
 #include "stages/pixels/baseline_huffman.hpp"
@@ -85,7 +85,7 @@ class jpeg_scan_encoder {
  public:
   jpeg_scan_encoder(const jpeg_head& head, bool pad_by_ones, std::vector<std::byte>& to);
 
-  /// False where the tables have no code for what is in it.
+  /// False if the tables have no code for a value in it.
   [[nodiscard]] bool encode_row(const std::int16_t* blocks);
   void finish();
 

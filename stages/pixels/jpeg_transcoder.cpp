@@ -20,7 +20,7 @@ namespace {
 
 // As the decoder: Pillow's bomb limit.
 constexpr std::int64_t pixels_max = 178'956'970;
-// A scan holds ten blocks of all components together (T.81, B.2.3); libjpeg refuses more with an error of its own.
+// An MCU of a scan has at most ten blocks of all components together (T.81, B.2.3); libjpeg refuses more itself.
 constexpr std::size_t room_bytes = std::size_t{64} << 10;
 
 // Everything that libjpeg's error jumps may skip: plain data, no destructors.
@@ -36,7 +36,7 @@ struct frame {
   std::size_t encoded_bytes;
   bool is_baseline;
   int scans;     // as check_jpeg_claims() counted them
-  bool refused;  // by us or by libjpeg, for what it is and not for damage
+  bool refused;  // by us or by libjpeg, as unsupported and not as damaged
   char message[JMSG_LENGTH_MAX];
 
   JOCTET* written;  // by malloc
@@ -74,7 +74,7 @@ void on_error(j_common_ptr cinfo) {
   std::longjmp(f.jump, 1);
 }
 
-// libjpeg repairs and goes on, and what it made up would be in the new file as if it had been there: none of that.
+// libjpeg repairs damage and goes on. Its guesses would be in the new file as if they were data: any warning is a failure.
 void on_message(j_common_ptr cinfo, int level) {
   if (level >= 0) return;
   frame& f = frame_of(cinfo);
@@ -107,7 +107,7 @@ void begin_writing(j_compress_ptr out) {
 
 boolean write_more(j_compress_ptr out) {
   frame& f = frame_of(reinterpret_cast<j_common_ptr>(out));
-  const std::size_t full = f.room;  // By contract all of it is, whatever free_in_buffer says.
+  const std::size_t full = f.room;  // By contract it is full, whatever free_in_buffer says.
   make_room(f, 2 * full);
   f.destination.next_output_byte = f.written + full;
   f.destination.free_in_buffer = f.room - full;

@@ -1,4 +1,4 @@
-// A JPEG written anew as baseline, with every coefficient where it was: the same pixels, for a third of the work.
+// Writes a JPEG anew as baseline, with the same coefficients: the same pixels, decoded with a third of the work.
 #pragma once
 
 #include "stages/pixels/outcome.hpp"
@@ -18,7 +18,7 @@ enum class transcode_result : std::uint8_t {
 /// Writes progressive, multi-scan and arithmetically coded JPEGs as one baseline scan with Huffman tables of their own.
 /// EXIF, ICC and all other markers before the scans go along; what comes after the end of the picture does not.
 ///   file      set where rewritten
-///   returns   corrupt: libjpeg-turbo had anything at all to say against the file, with its words; unsupported: it cannot be
+///   returns   corrupt: libjpeg-turbo gave any warning or error, whose text is the reason; unsupported: it cannot be rewritten
 ///             (12 bits, a picture too large, components that fit into no common scan). Then it is best left as it is
 ///   memory    all coefficients: 2 bytes for each sample of each component
 ///   source    libjpeg-turbo's transupp.c and jpegtran.c; jpeg_read_coefficients() in libjpeg.txt

@@ -1,5 +1,5 @@
-// Bad data is a value: what became of one sample, with the reason where nothing did. The reason is for the journal and
-// for a person; what follows from it (raise, skip, substitute) is the loader's business.
+// Bad data is a value: the result for one sample, or the reason why there is none. The reason is for the journal and
+// for a person; the loader decides what to do (raise, skip, substitute).
 #pragma once
 
 #include <cassert>
@@ -14,10 +14,10 @@ namespace leat::stages {
 enum class outcome_kind : std::uint8_t {
   ok,
   corrupt,      ///< damaged where it was looked at
-  unsupported,  ///< not damaged, and not for us: a foreign format, too many pixels
+  unsupported,  ///< not damaged, but not read: a foreign format, too many pixels
   over_budget,  ///< nothing is wrong with it, but its decoding takes more memory than there is: ends the run, since what
                 ///< a batch holds must not depend on the budget
-  cancelled     ///< somebody asked to stop; says nothing about the sample
+  cancelled     ///< a stop was requested; says nothing about the sample
 };
 
 /// Why there is no result. Never of kind ok.

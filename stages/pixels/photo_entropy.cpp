@@ -10,7 +10,7 @@ static_assert(std::is_same_v<JCOEF, std::int16_t>);
 
 constexpr JDIMENSION no_row = std::numeric_limits<JDIMENSION>::max();
 
-// A row that nobody wants costs its entry in the index.
+// A row that is not wanted costs only its index entry.
 void begin_row(j_decompress_ptr cinfo, photo_entropy& p, JDIMENSION row) {
   const byte_span bytes = p.pack_->row(row);
   const bool good = !bytes.empty() &&

@@ -1,4 +1,4 @@
-// Packing and unpacking, and the layout of what lies between.
+// Packing and unpacking photos, and the layout of a pack.
 #include "base/crc32c.hpp"
 #include "stages/pixels/jpeg_scan.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
@@ -34,7 +34,7 @@ std::size_t bytes_before_rows(const photo_pack_head& head) noexcept {
   return photo_pack_head::bytes + head.head_bytes + head.tail_bytes + index_entry_bytes * std::size_t{head.mcu_rows};
 }
 
-// Of all that lies before the rows but the sum itself.
+// The checksum of all bytes before the rows, except itself.
 std::uint32_t sum_of_head(byte_span before_rows) {
   return crc32c(before_rows.first(sum_at)) ^ crc32c(before_rows.subspan(photo_pack_head::bytes));
 }
@@ -97,7 +97,7 @@ std::vector<std::byte> pack(byte_span jpeg) {
                        .mcu_rows = from.mcu_rows,
                        .jpeg_bytes = static_cast<std::uint32_t>(jpeg.size()),
                        .jpeg_sum = crc32c(jpeg)};
-  // A block has two codes at least. Asked before memory is taken for a size that nothing has proved.
+  // A block has at least two codes. Checked before memory is taken for a size that may be false.
   const std::uint64_t blocks = std::uint64_t{from.row_blocks()} * from.mcu_rows;
   if (blocks > 4 * std::uint64_t{jpeg.size()}) throw error(errc::format, "JPEG: too short for its picture");
   jpeg_scan_decoder decoder(from, jpeg.subspan(from.bytes));
@@ -194,7 +194,7 @@ stages::outcome<photo_pack_view> view_photo_pack(byte_span pack) {
   view.jpeg_tail = pack.subspan(photo_pack_head::bytes + head.head_bytes, head.tail_bytes);
   view.index = pack.subspan(before - index_entry_bytes * head.mcu_rows, index_entry_bytes * head.mcu_rows);
   view.rows = pack.subspan(before);
-  // What the rows take at least: who trusts the head takes memory for a row's blocks.
+  // The least bytes of the rows are checked: readers take memory for a row's blocks by the head.
   std::uint32_t end = 0;
   for (std::uint32_t y = 0; y < head.mcu_rows; ++y) {
     const std::uint32_t next = little32(view.index, index_entry_bytes * y);
@@ -224,7 +224,7 @@ std::vector<std::byte> pack_photo(std::span<const std::byte> jpeg) {
   try {
     same = std::ranges::equal(unpack_photo(made), jpeg);
   } catch (const error&) {
-    // Said below: what the coder wrote has no other way back.
+    // Reported below: what the coder wrote cannot be unpacked.
   }
   if (!same)
     throw error(errc::unsupported, "JPEG: coded in a way that coding it again would not repeat, which is not packed");

@@ -44,7 +44,7 @@ struct photo_pack_view {
 
 [[nodiscard]] bool begins_as_photo_pack(byte_span bytes) noexcept;
 
-/// The JPEG's head of a pack, unchecked: for who looks at markers only. Empty where it is cut off.
+/// The JPEG's head of a pack, unchecked: for reading markers only. Empty if it is cut off.
 [[nodiscard]] byte_span jpeg_head_of_pack(byte_span pack) noexcept;
 
 [[nodiscard]] stages::outcome<photo_pack_view> view_photo_pack(byte_span pack);

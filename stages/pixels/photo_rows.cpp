@@ -139,7 +139,7 @@ struct row_parts {
   return false;
 }
 
-// Cuts a row into its streams, and checks that they are as long as the counts say and as they say of one another. Inline, so that it
+// Cuts a row into its streams, and checks that their lengths match the counts and one another. Inline, so that it
 // is compiled for the instructions of its caller.
 [[gnu::always_inline]] inline bool cut(photo_row& row, std::span<const std::uint8_t> bytes, row_parts& to) noexcept {
   const std::uint8_t* at = bytes.data();
@@ -245,7 +245,7 @@ void find_wide(photo_row& row, std::uint32_t from) noexcept {
                                  : static_cast<std::uint32_t>(static_cast<const std::int8_t*>(found) - row.values);
 }
 
-// Wide values among the `count` from value_at on; `to` is null where nobody wants them.
+// Wide values among the `count` from value_at on; `to` is null if they are not wanted.
 [[gnu::noinline]] void take_wide(photo_row& row, std::uint64_t map, std::uint32_t count, std::int16_t* to) noexcept {
   while (row.wide_at < row.value_at + count) {
     for (std::uint32_t before = row.wide_at - row.value_at; before != 0; --before) map &= map - 1;

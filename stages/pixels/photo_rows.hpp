@@ -1,5 +1,5 @@
-// The rows of a photo pack, docs/photo-pack.md: written, and read in vector instructions that are chosen when first called by what the
-// processor has. All ways of reading give the same bits.
+// Writes and reads the rows of a photo pack, docs/photo-pack.md. Reading uses the vector instructions that the processor has, chosen at
+// the first call. All ways of reading give the same bits.
 #pragma once
 
 #include <cstddef>

@@ -29,8 +29,8 @@ geometry as_stored(geometry drawn, bool leave_flip) noexcept {
   return drawn;
 }
 
-// By sizes alone, so that every machine chooses the same: the most by which the box can shrink without becoming smaller
-// than what it is scaled to.
+// The most by which the box can shrink without becoming smaller than what it is scaled to. It depends on sizes alone, so
+// that every machine chooses the same.
 int choose_decimation(const geometry& drawn, const picture_reader& reader, const decode_options& options) noexcept {
   if (!options.decimate || !reader.decimates() || drawn.how == filter::nearest) return 1;
   for (const int by : {8, 4, 2}) {
@@ -224,7 +224,7 @@ outcome<bool> picture_decoder::state::fill(source from, std::span<const drawn_ro
   return again;
 }
 
-// Straight through: from the decoder's lines to the rows.
+// Passes lines directly from the decoder to the rows.
 outcome<void> picture_decoder::state::fill_once(const source& from, std::span<const drawn_row> rows, int decimation) {
   resamplers.clear();
   writers.clear();
@@ -261,7 +261,7 @@ outcome<void> picture_decoder::state::fill_once(const source& from, std::span<co
   return {};
 }
 
-// By way of the decoded crop, which is then read in another order.
+// Decodes the crop to memory first, then reads it in another order.
 outcome<void> picture_decoder::state::fill_turned(const source& from, const rectangle& upright, int decimation,
                                                   std::size_t rows_bytes) {
   const orientation turn(from.info.orientation);

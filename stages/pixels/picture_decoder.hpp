@@ -24,7 +24,7 @@ namespace leat::pixels {
 ///                      for the pixels that it claims is corrupt instead
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
-///   leave_flip         rows are stored as if nothing was mirrored, but for those that a user's edit has seen; to_mirror tells which
+///   leave_flip         rows are stored without mirroring, except for those that a user's edit has seen; to_mirror tells which
 ///                      of them are to be mirrored later
 ///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo
 ///   plain_huffman      changes no bit either: our Huffman stage as on a processor without vectors and BMI2; for tests
@@ -39,7 +39,7 @@ struct decode_options {
 
 /// What was done, for `leat show` and stats.
 ///   decimation    1, 2, 4 or 8
-///   to_mirror      leave_flip: the row was left as if nothing was mirrored, and is to be
+///   to_mirror      leave_flip: the row was stored without mirroring, and must be mirrored
 ///   huffman_again  our Huffman stage found the picture damaged, and libjpeg-turbo's decoded it
 struct decoded {
   geometry drawn;

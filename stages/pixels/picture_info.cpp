@@ -6,7 +6,7 @@
 namespace leat::pixels {
 namespace {
 
-// By the JPEG's head that it keeps. The pack's own head is checked by who decodes it.
+// From the JPEG's head that the pack keeps. The pack's own head is checked when it is decoded.
 outcome<picture_info> peek_photo_pack(byte_span encoded, look_for what) {
   const outcome<picture_info> found = peek_jpeg(jpeg_head_of_pack(encoded), what);
   if (!found) return stages::corrupt("photo pack: " + found.reason());

@@ -208,7 +208,7 @@ class colour_check {
   int kernel_ = 1;
 };
 
-// What it is told apart by from others beside it.
+// A name that tells it apart from its neighbours.
 std::string own_name(const transform& what) {
   if (const auto* step = what.get_if<tr::lookup>()) return str_cat("lookup:", step->name);
   if (const auto* step = what.get_if<tr::edit>()) return str_cat("edit:", step->name);

@@ -113,14 +113,14 @@ class pipeline {
   /// transform.
   explicit pipeline(std::vector<transform> steps);
 
-  /// The same chain with draws of its own: those of a picture's `number`-th view, from 1, which is what a pipeline is.
+  /// The same chain with the draws of a picture's `number`-th view, from 1. A new pipeline is view 1.
   [[nodiscard]] pipeline as_view(std::uint32_t number) const;
 
   [[nodiscard]] int out_width() const noexcept { return out_width_; }
   [[nodiscard]] int out_height() const noexcept { return out_height_; }
   /// Whether anything is drawn: such views of a picture are numbered.
   [[nodiscard]] bool random() const noexcept { return random_; }
-  /// Whether the geometry is: decimation's default.
+  /// Whether the geometry is drawn: decimation's default.
   [[nodiscard]] bool geometry_is_random() const noexcept { return geometry_is_random_; }
   /// Whether there is anything behind the geometry.
   [[nodiscard]] bool has_colour() const noexcept { return !colour_.empty(); }
@@ -134,7 +134,7 @@ class pipeline {
   ///   source          torchvision.transforms.v2: RandomResizedCrop (with its fall-back), Resize, CenterCrop,
   ///                   RandomCrop (pad_if_needed), RandomHorizontalFlip; their roundings
   [[nodiscard]] geometry compile(int width, int height, const draw_key& key) const;
-  /// Likewise what is behind it. It depends on no picture.
+  /// Likewise draws what follows the geometry. It depends on no picture.
   ///   source   torchvision.transforms.v2: ColorJitter, GaussianBlur, RandomErasing, RandomApply, RandomChoice, RandomOrder
   void draw_colour(const draw_key& key, recipe& out) const;
 

@@ -45,8 +45,8 @@ struct reach {
   }
 };
 
-// Pillow's nearest neighbour adds up the step from output to output, and where it lands exactly between two inputs the
-// accumulated rounding decides; so we add as well. Beyond any real size the loop would only take time.
+// Pillow's nearest neighbour adds the step from output to output. Exactly between two inputs the accumulated rounding
+// decides, so we add as well. Beyond any real size the loop would only take time.
 struct nearest_walk {
   double position;
   double step;

@@ -1,5 +1,5 @@
 // Separable resampling in fixed-point integers, bit for bit as Pillow does it: a horizontal pass, rounded and clamped to
-// u8, then a vertical one. Lines go in at the top and come out into a sink; in between stand only as many
+// u8, then a vertical one. Lines go in from top to bottom and come out into a sink; it holds only as many
 // horizontally resampled lines as the vertical filter is high.
 #pragma once
 
@@ -29,7 +29,7 @@ struct axis {
   filter how = filter::bilinear;
 };
 
-/// Inputs [begin, end) that the wanted outputs need, and the most that one of them does.
+/// Inputs [begin, end) that the wanted outputs need, and the most that one output needs.
 struct axis_needs {
   int begin = 0;
   int end = 0;

@@ -135,7 +135,7 @@ HWY_INLINE void line_of(const std::uint8_t* line, const line_table& table, const
   }
 }
 
-// A number of weights that the compiler knows is worth having: the loop is unrolled, the constants stay in registers.
+// A number of weights known to the compiler pays off: the loop is unrolled, the constants stay in registers.
 void resample_line(const std::uint8_t* line, const line_table& table, const line_target& to) {
   switch (table.taps) {
     case 1:
@@ -194,7 +194,7 @@ void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weight
     return;
   }
   for (std::size_t at = 0; at + step <= count; at += step) columns_of<4>(wide, lines, weights, taps, at, to);
-  // What is left is made with what was made before it, once more.
+  // The last step overlaps outputs that are made already.
   if (count % step != 0) columns_of<4>(wide, lines, weights, taps, count - step, to);
 }
 

@@ -200,7 +200,7 @@ stages::outcome<void> row_writer::finish() {
   return {};
 }
 
-// As many passes as can be done line by line, up to the one that wants to know the whole picture.
+// As many passes as can be done line by line, up to one that needs to know the whole picture.
 void row_writer::plan_sweep() {
   step_count_ = 0;
   table_count_ = 0;
@@ -279,7 +279,7 @@ void row_writer::flush_table() noexcept {
   has_table_ = false;
 }
 
-// autocontrast and equalize follow from the values of what the picture holds, and the tables behind it.
+// autocontrast and equalize follow from the values that the picture holds, and the tables not yet applied.
 bool row_writer::learn_curves(const colour_pass& pass) noexcept {
   const bool equalizes = pass.what == pass_kind::equalize;
   const table before = has_table_ ? table_ : identity_table();

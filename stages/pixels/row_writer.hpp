@@ -17,16 +17,16 @@
 
 namespace leat::pixels {
 
-/// Writes one row. Without passes each line is stored as it comes. With passes lines are planar, and as few sweeps over the picture are
-/// made as its statistics allow: what is known beforehand is done to each line while it lies in the cache, tables that follow one another
-/// are one, and a table at the end is one with store.
+/// Writes one row. Without passes each line is stored as it comes. With passes lines are planar, and there are as few sweeps over the
+/// picture as its statistics allow: passes known beforehand are applied to each line while it lies in the cache, successive tables are
+/// combined into one, and a last table is combined with store.
 class row_writer final : public line_sink {
  public:
-  /// What is done: all of it outlives this.
+  /// The arguments outlive this.
   ///   passes   null or empty: none
   row_writer(const store& how, const recipe* passes, int height, int width, std::byte* row) noexcept;
 
-  /// How the lines lie that it takes.
+  /// The layout of the lines that it takes.
   [[nodiscard]] layout line_order() const noexcept { return passes_ == nullptr ? store_.order : layout::nchw; }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
   /// The most that a chain's rows can want.
@@ -35,7 +35,7 @@ class row_writer final : public line_sink {
   /// False where the arena has not been reserved for it. Throws what a user's lookup throws.
   [[nodiscard]] bool start(scratch_arena& arena);
   void take(const std::uint8_t* line, int y) noexcept override;
-  /// All lines have been taken. Throws what a user's function throws.
+  /// Call it after all lines. Throws what a user's function throws.
   ///   returns   corrupt: an edit has said so
   [[nodiscard]] stages::outcome<void> finish();
 
@@ -53,7 +53,7 @@ class row_writer final : public line_sink {
     float factor = 1;
     float part = 0;
   };
-  /// What is found out about the picture in a sweep, for the pass behind it.
+  /// What a sweep measures of the picture, for the pass behind it.
   enum class wanted : std::uint8_t { nothing, grey, counts, range };
 
   [[nodiscard]] static bool wants_picture(const recipe& passes) noexcept;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t page_bytes = std::size_t{64} << 10;
 
 std::string mebibytes(std::size_t bytes) {
-  // Rounded up: a budget that is named must do.
+  // Rounded up: the budget in a message must suffice.
   return std::to_string((bytes + (std::size_t{1} << 20) - 1) >> 20) + " MiB";
 }
 
@@ -102,8 +102,8 @@ stages::failure scratch_budget::refusal(std::size_t bytes) const {
   return stages::over_budget(std::move(reason));
 }
 
-// Takes from arenas at rest until `bytes` are free. Their owners are not disturbed: who begins a sample meanwhile waits
-// for the mutex.
+// Takes from idle or waiting arenas until `bytes` are free. Their owners are not disturbed: one that begins a sample
+// meanwhile waits for the mutex.
 bool scratch_budget::make_room(const scratch_arena& arena, std::size_t bytes) {
   for (scratch_arena* other : arenas_) {
     if (bytes_max_ - used_ >= bytes) return true;
@@ -127,8 +127,8 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   const mutex_lock lock(mutex_);
   const std::uint64_t ticket = next_ticket_++;
   arena.phase_.store(scratch_arena::phase::waiting);
-  // Before the first look at the other arenas: who ends a sample after our look sees that somebody waits.
-  if (waiting_.fetch_add(1) > 0) changed_.notify_all();  // What we keep may now be taken by who is before us.
+  // Before the first look at the other arenas: an arena that ends a sample after it sees that we wait.
+  if (waiting_.fetch_add(1) > 0) changed_.notify_all();  // Waiters before us may now take what we keep.
   bool waited = false;
   const auto wait = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     waits_ += waited ? 0 : 1;
@@ -141,7 +141,7 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   while (!stopped_ && (fits = can_ever_grow_to(bytes)) && !make_room(arena, bytes - arena.held_)) wait();
   waiting_.fetch_sub(1);
   arena.phase_.store(scratch_arena::phase::busy);
-  if (stopped_) return stages::cancelled();  // So are all others in the queue; nobody needs to be served any more.
+  if (stopped_) return stages::cancelled();  // All others in the queue are cancelled too; no turn has to be passed on.
 
   ++serving_;
   if (waiting_.load() > 0) changed_.notify_all();
@@ -180,7 +180,7 @@ scratch_arena::scratch_arena(scratch_budget& budget) : budget_(budget) {
 }
 
 scratch_arena::~scratch_arena() {
-  budget_.leave(*this);  // After this nobody takes from us any more.
+  budget_.leave(*this);  // After this no other arena takes from us.
   assert(phase_.load() == phase::idle);
   ASAN_UNPOISON_MEMORY_REGION(memory_, held_);
   munmap(memory_, mapped_);
@@ -190,7 +190,7 @@ void scratch_arena::begin() noexcept {
   phase expected = phase::idle;
   if (!phase_.compare_exchange_strong(expected, phase::busy)) {
     assert(expected == phase::reclaimed);
-    // Whoever takes from us does so under the mutex, from end to end.
+    // Others take from us only under the mutex, from begin to end.
     const mutex_lock lock(budget_.mutex_);
     phase_.store(phase::busy);
   }

@@ -30,20 +30,20 @@ class scratch_budget {
   [[nodiscard]] static constexpr std::size_t sample_bytes_max(std::size_t host_bytes_max) noexcept {
     return host_bytes_max / 4;
   }
-  /// The least host_bytes_max that has `bytes` left beside that: three quarters of it, rounded up, are as many.
+  /// The least host_bytes_max that leaves `bytes` beside that: three quarters of it, rounded up, are `bytes`.
   [[nodiscard]] static constexpr std::size_t host_bytes_least(std::size_t bytes) noexcept {
     return bytes == 0 ? 0 : bytes + (bytes - 1) / 3;
   }
 
   /// bytes_max        for all arenas; nothing is taken yet
-  /// host_bytes_max   the loader's own budget, of which a sample gets sample_bytes_max() and a refusal says which one would
-  ///                  do; 0 where there is none, and a sample gets what bytes_max has
+  /// host_bytes_max   the loader's own budget: a sample gets sample_bytes_max() of it, and a refusal names the budget that would
+  ///                  do. 0: there is none, and a sample gets what bytes_max has
   explicit scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max = 0);
   ~scratch_budget();
   scratch_budget(const scratch_budget&) = delete;
   scratch_budget& operator=(const scratch_budget&) = delete;
 
-  /// Wakes all who wait in reserve(), now and for ever: their samples come out cancelled. Thread: any.
+  /// Wakes all threads that wait in reserve(), now and later: their samples are cancelled. Thread: any.
   void stop();
 
   [[nodiscard]] std::size_t bytes_max() const noexcept { return bytes_max_; }
@@ -83,7 +83,7 @@ class scratch_budget {
 /// One decoder's memory. Belongs to one thread; only reclaiming comes from others, and only between samples.
 class scratch_arena {
  public:
-  /// What every arena holds from its first to its last day: enough to read any header.
+  /// What every arena holds as long as it lives: enough to read any header.
   static constexpr std::size_t base_bytes = std::size_t{64} << 10;
   /// Grants are rounded up to this.
   static constexpr std::size_t step_bytes = std::size_t{64} << 10;
@@ -100,7 +100,7 @@ class scratch_arena {
   /// Begins a sample: empty, with base_bytes at least.
   void begin() noexcept;
   /// Makes room for `bytes` more, waiting for other samples to end if need be. At most once per sample, before more
-  /// than base_bytes have been taken: who holds nothing while waiting cannot be waited for.
+  /// than base_bytes have been taken: so a waiting arena holds nothing that others wait for.
   ///   returns   over_budget where that much can never be given; cancelled after the budget's stop()
   stages::outcome<void> reserve(std::size_t bytes);
   /// The most that reserve() can ever give.

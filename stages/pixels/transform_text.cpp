@@ -53,7 +53,7 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
 
 constexpr std::array<std::string_view, 3> filter_names = {"nearest", "bilinear", "bicubic"};
 
-// Groups in groups, as deep as a text may have them: more than a chain may.
+// How deep groups may be nested in a text: deeper than in a chain.
 constexpr int depth_max = 64;
 constexpr std::size_t steps_max = 1024;
 
@@ -68,7 +68,7 @@ struct filling_member {
   std::array<double, 3>& value;
   bool& noise;
 };
-/// Steps, and of one_of a weight before each of them where they have some.
+/// Steps; in one_of, all or none have a weight before them.
 struct steps_member {
   std::vector<transform>& steps;
   std::vector<double>* weights = nullptr;
@@ -164,7 +164,7 @@ template <class Visit>
 void members(tr::in_random_order& of, Visit&& visit) {
   visit("steps", steps_member{of.steps});
 }
-// Those without.
+// Structs without members.
 template <class Step, class Visit>
 void members(Step&, Visit&&) {}
 
@@ -421,7 +421,7 @@ std::string to_string(const transform& step) {
         usual = arguments_of(Step{});
       },
       step.what());
-  // What a struct has by itself need not be written, from the end on.
+  // Default values at the end of the arguments are not written.
   while (!arguments.empty() && arguments.back() == usual[arguments.size() - 1]) arguments.pop_back();
   if (arguments.empty()) return text;
   text += "(";

@@ -80,7 +80,7 @@ stages::outcome<void> webp_reader::count_codes() {
   return {};
 }
 
-// Which part is decoded at a time, and what it takes.
+// Which part is decoded at a time, and its memory.
 void webp_reader::plan(const rectangle& region) noexcept {
   region_ = region;
   const int around = layout_.lossless ? 0 : margin;
@@ -131,7 +131,7 @@ stages::outcome<lines> webp_reader::read() {
   const int first = region_.y + next_row_;
   const int count = std::min(band_rows_, region_.height - next_row_);
   const int top = top_of(next_row_);
-  // libwebp tells of damage where it comes to it, after rows that are wrong already: the last band goes on to the picture's end.
+  // libwebp reports damage late, after rows that are wrong already: the last band goes on to the picture's end.
   const bool is_last = next_row_ + count == region_.height;
   const int bottom = is_last && takes_rest_ ? layout_.height : std::min(first + count + margin, layout_.height);
   assert(static_cast<std::size_t>(bottom - top) * stride_ + line_slack_bytes <= band_bytes_);

@@ -44,7 +44,7 @@ HWY_INLINE vector floor_of_grey(const pixel& of) {
   return hn::ConvertTo(d, hn::ConvertTo(words(), third));
 }
 
-// Calls change(pixel) for each vector of pixels. What is left at the end of the line goes through memory of its own, so that nothing
+// Calls change(pixel) for each vector of pixels. The rest at the end of the line goes through separate memory, so that no pixel
 // is changed twice.
 template <class Change>
 HWY_INLINE void for_each_pixel(std::uint8_t* red, std::size_t width, const Change& change) {
@@ -106,7 +106,7 @@ void turn_hue_line(std::uint8_t* line, std::size_t width, float shift) {
     const vector inverse = hn::Div(one, hn::Max(chroma, one));
     const auto red_most = hn::Eq(most, of.red);
     const auto green_most = hn::Eq(most, of.green);
-    // One difference of three, and where on the hexagon it is counted from.
+    // The difference of two channels, and where on the hexagon it starts.
     const vector difference =
         hn::IfThenElse(red_most, hn::Sub(of.green, of.blue),
                        hn::IfThenElse(green_most, hn::Sub(of.blue, of.red), hn::Sub(of.red, of.green)));
@@ -158,7 +158,7 @@ void widen_range(const std::uint8_t* plane, std::size_t width, std::uint8_t* lea
     }
     return;
   }
-  // What is left at the end is looked at with what was looked at before it, once more.
+  // The last vector overlaps the one before: those values are checked twice.
   const auto last = hn::LoadU(d, plane + width - lanes);
   auto low = hn::Min(hn::Load(d, least), last);
   auto high = hn::Max(hn::Load(d, most), last);
@@ -221,7 +221,7 @@ void blur_across(const float* from, std::size_t count, const float* weights, int
   const std::size_t lanes = hn::Lanes(floats());
   std::size_t x = 0;
   for (; x + 4 * lanes <= count; x += 4 * lanes) blur_across_at<4>(from + x, weights, radius, to + x);
-  // Both have room for a vector behind the last value.
+  // Both have room for one vector behind the last value.
   for (; x < count; x += lanes) blur_across_at<1>(from + x, weights, radius, to + x);
 }
 
@@ -346,7 +346,7 @@ std::uint64_t sum_grey_line(const plane_line& line) noexcept {
   return HWY_DYNAMIC_DISPATCH(sum_grey_line)(line.first, line.width);
 }
 
-// Four parts, so that neighbours of one value do not wait for one another.
+// Four parts, so that equal neighbouring values do not wait for one another.
 void count_line(const plane_line& line, value_counts* counts) noexcept {
   for (std::size_t c = 0; c < 3; ++c) {
     const std::uint8_t* const plane = line.plane(c);

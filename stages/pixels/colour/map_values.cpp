@@ -1,4 +1,4 @@
-// A file of its own: of the kernels only this one wants what AVX3_DL has, so that only this one is compiled for it too.
+// A file of its own: only this kernel uses AVX3_DL, so only this one is compiled for it too.
 #define HWY_WANT_AVX3_DL 1
 
 #include "stages/pixels/colour/kernels.hpp"
@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace leat::pixels::HWY_NAMESPACE {
 
-// A table in four vectors, looked up 64 values at once: by their lower seven bits in either half, then by the highest which half it is.
-// Other instruction sets have no lookup in so large a table that would beat one value after the other.
+// A table in four vectors, looked up for 64 values at once: by their lower seven bits in both halves, of which the highest bit chooses one.
+// Other instruction sets have no lookup in so large a table that is faster than one value after the other.
 void map_values(const std::uint8_t* from, std::size_t count, const std::uint8_t* by, std::uint8_t* to) {
   std::size_t i = 0;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL

@@ -12,7 +12,7 @@
 namespace leat::pixels {
 namespace {
 
-// What vectors may touch behind the last value.
+// Bytes that vectors may touch behind the last value.
 constexpr std::size_t room = 64;
 
 std::size_t across_values(int width) noexcept { return static_cast<std::size_t>(width) * 3 + room; }
@@ -104,7 +104,7 @@ void neighbour_filter::blur_next_across() noexcept {
       middle[-j] = static_cast<float>(plane[mirrored(-j, width)]);
       middle[width - 1 + j] = static_cast<float>(plane[mirrored(width - 1 + j, width)]);
     }
-    // Vectors make values of what lies behind, which nobody looks at; but they must be numbers.
+    // Vectors also compute from what lies behind. The results are not used, but must be numbers.
     std::fill_n(middle + width + radius, room, 0.0F);
     blur_across(middle, static_cast<std::size_t>(width), weights_.across.data(), radius,
                 to + static_cast<std::size_t>(c) * static_cast<std::size_t>(width));

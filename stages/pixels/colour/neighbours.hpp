@@ -18,8 +18,8 @@ struct picture {
   [[nodiscard]] std::uint8_t* line(int y) const noexcept { return first + static_cast<std::size_t>(y) * line_bytes(); }
 };
 
-/// A Gaussian filter's weights, of the middle and one side: rounded, and the middle takes what makes their sum 1. A side that rounds to
-/// nothing is left out.
+/// A Gaussian filter's weights, of the middle and one side: rounded, with the middle chosen so that their sum is 1. Outer weights that
+/// round to 0 are left out.
 ///   source   torchvision's gaussian_blur: exp(-(j / sigma)^2 / 2)
 struct blur_weights {
   static constexpr int radius_max = 63;

@@ -36,7 +36,7 @@ using value_counts = std::array<std::array<std::uint32_t, 256>, 3>;
 void append(table& first, const curve& then) noexcept;
 void append(table& first, const table& then) noexcept;
 
-/// The counts of the picture that a table makes of one with these counts.
+/// The counts after a table has changed a picture with these counts.
 [[nodiscard]] value_counts pushed_through(const table& by, const value_counts& counts) noexcept;
 /// Whether larger values never become smaller, in any channel: then extremes go to extremes.
 [[nodiscard]] bool is_ascending(const table& which) noexcept;
