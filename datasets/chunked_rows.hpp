@@ -35,7 +35,7 @@ struct chunked_table {
   std::shared_ptr<const io::file_table> files;
   std::shared_ptr<const io::source_description> source;  ///< of the same files
   std::shared_ptr<const file_guard> watch =
-      nullptr;  ///< of the same files; null where nobody looks whether they change
+      nullptr;  ///< of the same files; null if they are not checked for changes
   std::vector<chunked_array> arrays;
   std::vector<placed_values> values;
   std::vector<std::string> notes;

@@ -208,7 +208,7 @@ class folder_model final : public dataset_model {
 
   std::vector<std::string> classes_;
   std::vector<std::string> notes_;
-  std::size_t root_bytes_;  // Of the root and its slash: names are told without them.
+  std::size_t root_bytes_;  // Of the root and its slash: names are given without them.
   std::vector<std::uint64_t> class_ends_;
   std::vector<field_info> fields_;
   std::vector<std::string> columns_;

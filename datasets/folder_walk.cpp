@@ -105,7 +105,7 @@ entry_type type_of(int directory, const dirent& entry) noexcept {
   struct stat status{};
   // A link that leads nowhere is no directory; what is wrong with it shows when its size is asked for.
   if (::fstatat(directory, entry.d_name, &status, 0) != 0 || !S_ISDIR(status.st_mode)) return entry_type::other;
-  // Where the file system tells no types, any directory may be a link.
+  // If the file system gives no types, any directory may be a link.
   return entry_type::linked_directory;
 }
 

@@ -1,5 +1,5 @@
-// An index that is kept between runs: what opening a source found out, in a file of its own, mapped and checksummed. What its sections
-// hold is the format's; this knows where it lies, whether it is whole, and how it is replaced.
+// An index that is kept between runs: what opening a source found out, in a file of its own, mapped and checksummed. The format decides
+// what its sections hold; the code here knows where the file lies, whether it is whole, and how it is replaced.
 //
 //     header      magic, version, key, number and places of the sections, checksum of all that follows it
 //     sections    bytes, each from a multiple of 8 on

@@ -213,7 +213,7 @@ class dataset_model {
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
 
-/// Field names that promise a picture, "jpg" first. People call any picture "jpg", so who asks for the field "jpg" gets
+/// Field names that promise a picture, "jpg" first. People call any picture "jpg", so a request for the field "jpg" gets
 /// whichever of these a sample has.
 [[nodiscard]] std::span<const std::string_view> picture_names() noexcept;
 

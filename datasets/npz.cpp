@@ -127,7 +127,7 @@ void check_names(const npz_file& file, const std::string& path) {
   }
 }
 
-// A member that is packed is one block: whoever wants a row expands all of it.
+// A member that is packed is one block: reading a row expands all of it.
 chunked_array as_chunks(const npz_array& from, std::uint32_t file) {
   chunked_array array;
   array.name = from.name;
@@ -146,7 +146,7 @@ chunked_array as_chunks(const npz_array& from, std::uint32_t file) {
   return array;
 }
 
-// Archives of which one at least has a packed member.
+// Archives, at least one of which has a packed member.
 dataset packed_rows(const std::vector<std::string>& paths, const std::vector<npz_file>& files,
                     const placed_files& placed) {
   std::vector<dataset> parts;

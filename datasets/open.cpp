@@ -1,4 +1,4 @@
-// What a SOURCE of the command line is, found out by looking.
+// Finds out what a SOURCE of the command line is, from its files.
 #include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/path_error.hpp"
@@ -25,7 +25,7 @@ using datasets::file_kind;
 using datasets::files_in;
 using datasets::is_folder;
 
-// A folder of what is opened file by file is told how.
+// If the folder has files that are opened one by one, the error says how.
 dataset open_pictures(const std::string& folder, const index_options& index) {
   try {
     return open_folder(folder, {.index = index});

@@ -24,7 +24,7 @@ struct pack_zarr_options {
   std::uint64_t rows_per_chunk =
       0;  ///< of every array; 0: as many as make 1 MiB, at least one. Not more than there are rows
   std::uint64_t chunks_per_shard =
-      0;  ///< 0: each chunk is a file; else so many of them are one (`sharding_indexed`, its index at the end)
+      0;  ///< chunks in one file (`sharding_indexed`, its index at the end); 0: each chunk is a file
   bool shuffle = false;  ///< in an order drawn from the seed; else in the dataset's
   std::uint64_t seed = 0;
   unsigned threads = 0;                                     ///< that pack chunks; 0: as many as the machine has

@@ -34,7 +34,7 @@ bool is_hdf5(const std::string& path) {
   try {
     return hdf5_signature(local_file(path)).has_value();
   } catch (const error&) {
-    return false;  // Whoever opens it says what is wrong.
+    return false;  // Opening it reports what is wrong.
   }
 }
 
@@ -94,7 +94,7 @@ file_kind kind_of_file(const std::string& path) {
   if (is_arrow(start)) return file_kind::arrow;
   if (is_lmdb(start)) return file_kind::lmdb;
   if (is_tfrecord(start)) return file_kind::tfrecord;
-  if (path.ends_with(".npy")) return file_kind::npy;  // Whoever opens it says what is wrong.
+  if (path.ends_with(".npy")) return file_kind::npy;  // Opening it reports what is wrong.
   if (path.ends_with(".npz")) return file_kind::npz;
   if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return file_kind::jsonl;
   if (path.ends_with(".csv") || path.ends_with(".tsv")) return file_kind::csv;

@@ -1,4 +1,4 @@
-// One part of one sample, for those who look at samples by themselves.
+// One part of one sample, for looking at single samples.
 #pragma once
 
 #include "datasets/blocking_source.hpp"

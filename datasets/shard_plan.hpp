@@ -48,7 +48,7 @@ class shard_plan {
   /// The first of a shard's samples, of all that are packed.
   [[nodiscard]] std::uint64_t first_sample(std::uint64_t shard) const noexcept;
   [[nodiscard]] std::string name(std::uint64_t shard) const { return pattern_ ? pattern_->name(shard) : names_[shard]; }
-  /// Whether a shard that holds these samples and bytes is full before a sample of so many bytes more.
+  /// Whether a shard that holds these samples and bytes is full, if the next sample has `bytes_more`.
   [[nodiscard]] bool full(std::uint64_t shard, std::uint64_t samples, std::uint64_t bytes,
                           std::uint64_t bytes_more) const noexcept;
 

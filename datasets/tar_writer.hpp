@@ -32,7 +32,7 @@ struct tar_writer_options {
 class tar_writer {
  public:
   ///   throws   error{errc::not_found} no such directory; error{errc::permission}; error{errc::usage} where another
-  ///            process is writing the same shard, where `path` is there already and nobody said overwrite, or is no
+  ///            process is writing the same shard, where `path` is there already and `overwrite` is not set, or is no
   ///            regular file
   explicit tar_writer(std::string path, tar_writer_options options = {});
   tar_writer(const tar_writer&) = delete;
@@ -45,7 +45,7 @@ class tar_writer {
   void write(std::span<const std::byte> content);
 
   /// Ends the archive, makes it durable and gives it its name: fsync, rename, fsync of the directory.
-  ///   throws   as write(); error{errc::usage} where a file of that name has come meanwhile and nobody said overwrite
+  ///   throws   as write(); error{errc::usage} if a file of that name has appeared meanwhile and `overwrite` is not set
   void finish();
 
   /// The length of the file so far.
