@@ -11,7 +11,7 @@ namespace {
 static_assert(std::is_trivially_destructible_v<block_pages>);
 static_assert(sizeof(JBLOCK) == 128);
 
-// Pages are taken from the arena so many at a time, since it aligns what it gives.
+// Pages are taken from the arena in groups of this size, since the arena aligns each group.
 constexpr std::size_t pages_at_a_time = 64;
 
 // A packed block begins with the number of its nonzero coefficients. Each of them has a byte with the number of zeros before it

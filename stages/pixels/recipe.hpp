@@ -97,7 +97,7 @@ struct recipe {
   void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
 };
 
-/// Throws error{errc::usage}, which names the step, where numbers of its own are out of range. What is in a group is not looked at.
+/// Throws error{errc::usage}, which names the step, if its own numbers are out of range. Steps within a group are not checked.
 void check_numbers(const transform& what);
 
 /// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.

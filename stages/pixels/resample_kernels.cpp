@@ -13,7 +13,7 @@ namespace leat::pixels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Outputs are made in blocks of 16 bytes, four 32-bit sums each: red, green, blue and one that nobody looks at. A vector
+// Outputs are made in blocks of 16 bytes, four 32-bit sums each: red, green, blue and one that is not used. A vector
 // holds one, two or four blocks, so that a group of four outputs takes four, two or one vectors.
 using bytes_tag = hn::CappedTag<std::uint8_t, 64>;
 using sums_tag = hn::Repartition<std::int32_t, bytes_tag>;

@@ -67,7 +67,7 @@ outcome<void> read_picture(webp_layout& found) {
   return !p.empty() && byte_at(p, 0) == 0x2F ? read_lossless(found) : read_lossy(found);
 }
 
-// The chunk that begins at `at`, of which all is there.
+// A chunk, all of which lies in the file.
 struct chunk {
   byte_span content;
   std::size_t end = 0;  // its padding included
