@@ -36,11 +36,18 @@ std::vector<std::byte> read_chunk(const hdf5_bytes& file, const chunked_array& a
 std::vector<reference> read_references(const hdf5_bytes& file, const chunked_array& array) {
   const std::uint64_t rows = array.shape.front();
   const std::uint64_t each_bytes = array.shape.back();
-  if (rows > std::max<std::uint64_t>(std::uint64_t{1} << 20, file.size())) {
-    file.fail(0, str_cat(array.name, " has ", rows, " values, for which the file has no room"));
+  const std::uint64_t rows_in_chunk = array.chunk.front();
+  const std::uint64_t rows_max = std::max<std::uint64_t>(std::uint64_t{1} << 20, file.size());
+  if (rows > rows_max) file.fail(0, str_cat(array.name, " has ", rows, " values, for which the file has no room"));
+  // All of a chunk is expanded, whatever the array has of it.
+  constexpr std::uint64_t rows_in_chunk_max = std::uint64_t{1} << 24;
+  if (!array.filters.empty() && rows_in_chunk > std::max(rows_in_chunk_max, rows_max)) {
+    file.fail(0, str_cat(array.name, " has chunks of ", rows_in_chunk, " values, for which the file has no room"));
+  }
+  if (each_bytes != 8 + file.address_bytes()) {
+    file.fail(0, str_cat(array.name, " has references of ", each_bytes, " bytes to its values"));
   }
   std::vector<reference> found;
-  const std::uint64_t rows_in_chunk = array.chunk.front();
   for (std::uint64_t chunk = 0; chunk < array.places.size(); ++chunk) {
     const std::uint64_t first = chunk * rows_in_chunk;
     const std::uint64_t here = std::min(rows_in_chunk, rows - first);

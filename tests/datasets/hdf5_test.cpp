@@ -310,6 +310,12 @@ TEST(hdf5_file, what_is_not_read_is_named_with_what_to_do) {
       AllOf(HasSubstr("3 rows"), HasSubstr("open them apart")));
 }
 
+// Found by array_fuzz: memory for 4 GiB of references was taken before anything of them was read.
+TEST(hdf5_file, has_no_chunks_of_values_for_which_there_is_no_room) {
+  EXPECT_THAT(message_of(errc::format, [] { (void)open_hdf5(file_of("large-chunks.h5"), {.fields = {"x"}}); }),
+              HasSubstr("x has chunks of 33554432 values"));
+}
+
 TEST(hdf5_file, has_headers_that_go_on_elsewhere) {
   expect_numbers(open_hdf5(file_of("continued-latest.h5")), {"x", dtype::i32, {2}});
 }

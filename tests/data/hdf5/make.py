@@ -169,6 +169,10 @@ with h5py.File("refused.h5", "w", libver="latest") as f:
     f.create_virtual_dataset("virtual", layout)
     f.create_dataset("external", (6, 2), "<i4", external=[("other.bin", 0, 48)])
 
+# A chunk that would take 512 MiB to find three values.
+with h5py.File("large-chunks.h5", "w", libver="latest") as f:
+    f.create_dataset("x", (3,), h5py.vlen_dtype(np.uint8), chunks=(1 << 25,), maxshape=(None,), compression="gzip")
+
 # One that its writer never closed.
 with h5py.File("open.h5", "w", libver="latest") as f:
     add(f, "x", (5, 2), "<i4")
