@@ -35,7 +35,7 @@ struct chunked_table {
   std::shared_ptr<const io::file_table> files;
   std::shared_ptr<const io::source_description> source;  ///< of the same files
   std::shared_ptr<const file_guard> watch =
-      nullptr;  ///< of the same files; null if they are not checked for changes
+      nullptr;  ///< of the same files; null if they are not checked for any changes
   std::vector<chunked_array> arrays;
   std::vector<placed_values> values;
   std::vector<std::string> notes;

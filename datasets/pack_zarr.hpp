@@ -24,7 +24,7 @@ struct pack_zarr_options {
   std::uint64_t rows_per_chunk =
       0;  ///< of every array; 0: as many as make 1 MiB, at least one. Not more than there are rows
   std::uint64_t chunks_per_shard =
-      0;  ///< chunks in one file (`sharding_indexed`, its index at the end); 0: each chunk is a file
+      0;  ///< chunks of a file, which ends with its index (`sharding_indexed`); 0: each chunk is a file of its own
   bool shuffle = false;  ///< in an order drawn from the seed; else in the dataset's
   std::uint64_t seed = 0;
   unsigned threads = 0;                                     ///< that pack chunks; 0: as many as the machine has
@@ -39,7 +39,7 @@ struct pack_zarr_options {
 /// of Zarr and which the next run uses up.
 ///   out      is not there, or an empty folder
 ///   returns  as shards the one folder, with the bytes of all its files
-///   memory   twice 16 MiB of rows, or a chunk for each thread (256 MiB of them at most, one chunk at least), and what they become; 8 bytes per
+///   memory   twice 16 MiB of rows, or a chunk for each thread (256 MiB at most, one chunk at least), and what they become; 8 bytes per
 ///            sample where shuffled
 ///   throws   error{errc::usage} a field that is no field_kind::tensor, is missing in some samples, or whose name cannot be that of an
 ///            array; chunks above 1 GiB, or more than 2^24 of them; a folder that is not empty; error{errc::limit} disk full;
