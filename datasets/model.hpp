@@ -34,14 +34,22 @@ class token_windows;
 ///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two parts of the
 ///            same place, decode and block expand to the same bytes, from which copy_box() takes each sample's or field's box
 ///   whole    of a chunked field: it expands to exactly what is wanted of the sample, and copy_box() need not be called
+///   value_bytes   of a field whose blocks hold whole values (has_values_in_blocks()): of the sample's, as copy_box() gives it
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   extent where;             ///< where.source indexes dataset_model::sources()
   std::uint32_t decode = 0;
   std::uint64_t block = 0;
   bool whole = false;
+  std::uint64_t value_bytes = 0;
 };
 using part_list = absl::InlinedVector<part, 4>;
+
+/// Whether its blocks hold whole values, each of its own length, out of which a field may make anything; rows of arrays are boxes out
+/// of blocks, which are rows as they are.
+[[nodiscard]] inline bool has_values_in_blocks(const field_info& field) noexcept {
+  return field.chunked && field.kind != field_kind::tensor;
+}
 
 /// A field that is wanted.
 ///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick

@@ -31,11 +31,14 @@ bool is_in(std::span<const std::string> names, std::string_view name) {
 
 /// What a column of the file becomes.
 struct choice {
-  enum class role : std::uint8_t { field, numbers, classes } becomes = role::field;
+  enum class role : std::uint8_t { field, packed, numbers, classes } becomes = role::field;
   std::size_t leaf = 0;
   std::string name;
   bool is_picture = false;
   const hub_features::class_names* labels = nullptr;
+  std::string packed_by = {};
+
+  [[nodiscard]] bool is_field() const noexcept { return becomes == role::field || becomes == role::packed; }
 };
 
 /// A file as far as its footer says, and then its values.
@@ -49,7 +52,8 @@ struct table_file {
   // By choice: the ones that its role has.
   std::vector<record_field> fields;
   std::vector<record_numbers> numbers;
-  std::vector<std::vector<few_texts>> texts;  // by row group
+  std::vector<std::vector<few_texts>> texts;      // by row group
+  std::vector<std::vector<packed_group>> packed;  // likewise
 };
 
 /// Chooses among the columns of one file.
@@ -115,17 +119,23 @@ class chooser {
     }
     if (!as_field && (!options_.fields.empty() || is_path_of_picture(leaf))) return;
     for (const parquet_group& group : of_.footer.groups) {
-      const std::string why = why_not_bare(leaf, group.chunks[number]);
-      if (why.empty()) continue;
-      return leave_out(
-          leaf, as_field,
-          str_cat(
-              "does not lie in the file as it is (", why,
-              "); write it with compression none and without a dictionary for it: in pyarrow, column_encoding PLAIN"));
+      found.packed_by = why_not_bare(leaf, group.chunks[number]);
+      if (found.packed_by.empty()) continue;
+      found.becomes = choice::role::packed;
+      return take_packed(std::move(found), as_field);
     }
     of_.choices.push_back(std::move(found));
   }
 
+  void take_packed(choice found, bool asked) {
+    const std::string note =
+        str_cat("the column '", of_.footer.leaves[found.leaf].path, "' is packed (", found.packed_by,
+                "): it was read once for the lengths of its values, and its row groups are "
+                "expanded; shuffle blocks of them, or write it with compression none and PLAIN");
+    const std::size_t before = of_.choices.size();
+    take(std::move(found), asked);
+    if (of_.choices.size() != before) of_.notes.push_back(note);
+  }
   void take(choice found, bool asked) {
     const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
     for (const parquet_group& group : of_.footer.groups) {
@@ -170,11 +180,15 @@ void make_room(table_file& of) {
   of.fields.resize(of.choices.size());
   of.numbers.resize(of.choices.size());
   of.texts.resize(of.choices.size());
+  of.packed.resize(of.choices.size());
   for (std::size_t i = 0; i < of.choices.size(); ++i) {
     const choice& each = of.choices[i];
     if (each.becomes == choice::role::field) {
       of.fields[i].name = each.name;
       of.fields[i].places.resize(rows);
+    } else if (each.becomes == choice::role::packed) {
+      of.fields[i].name = each.name;
+      of.packed[i].resize(of.footer.groups.size());
     } else if (each.becomes == choice::role::classes) {
       of.texts[i].resize(of.footer.groups.size());
     } else {
@@ -191,16 +205,42 @@ void make_room(table_file& of) {
 }
 
 // The picture is what the first value is.
-void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& chosen, record_field& field) {
+void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& chosen,
+               std::span<const packed_group> packed, record_field& field) {
   field.kind = chosen.is_picture ? field_kind::picture : leaf.is_text ? field_kind::text : field_kind::bytes;
+  const auto is_what = [&](std::span<const std::byte> start) {
+    const value_kind found = kind_of_value(start);
+    field.extension = found.extension;
+    if (found.kind == field_kind::picture) field.kind = field_kind::picture;
+  };
   if (leaf.is_text) return;
+  for (const packed_group& group : packed) {
+    if (!group.start.empty()) return is_what(group.start);
+  }
   const auto first = std::find_if(field.places.begin(), field.places.end(),
                                   [](const value_place& each) { return each.is_there() && each.bytes != 0; });
   if (first == field.places.end()) return;
   constexpr std::uint64_t looked_at = 512;
-  const value_kind found = kind_of_value(file.read(first->offset, std::min(first->bytes, looked_at)));
-  field.extension = found.extension;
-  if (found.kind == field_kind::picture) field.kind = field_kind::picture;
+  is_what(file.read(first->offset, std::min(first->bytes, looked_at)));
+}
+
+std::shared_ptr<const value_blocks> blocks_of(const table_file& of, std::size_t number) {
+  const choice& chosen = of.choices[number];
+  auto packed = std::make_shared<value_blocks>();
+  packed->packed_by = chosen.packed_by;
+  packed->ends.reserve(of.footer.rows);
+  std::vector<parquet_chunk> chunks;
+  for (std::size_t i = 0; i < of.footer.groups.size(); ++i) {
+    const parquet_group& group = of.footer.groups[i];
+    if (group.rows == 0) continue;
+    const parquet_chunk& chunk = group.chunks[chosen.leaf];
+    packed->blocks.push_back(
+        {.first_row = group.first_row, .rows = group.rows, .offset = chunk.offset, .bytes = chunk.bytes});
+    packed->ends.insert(packed->ends.end(), of.packed[number][i].ends.begin(), of.packed[number][i].ends.end());
+    chunks.push_back(chunk);
+  }
+  packed->expander = expand_parquet(of.path, of.footer.leaves[chosen.leaf], std::move(chunks));
+  return packed;
 }
 
 // All files give their texts the same numbers.
@@ -237,6 +277,7 @@ void check_same_roles(const std::vector<table_file>& files) {
       const auto first = std::find_if(files.front().choices.begin(), files.front().choices.end(),
                                       [&](const choice& other) { return other.name == each.name; });
       if (first == files.front().choices.end() || first->becomes == each.becomes) continue;
+      if (first->is_field() && each.is_field()) continue;
       throw error(errc::unsupported, str_cat(file.path, ": the column '", each.name, "' is of another type than in ",
                                              files.front().path, "; open them apart, or leave it out"));
     }
@@ -310,6 +351,9 @@ dataset open_parquet_files(const input_files& from, const table_options& options
       case choice::role::field:
         return find_bare_values(*file, leaf, group, chunk,
                                 std::span(of.fields[pieces[i].choice].places).subspan(group.first_row, group.rows));
+      case choice::role::packed:
+        of.packed[pieces[i].choice][pieces[i].group] = find_packed_values(*file, leaf, group, chunk);
+        return;
       case choice::role::numbers:
         missing[i] = read_numbers(*file, leaf, group, chunk, of.numbers[pieces[i].choice]);
         return;
@@ -332,8 +376,9 @@ dataset open_parquet_files(const input_files& from, const table_options& options
     const std::unique_ptr<file_bytes> file = from.open(of.path);
     for (std::size_t k = 0; k < of.choices.size(); ++k) {
       const choice& chosen = of.choices[k];
-      if (chosen.becomes == choice::role::field) {
-        find_kind(*file, of.footer.leaves[chosen.leaf], chosen, of.fields[k]);
+      if (chosen.is_field()) {
+        if (chosen.becomes == choice::role::packed) of.fields[k].packed = blocks_of(of, k);
+        find_kind(*file, of.footer.leaves[chosen.leaf], chosen, of.packed[k], of.fields[k]);
         table.fields.push_back(std::move(of.fields[k]));
       } else {
         table.numbers.push_back(std::move(of.numbers[k]));

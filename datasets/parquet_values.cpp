@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace leat::datasets {
 namespace {
@@ -174,6 +175,90 @@ class text_sink final : public parquet_sink {
   few_texts& into_;
 };
 
+class length_sink final : public parquet_sink {
+ public:
+  length_sink(const file_bytes& file, const parquet_leaf& leaf, std::uint64_t rows, packed_group& into)
+      : file_(file), leaf_(leaf), rows_(rows), into_(into) {}
+
+  void add(std::uint32_t, std::uint32_t definition, std::span<const std::byte> value) override {
+    if (into_.ends.size() == rows_) {
+      fail_at(file_.path(), 0, str_cat("more values than rows in the column '", leaf_.path, "'"));
+    }
+    if (definition < leaf_.levels) {
+      into_.ends.push_back(static_cast<std::uint32_t>(end_) | value_blocks::missing);
+      return;
+    }
+    end_ += value.size();
+    if (end_ > value_blocks::decoded_bytes_max) {
+      throw error(errc::limit, str_cat(file_.path(), ": values of the column '", leaf_.path,
+                                       "' take 2 GiB or more in one row group; write it with smaller row groups, or "
+                                       "without compression and dictionary"));
+    }
+    into_.ends.push_back(static_cast<std::uint32_t>(end_));
+    constexpr std::size_t start_bytes = 512;
+    if (into_.start.empty()) {
+      const std::span<const std::byte> start = value.first(std::min(value.size(), start_bytes));
+      into_.start.assign(start.begin(), start.end());
+    }
+  }
+
+ private:
+  const file_bytes& file_;
+  const parquet_leaf& leaf_;
+  std::uint64_t rows_;
+  packed_group& into_;
+  std::uint64_t end_ = 0;
+};
+
+class copy_sink final : public parquet_sink {
+ public:
+  copy_sink(const parquet_leaf& leaf, std::span<const std::uint32_t> ends, std::span<std::byte> into)
+      : leaf_(leaf), ends_(ends), into_(into) {}
+
+  void add(std::uint32_t, std::uint32_t definition, std::span<const std::byte> value) override {
+    const bool is_missing = definition < leaf_.levels;
+    const std::uint64_t end = end_ + value.size();
+    is_same_ = is_same_ && row_ < ends_.size() &&
+               ends_[row_] == (is_missing ? static_cast<std::uint32_t>(end_) | value_blocks::missing : end);
+    if (!is_same_) return;
+    if (!value.empty()) std::memcpy(into_.data() + end_, value.data(), value.size());
+    end_ = end;
+    ++row_;
+  }
+  [[nodiscard]] bool is_whole() const noexcept { return is_same_ && row_ == ends_.size(); }
+
+ private:
+  const parquet_leaf& leaf_;
+  std::span<const std::uint32_t> ends_;
+  std::span<std::byte> into_;
+  std::size_t row_ = 0;
+  std::uint64_t end_ = 0;
+  bool is_same_ = true;
+};
+
+class parquet_expander final : public block_expander {
+ public:
+  parquet_expander(std::string path, parquet_leaf leaf, std::vector<parquet_chunk> chunks)
+      : path_(std::move(path)), leaf_(std::move(leaf)), chunks_(std::move(chunks)) {}
+
+  std::optional<std::string> expand(std::size_t block, std::span<const std::byte> stored,
+                                    std::span<const std::uint32_t> ends, std::span<std::byte> decoded) const override {
+    copy_sink sink(leaf_, ends, decoded);
+    try {
+      decode_chunk(path_, leaf_, chunks_[block], stored, sink);
+    } catch (const error& damage) {
+      return damage.what();
+    }
+    if (!sink.is_whole()) return "a row group whose values are no more those that it had when it was opened";
+    return std::nullopt;
+  }
+
+ private:
+  std::string path_;
+  parquet_leaf leaf_;
+  std::vector<parquet_chunk> chunks_;
+};
+
 }  // namespace
 
 std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
@@ -200,6 +285,23 @@ void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const pa
             str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
   }
   bare_values(file, leaf, places).read(chunk);
+}
+
+packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                                const parquet_chunk& chunk) {
+  if (chunk.values != group.rows) {
+    fail_at(file.path(), chunk.offset,
+            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
+  }
+  packed_group found;
+  length_sink sink(file, leaf, group.rows, found);
+  decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
+  return found;
+}
+
+std::shared_ptr<const block_expander> expand_parquet(std::string path, parquet_leaf leaf,
+                                                     std::vector<parquet_chunk> chunks) {
+  return std::make_shared<parquet_expander>(std::move(path), std::move(leaf), std::move(chunks));
 }
 
 std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {

@@ -5,11 +5,14 @@
 #include "datasets/parquet_footer.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/value_blocks.hpp"
 #include "datasets/value_place.hpp"
 
 #include <leat/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +28,21 @@ namespace leat::datasets {
 ///   throws   error{errc::format} with file and offset
 void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                       const parquet_chunk& chunk, std::span<value_place> places);
+
+/// Values that do not lie in the file as they are.
+///   ends    as value_blocks::ends
+///   start   the first bytes of its first value that has some
+///   throws  error{errc::format}; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
+struct packed_group {
+  std::vector<std::uint32_t> ends;
+  std::vector<std::byte> start;
+};
+[[nodiscard]] packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf,
+                                              const parquet_group& group, const parquet_chunk& chunk);
+/// Of the values of a column.
+///   chunks   of the groups that have rows
+[[nodiscard]] std::shared_ptr<const block_expander> expand_parquet(std::string path, parquet_leaf leaf,
+                                                                   std::vector<parquet_chunk> chunks);
 
 /// The dtype in which numbers of a column are kept: i64 of whole ones, f16, f32, f64; none where they are no numbers.
 [[nodiscard]] std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept;

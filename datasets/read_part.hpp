@@ -19,7 +19,7 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
                  std::vector<std::byte>& to, const std::stop_token& stop = {});
 
 /// The same for all of a sample's bytes of a field: those of its parts, or, of a chunked field, field_info::bytes_max bytes out of its
-/// blocks.
+/// blocks, or its value.
 ///   parts   of the sample; those of other fields are left out
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,
                   blocking_sources& from, std::vector<std::byte>& to, const std::stop_token& stop = {});

@@ -13,6 +13,8 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <cassert>
+#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -86,7 +88,27 @@ class record_model final : public dataset_model {
   std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     static_cast<void>(sample);
-    return table_.fields[of.field].picker->pick(stored, decoded);
+    const record_field& field = table_.fields[of.field];
+    if (field.packed == nullptr) return field.picker->pick(stored, decoded);
+    return field.packed->expander->expand(of.block, stored, field.packed->ends_of(of.block), decoded);
+  }
+  void copy_box(std::uint64_t sample, const part& of, const box*, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    const value_blocks& packed = *table_.fields[of.field].packed;
+    const value_blocks::value value = packed.value_of(sample, packed.block_of(sample)).value_or(value_blocks::value());
+    assert(value.bytes == bytes.size());
+    if (value.bytes != 0) std::memcpy(bytes.data(), decoded.data() + value.begin, value.bytes);
+  }
+
+  // Those of the columns of a table are of the same rows.
+  std::vector<std::uint64_t> blocks() const override {
+    std::vector<std::uint64_t> firsts;
+    for (const record_field& field : table_.fields) {
+      if (field.packed == nullptr) continue;
+      for (const value_blocks::block& each : field.packed->blocks) firsts.push_back(each.first_row);
+      break;
+    }
+    return firsts;
   }
 
   std::string name(std::uint64_t sample) const override {
@@ -125,6 +147,11 @@ class record_model final : public dataset_model {
       hash.add(std::as_bytes(std::span(field.places)));
       hash.add(std::as_bytes(std::span(field.files)));
       if (field.picker) hash.add(std::string_view(field.picker->what()));
+      if (!field.packed) continue;
+      hash.add(std::as_bytes(std::span(field.packed->ends)));
+      for (const value_blocks::block& each : field.packed->blocks) {
+        for (const std::uint64_t number : {each.first_row, each.offset, each.bytes}) hash.add(number);
+      }
     }
     for (const record_numbers& numbers : table_.numbers) hash.add(std::as_bytes(std::span(numbers.bytes)));
     for (const auto* missing : {&column_missing_, &kept_missing_}) {
@@ -139,8 +166,12 @@ class record_model final : public dataset_model {
     held.files = table_.files->memory_bytes() + (table_.watch == nullptr ? 0 : table_.watch->memory_bytes());
     held.columns = columns_.memory_bytes();
     held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
-    for (const record_field& field : table_.fields)
+    for (const record_field& field : table_.fields) {
       held.extents += field.places.capacity() * sizeof(value_place) + field.files.capacity() * sizeof(std::uint32_t);
+      if (!field.packed) continue;
+      held.extents += field.packed->ends.capacity() * sizeof(std::uint32_t) +
+                      field.packed->blocks.capacity() * sizeof(value_blocks::block);
+    }
     for (const record_numbers& numbers : table_.numbers) held.data += numbers.bytes.capacity();
     for (const auto* missing : {&column_missing_, &kept_missing_}) {
       for (const std::vector<std::uint64_t>& each : *missing) held.columns += each.capacity() * sizeof(std::uint64_t);
@@ -184,6 +215,10 @@ class record_model final : public dataset_model {
     info.kind = field.kind;
     info.type = field.type;
     info.shape = field.shape;
+    if (field.packed) {
+      add_packed(*field.packed, info);
+      return fields_.push_back(std::move(info));
+    }
     for (const value_place& place : places_of(field)) {
       if (!place.is_there()) continue;
       ++info.samples;
@@ -196,6 +231,26 @@ class record_model final : public dataset_model {
       info.decoded_block_bytes_max = info.bytes_max;
     }
     fields_.push_back(std::move(info));
+  }
+  void add_packed(const value_blocks& packed, field_info& info) const {
+    info.chunked = true;
+    info.filters = packed.packed_by;
+    info.decoded_block_bytes_max = 1;
+    std::uint64_t rows = 1;
+    for (std::size_t number = 0; number < packed.blocks.size(); ++number) {
+      const value_blocks::block& block = packed.blocks[number];
+      rows = std::max(rows, block.rows);
+      info.bytes_total += block.bytes;
+      info.stored_block_bytes_max = std::max(info.stored_block_bytes_max, block.bytes);
+      info.decoded_block_bytes_max = std::max(info.decoded_block_bytes_max, packed.decoded_bytes(number));
+      for (std::uint64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
+        const std::optional<value_blocks::value> value = packed.value_of(row, number);
+        if (!value) continue;
+        ++info.samples;
+        info.bytes_max = std::max(info.bytes_max, value->bytes);
+      }
+    }
+    info.chunk.push_back(static_cast<std::int64_t>(rows));
   }
   void add_kept(const record_numbers& numbers, std::uint64_t missing) {
     field_info info;
@@ -210,6 +265,7 @@ class record_model final : public dataset_model {
 
   void add_part(std::uint64_t sample, std::uint16_t field, part_list& out) const {
     const record_field& of = table_.fields[field];
+    if (of.packed) return add_packed_part(sample, field, *of.packed, out);
     const value_place& place = places_of(of)[sample];
     if (!place.is_there()) return;
     part one{.field = field,
@@ -217,6 +273,17 @@ class record_model final : public dataset_model {
     one.where.stored_bytes = place.bytes;
     one.where.decoded_bytes = of.picker ? of.picker->room(place.bytes) : place.bytes;
     one.decode = of.picker ? 1 : 0;
+    out.push_back(one);
+  }
+  void add_packed_part(std::uint64_t sample, std::uint16_t field, const value_blocks& packed, part_list& out) const {
+    const std::size_t number = packed.block_of(sample);
+    const std::optional<value_blocks::value> value = packed.value_of(sample, number);
+    if (!value) return;
+    const value_blocks::block& block = packed.blocks[number];
+    part one{.field = field, .where = {.file = table_.file, .offset = block.offset}, .decode = 1, .block = number};
+    one.where.stored_bytes = block.bytes;
+    one.where.decoded_bytes = packed.decoded_bytes(number);
+    one.value_bytes = value->bytes;
     out.push_back(one);
   }
   // In the order in which they lie in the file.

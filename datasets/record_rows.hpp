@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datasets/input_files.hpp"
+#include "datasets/value_blocks.hpp"
 #include "datasets/value_picker.hpp"
 #include "datasets/value_place.hpp"
 #include "io/file_table.hpp"
@@ -19,10 +20,11 @@
 
 namespace leat::datasets {
 
-/// Values that lie in the file as they are, or that are picked out of the samples' records.
+/// Values that lie in the file as they are, that are picked out of the samples' records, or that lie in blocks.
 ///   extension   that packing gives them; empty: the name
 ///   places      one for each sample; none where they are picked out of record_table::records
 ///   files       if values lie in files of their own, each sample's index in record_table::more_files
+///   packed      of those in blocks; they have no places
 ///   picker      takes them out of what lies there
 ///   type, shape of field_kind::tensor; of bytes that are elements, their type
 struct record_field {
@@ -32,6 +34,7 @@ struct record_field {
   std::vector<value_place> places = {};
   std::vector<std::uint32_t> files = {};
   std::shared_ptr<const value_picker> picker = {};
+  std::shared_ptr<const value_blocks> packed = {};
   dtype type = dtype::u8;
   dimensions shape = {};
 };

@@ -38,6 +38,7 @@ void block_in_flight::begin(batch_in_flight& batch, const batch_plan::block& pla
   memory = {};
   decoded = {};
   damaged = false;
+  faults.clear();
   reason.clear();
   unreadable = false;
   shared.reset();

@@ -89,6 +89,14 @@ struct read_in_flight final : io::set_read {
   std::atomic<std::uint32_t> users{0};  ///< samples, once for each read, that still need the bytes
 };
 
+/// What is wrong with a value out of a block: sample_in_flight has it when the block is settled, on the loop of the batch.
+struct block_fault {
+  std::uint32_t row = 0;
+  std::string reason;
+  bool over_budget = false;
+  std::exception_ptr failure;  ///< thrown by a user's function
+};
+
 /// A block in flight: it is read, expanded by a job, and its boxes are copied to the rows that wait for it. It holds a lease for as long
 /// as that takes, and waits for nothing else meanwhile, so that blocks of later rows and later batches always come to their turn.
 struct block_in_flight final : io::set_read, async::job {
@@ -114,8 +122,9 @@ struct block_in_flight final : io::set_read, async::job {
   io::lease memory;                  ///< for the stored bytes and, behind them, the expanded ones
   std::span<std::byte> decoded;      ///< in the lease; empty where it goes to a row
   bool damaged = false;
-  std::string reason;       ///< why, where it is
-  bool unreadable = false;  ///< the fault is a file's: io::fault
+  std::string reason;               ///< why, where it is
+  std::vector<block_fault> faults;  ///< of single rows that were made of it
+  bool unreadable = false;          ///< the fault is a file's: io::fault
   std::uint64_t posted_ns = 0;
   /// Where batches share it (stages/kept_blocks.hpp): then its memory and what it becomes are there, and one of them expands it.
   std::shared_ptr<shared_block> shared;

@@ -20,7 +20,8 @@ namespace {
 void check_chunked(const field_program& program, const datasets::dataset_model& dataset) {
   for (const std::uint16_t field : program.reads()) {
     const field_info& info = dataset.fields()[field];
-    if (!info.chunked || program.verbatim() || program.crop() != nullptr) continue;
+    if (!info.chunked || datasets::has_values_in_blocks(info)) continue;
+    if (program.verbatim() || program.crop() != nullptr) continue;
     throw error(errc::unsupported,
                 str_cat("the field '", info.name, "' lies in chunks, whose boxes are rows as they are: leat::array(\"",
                         info.name, "\") reads it, and the field '", program.outputs().front().name,

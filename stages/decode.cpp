@@ -15,6 +15,12 @@
 #include <exception>
 
 namespace leat::stages {
+namespace {
+
+// In batch_in_flight::encoded: the program's row was made when its block was expanded.
+constexpr std::byte made_of_block_mark{};
+
+}  // namespace
 
 decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                  const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
@@ -54,7 +60,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
 void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop) {
   const range profiled(work_of::decode);
   thread_state& own = threads_[thread];
-  if (!sample.corrupt) decode_fields(sample, own, stop);
+  if (!sample.corrupt && !sample.over_budget() && !sample.threw()) decode_fields(sample, own, stop);
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
   if (sample.over_budget()) return describe_over_budget(sample);
   if (sample.corrupt) return describe_corrupt(sample);
@@ -93,7 +99,7 @@ std::optional<std::string> decoder::find_encoded(const sample_in_flight& sample,
   own.encoded[program] = batch.encoded[first + program];
   if (field == batch_plan::no_field) return std::nullopt;
   if (chunked_[field]) {
-    // What was not read by itself came out of blocks, and lies in the row.
+    // What was not read by itself came out of blocks, and lies in the row (values out of blocks were made of there).
     if (own.encoded[program].data() == nullptr) own.encoded[program] = rows_of(program, own).front().bytes;
     return std::nullopt;
   }
@@ -138,6 +144,65 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, thr
   return programs_[leader]->decode_together(*own.scratch[leader], input, own.together);
 }
 
+decode_input decoder::input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,
+                               const std::atomic<bool>& stop) const {
+  const pick& row = sample.pick();
+  return {.sample = row.sample,
+          .draw = row.draw,
+          .epoch = row.epoch,
+          .seed = settings_.seed,
+          .dataset = &dataset_,
+          .encoded = own.encoded[program],
+          .present = sample.owner->plan.field_of(sample.row, program) != batch_plan::no_field,
+          .stop = &stop};
+}
+
+void decoder::count_made(batch_in_flight& batch, std::uint32_t row, std::size_t program, std::size_t encoded_bytes,
+                         thread_state& own) const {
+  if (const std::size_t copied = programs_[program]->bytes_copied(encoded_bytes); copied != 0) {
+    own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
+  }
+  const std::span<row_target> rows = rows_of(program, own);
+  for (std::size_t o = 0; o < rows.size(); ++o) {
+    const batch_layout::output_place& place = layout_.outputs()[first_output_[program] + o];
+    if (place.spec.ragged) batch.ragged_used(row)[place.ragged_index] = rows[o].used;
+  }
+}
+
+void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& use,
+                            std::span<const std::byte> expanded, std::uint32_t thread, const std::atomic<bool>& stop) {
+  if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
+  thread_state& own = threads_[thread];
+  batch_in_flight& batch = *block.owner;
+  const sample_in_flight& sample = batch.samples[use.row];
+  const std::size_t p = use.program;
+  const std::uint16_t field = batch.plan.field_of(use.row, p);
+  const auto fault = [&](std::string_view reason, bool over_budget, std::exception_ptr failure) {
+    block.faults.push_back({.row = use.row,
+                            .reason = str_cat(programs_[p]->outputs().front().name, ": ", reason),
+                            .over_budget = over_budget,
+                            .failure = std::move(failure)});
+  };
+  try {
+    const pick& row = sample.pick();
+    const datasets::need wanted{.field = field, .seed = settings_.seed, .draw = row.draw, .epoch = row.epoch};
+    datasets::part_list parts;
+    dataset_.parts(row.sample, {&wanted, 1}, parts);
+    assert(parts.size() == 1);
+    own.produced[p].resize(parts.front().value_bytes);
+    dataset_.copy_box(row.sample, parts.front(), nullptr, expanded, own.produced[p]);
+    own.encoded[p] = own.produced[p];
+    place_rows(sample, own);
+    const decode_input input = input_of(sample, p, own, stop);
+    const outcome<void> result = programs_[p]->decode(*own.scratch[leaders_[p]], input, rows_of(p, own));
+    if (!result) return fault(result.reason(), result.kind() == outcome_kind::over_budget, nullptr);
+    count_made(batch, use.row, p, input.encoded.size(), own);
+    batch.encoded[use.row * programs_.size() + p] = {&made_of_block_mark, 0};
+  } catch (...) {
+    fault(current_exception_text(), false, std::current_exception());
+  }
+}
+
 void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
   batch_in_flight& batch = *sample.owner;
   place_rows(sample, own);
@@ -147,6 +212,13 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     const std::span<row_target> rows = rows_of(p, own);
     const std::uint16_t field = batch.plan.field_of(sample.row, p);
     if (!made.empty() && made[p]) continue;
+    if (batch.encoded[sample.row * programs_.size() + p].data() == &made_of_block_mark) {
+      for (std::size_t o = 0; o < rows.size(); ++o) {
+        const batch_layout::output_place& place = layout_.outputs()[first_output_[p] + o];
+        if (place.spec.ragged) rows[o].used = batch.ragged_used(sample.row)[place.ragged_index];
+      }
+      continue;
+    }
     std::optional<std::string> missing;
     try {
       missing = find_encoded(sample, p, own);
@@ -161,15 +233,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
       sample.trouble->reason = str_cat(program.outputs().front().name, ": ", *missing);
       return;
     }
-    const pick& row = sample.pick();
-    const decode_input input{.sample = row.sample,
-                             .draw = row.draw,
-                             .epoch = row.epoch,
-                             .seed = settings_.seed,
-                             .dataset = &dataset_,
-                             .encoded = own.encoded[p],
-                             .present = field != batch_plan::no_field,
-                             .stop = &stop};
+    const decode_input input = input_of(sample, p, own, stop);
     const bool as_read = program.verbatim() || program.crop() != nullptr;
     if (as_read && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it
@@ -186,13 +250,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
       sample.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
       return;
     }
-    if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
-      own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
-    }
-    for (std::size_t o = 0; o < rows.size(); ++o) {
-      const batch_layout::output_place& place = layout_.outputs()[first_output_[p] + o];
-      if (place.spec.ragged) batch.ragged_used(sample.row)[place.ragged_index] = rows[o].used;
-    }
+    count_made(batch, sample.row, p, input.encoded.size(), own);
   }
 }
 

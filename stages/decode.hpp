@@ -44,6 +44,12 @@ class decoder {
   /// Thread: decode thread `thread`, one sample at a time per thread.
   void run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop);
 
+  /// Makes one program's row of a value out of a block (datasets::has_values_in_blocks()). What is wrong with it becomes one of the
+  /// block's faults, since the sample may be in other hands.
+  /// Thread: as run().
+  void make_of_block(block_in_flight& block, const block_in_flight::use& use, std::span<const std::byte> expanded,
+                     std::uint32_t thread, const std::atomic<bool>& stop);
+
   /// CPU spent on digests so far.
   [[nodiscard]] std::uint64_t digest_ns() const noexcept { return digest_ns_.load(std::memory_order_relaxed); }
   /// Of rows that are stored bytes as they are, and were not read straight to their place (loader_stats::bytes_copied).
@@ -70,6 +76,12 @@ class decoder {
                                                         thread_state& own) const;
   [[nodiscard]] std::optional<std::string> expand(const sample_in_flight& sample, std::size_t program,
                                                   std::uint16_t field, thread_state& own) const;
+  /// Of what own.encoded[program] has.
+  [[nodiscard]] decode_input input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,
+                                      const std::atomic<bool>& stop) const;
+  /// Its rows are made.
+  void count_made(batch_in_flight& batch, std::uint32_t row, std::size_t program, std::size_t encoded_bytes,
+                  thread_state& own) const;
   [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;
   void add_digest(sample_in_flight& sample, thread_state& own);
   [[nodiscard]] std::span<const std::byte> made_row(std::size_t output, thread_state& own) const;

@@ -4,6 +4,7 @@
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
 #include "stages/array_crop.hpp"
+#include "stages/decode.hpp"
 #include "stages/kept_blocks.hpp"
 #include "stages/range.hpp"
 
@@ -22,12 +23,13 @@ expander::expander(const datasets::dataset_model& dataset, std::span<const std::
   }
 }
 
-void expander::run(block_in_flight& block) noexcept {
+void expander::run(block_in_flight& block, decoder& values, std::uint32_t thread,
+                   const std::atomic<bool>& stop) noexcept {
   const range profiled(work_of::decode);
   const std::uint64_t begin_ns = now_ns();
   wait_ns_.fetch_add(begin_ns - block.posted_ns, std::memory_order_relaxed);
   try {
-    expand(block);
+    expand(block, values, thread, stop);
   } catch (...) {
     block.damaged = true;
     block.reason = current_exception_text();
@@ -40,7 +42,7 @@ std::span<std::byte> expander::row_of(const block_in_flight& block, const block_
   return block.owner->memory.bytes().subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
 }
 
-void expander::expand(block_in_flight& block) {
+void expander::expand(block_in_flight& block, decoder& values, std::uint32_t thread, const std::atomic<bool>& stop) {
   const datasets::part part = block.part();
   const bool is_there = block.shared != nullptr && !block.expands_shared;  // a batch before has expanded it
   const std::span<std::byte> to = is_there         ? block.shared->decoded
@@ -57,7 +59,14 @@ void expander::expand(block_in_flight& block) {
     blocks_.fetch_add(1, std::memory_order_relaxed);
     bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
   }
-  for (const block_in_flight::use& use : block.uses) fill(block, use, part, to);
+  const bool are_values = datasets::has_values_in_blocks(dataset_.fields()[part.field]);
+  for (const block_in_flight::use& use : block.uses) {
+    if (are_values) {
+      values.make_of_block(block, use, to, thread, stop);
+    } else {
+      fill(block, use, part, to);
+    }
+  }
   uses_.fetch_add(block.uses.size(), std::memory_order_relaxed);
 }
 

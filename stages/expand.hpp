@@ -16,6 +16,8 @@
 
 namespace leat::stages {
 
+class decoder;
+
 /// Refers to its arguments, which the loader keeps.
 class expander {
  public:
@@ -23,15 +25,16 @@ class expander {
   expander(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
            const batch_layout& layout, std::uint64_t seed);
 
-  /// Fills the rows' boxes, out of a block that is expanded first unless a batch before has done that. A block that cannot be expanded is
-  /// marked with the reason. Thread: decode threads.
-  void run(block_in_flight& block) noexcept;
+  /// Fills the rows' boxes, or has the rows made of their values, out of a block that is expanded first unless a batch before has done
+  /// that. A block that cannot be expanded is marked with the reason, and a value that cannot be decoded is one of its faults.
+  /// Thread: decode thread `thread`.
+  void run(block_in_flight& block, decoder& values, std::uint32_t thread, const std::atomic<bool>& stop) noexcept;
 
   [[nodiscard]] expand_stats count() const noexcept;
 
  private:
   [[nodiscard]] std::span<std::byte> row_of(const block_in_flight& block, const block_in_flight::use& use) const;
-  void expand(block_in_flight& block);
+  void expand(block_in_flight& block, decoder& values, std::uint32_t thread, const std::atomic<bool>& stop);
   void fill(const block_in_flight& block, const block_in_flight::use& use, const datasets::part& part,
             std::span<const std::byte> expanded) const;
 

@@ -325,6 +325,17 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
     }
   }
   block.shared.reset();
+  for (block_fault& each : block.faults) {
+    sample_in_flight& sample = batch.samples[each.row];
+    if (sample.corrupt || sample.over_budget() || sample.threw()) continue;
+    sample_trouble& trouble = sample.in_trouble();
+    sample.corrupt = !each.over_budget && each.failure == nullptr;
+    sample.read_into = false;  // a decode thread describes it
+    trouble.over_budget = each.over_budget;
+    trouble.failure = each.failure;
+    trouble.reason = std::move(each.reason);
+    trouble.field_at_fault = block.of.field;
+  }
   for (const block_in_flight::use& each : block.uses) {
     sample_in_flight& sample = batch.samples[each.row];
     if (block.damaged && !sample.corrupt) {

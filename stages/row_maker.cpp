@@ -57,10 +57,12 @@ void row_maker::ready(block_in_flight& block, std::size_t loop) noexcept {
 }
 
 // Its rows may be ready then, which their loop finds out: it counts what each waits for, and says what is wrong.
-void row_maker::expand(block_in_flight& block) noexcept {
+void row_maker::expand(block_in_flight& block, std::size_t thread) noexcept {
   // Others may wait for what becomes of a shared one.
   const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
-  if (is_wanted && !block.damaged) expander_.run(block);
+  if (is_wanted && !block.damaged) {
+    expander_.run(block, decoder_, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
+  }
   loops_.loop(static_cast<std::uint32_t>(block.batch_loop))
       .post(
           [](void* argument) noexcept {
@@ -133,7 +135,7 @@ row_maker::counters row_maker::count() const noexcept {
   return now;
 }
 
-void block_in_flight::run(async::worker_context&) noexcept { owner->rows_by->expand(*this); }
+void block_in_flight::run(async::worker_context& worker) noexcept { owner->rows_by->expand(*this, worker.index); }
 
 void sample_in_flight::run(async::worker_context& worker) noexcept { owner->rows_by->decode(*this, worker.index); }
 

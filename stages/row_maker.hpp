@@ -43,7 +43,7 @@ class row_maker {
   void ready(block_in_flight& block, std::size_t loop) noexcept;
   /// A decode thread's job: one sample, or one block.
   void decode(sample_in_flight& sample, std::size_t thread) noexcept;
-  void expand(block_in_flight& block) noexcept;
+  void expand(block_in_flight& block, std::size_t thread) noexcept;
   /// Another job for the decode threads. Thread: any.
   void post(async::job& job) noexcept { decoders_.post(job); }
 

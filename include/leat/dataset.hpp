@@ -48,7 +48,8 @@ enum class field_kind : std::uint8_t {
 ///   type, shape   of one row, for field_kind::tensor; of one token, for field_kind::tokens
 ///   stored_block_bytes_max, decoded_block_bytes_max
 ///                 the largest block that has to be expanded, in bytes, before and after; 0 where all bytes are as stored
-///   chunked       a sample is a box out of one or more of these blocks, which other samples share: a row of a chunked array
+///   chunked       a sample is a box out of one or more of these blocks, which other samples share: a row of a chunked array. Of bytes,
+///                 texts and pictures it is a value out of one: of a packed column
 ///   chunk         of a chunked array, the shape of a chunk: rows, and elements along the axes of a row. Empty in concatenations of arrays
 ///                 that differ in it
 ///   filters       how its chunks were made, first one first: "shuffle, gzip"; likewise
@@ -360,12 +361,13 @@ struct table_options {
 /// metadata (the key "huggingface") `Image` is the picture "image", and `ClassLabel` a column with classes(); else the first value says
 /// whether a field is of pictures. Several files follow one another, as shards do.
 ///
-/// A field's values must lie in the file as they are: not compressed, in the encoding PLAIN, as the Hub's libraries write pictures.
-/// Numbers that are kept may be compressed (snappy, gzip, zstd, lz4_raw) and in any encoding.
+/// Values that lie in the file as they are (not compressed, in the encoding PLAIN, as the Hub's libraries write pictures) are read one by
+/// one. Those that are packed (snappy, gzip, zstd, lz4_raw, in any encoding) are read once by this call, for their lengths; then a row
+/// group is expanded for the rows of a batch that are in it (field_info::chunked, shuffled_blocks()).
 ///   files    paths, brace lists and globs
 ///   notes    columns that are left out, each with the reason
 ///   throws   error{errc::not_found} a file, or a column, with those that are there; error{errc::format} damage, with file and offset;
-///            error{errc::unsupported} a wanted column that is a list, or compressed, and encrypted files, each with what to do;
+///            error{errc::unsupported} a wanted column that is a list, or compressed by another codec, and encrypted files, each with what to do;
 ///            error{errc::usage} files of different columns or classes
 ///   source   github.com/apache/parquet-format
 [[nodiscard]] dataset open_parquet(std::span<const std::string> files, const table_options& options = {});

@@ -242,7 +242,7 @@ class sequence_model final : public field_model {
     const field_info& info = dataset.fields()[*field];
     std::optional<dtype> stored = settings_.stored;
     if (!stored && (info.kind == field_kind::tensor || info.kind == field_kind::tokens)) stored = info.type;
-    if (info.chunked) {
+    if (info.chunked && !datasets::has_values_in_blocks(info)) {
       throw error(errc::usage, str_cat("the field '", settings_.member,
                                        "' has rows of one length, in chunks; leat::array reads it"));
     }

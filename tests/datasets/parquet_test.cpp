@@ -86,13 +86,28 @@ TEST(parquet, values_that_lie_as_they_are_are_read_where_they_lie_from_pages_of_
   }
 }
 
-TEST(parquet, a_set_as_the_hub_has_it_gives_pictures_and_classes_and_says_what_is_left_out) {
+void expect_packed_texts(const dataset& samples) {
+  const std::vector<field_info> fields = samples.fields();
+  const field_info& info = info_of(fields, "text");
+  EXPECT_EQ(info.kind, field_kind::text);
+  EXPECT_EQ(info.samples, 86U);
+  EXPECT_EQ(info.bytes_max, 7U);
+  EXPECT_TRUE(info.chunked);
+  testing::value_reader values(samples);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    if (row % 7 != 3) ASSERT_EQ(values.text(row, "text"), str_cat("text ", row));
+  }
+  EXPECT_THROW(static_cast<void>(samples.read(3, "text")), error);
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'text' is packed ("), HasSubstr("shuffle blocks"))));
+}
+
+TEST(parquet, a_set_as_the_hub_has_it_gives_pictures_classes_and_packed_texts) {
   const dataset samples = open(path_of("hub.parquet"));
   expect_pictures(samples);
-  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'text'"), HasSubstr("snappy, dictionary"))));
-  EXPECT_THAT(message_of(errc::unsupported,
-                         [] { static_cast<void>(open_parquet(path_of("hub.parquet"), {.fields = {"text"}})); }),
-              HasSubstr("column_encoding PLAIN"));
+  expect_packed_texts(samples);
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("'text' is packed (snappy, dictionary)")));
+  EXPECT_EQ(info_of(samples.fields(), "text").chunk, dimensions({64}));
+  EXPECT_THAT(samples.model()->blocks(), ElementsAre(0U, 64U));
 }
 
 TEST(parquet, numbers_and_texts_are_kept_where_they_are_asked_for_whatever_their_codec_and_encoding) {
@@ -102,6 +117,9 @@ TEST(parquet, numbers_and_texts_are_kept_where_they_are_asked_for_whatever_their
         open_parquet(path_of(str_cat("packed-", codec, ".parquet")),
                      {.columns = {"id", "small", "score", "wide", "half", "species", "flag", "gaps"}});
     ASSERT_EQ(samples.size(), rows);
+    expect_packed_texts(samples);
+    EXPECT_LE(open_parquet(path_of(str_cat("packed-", codec, ".parquet")), {.fields = {"text"}}).memory().extents,
+              rows * 4 + 4 * 32);
     EXPECT_THAT(samples.classes(), ElementsAre("cat", "dog", "eel"));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const auto number = static_cast<std::int64_t>(row);
@@ -193,6 +211,9 @@ TEST(parquet, files_that_were_cut_or_changed_come_to_an_end) {
           samples.model()->parts(row, parts);
           for (const datasets::part& each : parts)
             ASSERT_LE(each.where.offset + each.where.stored_bytes, content.size());
+        }
+        if (i % 9 == 0 && samples.model()->find_field("text") && samples.size() > 7) {
+          static_cast<void>(samples.read(7, "text"));
         }
       } catch (const error& said) {
         ++refused;

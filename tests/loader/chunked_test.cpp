@@ -621,6 +621,93 @@ TEST(chunked, an_array_metadata_or_a_table_that_change_end_the_run) {
   }
 }
 
+// Each codec and encoding of Parquet, beside the same column as it lies.
+TEST(chunked, values_of_packed_columns_are_made_where_their_block_is_expanded) {
+  const testing::watchdog dog("packed columns");
+  const std::string folder = std::string(LEAT_TEST_DATA) + "/parquet/";
+  const std::vector<field> fields = {text{"text"}, bytes{"again"}.from("text"), label{"label"},
+                                     sequence("letters").from("text").stored(dtype::u8).pad({.max = 7})};
+  const auto digests = [&](const std::string& name, const order& in) {
+    loader_options options = small_options();
+    options.order = in;
+    options.on_corrupt = corrupt_policy::substitute;  // for rows without a text
+    loader train(open_parquet(folder + name, {.fields = {"text", "label"}}), options, fields);
+    std::vector<std::string> all;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (const batch& got : train.blocking()) {
+        all.push_back(got.content_digest().value().hex());
+        for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+          const std::string expected = "text " + std::to_string(got.ids()[row]);
+          EXPECT_EQ(testing::as_text(testing::row_of(got, "text", row)), expected);
+          EXPECT_EQ(testing::as_text(testing::row_of(got, "again", row)), expected);
+        }
+      }
+    }
+    return all;
+  };
+  const std::vector<std::string> expected = digests("bare-v1.parquet", shuffled());
+  ASSERT_EQ(expected.size(), 26U);
+  for (const char* const name :
+       {"packed-snappy.parquet", "packed-gzip.parquet", "packed-zstd.parquet", "packed-lz4.parquet", "hub.parquet"}) {
+    EXPECT_EQ(digests(name, shuffled()), expected) << name;
+    EXPECT_EQ(digests(name, shuffled_blocks(2)).size(), 26U) << name;
+  }
+}
+
+// Two views of one picture, too, which one pass makes where it lies as it is.
+TEST(chunked, pictures_of_a_packed_column_are_those_that_lie_as_they_are) {
+  const testing::watchdog dog("packed pictures");
+  const auto digests = [](const std::string& name) {
+    const std::string path = std::string(LEAT_TEST_DATA) + "/parquet/" + name;
+    loader train(open_parquet(path), small_options(), image("image").random_resized_crop(12).random_flip(),
+                 image("other").from("image").random_resized_crop(8).normalize(imagenet));
+    std::vector<std::string> all;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (const batch& got : train.blocking()) all.push_back(got.content_digest().value().hex());
+    }
+    EXPECT_EQ(train.stats().quarantined, 0U);
+    return all;
+  };
+  const std::vector<std::string> expected = digests("pictures-bare.parquet");
+  EXPECT_EQ(expected.size(), 6U);
+  EXPECT_EQ(digests("pictures-packed.parquet"), expected);
+}
+
+// What cannot be made of a value concerns its row.
+TEST(chunked, damage_in_a_packed_column_concerns_its_rows) {
+  const testing::watchdog dog("damaged packed columns");
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "x.parquet").string();
+  std::filesystem::copy_file(std::string(LEAT_TEST_DATA) + "/parquet/packed-snappy.parquet", path);
+  const dataset samples = open_parquet(path, {.fields = {"text"}});
+  loader_options options = small_options();
+  options.epochs = 1;
+  options.shuffle = false;
+  options.on_corrupt = corrupt_policy::skip;
+  const auto delivered = [&](const field& wanted) {
+    std::set<std::uint64_t> ids;
+    loader train(samples, options, wanted);
+    for (const batch& got : train.blocking()) ids.insert(got.ids().begin(), got.ids().end());
+    EXPECT_EQ(ids.size() + train.stats().quarantined, 100U);
+    return ids;
+  };
+  // Texts of rows from 10 on are longer.
+  const auto letters = sequence("letters").from("text").stored(dtype::u8);
+  EXPECT_THAT(delivered(letters.pad({.max = 6})), ElementsAre(0, 1, 2, 4, 5, 6, 7, 8, 9));
+  options.on_corrupt = corrupt_policy::raise;
+  EXPECT_THAT(testing::message_of(errc::corrupt, [&] { delivered(letters.pad({.max = 6})); }),
+              ::testing::AllOf(HasSubstr("text"), HasSubstr("x.parquet")));
+  // A row group that is overwritten is damaged, and the file another one.
+  datasets::part_list parts;
+  samples.model()->parts(32, parts);  // of the second of four row groups
+  const extent where = parts.front().where;
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(where.offset))
+      << std::string(where.stored_bytes, '\xff');
+  EXPECT_THAT(testing::message_of(errc::corrupt, [&] { static_cast<void>(samples.read(32, "text")); }),
+              ::testing::AllOf(HasSubstr("x.parquet"), HasSubstr("'text'")));
+  EXPECT_THAT(testing::message_of(errc::changed, [&] { delivered(text{"text"}); }), HasSubstr("x.parquet"));
+}
+
 // Members of one array of records, whose chunks are those of all of them.
 TEST(chunked, members_of_a_compound_share_their_blocks) {
   const dataset samples = open_hdf5(std::string(LEAT_TEST_DATA) + "/hdf5/compounds.h5", {.fields = {"records"}});

@@ -68,3 +68,22 @@ pq.write_table(whole.select(["text", "id"]), "brotli.parquet", compression="brot
 # Two columns of one name, and a column that is text in the others.
 twice = pa.Table.from_arrays([pa.array([b"x", b"y"]), pa.array([b"1", b"2"]), pa.array([7, 8])], ["a", "a", "species"])
 pq.write_table(twice, "twice.parquet", compression="none", use_dictionary=False)
+# Pictures that a decoder reads, as they lie and packed: pip install pillow.
+import io
+
+from PIL import Image
+
+
+def picture(i):
+    to = io.BytesIO()
+    x, y = np.meshgrid(np.arange(24), np.arange(20))
+    Image.fromarray(np.stack([x * 9 + i, y * 11, x * y + 7 * i], -1).astype(np.uint8)).save(to, "JPEG", quality=70)
+    return {"bytes": to.getvalue(), "path": f"{i}.jpg"}
+
+
+pictures = pa.table({"image": pa.array([picture(i) for i in range(20)],
+                                       pa.struct([("bytes", pa.binary()), ("path", pa.string())]))})
+features = {"image": {"_type": "Image"}}
+pictures = pictures.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+pq.write_table(pictures, "pictures-bare.parquet", compression="none", use_dictionary=False, row_group_size=6)
+pq.write_table(pictures, "pictures-packed.parquet", compression="snappy", row_group_size=6)
