@@ -17,6 +17,9 @@ namespace {
 
 using datasets::blocking_source;
 
+// Each picture that lies packed costs the expansion of all that is packed with it.
+constexpr std::uint64_t packed_samples_max = 32;
+
 // Reads that are waited for together.
 constexpr std::size_t reads_together = 64;
 
@@ -30,6 +33,12 @@ class beginnings {
     std::vector<wanted>& of_source = wanted_[where.source];
     of_source.push_back({where.file, where.offset, std::vector<std::byte>(bytes)});
     if (of_source.size() == reads_together) look(where.source, of_source);
+  }
+
+  /// One that was read by itself, since it lies packed.
+  void add(std::span<const std::byte> whole) {
+    ++found_.looked_at;
+    ++found_.count[static_cast<std::size_t>(pixels::format_of(whole))];
   }
 
   void look_at_the_rest() {
@@ -92,7 +101,10 @@ picture_survey survey_pictures(const dataset& samples, std::uint64_t samples_max
   if (std::none_of(fields.begin(), fields.end(), is_picture)) return found;
   beginnings looks(model, found);
   datasets::part_list parts;
-  found.samples = std::min(samples_max, samples.size());
+  const auto is_packed = [&](const datasets::part& each) { return each.decode != 0 && is_picture(fields[each.field]); };
+  if (samples.size() != 0) model.parts(0, parts);
+  const bool any_packed = std::any_of(parts.begin(), parts.end(), is_packed);
+  found.samples = std::min(any_packed ? std::min(samples_max, packed_samples_max) : samples_max, samples.size());
   for (std::uint64_t k = 0; k < found.samples; ++k) {
     const auto sample = static_cast<std::uint64_t>(static_cast<double>(k) * static_cast<double>(samples.size()) /
                                                    static_cast<double>(found.samples));
@@ -100,7 +112,17 @@ picture_survey survey_pictures(const dataset& samples, std::uint64_t samples_max
     model.parts(sample, parts);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const bool first = i == 0 || parts[i].field != parts[i - 1].field;
-      if (first && is_picture(fields[parts[i].field]) && parts[i].where.stored_bytes > 0) looks.add(parts[i].where);
+      if (!first || !is_picture(fields[parts[i].field])) continue;
+      if (is_packed(parts[i])) {
+        try {
+          const std::vector<std::byte> whole = samples.read(sample, fields[parts[i].field].name);
+          if (!whole.empty()) looks.add(whole);
+        } catch (const error&) {
+          // As one that cannot be read: left out.
+        }
+      } else if (parts[i].where.stored_bytes > 0) {
+        looks.add(parts[i].where);
+      }
     }
   }
   looks.look_at_the_rest();

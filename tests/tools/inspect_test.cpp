@@ -204,6 +204,14 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   const std::string shard = (directory.path() / "p.tar").string();
   ASSERT_EQ(run({"pack", photos.path().string(), shard}).exit_code, 0);
   EXPECT_EQ(run({"inspect", shard, "--json"}).json().at("pictures"), expected);
+
+  // Those of a table are what they are expanded.
+  for (const char* name : {"bare", "packed"}) {
+    const std::string table = std::string(LEAT_TEST_DATA) + "/parquet/pictures-" + name + ".parquet";
+    EXPECT_EQ(run({"inspect", table, "--json"}).json().at("pictures"),
+              json({{"looked_at", 20}, {"formats", {{"JPEG", 20}}}, {"refused", 0}}))
+        << name;
+  }
 }
 
 TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {
