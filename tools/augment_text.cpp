@@ -2,6 +2,7 @@
 
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "tools/arguments.hpp"
 
 #include <leat/error.hpp>
@@ -59,6 +60,11 @@ void add_augment_option(CLI::App& app, std::vector<transform>& augment) {
            }
            if (augment.empty())
              refuse("--augment", given, "steps, such as 'color_jitter(0.4, 0.4, 0.4)', or leave it out");
+           for (const transform& each : augment) {
+             if (!pixels::is_geometry_step(each)) continue;
+             throw CLI::ValidationError(
+                 "--augment:", str_cat(each.name(), " crops, scales or mirrors, which --transform and --size do"));
+           }
          },
          "of pictures, behind crop and flip: steps as docs/augment.md writes them, or simclr or dino")
       ->type_name("TEXT");

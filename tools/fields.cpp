@@ -309,7 +309,7 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
 
 void add_order_options(CLI::App& app, order_options& order) {
   add_number(app, "--batch-size", order.batch_size, 1, "samples in a batch (64)", 1U << 24);
-  add_number(app, "--seed", order.seed, 0, "of order, crops and flips (0)");
+  add_number(app, "--seed", order.seed, 0, "of all that is drawn: order, crops, flips, colour (0)");
   CLI::Option* const shuffle =
       app.add_flag("--shuffle", order.shuffle, "every sample once, in an order drawn from the seed (with train)");
   app.add_flag("--no-shuffle", order.no_shuffle, "in the source's order (with eval)")->excludes(shuffle);
@@ -391,6 +391,9 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
   }
   const auto cls = std::find(chosen.labels.begin(), chosen.labels.end(), "cls");
   if (cls != chosen.labels.end()) std::rotate(chosen.labels.begin(), cls, cls + 1);
+  if (!pictures.augment.empty() && chosen.pictures.empty()) {
+    throw error(errc::usage, "--augment without a picture among the fields; leave it out");
+  }
   if (chosen.all.empty()) throw error(errc::unsupported, "the source has no field: no sample in it has any bytes");
   return chosen;
 }

@@ -476,6 +476,10 @@ sheet sheet_of_sample(const dataset& samples, const show_arguments& arguments, c
                 str_cat("--sample ", sample, ": there are ", count_text(samples.size()), "; give a number below that"));
   }
   if (fields.pictures.empty()) throw error(errc::usage, "--sample shows the steps of pictures, and there are none");
+  // What a loader refuses of the fields is refused here.
+  loader_options options;
+  set_order(options, arguments.order, arguments.pictures, arguments.choice, arguments.sources.size());
+  static_cast<void>(stages::bound_run(samples, fields.all, options));
   const pick of{.sample = sample, .draw = sample, .epoch = arguments.epoch};
   sheet shown;
   shown.facts = {str_cat("sample ", sample, " in epoch ", arguments.epoch, ", seed ", arguments.order.seed)};
@@ -483,7 +487,13 @@ sheet sheet_of_sample(const dataset& samples, const show_arguments& arguments, c
   for (const image& field : fields.pictures) {
     sheet_cell cell{.sample = sample, .name = samples.name(sample)};
     if (fields.pictures.size() > 1) str_append(cell.name, "  ", field.get().name);
-    onlooker(arguments, field.get()).add_steps(of, read_picture(samples, sample, field.get().name), cell, shown.cells);
+    try {
+      onlooker(arguments, field.get())
+          .add_steps(of, read_picture(samples, sample, field.get().name), cell, shown.cells);
+    } catch (const error& failure) {
+      if (failure.code() != errc::corrupt) throw;
+      throw error(failure.code(), str_cat("corrupt sample ", sample, " (", cell.name, "): ", failure.what()));
+    }
   }
   return shown;
 }

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -67,6 +68,13 @@ class image_program final : public field_program {
                   absl::StrCat("image '", settings.name,
                                "': random_erasing with noise writes numbers around 0, which u8 has none of; "
                                "give it a value, or use f32, f16 or bf16"));
+    }
+    if (erasing != nullptr && !erasing->noise && settings.type == dtype::u8) {
+      for (const double value : erasing->value) {
+        if (value >= 0 && value <= 255 && value == std::floor(value)) continue;
+        throw error(errc::usage, absl::StrCat("image '", settings.name, "': random_erasing with ", value,
+                                              ": an element of u8 is a whole number from 0 to 255"));
+      }
     }
     // u8 is what crosses the bus in any case. What is erased is no u8 value but an element.
     const bool by_device = finished == finished_by::device && settings.type != dtype::u8 && erasing == nullptr;

@@ -34,9 +34,13 @@ template <class Step>
 constexpr bool is_group =
     std::same_as<Step, tr::random_apply> || std::same_as<Step, tr::one_of> || std::same_as<Step, tr::in_random_order>;
 
+}  // namespace
+
 bool is_geometry_step(const transform& what) {
   return std::visit([]<class Step>(const Step&) { return is_geometry<Step>; }, what.what());
 }
+
+namespace {
 
 const std::vector<transform>* steps_of(const transform& what) {
   return std::visit(
@@ -97,6 +101,9 @@ class colour_check {
   }
   void function(const std::string& name, bool is_there) {
     if (name.empty()) refuse("give it a name, another one whenever its function does something else");
+    if (name.find_first_of("/@") != std::string::npos) {
+      refuse(str_cat("'", name, "': a name has neither / nor @, by which steps of one name are told apart"));
+    }
     if (!is_there) refuse(str_cat("'", name, "' has no function"));
     random_ = calls_functions_ = true;
     ++passes_;

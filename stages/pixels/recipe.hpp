@@ -100,6 +100,9 @@ struct recipe {
 /// Throws error{errc::usage}, which names the step, if its own numbers are out of range. Steps within a group are not checked.
 void check_numbers(const transform& what);
 
+/// Whether it crops, scales or mirrors: such steps stand before those of colour.
+[[nodiscard]] bool is_geometry_step(const transform& what);
+
 /// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
 ///
 /// Operations draw from random_draws{seed, epoch, draw, path}, the path being made of the transforms' names

@@ -144,6 +144,11 @@ TEST(an_augmented_field, refuses_what_cannot_be_built) {
   const auto refused = [&](const image& of) {
     return testing::message_of(errc::usage, [&] { const loader train(set, testing::small_options(), of); });
   };
+  for (const double value : {-3.0, 0.5, 300.0}) {
+    EXPECT_THAT(
+        refused(image("jpg").random_resized_crop(12).as(dtype::u8).apply(tr::random_erasing{.value = {0, 255, value}})),
+        HasSubstr("an element of u8 is a whole number from 0 to 255"));
+  }
   EXPECT_THAT(refused(image("jpg").random_resized_crop(12).as(dtype::u8).apply(tr::random_erasing{.noise = true})),
               HasSubstr("which u8 has none of"));
   EXPECT_THAT(refused(image("jpg").brightness({0.5, 2}).random_resized_crop(12)),

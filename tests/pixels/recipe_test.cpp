@@ -9,9 +9,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace leat {
@@ -100,7 +104,7 @@ TEST(recipe, draws_by_the_path_of_names_and_by_nothing_else) {
   for (std::uint64_t sample = 0; sample < 50; ++sample) {
     const recipe a = drawn(one, sample);
     EXPECT_EQ(text_of(a), text_of(drawn(one, sample)));
-    EXPECT_NE(a.count == 0 ? "" : text_of(a), text_of(drawn(one, sample, 1)) + "!");
+    if (a.count != 0) EXPECT_NE(text_of(a), text_of(drawn(one, sample, 1))) << "of another epoch";
     // A step behind another changes nothing of the other's draws.
     EXPECT_TRUE(text_of(drawn(behind, sample)).starts_with(text_of(a)));
     // Every draw is made whether or not the step applies: here they all do.
@@ -195,6 +199,38 @@ TEST(recipe, erases_boxes_as_torchvision_does) {
     EXPECT_GT(ratio, 0.28);
     EXPECT_LT(ratio, 3.5);
   }
+}
+
+// No box that is drawn here is too large for the picture: none is drawn again.
+TEST(recipe, erases_by_torchvisions_laws_and_chooses_one_of_equals) {
+  constexpr std::uint64_t samples = 4000;
+  const tr::random_erasing erasing{.probability = 0.5, .scale = {0.05, 0.1}, .ratio = {0.5, 2}};
+  const pipeline chain = chain_of({tr::one_of{{tr::invert{}, tr::solarize{}, tr::equalize{}}}, erasing});
+  std::vector<std::uint32_t> erased(2), areas(5), ratios(5), xs(10), ys(10);
+  std::map<std::string, std::uint32_t> chosen;
+  const auto count = [](std::vector<std::uint32_t>& in, double part) {
+    const auto cells = static_cast<double>(in.size());
+    ++in[static_cast<std::size_t>(std::clamp(part * cells, 0.0, cells - 1))];
+  };
+  for (std::uint64_t sample = 0; sample < samples; ++sample) {
+    const recipe got = drawn(chain, sample);
+    ++chosen[pixels::text_of(got.passes[0])];
+    ++erased[got.erased ? 1 : 0];
+    if (!got.erased) continue;
+    const pixels::rectangle& box = got.erased->box;
+    const double area = static_cast<double>(box.width) * box.height / (224.0 * 224.0);
+    count(areas, (area - 0.05) / 0.05);
+    count(ratios, (std::log2(static_cast<double>(box.height) / box.width) + 1) / 2);
+    count(xs, static_cast<double>(box.x) / (224 - box.width + 1));
+    count(ys, static_cast<double>(box.y) / (224 - box.height + 1));
+  }
+  for (const auto& counts : {erased, areas, ratios, xs, ys}) {
+    EXPECT_LT(testing::deviation(counts), testing::deviation_max);
+  }
+  ASSERT_EQ(chosen.size(), 3U);
+  std::vector<std::uint32_t> equals;
+  for (const auto& [name, times] : chosen) equals.push_back(times);
+  EXPECT_LT(testing::deviation(equals), testing::deviation_max);
 }
 
 TEST(recipe, turns_decimation_on_for_a_random_geometry_alone) {
@@ -335,6 +371,51 @@ TEST(transform_text, has_values_where_they_belong) {
   EXPECT_EQ(steps[5].get_if<tr::resize>()->how, filter::bicubic);
   EXPECT_EQ(steps[6].get_if<tr::resize>()->width, 20);
   EXPECT_EQ(steps[7].get_if<tr::hue>()->shift, (std::array<double, 2>{-0.5, 0.5}));
+}
+
+// Of each step none of whose values is its default.
+TEST(transform_text, has_every_member_of_every_step_under_its_name) {
+  using range = std::array<double, 2>;
+  const auto back = []<class Step>(const char* name, const Step& given) {
+    const std::string text = to_string(given);
+    EXPECT_EQ(text.substr(0, text.find('(')), name);
+    const std::vector<transform> read = parse_transforms(text);
+    const Step* const found = read.size() == 1 ? read[0].get_if<Step>() : nullptr;
+    EXPECT_NE(found, nullptr) << text;
+    return found != nullptr ? *found : Step{};
+  };
+  const auto crop = back("random_resized_crop", tr::random_resized_crop{20, 30, {0.2, 0.9}, {0.5, 2}, filter::bicubic});
+  EXPECT_EQ(std::tuple(crop.height, crop.width, crop.scale, crop.ratio, crop.how),
+            std::tuple(20, 30, range{0.2, 0.9}, range{0.5, 2}, filter::bicubic));
+  const auto centre = back("center_crop", tr::center_crop{20, 30});
+  EXPECT_EQ(std::tuple(centre.height, centre.width), std::tuple(20, 30));
+  const auto padded = back("random_crop", tr::random_crop{20, 30, 4});
+  EXPECT_EQ(std::tuple(padded.height, padded.width, padded.padding), std::tuple(20, 30, 4));
+  EXPECT_EQ(back("random_flip", tr::random_flip{0.25}).probability, 0.25);
+  EXPECT_EQ(back("brightness", tr::brightness{{0.5, 2}}).factor, (range{0.5, 2}));
+  EXPECT_EQ(back("contrast", tr::contrast{{0.5, 2}}).factor, (range{0.5, 2}));
+  EXPECT_EQ(back("saturation", tr::saturation{{0.5, 2}}).factor, (range{0.5, 2}));
+  EXPECT_EQ(back("sharpness", tr::sharpness{{0.5, 2}}).factor, (range{0.5, 2}));
+  EXPECT_EQ(back("hue", tr::hue{{-0.25, 0.5}}).shift, (range{-0.25, 0.5}));
+  EXPECT_EQ(back("gamma", tr::gamma{{0.5, 2}}).exponent, (range{0.5, 2}));
+  const auto jitter = back("color_jitter", tr::color_jitter{0.4, 0.3, 0.2, 0.1});
+  EXPECT_EQ(std::tuple(jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue),
+            std::tuple(0.4, 0.3, 0.2, 0.1));
+  EXPECT_EQ(back("posterize", tr::posterize{5}).bits, 5);
+  EXPECT_EQ(back("solarize", tr::solarize{77}).threshold, 77);
+  const auto blur = back("gaussian_blur", tr::gaussian_blur{5, {0.5, 1}});
+  EXPECT_EQ(std::tuple(blur.kernel, blur.sigma), std::tuple(5, range{0.5, 1}));
+  const auto erased = back("random_erasing", tr::random_erasing{0.25, {0.1, 0.2}, {0.5, 2}, {1, 2, 3}, false});
+  EXPECT_EQ(std::tuple(erased.probability, erased.scale, erased.ratio, erased.value),
+            std::tuple(0.25, range{0.1, 0.2}, range{0.5, 2}, std::array<double, 3>{1, 2, 3}));
+  EXPECT_TRUE(back("random_erasing", tr::random_erasing{.noise = true}).noise);
+  const char* const without[] = {"grayscale", "invert", "autocontrast", "equalize", "channel_permutation"};
+  const transform steps[] = {tr::grayscale{}, tr::invert{}, tr::autocontrast{}, tr::equalize{},
+                             tr::channel_permutation{}};
+  for (std::size_t i = 0; i < std::size(steps); ++i) {
+    EXPECT_EQ(to_string(steps[i]), without[i]);
+    EXPECT_EQ(parse_transforms(without[i]).at(0).name(), without[i]);
+  }
 }
 
 TEST(transform_text, refuses_what_it_cannot_read_and_says_where) {

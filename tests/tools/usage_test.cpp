@@ -148,7 +148,7 @@ TEST(usage, mistakes_are_one_line_that_says_what_would_do) {
       {{"epoch", folder, "--augment", "DINO"}, "leat epoch: --augment: at character 1: 'DINO'", "mean 'dino'?"},
       {{"epoch", folder, "--augment", "dno"}, "leat epoch: --augment: at character 1: 'dno'", "mean 'dino'?"},
       {{"epoch", folder, "--augment", "hue(0.7)"}, "leat epoch: --augment: transforms as text, at character 1", "0.5"},
-      {{"epoch", folder, "--augment", "invert random_flip"}, "leat epoch: --augment: random_flip", "before invert"},
+      {{"epoch", folder, "--augment", "invert random_flip"}, "leat epoch: --augment: random_flip", "--transform"},
       {{"epoch", folder, "--augment", "gaussian_blur(99)", "--size", "32"}, "leat epoch: --augment: gaus", "than 64"},
       {{"epoch", folder, "--reader", "mmap"}, "leat epoch: --reader", "auto|io_uring|preadv"},
       {{"epoch", folder, "--direct", "yes"}, "leat epoch: --direct", "auto|on|off"},
