@@ -58,6 +58,10 @@ datasets::guard hand_over::guard_of(const batch_in_flight& batch) {
   const bool is_last = batch.plan.index + 1 == run_.batches(batch.plan.epoch);
   if (is_last) return datasets::guard::epoch;
   if (wanted != datasets::guard::batch) return datasets::guard::none;
+  // Why a sample is corrupt has to be known at once: its file may be another one.
+  const bool has_corrupt = std::any_of(batch.samples.begin(), batch.samples.begin() + batch.rows(),
+                                       [](const sample_in_flight& sample) { return sample.corrupt; });
+  if (has_corrupt) return wanted;
   const std::uint64_t now = now_ns();
   if (now - guarded_at_ns_.load(std::memory_order_relaxed) < between_guards_ns) return datasets::guard::none;
   guarded_at_ns_.store(now, std::memory_order_relaxed);
