@@ -197,13 +197,11 @@ std::uint64_t thread_pool::cpu_ns_of(const worker& one) const noexcept {
 
 thread_pool::counters thread_pool::count() const noexcept {
   counters sum;
-  const mutex_lock lock(clocks_mutex_);
   for (const auto& each : workers_) {
     sum.job_count += each->job_count.get();
     sum.busy_ns += each->busy_ns.get();
     sum.idle_ns += each->idle_ns.get();
     sum.queue_wait_ns += each->queue_wait_ns.get();
-    sum.cpu_ns += cpu_ns_of(*each);
   }
   sum.wake_count = wake_count_.get();
   sum.queued = queued_.get();

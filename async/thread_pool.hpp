@@ -109,7 +109,6 @@ class thread_pool : public asio::execution_context {
     std::uint64_t job_count = 0;      ///< jobs and posted functions run
     std::uint64_t busy_ns = 0;        ///< time in them, summed over the threads
     std::uint64_t idle_ns = 0;        ///< time the threads slept for want of jobs, finished sleeps only
-    std::uint64_t cpu_ns = 0;         ///< CPU time of the threads, user and system
     std::uint64_t queue_wait_ns = 0;  ///< time from post to run, summed over the jobs
     std::uint64_t wake_count = 0;     ///< sleepers woken
     std::size_t queued = 0;           ///< now
@@ -119,7 +118,7 @@ class thread_pool : public asio::execution_context {
   struct thread_counters {
     std::uint64_t busy_ns = 0;
     std::uint64_t idle_ns = 0;
-    std::uint64_t cpu_ns = 0;
+    std::uint64_t cpu_ns = 0;  ///< user and system; asking for it is a system call
   };
 
   /// Starts the threads. Throws std::system_error where the system gives no more of them.

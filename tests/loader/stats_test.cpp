@@ -1,11 +1,9 @@
 // What stats() and plan() say.
-#include "stages/device/device_transfer.hpp"
-#include "stages/transfer.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/line_of_parts.hpp"
 #include "tests/support/parse_metrics.hpp"
 #include "tests/support/slow_parts.hpp"
-#include "tests/support/timed_device.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
@@ -30,8 +28,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::fake_dataset;
+using testing::line_of_parts;
 using testing::loader;
 using testing::loader_options;
+using testing::run_of_parts;
 using testing::small_options;
 using testing::trainer;
 using testing::watchdog;
@@ -146,79 +146,6 @@ TEST(stats, keep_within_the_plan) {
 
 // --- who is the bottleneck --------------------------------------------------------------------------------------------
 
-// A line whose parts take times that a test sets; a batch has 8 samples, and there are 2 decode threads.
-struct line_of_parts {
-  std::chrono::microseconds read{0};  // of a sample
-  std::chrono::microseconds decode{0};
-  std::chrono::microseconds transfer{0};  // of a batch
-  std::chrono::microseconds step{0};
-  testing::passing how = testing::passing::asleep;  // of the slow part
-  bottleneck slow = bottleneck::read;
-  bool on_device = false;  // copies and steps are a device's
-
-  [[nodiscard]] testing::passing how_of(bottleneck part) const { return part == slow ? how : testing::passing::asleep; }
-};
-
-struct run_of_parts {
-  verdict found;
-  double samples_per_s = 0;
-};
-
-std::uint64_t in_ns(std::chrono::microseconds time) { return static_cast<std::uint64_t>(time.count()) * 1000; }
-
-// The trainer queues steps and waits for none.
-run_of_parts run_on_device(const line_of_parts& parts, std::uint64_t batches) {
-  const auto device =
-      std::make_shared<testing::timed_device>(testing::timed_device_options{.ns_per_copy = in_ns(parts.transfer)});
-  loader_options options = small_options();
-  options.epochs = 1;
-  options.digests = false;
-  options.transfer = std::make_shared<stages::device_transfer>(device, stages::device_transfer_options{});
-  loader train(testing::on_slow_disk(8 * batches, parts.read, parts.how_of(bottleneck::read)), options,
-               testing::slow_field(parts.decode, parts.how_of(bottleneck::decode)));
-  stream steps;
-  device->make_stream(steps);
-  for (batch& got : train.blocking()) {
-    got.wait_on(steps);
-    device->step(steps, in_ns(parts.step));
-    got.release_on(steps);
-  }
-  const loader_stats stats = train.stats();
-  return {stats.verdict, stats.verdict.samples_per_s};
-}
-
-run_of_parts run(const line_of_parts& parts, std::uint64_t batches) {
-  const watchdog dog("bottleneck");
-  loader_options options = small_options();
-  options.epochs = 1;
-  options.digests = false;
-  if (parts.on_device) return run_on_device(parts, batches);
-  const testing::slow_transfer copies(parts.transfer, parts.how_of(bottleneck::transfer));
-  if (parts.transfer.count() != 0) options.transfer = copies.events();
-  loader train(testing::on_slow_disk(8 * batches, parts.read, parts.how_of(bottleneck::read)), options,
-               testing::slow_field(parts.decode, parts.how_of(bottleneck::decode)));
-  for (const batch& got : train.blocking()) {
-    static_cast<void>(got);
-    if (parts.step.count() != 0) testing::pass(parts.step, parts.how_of(bottleneck::consumer));
-  }
-  const loader_stats stats = train.stats();
-  return {stats.verdict, stats.verdict.samples_per_s};
-}
-
-// All parts take 4 ms a batch, but for one that takes so many times as long.
-line_of_parts with_slow(bottleneck part, double times, testing::passing how, bool on_device = false) {
-  const auto time = [&](bottleneck of, int us) {
-    return std::chrono::microseconds(static_cast<int>(of == part ? us * times : us));
-  };
-  return {.read = time(bottleneck::read, 500),
-          .decode = time(bottleneck::decode, 1000),
-          .transfer = time(bottleneck::transfer, 4000),
-          .step = time(bottleneck::consumer, 4000),
-          .how = how,
-          .slow = part,
-          .on_device = on_device};
-}
-
 TEST(bottleneck, is_the_part_that_was_made_slow) {
   for (const bottleneck part : {bottleneck::read, bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
     for (const double times : {1.3, 2.0, 5.0}) {
@@ -228,9 +155,10 @@ TEST(bottleneck, is_the_part_that_was_made_slow) {
         if (on_device && times > 2) continue;
         // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second,
         // and what else runs may really be the bottleneck of one run. Not of three.
+        const watchdog dog("bottleneck");
         verdict found;
         const auto is_named = [&] {
-          found = run(with_slow(part, times, how, on_device), 30).found;
+          found = run(testing::with_slow(part, times, how, on_device), 30).stats.verdict;
           const bool is_close = times < 1.5;
           return found.who == part || found.also == part ||
                  (is_close &&
@@ -246,18 +174,19 @@ TEST(bottleneck, is_the_part_that_was_made_slow) {
 
 TEST(bottleneck, says_what_the_line_gives_and_what_it_would_give_without_it) {
   for (const bottleneck part : {bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
-    line_of_parts parts = with_slow(part, 4, testing::passing::asleep);
+    const watchdog dog("bottleneck");
+    line_of_parts parts = testing::with_slow(part, 4, testing::passing::asleep);
     parts.read = 0us;
     // On a quiet machine both are right to some percent (docs/performance.md); here the sleeps of others are in it.
-    run_of_parts slow;
+    verdict found;
     const auto is_right = [&] {
-      slow = run(parts, 30);
-      const std::array<const capacity*, 4> capacities = {&slow.found.read, &slow.found.decode, &slow.found.transfer,
-                                                         &slow.found.consumer};
+      const run_of_parts slow = run(parts, 30);
+      found = slow.stats.verdict;
+      const std::array<const capacity*, 4> capacities = {&found.read, &found.decode, &found.transfer, &found.consumer};
       const double gives = capacities[static_cast<std::size_t>(part)]->per_s / slow.samples_per_s;
-      return gives > 0.75 && gives < 1.25 && slow.found.next && slow.found.if_free.per_s > 1.5 * slow.samples_per_s;
+      return gives > 0.75 && gives < 1.25 && found.next && found.if_free.per_s > 1.5 * slow.samples_per_s;
     };
-    EXPECT_TRUE(is_right() || is_right() || is_right()) << name(part) << ": " << slow.found.to_string();
+    EXPECT_TRUE(is_right() || is_right() || is_right()) << name(part) << ": " << found.to_string();
   }
 }
 

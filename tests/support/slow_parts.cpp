@@ -148,14 +148,15 @@ field slow_field(std::chrono::microseconds per_sample, passing how) {
 slow_transfer::slow_transfer(std::chrono::microseconds per_batch, passing how)
     : device_([this, per_batch, how] {
         while (!ended_) {
+          // Also while nothing is sent: what is sent next may wait for this memory.
+          while (events_->fire_return(0)) {
+          }
           if (events_->sends_pending() == 0) {
             std::this_thread::sleep_for(std::chrono::microseconds(200));
             continue;
           }
           pass(per_batch, how);
           events_->fire_send(0);
-          while (events_->fire_return(0)) {
-          }
         }
       }) {}
 
