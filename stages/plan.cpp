@@ -399,6 +399,7 @@ bool planner::join(batch_plan& plan, std::uint32_t row, std::span<const placed_p
                    std::uint32_t number) const {
   if (!how_.in_order || parts.empty() || number == joinable::none) return false;
   batch_plan::read& read = plan.reads[number];
+  if (read.first_row + read.rows != row) return false;  // A row between them is corrupt as planned, and waits for nothing.
   std::uint64_t end = read.offset + read.bytes;
   for (const placed_part& part : parts) {
     if (!lies_near(read, end - read.offset, part)) return false;

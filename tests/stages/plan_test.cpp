@@ -246,6 +246,16 @@ std::vector<fake_sample> equal_samples(std::size_t count, std::size_t size) {
   return std::vector<fake_sample>(count, sample_of({{"bin", size}}));
 }
 
+TEST(plan, joins_no_read_of_rows_across_one_that_is_corrupt_as_planned) {
+  std::vector<fake_sample> samples(5, sample_of({{"bin", 100}}));
+  samples[2].defect = "damaged";
+  const planned p(samples, {bytes("bin")}, fake_layout::columns, {.in_order = true});
+  ASSERT_EQ(p.batch.reads.size(), 2U);
+  EXPECT_EQ(p.batch.reads[0].rows, 2U);
+  EXPECT_EQ(p.batch.reads[1].first_row, 3U);
+  EXPECT_EQ(p.batch.reads[1].rows, 2U);
+}
+
 TEST(plan, reads_samples_of_neighbouring_rows_together_where_they_come_in_order) {
   const std::vector<field> fields{bytes("bin")};
   const planned apart(equal_samples(10, 1000), fields, fake_layout::columns);
