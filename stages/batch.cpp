@@ -28,6 +28,17 @@ void batch::state::check_held() const {
   throw error(errc::usage, "this batch was given back by release_on(): its memory belongs to a later batch");
 }
 
+std::span<const std::byte> batch::state::ragged_row(const output_place& place, std::size_t row) {
+  const ragged& of = raggeds[place.ragged_index];
+  const std::size_t bytes = ragged_bytes[row * raggeds.size() + place.ragged_index];
+  std::size_t begin = row * of.row_bytes;
+  if (place.spec.has_offsets()) {
+    const auto* const offsets = reinterpret_cast<const std::int64_t*>(held().base() + place.offset);
+    begin = static_cast<std::size_t>(offsets[row]) * size_bytes(place.spec.type);
+  }
+  return {held().base() + of.offset + begin, bytes};
+}
+
 batch::batch(std::unique_ptr<state> from) noexcept : state_(std::move(from)) {}
 batch::batch(batch&&) noexcept = default;
 batch& batch::operator=(batch&&) noexcept = default;
@@ -88,8 +99,10 @@ tensor batch::view(std::string_view name) const {
     const stages::output_spec& spec = place.spec;
     if (spec.name == name && spec.ragged) {
       const auto& ragged = state_->raggeds[place.ragged_index];
-      const auto elements = static_cast<std::int64_t>(ragged.bytes / size_bytes(spec.type));
-      return {spec.type, {elements}, {1}, base + ragged.offset, where};
+      const std::size_t bytes = spec.has_offsets() ? ragged.bytes : ragged.row_bytes;
+      dimensions shape{static_cast<std::int64_t>(bytes / size_bytes(spec.type))};
+      if (!spec.has_offsets()) shape = {rows, shape[0]};
+      return {spec.type, shape, dense_strides(shape), base + ragged.offset, where};
     }
     if (spec.name == name && !place.hidden) {
       dimensions shape{rows};
@@ -98,7 +111,7 @@ tensor batch::view(std::string_view name) const {
           spec.made_by != nullptr ? state_->held().on_device->made() + place.made_offset : base + place.offset;
       return {spec.type, shape, dense_strides(shape), data, where};
     }
-    if (spec.ragged && name == spec.name + ".offsets") {
+    if (spec.has_offsets() && name == spec.name + ".offsets") {
       return {dtype::i64, {rows + 1}, {1}, base + place.offset, where};
     }
   }
@@ -117,11 +130,9 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
     if (place.spec.name != name) continue;
     const std::byte* const base = state_->held().base();
     if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};
-    const auto* const offsets = reinterpret_cast<const std::int64_t*>(base + place.offset);
-    const std::size_t element_bytes = size_bytes(place.spec.type);
-    const std::size_t begin = static_cast<std::size_t>(offsets[row]) * element_bytes;
-    const std::size_t end = static_cast<std::size_t>(offsets[row + 1]) * element_bytes;
-    return {base + state_->raggeds[place.ragged_index].offset + begin, end - begin};
+    if (place.spec.has_offsets()) return state_->ragged_row(place, row);
+    const state::ragged& ragged = state_->raggeds[place.ragged_index];
+    return {base + ragged.offset + row * ragged.row_bytes, ragged.row_bytes};
   }
   throw_no_output(name, state_->layout->names());
 }

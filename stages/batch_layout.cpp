@@ -20,12 +20,6 @@ namespace {
 // What a process can address. Sizes come from the user: beyond 64 bits they would come out small, and fit.
 constexpr std::size_t bytes_max = std::size_t{1} << 47;
 
-std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::string& output) {
-  if (row_bytes == 0 || rows <= bytes_max / row_bytes) return align_tensor(rows * row_bytes);
-  throw io::budget_refusal(str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
-                                   ": more than a process can address; lower batch_size"));
-}
-
 // The largest last: a batch of fewer rows is copied to a device as far as its last tensor reaches.
 std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::output_place>& outputs) {
   std::vector<std::size_t> order(outputs.size());
@@ -38,6 +32,12 @@ std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::output_
 
 }  // namespace
 
+std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::string& output) {
+  if (row_bytes == 0 || rows <= bytes_max / row_bytes) return align_tensor(rows * row_bytes);
+  throw io::budget_refusal(str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
+                                   ": more than a process can address; lower batch_size"));
+}
+
 batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max) : rows_max_(rows_max) {
   for (output_spec& spec : outputs) {
     if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
@@ -46,7 +46,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
                                        "reads: leat::image{\"view2\"}.from(\"jpg\")"));
     }
     names_.push_back(spec.name);
-    if (spec.ragged) names_.push_back(spec.name + ".offsets");
+    if (spec.has_offsets()) names_.push_back(spec.name + ".offsets");
     output_place& added = outputs_.emplace_back();
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;
@@ -64,8 +64,8 @@ void batch_layout::place(output_place& placed) {
   // Each row of it is a multiple of that, too.
   if (spec.read_into) fixed_bytes_ = io::aligned_bytes(0, fixed_bytes_);
   placed.offset = fixed_bytes_;
-  fixed_bytes_ += spec.ragged ? align_tensor((std::size_t{rows_max_} + 1) * sizeof(std::int64_t))
-                              : bytes_of_rows(rows_max_, placed.row_bytes, spec.name);
+  fixed_bytes_ += spec.has_offsets() ? align_tensor((std::size_t{rows_max_} + 1) * sizeof(std::int64_t))
+                                     : bytes_of_rows(rows_max_, placed.row_bytes, spec.name);
 }
 
 void batch_layout::add_steps() {

@@ -23,13 +23,16 @@ inline constexpr std::size_t tensor_alignment_bytes = 256;
   return (bytes + tensor_alignment_bytes - 1) / tensor_alignment_bytes * tensor_alignment_bytes;
 }
 
+/// Bytes of a tensor of so many rows, with what aligns the next one. Throws io::budget_refusal where no process can address them.
+[[nodiscard]] std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::string& output);
+
 /// The part of the layout that all batches share. Immutable.
 class batch_layout {
  public:
   struct output_place {
     output_spec spec;
-    std::size_t row_bytes = 0;     ///< of a fixed output, as decode() writes it
-    std::size_t offset = 0;        ///< of a fixed output's tensor; of a ragged one's offsets (i64, rows + 1)
+    std::size_t row_bytes = 0;  ///< of a fixed output, as decode() writes it
+    std::size_t offset = 0;  ///< of a fixed output's tensor; of the offsets of one that has_offsets() (i64, rows + 1)
     std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
     bool hidden = false;           ///< others are made from it; the trainer does not see it
     /// Of an output that a device makes: the outputs it is made from, itself first, and where it lies in the memory that only the
@@ -46,7 +49,7 @@ class batch_layout {
   [[nodiscard]] std::size_t ragged_count() const noexcept { return ragged_count_; }
   /// Bytes of the fixed tensors and of the ragged ones' offsets.
   [[nodiscard]] std::size_t fixed_bytes() const noexcept { return fixed_bytes_; }
-  /// Bytes of a batch whose ragged outputs hold at most so many bytes each.
+  /// Bytes of a batch whose ragged outputs, padded or not, hold at most so many bytes each.
   [[nodiscard]] std::size_t bytes(std::span<const std::size_t> ragged_bytes) const noexcept;
   /// What a device does to a batch that has arrived.
   [[nodiscard]] std::span<const device_step> steps() const noexcept { return steps_; }
@@ -56,7 +59,7 @@ class batch_layout {
   [[nodiscard]] std::size_t made_row_bytes() const noexcept { return made_row_bytes_; }
   /// The most that one of them needs beside.
   [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
-  /// Names a trainer can ask for, a ragged output's ".offsets" behind it.
+  /// Names a trainer can ask for, ".offsets" behind an output that has them.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
 
  private:

@@ -90,9 +90,11 @@ struct batch_plan {
     friend bool operator==(const ragged_row&, const ragged_row&) = default;
   };
   /// The buffer of a ragged output in the batch's memory.
+  ///   row_bytes   of a padded output: of each row
   struct ragged_buffer {
     std::size_t offset = 0;
     std::size_t bytes = 0;
+    std::size_t row_bytes = 0;
 
     friend bool operator==(const ragged_buffer&, const ragged_buffer&) = default;
   };

@@ -11,9 +11,11 @@
 #include <leat/batch.hpp>
 #include <leat/sampler.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,16 +48,19 @@ struct batch_hold {
 struct batch::state : batch_hold {
   /// A ragged output of this batch.
   struct ragged {
-    std::size_t offset = 0;    ///< of its buffer in the block
-    std::size_t capacity = 0;  ///< planned: the sum of its rows' largest sizes
-    std::size_t bytes = 0;     ///< after collate
-    std::size_t longest = 0;   ///< of its rows, after collate
+    std::size_t offset = 0;     ///< of its buffer in the block
+    std::size_t bytes = 0;      ///< of the tensor, after collate
+    std::size_t row_bytes = 0;  ///< of each row, where they are padded
+    std::size_t own_bytes = 0;  ///< of its rows without padding
+    std::size_t longest = 0;    ///< of its rows without padding
   };
 
   /// Throws error{errc::usage} after release_on().
   void check_held() const;
   /// The batch's resources, its own or shared.
   [[nodiscard]] batch_hold& held() noexcept { return shared != nullptr ? *shared : *this; }
+  /// A row of a ragged output on the host, without padding.
+  [[nodiscard]] std::span<const std::byte> ragged_row(const stages::batch_layout::output_place& place, std::size_t row);
   /// Makes them shared.
   [[nodiscard]] const std::shared_ptr<batch_hold>& share() {
     if (shared == nullptr) shared = std::make_shared<batch_hold>(std::move(static_cast<batch_hold&>(*this)));
@@ -72,6 +77,7 @@ struct batch::state : batch_hold {
   std::uint32_t rows = 0;
   std::uint32_t padded = 0;  ///< of them, at their end
   std::vector<ragged> raggeds;
+  std::vector<std::size_t> ragged_bytes;  ///< [row * ragged outputs + output]: without padding
   std::vector<std::uint64_t> ids;
   std::vector<pick> picks;  ///< the rows', where they are to be mixed, or have names
   std::vector<std::string> names;

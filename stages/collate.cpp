@@ -9,26 +9,20 @@
 namespace leat::stages {
 namespace {
 
-// Moves the rows that are left to the front of a fixed output.
-void close_holes(const batch_in_flight& batch, const batch_layout::output_place& place, std::byte* tensor) {
+// Moves the rows that are left to the front of an output whose rows are equally long.
+void close_holes(const batch_in_flight& batch, std::size_t row_bytes, std::byte* tensor) {
   std::size_t to = 0;
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     if (batch.samples[row].corrupt) continue;
-    if (to != row) std::memcpy(tensor + to * place.row_bytes, tensor + row * place.row_bytes, place.row_bytes);
+    if (to != row) std::memcpy(tensor + to * row_bytes, tensor + row * row_bytes, row_bytes);
     ++to;
   }
 }
 
-struct joined_rows {
-  std::size_t bytes = 0;
-  std::size_t longest = 0;
-};
-
 // Puts the rows of a ragged output side by side and writes its offsets.
-joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::size_t element_bytes, std::byte* buffer,
-                        std::byte* offsets) {
+void join_ragged(const batch_in_flight& batch, std::size_t ragged, std::size_t element_bytes, std::byte* buffer,
+                 std::byte* offsets) {
   std::size_t used = 0;
-  std::size_t longest = 0;
   std::size_t row_to = 0;
   const auto write_offset = [&] {
     const auto value = static_cast<std::int64_t>(used / element_bytes);
@@ -42,10 +36,24 @@ joined_rows join_ragged(const batch_in_flight& batch, std::size_t ragged, std::s
     const std::size_t bytes = batch.ragged_used(row)[ragged];
     if (from != used) std::memmove(buffer + used, buffer + from, bytes);
     used += bytes;
-    longest = std::max(longest, bytes);
     write_offset();
   }
-  return {used, longest};
+}
+
+// What the rows that are left have of each ragged output.
+void add_ragged_bytes(const batch_in_flight& batch, batch::state& state) {
+  state.raggeds.resize(batch.plan.buffers.size());
+  if (state.raggeds.empty()) return;
+  state.ragged_bytes.reserve(state.rows * state.raggeds.size());
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+    if (batch.samples[row].corrupt) continue;
+    for (std::size_t r = 0; r < state.raggeds.size(); ++r) {
+      const std::size_t bytes = batch.ragged_used(row)[r];
+      state.ragged_bytes.push_back(bytes);
+      state.raggeds[r].own_bytes += bytes;
+      state.raggeds[r].longest = std::max(state.raggeds[r].longest, bytes);
+    }
+  }
 }
 
 }  // namespace
@@ -70,16 +78,24 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
   if (digests) state->content = batch_digest(batch.plan.epoch, batch.plan.index, state->row_digests);
 
   std::byte* const base = batch.memory.bytes().data();
-  state->raggeds.resize(batch.plan.buffers.size());
+  const bool has_holes = state->rows != batch.rows();
+  add_ragged_bytes(batch, *state);
   for (const batch_layout::output_place& place : state->layout->outputs()) {
     if (place.spec.ragged) {
       const std::size_t r = place.ragged_index;
       const batch_plan::ragged_buffer& buffer = batch.plan.buffers[r];
-      const joined_rows rows =
-          join_ragged(batch, r, size_bytes(place.spec.type), base + buffer.offset, base + place.offset);
-      state->raggeds[r] = {buffer.offset, buffer.bytes, rows.bytes, rows.longest};
-    } else if (state->rows != batch.rows()) {
-      close_holes(batch, place, base + place.offset);
+      std::byte* const tensor = base + buffer.offset;
+      batch::state::ragged& made = state->raggeds[r];
+      made.offset = buffer.offset;
+      made.row_bytes = buffer.row_bytes;
+      made.bytes = place.spec.has_offsets() ? made.own_bytes : state->rows * buffer.row_bytes;
+      if (place.spec.has_offsets()) {
+        join_ragged(batch, r, size_bytes(place.spec.type), tensor, base + place.offset);
+      } else if (has_holes) {
+        close_holes(batch, buffer.row_bytes, tensor);
+      }
+    } else if (has_holes) {
+      close_holes(batch, place.row_bytes, base + place.offset);
     }
   }
   state->memory = std::move(batch.memory);
@@ -90,7 +106,7 @@ std::size_t bytes_used(const batch::state& batch) {
   std::size_t end = 0;
   for (const batch_layout::output_place& place : batch.layout->outputs()) {
     const std::size_t bytes =
-        place.spec.ragged ? (std::size_t{batch.rows} + 1) * sizeof(std::int64_t) : batch.rows * place.row_bytes;
+        place.spec.has_offsets() ? (std::size_t{batch.rows} + 1) * sizeof(std::int64_t) : batch.rows * place.row_bytes;
     end = std::max(end, place.offset + bytes);
   }
   for (const batch::state::ragged& buffer : batch.raggeds) end = std::max(end, buffer.offset + buffer.bytes);
@@ -101,9 +117,9 @@ std::size_t output_bytes(const batch::state& batch) {
   std::size_t sum = 0;
   for (const batch_layout::output_place& place : batch.layout->outputs()) {
     if (place.hidden) continue;
-    if (place.spec.ragged) {
+    if (place.spec.has_offsets()) {
       sum += (std::size_t{batch.rows} + 1) * sizeof(std::int64_t);
-    } else {
+    } else if (!place.spec.ragged) {
       sum += batch.rows * place.spec.row_bytes();
     }
   }

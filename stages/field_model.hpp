@@ -37,6 +37,8 @@ enum class finished_by : std::uint8_t { host, device };
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Unused when ragged
 ///   ragged      rows of any number of elements: laid out as one buffer and rows + 1 offsets, in elements
+///   pad_multiple   of a ragged output, not 0: instead each row is as long as the longest that is planned for its batch, rounded up to
+///                  a multiple of so many elements; decode() fills it up
 ///   axes        of pictures: where the channels stand
 ///   made_by     null, or what makes its tensor on the device, of rows that decode() writes in another form
 ///   made_from   names of further outputs which that takes: the field's own first. The trainer does not see these
@@ -48,6 +50,7 @@ struct output_spec {
   dtype type = dtype::u8;
   dimensions row_shape = {};
   bool ragged = false;
+  std::size_t pad_multiple = 0;
   std::optional<layout> axes = {};
   std::shared_ptr<const device_operation> made_by = {};
   std::vector<std::string> made_from = {};
@@ -55,6 +58,12 @@ struct output_spec {
   bool label = false;
   bool read_into = false;
 
+  [[nodiscard]] bool has_offsets() const noexcept { return ragged && pad_multiple == 0; }
+  /// Bytes of each row of a batch whose longest one has so many.
+  [[nodiscard]] std::size_t padded_bytes(std::size_t longest_bytes) const noexcept {
+    const std::size_t step = pad_multiple * size_bytes(type);
+    return (longest_bytes + step - 1) / step * step;
+  }
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(row_shape.elements()) * size_bytes(type);
   }
@@ -65,8 +74,8 @@ struct output_spec {
 };
 
 /// Where one output of one row goes.
-///   bytes   the row, dense; of a ragged output as many bytes as its capacity
-///   used    a ragged output's length, set by decode
+///   bytes   the row, dense; of a ragged output as many bytes as its capacity, of a padded one all that is to be filled
+///   used    a ragged output's length in bytes, without padding, set by decode
 struct row_target {
   std::span<std::byte> bytes;
   std::size_t used = 0;
@@ -129,9 +138,13 @@ class field_program {
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
     return verbatim() ? encoded_bytes : 0;
   }
-  /// The most bytes that a ragged row takes of so many encoded ones, a multiple of an element's. Of several rows together it is no more
-  /// than of the sum of their bytes, and of one byte for each.
-  [[nodiscard]] virtual std::size_t ragged_bytes(std::size_t encoded_bytes) const { return encoded_bytes; }
+  /// The most bytes that a row of a ragged output takes of so many encoded ones, a multiple of an element's, without padding. Of several
+  /// rows together it is no more than of the sum of their bytes, and of one byte for each.
+  ///   output   its place in outputs()
+  [[nodiscard]] virtual std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const {
+    static_cast<void>(output);
+    return encoded_bytes;
+  }
   /// Whether rows depend on random draws. Several such programs of one member make different views of it.
   [[nodiscard]] virtual bool random() const { return false; }
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.

@@ -162,8 +162,9 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   item.samples = batch.rows() - item.quarantined;
   item.bytes = output_bytes(*item.finished);
   for (const batch::state::ragged& rows : item.finished->raggeds) {
-    ragged_bytes_.fetch_add(rows.bytes, std::memory_order_relaxed);
-    ragged_padding_bytes_.fetch_add(rows.longest * item.finished->rows - rows.bytes, std::memory_order_relaxed);
+    const std::size_t row_bytes = rows.row_bytes != 0 ? rows.row_bytes : rows.longest;
+    ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
+    ragged_padding_bytes_.fetch_add(row_bytes * item.finished->rows - rows.own_bytes, std::memory_order_relaxed);
   }
   collate_times_.record(now_ns() - begin_ns);
   if (!mixer_.on()) return send(batch);

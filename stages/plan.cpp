@@ -91,11 +91,11 @@ bool reads_into_rows(const datasets::dataset_model& dataset, const field_program
 planner::planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                  const batch_layout& layout, settings how)
     : dataset_(dataset), programs_(programs), layout_(layout), how_(how) {
-  std::uint16_t outputs = 0;
+  std::uint16_t output = 0;
   for (const auto& program : programs_) {
     straight_.push_back(reads_into_rows(dataset_, *program));
-    first_output_.push_back(outputs);
-    outputs = static_cast<std::uint16_t>(outputs + program->outputs().size());
+    first_output_.push_back(output);
+    output = static_cast<std::uint16_t>(output + program->outputs().size());
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
@@ -115,28 +115,42 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     for (const std::uint16_t field : program->reads()) {
       largest = std::max<std::size_t>(largest, dataset_.fields()[field].bytes_max);
     }
-    for (const output_spec& output : program->outputs()) {
-      if (output.ragged) ragged_bytes_max_.push_back(program->ragged_bytes(largest));
+    const std::span<const output_spec> outputs = program->outputs();
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (!outputs[o].ragged) continue;
+      const std::size_t bytes = program->ragged_bytes(o, largest);
+      ragged_outputs_.push_back(&outputs[o]);
+      ragged_bytes_max_.push_back(outputs[o].has_offsets() ? bytes : outputs[o].padded_bytes(bytes));
     }
   }
 }
 
 std::vector<std::size_t> planner::largest_ragged_batch() const {
-  const std::size_t rows = layout_.rows_max();
+  const std::uint32_t rows = layout_.rows_max();
   std::vector<std::size_t> sums;
-  for (const std::size_t largest : ragged_bytes_max_) sums.push_back(rows * largest);
-  const bool little = std::all_of(sums.begin(), sums.end(), [](std::size_t sum) { return sum <= ragged_bytes_little; });
+  for (std::size_t r = 0; r < ragged_bytes_max_.size(); ++r) {
+    const output_spec& output = *ragged_outputs_[r];
+    const std::size_t largest = ragged_bytes_max_[r];
+    sums.push_back(output.has_offsets() ? rows * largest : bytes_of_rows(rows, largest, output.name));
+  }
+  bool little = true;
+  for (std::size_t r = 0; r < sums.size(); ++r) {
+    little = little && (sums[r] <= ragged_bytes_little || !ragged_outputs_[r]->has_offsets());
+  }
   if (little || how_.substitutes || how_.repeats) return sums;
 
   if (const datasets::sample_counts* const counted = dataset_.counts()) {
     std::size_t r = 0;
     for (const auto& program : programs_) {
-      for (const output_spec& output : program->outputs()) {
-        if (!output.ragged) continue;
+      const std::span<const output_spec> outputs = program->outputs();
+      for (std::size_t o = 0; o < outputs.size(); ++o) {
+        if (!outputs[o].ragged) continue;
+        const std::size_t here = r++;
+        if (!outputs[o].has_offsets()) continue;
         // As ragged_bytes() says, whose results are rounded for each row.
         const std::uint64_t largest = counted->largest_bytes(program->reads(), rows);
-        const std::size_t rounding = program->ragged_bytes(2) == 2 ? 0 : rows * size_bytes(output.type);
-        sums[r++] = program->ragged_bytes(largest) + rounding;
+        const std::size_t rounding = program->ragged_bytes(o, 2) == 2 ? 0 : rows * size_bytes(outputs[o].type);
+        sums[here] = program->ragged_bytes(o, largest) + rounding;
       }
     }
     return sums;
@@ -147,6 +161,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
     std::fill(bytes.begin(), bytes.end(), 0);
     add_ragged_bytes(sample, bytes);
     for (std::size_t r = 0; r < sums.size(); ++r) {
+      if (!ragged_outputs_[r]->has_offsets()) continue;
       std::vector<std::size_t>& heap = largest[r];
       if (heap.size() == rows) {
         if (bytes[r] <= heap.front()) continue;
@@ -158,7 +173,8 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
     }
   }
   for (std::size_t r = 0; r < sums.size(); ++r) {
-    sums[r] = std::accumulate(largest[r].begin(), largest[r].end(), std::size_t{0});
+    if (ragged_outputs_[r]->has_offsets())
+      sums[r] = std::accumulate(largest[r].begin(), largest[r].end(), std::size_t{0});
   }
   return sums;
 }
@@ -185,8 +201,8 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
       }
       if (found) break;
     }
-    for (const output_spec& output : program->outputs()) {
-      if (output.ragged) bytes[ragged++] += program->ragged_bytes(taken);
+    for (std::size_t o = 0; o < program->outputs().size(); ++o) {
+      if (program->outputs()[o].ragged) bytes[ragged++] += program->ragged_bytes(o, taken);
     }
   }
 }
@@ -216,10 +232,14 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
     plan_row(plan, row, plan.picks[row], needs, {needed.data(), needed.size()}, before);
     for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
       // Whoever takes the row of a corrupt sample may be larger than it.
+      const bool may_grow = how_.substitutes && ragged_outputs_[r]->has_offsets();
       batch_plan::ragged_row& place = plan.ragged[row * plan.buffers.size() + r];
-      place = {.offset = plan.buffers[r].bytes, .capacity = how_.substitutes ? ragged_bytes_max_[r] : needed[r]};
+      place = {.offset = plan.buffers[r].bytes, .capacity = may_grow ? ragged_bytes_max_[r] : needed[r]};
       plan.buffers[r].bytes += place.capacity;
     }
+  }
+  for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
+    if (!ragged_outputs_[r]->has_offsets()) place_padded_rows(plan, r);
   }
 
   std::size_t offset = layout_.fixed_bytes();
@@ -228,6 +248,21 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
     offset += align_tensor(buffer.bytes);
   }
   plan.memory_bytes = offset;
+}
+
+// Their capacities are what they need. Where no row of the batch can be read as it was planned, a substitute may be any sample.
+void planner::place_padded_rows(batch_plan& plan, std::size_t ragged) const {
+  batch_plan::ragged_buffer& buffer = plan.buffers[ragged];
+  std::size_t longest = 0;
+  for (std::uint32_t row = 0; row < plan.rows(); ++row) {
+    longest = std::max(longest, plan.ragged[row * plan.buffers.size() + ragged].capacity);
+  }
+  const bool none = how_.substitutes && plan.corrupt.size() == plan.rows();
+  buffer.row_bytes = none ? ragged_bytes_max_[ragged] : ragged_outputs_[ragged]->padded_bytes(longest);
+  buffer.bytes = plan.rows() * buffer.row_bytes;
+  for (std::uint32_t row = 0; row < plan.rows(); ++row) {
+    plan.ragged[row * plan.buffers.size() + ragged] = {.offset = row * buffer.row_bytes, .capacity = buffer.row_bytes};
+  }
 }
 
 void planner::plan_substitute(batch_plan& plan, std::uint32_t row, const pick& substitute) const {
@@ -304,7 +339,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
     }
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::output_place& place = layout_.outputs()[output];
-      if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(bytes);
+      if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(o, bytes);
     }
   }
   add_reads(plan, number, {placed.data(), placed.size()}, before.reads);
@@ -399,7 +434,8 @@ bool planner::join(batch_plan& plan, std::uint32_t row, std::span<const placed_p
                    std::uint32_t number) const {
   if (!how_.in_order || parts.empty() || number == joinable::none) return false;
   batch_plan::read& read = plan.reads[number];
-  if (read.first_row + read.rows != row) return false;  // A row between them is corrupt as planned, and waits for nothing.
+  if (read.first_row + read.rows != row)
+    return false;  // A row between them is corrupt as planned, and waits for nothing.
   std::uint64_t end = read.offset + read.bytes;
   for (const placed_part& part : parts) {
     if (!lies_near(read, end - read.offset, part)) return false;

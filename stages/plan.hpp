@@ -67,7 +67,8 @@ class planner {
   void plan_substitute(batch_plan& made, std::uint32_t row, const pick& substitute) const;
 
   /// For each ragged output, the most bytes that a batch of rows_max() can hold of it: the sum of so many largest samples; where
-  /// one sample may come in every row (as a substitute, or since the order repeats samples), as many times the largest. Looks
+  /// one sample may come in every row (as a substitute, or since the order repeats samples), and where rows are padded to the longest of
+  /// the batch, as many times the largest. Looks
   /// at every sample, 0.1 us each, unless so many of the largest are little anyway.
   [[nodiscard]] std::vector<std::size_t> largest_ragged_batch() const;
 
@@ -76,6 +77,7 @@ class planner {
 
  private:
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
+  void place_padded_rows(batch_plan& plan, std::size_t ragged) const;
   using needs_of_row = absl::InlinedVector<datasets::need, 4>;
 
   /// Decode, source, file, offset and number of a block.
@@ -119,9 +121,10 @@ class planner {
   bool any_chunked_ = false;                   // of the fields that some program reads
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
-  std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output
-  std::vector<std::uint16_t> wanted_;          // dataset fields that some program reads
-  std::vector<datasets::need> needs_;          // the same, as the dataset is asked, but for draw and epoch
+  std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output; of a padded one with padding
+  std::vector<const output_spec*> ragged_outputs_;
+  std::vector<std::uint16_t> wanted_;  // dataset fields that some program reads
+  std::vector<datasets::need> needs_;  // the same, as the dataset is asked, but for draw and epoch
 };
 
 }  // namespace leat::stages

@@ -83,7 +83,7 @@ class batch {
   [[nodiscard]] batch_tensor operator[](std::string_view name) const;
   /// All outputs, in the order of the fields.
   [[nodiscard]] std::span<const std::string> outputs() const noexcept;
-  /// One row of a ragged output (bytes, text). On the host: throws error{errc::usage} for a batch on a device.
+  /// One row of an output; of a padded one with its padding. On the host: throws error{errc::usage} for a batch on a device.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name, std::size_t row) const;
 
   /// Rows that hold a sample: the planned rows of this rank less those skipped. May be 0.
@@ -101,7 +101,8 @@ class batch {
   /// Over (epoch, index, row digests in order); unset unless loader_options::digests. Where rows are mixed
   /// (loader_options::mix), over the digests of the mixed rows.
   [[nodiscard]] std::optional<digest> content_digest() const noexcept;
-  /// One per row, over the sample id and each output's name, dtype, shape and bytes; empty unless digests. Before mixing.
+  /// One per row, over the sample id and each output's name, dtype, shape and bytes, without padding; empty unless digests.
+  /// Before mixing.
   [[nodiscard]] std::span<const digest> row_digests() const noexcept;
 
   [[nodiscard]] const state& details() const noexcept { return *state_; }

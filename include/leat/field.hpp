@@ -195,17 +195,22 @@ class text {
 ///              after stored(), elements of that dtype, little-endian, one after another
 ///   output     `name`: [elements of all rows] of i64, or as() says, and `name`.offsets: i64 [rows + 1], in elements; row r is
 ///              [offsets[r], offsets[r + 1])
-///   after pad()   `name`: [rows, length], where length is `max` rounded up to a multiple; `name`.length: i64 [rows], without what was filled
-///              up; after mask() `name`.mask: boolean [rows, length], true where an element is the row's own
+///   after pad()   `name`: [rows, length]; `name`.length: i64 [rows], without what was filled up; after mask() `name`.mask: boolean
+///              [rows, length], true where an element is the row's own. The length is another one in each batch: that of the longest row
+///              planned for it, corrupt or not, at most `max`, rounded up to a multiple. Of texts, and of values that are picked out of
+///              records, it is the most elements that the stored bytes can hold, since their number is known only when they are read
 ///   corrupt    text that is no such list; a number that does not fit the dtype, or is no whole number where the dtype has such only; after
-///              pad() a row of more than `max` elements, unless truncate() was called, which cuts it
+///              pad() a row of more than `max` elements, unless truncate() was called, which cuts it. A substitute that is longer than its
+///              batch's rows is drawn again
+///   digests    of a row, without what was filled up
+///   throws     (when the loader is built) error{errc::usage}: no `max` where lengths are known only when rows are read
 ///   types      u8 to i64, f32, f64
 class sequence {
  public:
-  /// What rows are filled up to, and with what.
+  /// What rows are filled up to, and with what: the longest of the batch, rounded up to a multiple.
   struct padding {
     std::int64_t multiple = 1;
-    std::int64_t max = 0;  ///< elements of the longest row that there may be; must be given
+    std::int64_t max = 0;  ///< elements of the longest row that there may be; 0: as the dataset says
     double value = 0;
   };
 
@@ -228,11 +233,6 @@ class sequence {
     std::optional<sequence::padding> padding;
     bool truncate = false;
     bool mask = false;
-
-    /// `max`, rounded up.
-    [[nodiscard]] std::int64_t padded_length() const noexcept {
-      return (padding->max + padding->multiple - 1) / padding->multiple * padding->multiple;
-    }
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 

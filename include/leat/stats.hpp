@@ -127,8 +127,8 @@ struct loader_stats {
   /// Of rows that are stored bytes as they are: those that were copied to their place in the batch and not read there.
   /// Arrays, bytes, texts, and x and y of tokens in the file's own dtype; not what is decoded or widened.
   std::uint64_t bytes_copied = 0;
-  /// Of outputs whose rows differ in length (text, bytes), over collated batches: their bytes, and what padding each batch's rows to its
-  /// longest would add to them. leat::bucketed() makes the second small.
+  /// Of outputs whose rows differ in length (text, bytes, sequences), over collated batches: their bytes, and what padding each batch's
+  /// rows to its longest would add to them, or has added. leat::bucketed() makes the second small.
   std::uint64_t ragged_bytes = 0;
   std::uint64_t ragged_padding_bytes = 0;
   expand_stats expand;

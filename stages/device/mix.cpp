@@ -248,13 +248,9 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
       const output_spec& spec = place.spec;
       if (place.hidden) continue;
       if (spec.ragged) {
-        std::int64_t bounds[2];
-        std::memcpy(bounds, base + place.offset + r * sizeof bounds[0], sizeof bounds);
-        const auto bytes = static_cast<std::size_t>(bounds[1] - bounds[0]);
-        outputs.push_back({spec.name,
-                           spec.type,
-                           {bounds[1] - bounds[0]},
-                           {base + batch.raggeds[place.ragged_index].offset + bounds[0], bytes}});
+        const std::span<const std::byte> own_bytes = batch.ragged_row(place, r);
+        outputs.push_back(
+            {spec.name, spec.type, {static_cast<std::int64_t>(own_bytes.size() / size_bytes(spec.type))}, own_bytes});
         continue;
       }
       std::span<const std::byte> bytes{base + place.offset + r * place.row_bytes, place.row_bytes};

@@ -65,6 +65,16 @@ struct row_writer {
   }
 };
 
+// Whether converted() takes every value.
+template <class To, class From>
+constexpr bool takes_all() {
+  if constexpr (std::is_integral_v<From> && std::is_integral_v<To>) {
+    return std::in_range<To>(std::numeric_limits<From>::min()) && std::in_range<To>(std::numeric_limits<From>::max());
+  } else {
+    return std::is_floating_point_v<To> && !(std::is_same_v<To, float> && std::is_same_v<From, double>);
+  }
+}
+
 template <class To, class From>
 std::optional<To> converted(From value) {
   if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
@@ -133,12 +143,24 @@ std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype s
   if (bytes.size() % each != 0) return str_cat("has ", bytes.size(), " bytes, no whole number of ", name(stored));
   std::optional<std::string> reason;
   with_type(stored, [&](auto value) {
-    for (std::size_t i = 0; i < bytes.size() && !reason; i += each) {
-      std::memcpy(&value, bytes.data() + i, each);
-      if (const auto to = converted<To>(value)) {
-        row.add(*to);
-      } else {
-        reason = str_cat("element ", i / each, " does not fit the elements' type");
+    using from = decltype(value);
+    if constexpr (takes_all<To, from>()) {
+      // What compilers make vector instructions of.
+      const std::size_t elements = std::min(bytes.size() / each, row.room);
+      for (std::size_t i = 0; i < elements; ++i) {
+        std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+        const auto to = static_cast<To>(value);
+        std::memcpy(row.at + i * sizeof to, &to, sizeof to);
+      }
+      row.count = bytes.size() / each;
+    } else {
+      for (std::size_t i = 0; i < bytes.size() && !reason; i += each) {
+        std::memcpy(&value, bytes.data() + i, each);
+        if (const auto to = converted<To>(value)) {
+          row.add(*to);
+        } else {
+          reason = str_cat("element ", i / each, " does not fit the elements' type");
+        }
       }
     }
   });
@@ -149,26 +171,23 @@ class sequence_program final : public field_program {
  public:
   sequence_program(const sequence::settings& settings, std::uint16_t field, std::optional<dtype> stored)
       : settings_(settings), fields_{field}, stored_(stored) {
-    output_spec values{.name = settings_.name, .type = settings_.type};
-    if (!settings_.padding) {
-      values.ragged = true;
-      outputs_.push_back(std::move(values));
-      return;
-    }
-    values.row_shape.push_back(settings_.padded_length());
-    outputs_.push_back(values);
+    const std::size_t multiple = settings_.padding ? static_cast<std::size_t>(settings_.padding->multiple) : 0;
+    outputs_.push_back({.name = settings_.name, .type = settings_.type, .ragged = true, .pad_multiple = multiple});
+    if (!settings_.padding) return;
+    if (settings_.padding->max != 0) length_max_ = static_cast<std::size_t>(settings_.padding->max);
     outputs_.push_back({.name = settings_.name + ".length", .type = dtype::i64});
     if (settings_.mask) {
-      outputs_.push_back({.name = settings_.name + ".mask", .type = dtype::boolean, .row_shape = values.row_shape});
+      outputs_.push_back(
+          {.name = settings_.name + ".mask", .type = dtype::boolean, .ragged = true, .pad_multiple = multiple});
     }
   }
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
-  std::size_t ragged_bytes(std::size_t encoded_bytes) const override {
+  std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
     // Of a text each element but the last takes two characters.
     const std::size_t elements = stored_ ? encoded_bytes / size_bytes(*stored_) : (encoded_bytes + 1) / 2;
-    return elements * size_bytes(settings_.type);
+    return std::min(elements, length_max_) * size_bytes(outputs_[output].type);
   }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
@@ -186,15 +205,15 @@ class sequence_program final : public field_program {
   std::optional<std::string> fill(std::span<const std::byte> encoded, std::span<row_target> rows) const {
     const std::span<std::byte> bytes = rows.front().bytes;
     row_writer<To> row{.at = bytes.data(), .room = bytes.size() / sizeof(To)};
-    const std::size_t length_max = settings_.padding ? static_cast<std::size_t>(settings_.padding->max) : row.room;
-    row.room = std::min(row.room, length_max);
     const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     if (auto reason = stored_ ? read_stored(encoded, *stored_, row) : read_text(text, row)) return reason;
-    if (row.count > row.room && !(settings_.padding && settings_.truncate)) {
-      return str_cat("has ", row.count, " elements, more than ", row.room,
-                     settings_.padding ? "; sequence::truncate() cuts it" : "");
+    if (row.count > length_max_ && !settings_.truncate) {
+      return str_cat("has ", row.count, " elements, more than ", length_max_, "; sequence::truncate() cuts it");
     }
-    const std::size_t length = std::min(row.count, row.room);
+    const std::size_t length = std::min(row.count, length_max_);
+    // Of padded rows this is a substitute, since the batch has room for all that were planned.
+    if (length > row.room)
+      return str_cat("has ", length, " elements, more than the ", row.room, " of its batch's rows");
     rows.front().used = length * sizeof(To);
     if (settings_.padding) pad<To>(rows, length);
     return std::nullopt;
@@ -209,6 +228,7 @@ class sequence_program final : public field_program {
     const auto stored = static_cast<std::int64_t>(length);
     std::memcpy(rows[1].bytes.data(), &stored, sizeof stored);
     if (!settings_.mask) return;
+    rows[2].used = length;
     const auto end = rows[2].bytes.begin() + static_cast<std::ptrdiff_t>(length);
     std::fill(rows[2].bytes.begin(), end, std::byte{1});
     std::fill(end, rows[2].bytes.end(), std::byte{0});
@@ -217,6 +237,7 @@ class sequence_program final : public field_program {
   sequence::settings settings_;
   std::vector<std::uint16_t> fields_;
   std::optional<dtype> stored_;
+  std::size_t length_max_ = std::numeric_limits<std::size_t>::max();
   std::vector<output_spec> outputs_;
 };
 
@@ -232,7 +253,7 @@ class sequence_model final : public field_model {
     if (settings_.stored) out.add("stored", leat::name(*settings_.stored));
     if (!settings_.padding) return;
     out.add("padding",
-            str_cat("to ", settings_.padded_length(), ", at most ", settings_.padding->max, ", with ",
+            str_cat("to a multiple of ", settings_.padding->multiple, ", at most ", settings_.padding->max, ", with ",
                     settings_.padding->value, settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
@@ -247,6 +268,8 @@ class sequence_model final : public field_model {
                                        "' has rows of one length, in chunks; leat::array reads it"));
     }
     if (stored && !with_type(*stored, [](auto) {})) refuse_type(*stored);
+    check_lengths(stored && dataset.origin(*field) == datasets::field_origin::extents &&
+                  (!info.expands() || datasets::has_values_in_blocks(info)));
     return std::make_unique<sequence_program>(settings_, *field, stored);
   }
 
@@ -262,15 +285,25 @@ class sequence_model final : public field_model {
     if (!settings_.padding) return;
     constexpr std::int64_t length_max = std::int64_t{1} << 40;
     const sequence::padding& how = *settings_.padding;
-    if (how.max < 1 || how.max > length_max || how.multiple < 1 || how.multiple > length_max) {
+    if (how.max < 0 || how.max > length_max || how.multiple < 1 || how.multiple > length_max) {
       throw error(errc::usage, str_cat("sequence::pad({.multiple = ", how.multiple, ", .max = ", how.max,
                                        "}): both are 1 or more; max is the longest row that there may be"));
+    }
+    if (how.max == 0 && settings_.truncate) {
+      throw error(errc::usage, "sequence::truncate() cuts rows to pad({.max}), which is not given");
     }
     bool fits = false;
     with_type(settings_.type, [&](auto zero) { fits = converted<decltype(zero)>(how.value).has_value(); });
     if (!fits)
       throw error(errc::usage,
                   str_cat("sequence::pad(): the value ", how.value, " is none of ", leat::name(settings_.type)));
+  }
+
+  void check_lengths(bool are_known) const {
+    if (are_known || !settings_.padding || settings_.padding->max != 0) return;
+    throw error(errc::usage, str_cat("sequence(\"", settings_.name, "\").pad(): how many elements '", settings_.member,
+                                     "' has is known only when it is read; say the longest row that there may be, "
+                                     ".pad({.max = 2048}), and with .truncate() longer ones are cut to that"));
   }
 
   sequence::settings settings_;

@@ -36,7 +36,9 @@ struct seen_rows {
 
 std::vector<seen_rows> run(const dataset& from, const loader_options& options) {
   std::vector<seen_rows> all;
-  loader train(from, options, {image("jpg").random_resized_crop(12).random_flip().normalize(imagenet), label("cls")});
+  loader train(from, options,
+               {image("jpg").random_resized_crop(12).random_flip().normalize(imagenet), label("cls"),
+                sequence("numbers").from("cls"), sequence("filled").from("cls").pad({.multiple = 8, .max = 9}).mask()});
   for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
     for (const batch& got : train.blocking()) {
       static_cast<void>(testing::look_at(got));  // the bytes that lie there have the digest that is stated

@@ -1,6 +1,9 @@
 // Numbers in a row, as many as there are, or filled up to one length.
+#include "stages/bound_run.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -11,8 +14,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,26 +84,160 @@ TEST(sequence, rows_of_any_length_lie_side_by_side_and_offsets_count_elements) {
   }
 }
 
-TEST(sequence, rows_are_filled_up_with_their_lengths_and_a_mask_beside_them) {
-  const testing::watchdog dog("sequences that are filled up");
+// Rows of u16 elements, i, i + 1, ...: their lengths are known before they are read. And fields that pad them in any way.
+struct padded_run {
+  std::vector<std::uint64_t> lengths;
+  std::vector<bool> damaged;
+  std::vector<fake_sample> samples;
+  sequence::padding how;
+  bool truncate = false;
+  loader_options options = small_options();
+
+  explicit padded_run(std::uint64_t seed) {
+    testing::seeded_random random(seed);
+    const std::uint64_t count = 70 + random.below(50);
+    const std::uint64_t longest = std::uint64_t{1} << random.below(8);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      lengths.push_back(random.below(longest));
+      damaged.push_back(random.chance(0.1));
+      std::string stored;
+      for (std::uint64_t k = 0; k < lengths[i]; ++k) {
+        stored += static_cast<char>((i + k) % 256);
+        stored += static_cast<char>((i + k) / 256);
+      }
+      if (damaged[i]) stored += 'x';
+      samples.push_back(
+          {.members = {{"ids", testing::to_bytes(stored)}, {"txt", testing::to_bytes("t" + std::to_string(i))}},
+           .cls_column = std::nullopt,
+           .defect = damaged[i] && random.chance(0.2) ? "known" : ""});
+    }
+    options.on_corrupt = random.chance(0.5) ? corrupt_policy::skip : corrupt_policy::substitute;
+    how = {.multiple = static_cast<std::int64_t>(1 + random.below(9)), .value = random.chance(0.5) ? -1.0 : 7.0};
+    if (random.chance(0.6)) how.max = static_cast<std::int64_t>(1 + longest / 2 + random.below(longest));
+    truncate = how.max != 0 && random.chance(0.5);
+    // Of few rows all may be short: no sample is as short as that, and the run ends.
+    options.batch_size = static_cast<std::uint32_t>(12 + random.below(20));
+    options.drop_last = options.on_corrupt == corrupt_policy::substitute;
+    options.shuffle = random.chance(0.7);
+    options.decode_threads = static_cast<std::uint32_t>(1 + random.below(3));
+    options.digests = random.chance(0.7);
+  }
+
+  [[nodiscard]] std::vector<field> fields() const {
+    sequence ids = sequence("x").from("ids").stored(dtype::u16).as(dtype::i32).pad(how);
+    if (truncate) ids = ids.truncate();
+    return {ids.mask(), text("txt")};
+  }
+  /// Of a row as it is delivered; nothing where it is corrupt.
+  [[nodiscard]] std::optional<std::uint64_t> length(std::uint64_t sample) const {
+    const bool is_longer = how.max != 0 && lengths[sample] > static_cast<std::uint64_t>(how.max);
+    if (damaged[sample] || (is_longer && !truncate)) return std::nullopt;
+    return is_longer ? static_cast<std::uint64_t>(how.max) : lengths[sample];
+  }
+  /// Of the rows of a batch: the longest that was planned, whatever is wrong with it.
+  [[nodiscard]] std::uint64_t batch_length(const std::vector<pick>& planned) const {
+    std::uint64_t longest = 0;
+    bool any = false;
+    for (const pick& each : planned) {
+      if (!samples[each.sample].defect.empty()) continue;
+      any = true;
+      longest = std::max(longest, lengths[each.sample]);
+    }
+    if (!any && options.on_corrupt == corrupt_policy::substitute) {
+      longest = *std::max_element(lengths.begin(), lengths.end());
+    }
+    if (how.max != 0) longest = std::min(longest, static_cast<std::uint64_t>(how.max));
+    const auto multiple = static_cast<std::uint64_t>(how.multiple);
+    return (longest + multiple - 1) / multiple * multiple;
+  }
+};
+
+TEST(sequence, padded_rows_are_as_long_as_the_longest_planned_one_whoever_is_corrupt) {
+  const testing::watchdog dog("padded sequences");
+  testing::for_each_seed(40, [](std::uint64_t seed) {
+    const padded_run run(seed);
+    const fake_dataset set(run.samples);
+    const stages::bound_run bound(set, run.fields(), run.options);
+    loader train(set, run.options, run.fields());
+    std::vector<testing::seen_batch> seen;
+    loader_state middle;
+    for (std::uint32_t epoch = 0; epoch < run.options.epochs; ++epoch) {
+      for (const batch& got : train.blocking()) {
+        seen.push_back(testing::look_at(got));
+        if (seen.size() == 2) middle = train.state_after(got);
+        const stages::batch_plan planned = bound.plan(got.epoch(), got.index());
+        const std::size_t length = run.batch_length(planned.picks);
+        ASSERT_EQ(got["x"].shape, (dimensions{got.valid_rows(), static_cast<std::int64_t>(length)}));
+        ASSERT_EQ(got["x.mask"].shape, got["x"].shape);
+        const std::vector<std::int32_t> values = values_of<std::int32_t>(got, "x");
+        const std::vector<std::int64_t> lengths = values_of<std::int64_t>(got, "x.length");
+        const std::vector<std::uint8_t> mask = values_of<std::uint8_t>(got, "x.mask");
+        std::size_t row = 0;
+        for (const pick& each : planned.picks) {
+          const bool is_whole = run.length(each.sample).has_value();
+          if (!is_whole && run.options.on_corrupt == corrupt_policy::skip) continue;
+          const std::uint64_t sample = got.ids()[row];
+          if (is_whole) ASSERT_EQ(sample, each.sample);
+          ASSERT_EQ(lengths[row], static_cast<std::int64_t>(run.length(sample).value()));
+          for (std::size_t k = 0; k < length; ++k) {
+            const bool own = k < run.length(sample);
+            ASSERT_EQ(values[row * length + k], own ? static_cast<std::int32_t>(sample + k) : run.how.value);
+            ASSERT_EQ(mask[row * length + k], own ? 1 : 0);
+          }
+          ++row;
+        }
+        ASSERT_EQ(row, got.valid_rows());
+      }
+    }
+    loader_options later = run.options;
+    later.resume = middle;
+    later.decode_threads = 3;
+    loader second(set, later, run.fields());
+    std::vector<testing::seen_batch> rest;
+    while (rest.size() + 2 < seen.size()) {
+      const auto next = second.next_blocking();
+      if (next) rest.push_back(testing::look_at(*next));
+    }
+    ASSERT_TRUE(std::equal(rest.begin(), rest.end(), seen.begin() + 2));
+  });
+}
+
+TEST(sequence, a_row_has_the_digest_of_what_is_its_own) {
+  const testing::watchdog dog("digests of padded sequences");
+  const padded_run run(3);
+  const fake_dataset set(run.samples);
+  std::map<std::uint64_t, std::string> first;
+  for (const std::int64_t multiple : {1, 64}) {
+    loader_options options = in_order(corrupt_policy::skip);
+    options.batch_size = multiple == 1 ? 5 : 9;
+    loader train(set, options, sequence("ids").stored(dtype::u16).pad({.multiple = multiple}).mask());
+    for (const batch& got : train.blocking()) {
+      for (std::uint32_t row = 0; row < got.valid_rows(); ++row) {
+        const std::string digest = got.row_digests()[row].hex();
+        EXPECT_EQ(first.try_emplace(got.ids()[row], digest).first->second, digest);
+      }
+    }
+  }
+  EXPECT_GT(first.size(), 10U);
+}
+
+TEST(sequence, of_texts_the_length_is_what_their_bytes_can_hold_and_max_is_asked_for) {
+  const testing::watchdog dog("padded texts");
   const fake_dataset set = lists(50, true);
   loader train(set, in_order(corrupt_policy::skip),
-               sequence("x").from("ids").pad({.multiple = 8, .max = 17, .value = -1}).truncate().mask());
+               sequence("x").from("ids").pad({.multiple = 8, .max = 17, .value = -1}).truncate());
   std::uint64_t rows = 0;
   for (const batch& got : train.blocking()) {
-    const auto count = static_cast<std::int64_t>(got.valid_rows());
-    ASSERT_EQ(got["x"].shape, (dimensions{count, 24}));
-    ASSERT_EQ(got["x.mask"].shape, (dimensions{count, 24}));
+    const std::int64_t length = got["x"].shape[1];
+    EXPECT_TRUE(length % 8 == 0 && length <= 24) << length;
     const std::vector<std::int64_t> values = values_of<std::int64_t>(got, "x");
     const std::vector<std::int64_t> lengths = values_of<std::int64_t>(got, "x.length");
-    const std::vector<std::uint8_t> mask = values_of<std::uint8_t>(got, "x.mask");
     for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
       const std::uint64_t sample = got.ids()[row];
       ASSERT_EQ(lengths[row], std::min<std::int64_t>(length_of(sample), 17));
-      for (std::int64_t k = 0; k < 24; ++k) {
-        const std::size_t at = row * 24 + static_cast<std::size_t>(k);
-        ASSERT_EQ(values[at], k < lengths[row] ? static_cast<std::int64_t>(sample) + k : -1);
-        ASSERT_EQ(mask[at], k < lengths[row] ? 1 : 0);
+      for (std::int64_t k = 0; k < length; ++k) {
+        ASSERT_EQ(values[row * static_cast<std::size_t>(length) + static_cast<std::size_t>(k)],
+                  k < lengths[row] ? static_cast<std::int64_t>(sample) + k : -1);
       }
     }
   }
@@ -123,7 +265,9 @@ TEST(sequence, a_row_that_is_longer_and_what_is_no_number_are_corrupt_with_a_rea
   EXPECT_THAT(reason("[[1]]", ids), HasSubstr("no number"));
   EXPECT_THAT(reason("abc", ids.stored(dtype::u16)), HasSubstr("no whole number of u16"));
   EXPECT_THAT(reason("1", ids.mask()), HasSubstr("call pad()"));
-  EXPECT_THAT(reason("1", ids.pad({})), HasSubstr("max is the longest row"));
+  EXPECT_THAT(reason("1", ids.pad({.max = -1})), HasSubstr("max is the longest row"));
+  EXPECT_THAT(reason("1", ids.pad({})), HasSubstr(".pad({.max = 2048})"));
+  EXPECT_THAT(reason("1", ids.stored(dtype::u8).pad({}).truncate()), HasSubstr("which is not given"));
   EXPECT_THAT(reason("1", ids.as(dtype::u8).pad({.max = 4, .value = -1})), HasSubstr("-1 is none of u8"));
   EXPECT_EQ(reason("", ids), "");
   EXPECT_EQ(reason("-0.5 +7, 1e3", ids.as(dtype::f32)), "");

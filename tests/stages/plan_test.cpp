@@ -240,6 +240,19 @@ TEST(plan, bounds_ragged_outputs_by_the_largest_samples_and_not_by_the_largest_o
             18 * mib);
 }
 
+TEST(plan, gives_padded_rows_the_length_of_the_longest_rounded_up) {
+  const std::vector<fake_sample> samples{sample_of({{"a", 6}}), sample_of({{"a", 26}}), sample_of({{"b", 9}})};
+  const std::vector<field> fields{sequence("a").stored(dtype::u16).as(dtype::i32).pad({.multiple = 8}).mask()};
+  for (const bool substitutes : {false, true}) {
+    const planned p(samples, fields, fake_layout::shards, {.substitutes = substitutes});
+    EXPECT_EQ(p.ragged_bytes(), (std::vector<std::size_t>{3 * 16 * 4, 3 * 16}));
+    EXPECT_EQ(p.batch.buffers[0].row_bytes, 64U);
+    EXPECT_EQ(p.ragged(2, 0).offset, 128U);
+    EXPECT_EQ(p.ragged(0, 1).capacity, 16U);
+    EXPECT_EQ(p.plan->largest_ragged_batch(), (std::vector<std::size_t>{256, 256})) << "aligned, as tensors are";
+  }
+}
+
 // --- neighbouring rows ------------------------------------------------------------------------------------------------
 
 std::vector<fake_sample> equal_samples(std::size_t count, std::size_t size) {

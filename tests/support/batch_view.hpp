@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +29,13 @@ class batch_view {
       }
       outputs_.push_back(std::move(seen));
     }
+    // Rows that are padded: `x` and `x.mask`, beside `x.length`.
+    for (output& each : outputs_) {
+      const std::string of = each.name.substr(0, each.name.rfind(".mask")) + ".length";
+      for (std::size_t i = 0; i < outputs_.size(); ++i) {
+        if (outputs_[i].name == of) each.lengths = i;
+      }
+    }
   }
 
   /// As content_digest(), from the bytes as they are now. Rows that cannot be right count as empty.
@@ -46,6 +54,17 @@ class batch_view {
           const auto count = sane ? static_cast<std::size_t>(bounds[1] - bounds[0]) : 0;
           const std::span<const std::byte> bytes(data + begin * element_bytes, count * element_bytes);
           parts.push_back({each.name, each.values.type, {static_cast<std::int64_t>(count)}, bytes});
+        } else if (each.lengths) {
+          std::int64_t count = 0;
+          const auto* const lengths = static_cast<const std::byte*>(outputs_[*each.lengths].values.data);
+          std::memcpy(&count, lengths + row * sizeof count, sizeof count);
+          if (count < 0 || count > each.values.shape[1]) count = 0;
+          const std::size_t element_bytes = size_bytes(each.values.type);
+          const std::size_t row_bytes = static_cast<std::size_t>(each.values.shape[1]) * element_bytes;
+          parts.push_back({each.name,
+                           each.values.type,
+                           {count},
+                           {data + row * row_bytes, static_cast<std::size_t>(count) * element_bytes}});
         } else {
           dimensions shape;
           for (std::size_t axis = 1; axis < each.values.shape.size(); ++axis) shape.push_back(each.values.shape[axis]);
@@ -96,6 +115,7 @@ class batch_view {
     std::string name;
     tensor values;
     const std::byte* offsets = nullptr;
+    std::optional<std::size_t> lengths = {};  // the output that has them
   };
   std::uint32_t epoch_;
   std::uint64_t index_;
