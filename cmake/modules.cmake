@@ -7,7 +7,8 @@
 #   leat_test(io MODULES io async SOURCES ring_test.cpp LINKS ... LABELS ... ENVIRONMENT A=1)
 #       The executable io_tests of just these modules, so that io can be built and tested while another module is in
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
-#       ALONE as above.
+#       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
+#       they run under ThreadSanitizer.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
@@ -16,7 +17,8 @@ include(GoogleTest)
 # Most of a unit's compile time is Asio's headers, and GoogleTest's or the command line's: they are compiled once for the library, for
 # tests and for the command. For clang only: what forgets an include still fails with GCC. Nothing of ours is in them.
 #
-# A release build optimises what users get. Tests of it are not optimised, which takes half of the time again.
+# A release build optimises what users get, and that for ThreadSanitizer a little, since its tests then take half of the time. The tests
+# themselves are not optimised, which would take half of the build's time again.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(LEAT_PRECOMPILE ON CACHE BOOL "Precompiled headers for leat's own targets")
 else()
@@ -70,7 +72,7 @@ function(leat_precompile_options target name)
   # A time in it would keep ccache from knowing it again.
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   if(name STREQUAL "tests")
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+    target_compile_options(${target} PRIVATE $<$<OR:$<CONFIG:Release>,$<STREQUAL:${LEAT_SANITIZE},thread>>:-O0>)
   endif()
 endfunction()
 
@@ -131,10 +133,14 @@ function(leat_program target)
 endfunction()
 
 function(leat_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TOGETHER" "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TOGETHER;WITH_THREADS" "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(NOT sources)
     return()
+  endif()
+  set(filter "")
+  if(arg_WITH_THREADS AND LEAT_SANITIZE STREQUAL "thread")
+    set(filter TEST_FILTER "${arg_WITH_THREADS}")
   endif()
   leat_program(${name}_tests MODULES ${arg_MODULES}
     SOURCES ${sources} ${PROJECT_SOURCE_DIR}/tests/support/sanitizer_options.cpp
@@ -142,7 +148,8 @@ function(leat_test name)
   leat_unity(${name}_tests "${arg_TOGETHER}" ${arg_ALONE})
   # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
   # A parameter's value has no place in a name: of a struct GoogleTest prints its bytes, with pointers that differ each time.
-  gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}." NO_PRETTY_VALUES)
+  gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}." NO_PRETTY_VALUES
+    ${filter})
   # Not by gtest_discover_tests(PROPERTIES): it takes a list apart and keeps the first value only.
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests_properties.cmake)
   file(GENERATE OUTPUT ${properties} CONTENT

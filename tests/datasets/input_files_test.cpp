@@ -61,6 +61,7 @@ void expect_same(const named_contents& files, const std::vector<std::string>& na
   ASSERT_EQ(elsewhere.size(), on_disk.size());
   ASSERT_GT(elsewhere.size(), 0U);
   ASSERT_EQ(elsewhere.fields().size(), on_disk.fields().size());
+  const std::uint64_t step = 1 + on_disk.size() / 100;
   for (std::size_t k = 0; k < on_disk.fields().size(); ++k) {
     const field_info expected = on_disk.fields()[k];
     const field_info found = elsewhere.fields()[k];
@@ -68,7 +69,8 @@ void expect_same(const named_contents& files, const std::vector<std::string>& na
     EXPECT_EQ(found.type, expected.type);
     EXPECT_EQ(found.shape, expected.shape);
     EXPECT_EQ(found.bytes_total, expected.bytes_total);
-    for (std::uint64_t i = 0; i < on_disk.size(); ++i) {
+    // A read by itself starts a thread of its own: of many samples some hundred, evenly, and the last one.
+    for (std::uint64_t i = (on_disk.size() - 1) % step; i < on_disk.size(); i += step) {
       if (expected.column) {
         EXPECT_EQ(elsewhere.column(i, expected.name), on_disk.column(i, expected.name));
       } else {

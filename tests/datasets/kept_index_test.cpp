@@ -300,15 +300,16 @@ TEST_F(kept_index, that_is_damaged_anywhere_is_noticed) {
   const fs::path file = only_file();
   const std::string whole = read_all(file);
   ASSERT_GT(whole.size(), 500U);
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  // Each byte of the beginning, where its sizes and digests are, and every third one behind it.
+  for (std::size_t at = 0; at < whole.size(); at += at < 256 ? 1 : 3) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
     write_all(file, damaged);
     const dataset opened = open_at_once();
     ASSERT_EQ(what(), outcome::written) << "byte " << at;
-    if (at % 16 == 0) ASSERT_EQ(everything_of(opened), expected) << "byte " << at;
+    if (at % 8 == 0) ASSERT_EQ(everything_of(opened), expected) << "byte " << at;
   }
-  for (std::size_t size = 0; size < whole.size(); size += 7) {
+  for (std::size_t size = 0; size < whole.size(); size += 23) {
     write_all(file, whole.substr(0, size));
     open_at_once();
     ASSERT_EQ(what(), outcome::written) << "cut to " << size;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace leat::stages {
@@ -30,7 +31,10 @@ std::vector<pick> rows_of(const sampler& order, std::uint32_t epoch, std::uint64
 }
 
 TEST(world, the_ranks_rows_in_rank_order_are_the_global_batch) {
-  for (std::uint32_t samples = 1; samples <= 200; ++samples) {
+  std::vector<std::uint32_t> sizes(48);
+  std::iota(sizes.begin(), sizes.end(), 1U);
+  sizes.insert(sizes.end(), {63, 64, 65, 127, 128, 200});
+  for (const std::uint32_t samples : sizes) {
     for (const last_batch last : rules) {
       const global_sampler order(samples, {.seed = samples, .batch_size = 1 + samples * 7 % 64, .last = last});
       for (std::uint64_t batch = 0; batch < order.batches(1); ++batch) {
