@@ -96,7 +96,10 @@ capacity capacity_of_reads(const line_counts& window, const line_setting& settin
   const double done = ratio(number(window.rows_read), seconds(window.time_ns));
   if (setting.reads_at_a_time == 0) return {std::max(one_at_a_time, done), true};
   const double held_back_share = ratio(seconds(window.held_back_ns), setting.io_threads * seconds(window.time_ns));
-  return {setting.reads_at_a_time * one_at_a_time, held_back_share < held_back};
+  const double full = setting.reads_at_a_time * one_at_a_time;
+  if (held_back_share < held_back) return {full, true};
+  // What has ended makes room for the next only when the I/O thread comes to it: reads that always wait show what that leaves.
+  return {std::min(full, done / std::min(held_back_share, 1.0)), false};
 }
 
 capacity capacity_of_consumer(const line_counts& window) {

@@ -18,6 +18,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -74,7 +75,13 @@ class run_watch::files {
   files(const loader& train, const run_watch_options& options)
       : train_(train), metrics_(options.metrics), windows_(options.windows), labels_(options.labels) {
     if (!metrics_.empty()) {
-      if (const int failure = write_metrics_file(); failure != 0) refuse("--metrics", metrics_, failure);
+      const int failure = write_metrics_file();
+      const bool is_full = failure == ENOSPC || failure == EDQUOT;  // no reason to end a run, now or later
+      if (is_full) {
+        tell_once(told_of_metrics_, "--metrics", metrics_, failure);
+      } else if (failure != 0) {
+        refuse("--metrics", metrics_, failure);
+      }
     }
     if (!windows_.empty()) {
       lines_ = std::fopen(windows_.c_str(), "we");
@@ -91,7 +98,7 @@ class run_watch::files {
     }
     ended_changed_.notify_one();
     thread_.join();
-    if (lines_ != nullptr && std::fclose(lines_) != 0) tell_once("--progress", windows_, errno);
+    if (lines_ != nullptr && std::fclose(lines_) != 0) tell_once(told_of_lines_, "--progress", windows_, errno);
   }
 
  private:
@@ -109,7 +116,7 @@ class run_watch::files {
       write_line();
       if (is_last || line % lines_between_metrics == 0) {
         if (const int failure = metrics_.empty() ? 0 : write_metrics_file(); failure != 0) {
-          tell_once("--metrics", metrics_, failure);
+          tell_once(told_of_metrics_, "--metrics", metrics_, failure);
         }
       }
       lock.lock();
@@ -132,11 +139,11 @@ class run_watch::files {
     const std::string text = line_of(now, before_).dump() + "\n";
     before_ = std::move(now);
     const bool written = std::fputs(text.c_str(), lines_) >= 0 && std::fflush(lines_) == 0;
-    if (!written) tell_once("--progress", windows_, errno);
+    if (!written) tell_once(told_of_lines_, "--progress", windows_, errno);
   }
 
-  void tell_once(std::string_view option, const std::string& path, int failure) {
-    if (std::exchange(told_, true)) return;
+  static void tell_once(bool& told, std::string_view option, const std::string& path, int failure) {
+    if (std::exchange(told, true)) return;
     complain("epoch", str_cat("warning: ", option, ": cannot write ", path, ": ", std::strerror(failure),
                               "; the run goes on without"));
   }
@@ -147,7 +154,8 @@ class run_watch::files {
   const std::vector<metric_label> labels_;
   std::FILE* lines_ = nullptr;
   loader_stats before_;
-  bool told_ = false;
+  bool told_of_metrics_ = false;
+  bool told_of_lines_ = false;
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool ended_ = false;

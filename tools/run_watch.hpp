@@ -24,7 +24,7 @@ struct run_watch_options {
 };
 
 /// Watches a loader from threads of its own until it ends, and then writes what has come since. A file that cannot be written later, and
-/// a disk that is full, are told once on standard error; the run goes on.
+/// a disk that is full at any time, are told once on standard error; the run goes on.
 class run_watch {
  public:
   ///   train    outlives it

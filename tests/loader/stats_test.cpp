@@ -154,7 +154,7 @@ TEST(bottleneck, is_the_part_that_was_made_slow) {
             std::pair(testing::passing::asleep, true)}) {
         if (on_device && times > 2) continue;
         // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second,
-        // and what else runs may really be the bottleneck of one run. Not of three.
+        // and what else runs may really be the bottleneck of one run. Not of five.
         const watchdog dog("bottleneck");
         verdict found;
         const auto is_named = [&] {
@@ -164,9 +164,11 @@ TEST(bottleneck, is_the_part_that_was_made_slow) {
                  (is_close &&
                   (found.who == bottleneck::variance || found.who == bottleneck::unclear || found.next == part));
         };
-        EXPECT_TRUE(is_named() || is_named() || is_named())
-            << name(part) << " x " << times << (how == testing::passing::asleep ? " asleep" : " spinning")
-            << (on_device ? " on a device: " : ": ") << found.to_string();
+        bool was_named = false;
+        for (int tries = 0; tries < 5 && !was_named; ++tries) was_named = is_named();
+        EXPECT_TRUE(was_named) << name(part) << " x " << times
+                               << (how == testing::passing::asleep ? " asleep" : " spinning")
+                               << (on_device ? " on a device: " : ": ") << found.to_string();
       }
     }
   }

@@ -75,6 +75,18 @@ TEST(verdict, is_exact_for_reads_while_the_depth_is_what_holds_them_back) {
   EXPECT_THAT(found.to_string(), StartsWith("read: 32 reads at a time give 640/s. If it were free: consumer, 1,280/s"));
 }
 
+// Of 32 that the kernel is given it has 24 in the mean, as the I/O thread does other things before it gives it the next.
+TEST(verdict, of_reads_that_always_wait_is_what_they_gave) {
+  line_counts seen = waited_for;
+  seen.decode_ns = second;
+  seen.read_ns = 24 * 10 * second;
+  seen.held_back_ns = 10 * second;
+  const verdict found = judge(seen, two_threads);
+  EXPECT_EQ(found.who, bottleneck::read);
+  EXPECT_NEAR(found.read.per_s, 640, 1e-6);
+  EXPECT_FALSE(found.read.at_least);
+}
+
 TEST(verdict, is_read_where_the_thread_that_reads_has_no_time_left) {
   line_counts seen = waited_for;
   seen.decode_ns = 0;  // rows that the I/O thread makes
