@@ -163,7 +163,7 @@ std::vector<std::vector<std::byte>> read_values(std::span<const chunked_array> a
   return values;
 }
 
-// A one-dimensional array that is no column of integers: it is kept in memory.
+// A one-dimensional array of which a sample has a window: it is kept in memory.
 struct kept_values {
   std::string name;
   dtype type = dtype::u8;
@@ -196,9 +196,10 @@ class chunked_model final : public dataset_model {
   std::span<const field_info> fields() const noexcept override { return fields_; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return columns_.value(sample, column);
   }
+  dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
@@ -528,16 +529,18 @@ dataset chunked_rows(chunked_table table) {
       read_from = i;
     }
     std::vector<std::byte> values = std::move(read[i - read_from]);
-    if (windows.window != 0 || !is_integer(array.type)) {
+    if (windows.window != 0) {
       kept.push_back({array.name, array.type, std::move(values)});
       continue;
     }
-    column_values& column = columns.emplace_back(array.name, std::vector<std::int64_t>{});
-    append_integers(values, array.type, at(table.title, array), column.values);
-    for (std::uint64_t sample = 0; windows.stride > 1 && sample < samples; ++sample) {
-      column.values[sample] = column.values[sample * windows.stride];
-    }
-    column.values.resize(samples);
+    column_values& column = columns.emplace_back(column_of(array.name, array.type, values, at(table.title, array)));
+    const auto take_strided = [&](auto& all) {
+      for (std::uint64_t sample = 0; windows.stride > 1 && sample < samples; ++sample) {
+        all[sample] = all[sample * windows.stride];
+      }
+      all.resize(samples);
+    };
+    is_integer(array.type) ? take_strided(column.values) : take_strided(column.reals);
   }
   std::erase_if(table.arrays, has_one_axis);
   return dataset(std::make_shared<chunked_model>(std::move(table), std::move(columns), std::move(kept), samples));

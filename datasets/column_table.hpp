@@ -1,5 +1,7 @@
-// Integers kept beside the samples, as narrow as their values allow.
+// Numbers kept beside the samples, as narrow as their values allow.
 #pragma once
+
+#include "datasets/model.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/description.hpp>
@@ -19,9 +21,13 @@ class column_table {
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
   [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
-  [[nodiscard]] std::int64_t value(std::uint64_t sample, std::size_t column) const noexcept {
+  /// i64, or of real numbers theirs.
+  [[nodiscard]] dtype type(std::size_t column) const noexcept { return values_[column].type; }
+  [[nodiscard]] column_value value(std::uint64_t sample, std::size_t column) const noexcept {
     const values& from = values_[column];
-    return from.narrow.empty() ? from.wide[sample] : from.narrow[sample];
+    if (!from.narrow.empty()) return std::int64_t{from.narrow[sample]};
+    if (!from.wide.empty()) return from.wide[sample];
+    return from.narrow_reals.empty() ? from.reals[sample] : double{from.narrow_reals[sample]};
   }
   /// Each column's values, by digest.
   void describe(description& out) const;
@@ -29,9 +35,14 @@ class column_table {
 
  private:
   struct values {
-    std::vector<std::int32_t> narrow;
-    std::vector<std::int64_t> wide;
+    dtype type = dtype::i64;
+    std::vector<std::int32_t> narrow = {};
+    std::vector<std::int64_t> wide = {};
+    std::vector<float> narrow_reals = {};
+    std::vector<double> reals = {};
   };
+  static values kept(column_values& from);
+
   std::uint64_t samples_;
   std::vector<std::string> names_;
   std::vector<values> values_;

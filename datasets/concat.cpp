@@ -79,16 +79,28 @@ class concat_model final : public dataset_model {
     at.of->model->copy_box(at.sample, inner_part(at, of), within, decoded, bytes);
   }
 
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     const place at = find(sample);
     const std::int32_t inner = at.of->inner_column[column];
     if (inner < 0) return std::nullopt;
-    const std::optional<std::int64_t> value = at.of->model->column(at.sample, static_cast<std::size_t>(inner));
+    const std::optional<column_value> value = at.of->model->column(at.sample, static_cast<std::size_t>(inner));
     if (!value || at.of->class_numbers.empty() || columns_[column] != class_column_) return value;
-    if (*value < 0 || static_cast<std::uint64_t>(*value) >= at.of->class_numbers.size()) return value;
-    return at.of->class_numbers[static_cast<std::size_t>(*value)];
+    const std::int64_t* const number = std::get_if<std::int64_t>(&*value);
+    if (number == nullptr || *number < 0) return value;
+    if (static_cast<std::uint64_t>(*number) >= at.of->class_numbers.size()) return value;
+    return at.of->class_numbers[static_cast<std::size_t>(*number)];
   }
 
+  // Parts that differ have the type that holds the values of both.
+  dtype column_type(std::size_t column) const override {
+    std::optional<dtype> type;
+    for (const joined_part& part : parts_) {
+      if (part.inner_column[column] < 0 || part.model->size() == 0) continue;
+      const dtype inner = part.model->column_type(static_cast<std::size_t>(part.inner_column[column]));
+      type = !type || *type == inner ? inner : dtype::f64;
+    }
+    return type.value_or(dtype::i64);
+  }
   std::uint64_t column_samples(std::size_t column) const override {
     std::uint64_t samples = 0;
     for (const joined_part& part : parts_) {

@@ -81,6 +81,7 @@ std::vector<field_info> dataset::fields() const {
     column.name = model_->columns()[number];
     column.kind = field_kind::label;
     column.column = true;
+    column.type = model_->column_type(number);
     column.samples = model_->column_samples(number);
     all.push_back(std::move(column));
   }
@@ -98,7 +99,15 @@ std::optional<std::int64_t> dataset::label(std::uint64_t sample) const {
 std::optional<std::int64_t> dataset::column(std::uint64_t sample, std::string_view name) const {
   check_sample(*model_, sample);
   const std::optional<std::size_t> found = model_->find_column(name);
-  return found ? model_->column(sample, *found) : std::nullopt;
+  const std::optional<datasets::column_value> value = found ? model_->column(sample, *found) : std::nullopt;
+  return value ? datasets::whole_of(*value) : std::nullopt;
+}
+
+std::optional<double> dataset::number(std::uint64_t sample, std::string_view name) const {
+  check_sample(*model_, sample);
+  const std::optional<std::size_t> found = model_->find_column(name);
+  const std::optional<datasets::column_value> value = found ? model_->column(sample, *found) : std::nullopt;
+  return value ? std::optional(datasets::real_of(*value)) : std::nullopt;
 }
 
 std::string dataset::name(std::uint64_t sample) const {

@@ -53,9 +53,10 @@ class dense_model final : public dataset_model {
   std::span<const field_info> fields() const noexcept override { return fields_; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return columns_.value(sample, column);
   }
+  dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {

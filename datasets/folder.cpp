@@ -135,7 +135,7 @@ class folder_model final : public dataset_model {
     out.push_back({picture_field, extent{0, file, 0, bytes, bytes}});
   }
 
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t) const override {
     // Samples are sorted by class, so a label is a place among the classes' ends.
     return std::upper_bound(class_ends_.begin(), class_ends_.end(), sample) - class_ends_.begin();
   }

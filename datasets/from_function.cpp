@@ -48,9 +48,10 @@ class function_model final : public dataset_model {
   std::span<const field_info> fields() const noexcept override { return {&field_, 1}; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
   std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return columns_.value(sample, column);
   }
+  dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t, std::span<const need>, part_list&) const override {}

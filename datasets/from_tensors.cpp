@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/column_table.hpp"
 #include "datasets/describe.hpp"
+#include "datasets/integers.hpp"
 #include "datasets/model.hpp"
 
 #include <leat/dataset.hpp>
@@ -25,7 +26,7 @@ class tensor_model final : public dataset_model {
       : owner_(std::move(owner)),
         classes_(std::move(classes)),
         described_as_(std::move(described_as)),
-        columns_(integer_columns(tensors), rows_of(tensors)) {
+        columns_(columns_of(tensors), rows_of(tensors)) {
     for (named_tensor& each : tensors) {
       if (is_column(each.values)) continue;
       if (find_field(each.name)) {
@@ -50,9 +51,10 @@ class tensor_model final : public dataset_model {
   std::span<const field_info> fields() const noexcept override { return fields_; }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
   std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return columns_.value(sample, column);
   }
+  dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t, std::span<const need>, part_list&) const override {}
@@ -91,10 +93,7 @@ class tensor_model final : public dataset_model {
   }
 
  private:
-  static bool is_integer(dtype type) noexcept {
-    return type != dtype::f16 && type != dtype::bf16 && type != dtype::f32 && type != dtype::f64;
-  }
-  static bool is_column(const tensor& values) noexcept { return values.shape.size() == 1 && is_integer(values.type); }
+  static bool is_column(const tensor& values) noexcept { return values.shape.size() == 1; }
 
   static std::uint64_t rows_of(const std::vector<named_tensor>& tensors) {
     if (tensors.empty()) throw error(errc::usage, "from_tensors: no tensor was given");
@@ -119,45 +118,15 @@ class tensor_model final : public dataset_model {
     }
   }
 
-  template <class T>
-  static void append_values(const tensor& from, std::vector<std::int64_t>& to) {
-    for (const T value : from.as<const T>()) to.push_back(static_cast<std::int64_t>(value));
-  }
-
-  static std::vector<column_values> integer_columns(const std::vector<named_tensor>& tensors) {
+  static std::vector<column_values> columns_of(const std::vector<named_tensor>& tensors) {
     static_cast<void>(rows_of(tensors));  // Checked before anything is read.
     std::vector<column_values> columns;
     for (const named_tensor& each : tensors) {
       if (!is_column(each.values)) continue;
-      column_values column{each.name, {}};
-      switch (each.values.type) {
-        case dtype::u8:
-        case dtype::boolean:
-          append_values<std::uint8_t>(each.values, column.values);
-          break;
-        case dtype::i8:
-          append_values<std::int8_t>(each.values, column.values);
-          break;
-        case dtype::u16:
-          append_values<std::uint16_t>(each.values, column.values);
-          break;
-        case dtype::i16:
-          append_values<std::int16_t>(each.values, column.values);
-          break;
-        case dtype::u32:
-          append_values<std::uint32_t>(each.values, column.values);
-          break;
-        case dtype::i32:
-          append_values<std::int32_t>(each.values, column.values);
-          break;
-        case dtype::u64:
-          append_values<std::uint64_t>(each.values, column.values);
-          break;
-        default:
-          append_values<std::int64_t>(each.values, column.values);
-          break;
-      }
-      columns.push_back(std::move(column));
+      const auto bytes = static_cast<std::size_t>(each.values.shape.elements()) * size_bytes(each.values.type);
+      columns.push_back(column_of(each.name, each.values.type,
+                                  std::span(static_cast<const std::byte*>(each.values.data), bytes),
+                                  str_cat("from_tensors: the tensor '", each.name, "'")));
     }
     return columns;
   }

@@ -1,8 +1,9 @@
-// Integers of any dtype as the values of a column.
+// Numbers of any dtype as the values of a column.
 #pragma once
 
 #include "datasets/file_bytes.hpp"
 
+#include <leat/dataset.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstdint>
@@ -32,5 +33,16 @@ void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, s
 ///   where   names them in errors
 void append_integers(std::span<const std::byte> bytes, dtype type, const std::string& where,
                      std::vector<std::int64_t>& to);
+
+/// Appends floats of `type`.
+///   bytes   a multiple of the type's
+void append_reals(std::span<const std::byte> bytes, dtype type, std::vector<double>& to);
+
+/// A column of numbers of `type`, whatever they are.
+[[nodiscard]] column_values column_of(std::string name, dtype type, std::span<const std::byte> bytes,
+                                      const std::string& where);
+/// Appends `count` numbers of `type` that lie in the file from `offset` on, as append_integers() does. All that are in `to` are of
+/// this type.
+void append_to_column(const file_bytes& file, std::uint64_t offset, dtype type, std::uint64_t count, column_values& to);
 
 }  // namespace leat::datasets

@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace leat::datasets {
@@ -91,6 +92,16 @@ struct window_number {
   std::uint64_t number = 0;
 };
 
+/// A value of a column: a whole number or a real one.
+using column_value = std::variant<std::int64_t, double>;
+/// The number, if it is a whole one that a std::int64_t holds, whatever it is stored as.
+[[nodiscard]] std::optional<std::int64_t> whole_of(const column_value& value) noexcept;
+[[nodiscard]] double real_of(const column_value& value) noexcept;
+/// Its digits: of a real number as few as give the same number again.
+[[nodiscard]] std::string text_of(const column_value& value);
+/// Writes it as an element of `type`, which is i64 or a type of floats.
+void store(const column_value& value, dtype type, std::byte* to) noexcept;
+
 class dataset_model {
  public:
   dataset_model() = default;
@@ -149,10 +160,13 @@ class dataset_model {
   [[nodiscard]] virtual boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample,
                                                                              std::uint16_t field) const;
 
-  /// Integer columns: names, and a sample's value in column k; nullopt where this sample has none (the parts of a
+  /// Columns: names, and a sample's value in column k; nullopt where this sample has none (the parts of a
   /// concatenation need not share their columns: then the field of that name may be there instead).
   [[nodiscard]] virtual std::span<const std::string> columns() const noexcept { return {}; }
-  [[nodiscard]] virtual std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const;
+  [[nodiscard]] virtual std::optional<column_value> column(std::uint64_t sample, std::size_t column) const;
+  /// i64 of whole numbers; else what the real ones are stored as.
+  ///   default   i64
+  [[nodiscard]] virtual dtype column_type(std::size_t column) const;
   /// How many samples have a value in it.
   [[nodiscard]] virtual std::uint64_t column_samples(std::size_t column) const;
 

@@ -76,8 +76,8 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
   const npy_header& first = files.front().header;
 
   dense_table table;
-  const bool is_column = of_rows && first.shape.size() == 1 && is_integer(first.type);
-  column_values column{field_name, {}};
+  const bool is_column = of_rows && first.shape.size() == 1;
+  column_values column{.name = field_name};
   if (!is_column) {
     field_info field;
     field.name = field_name;
@@ -105,7 +105,7 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
     const std::uint64_t samples = of_rows ? header.shape.front() : 1;
     dense_run run{.file = placed.numbers[i], .samples = samples};
     if (is_column) {
-      append_integers(*from.open(paths[i]), header.data_offset, header.type, samples, column.values);
+      append_to_column(*from.open(paths[i]), header.data_offset, header.type, samples, column);
     } else {
       run.offsets.push_back(header.data_offset);
     }

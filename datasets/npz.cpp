@@ -31,7 +31,7 @@ struct npz_array {
   // Of the first element, in the archive: of a member that is stored as it is.
   [[nodiscard]] std::uint64_t offset() const { return member.offset + header.data_offset; }
 
-  [[nodiscard]] bool is_column() const { return header.shape.size() == 1 && is_integer(header.type); }
+  [[nodiscard]] bool is_column() const { return header.shape.size() == 1; }
   [[nodiscard]] std::string text() const {
     std::string shape = str_cat(name, ": ", leat::name(header.type));
     for (std::size_t axis = 1; axis < header.shape.size(); ++axis) {
@@ -193,7 +193,7 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
   dense_table table;
   for (const npz_array& array : files.front().arrays) {
     if (array.is_column()) {
-      table.columns.push_back({array.name, {}});
+      table.columns.push_back({.name = array.name});
       continue;
     }
     field_info field;
@@ -212,8 +212,8 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
     std::size_t column = 0;
     for (const npz_array& array : files[i].arrays) {
       if (array.is_column()) {
-        append_integers(*from.open(paths[i]), array.offset(), array.header.type, files[i].rows,
-                        table.columns[column++].values);
+        append_to_column(*from.open(paths[i]), array.offset(), array.header.type, files[i].rows,
+                         table.columns[column++]);
       } else {
         run.offsets.push_back(array.offset());
       }

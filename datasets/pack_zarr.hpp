@@ -33,7 +33,7 @@ struct pack_zarr_options {
 };
 
 /// Writes the group `out`: each field is the array of its name, [samples, row shape...] of its dtype, "train/images" being one in the group
-/// "train"; each column one of int64, [samples]. Fields are written one after another.
+/// "train"; each column one of int64 or of its floats, [samples]. Fields are written one after another.
 ///
 /// The folder gets its name when it is whole and on the disk; killed at any moment, this leaves at most a .NAME.partial, which is no group
 /// of Zarr and which the next run uses up.

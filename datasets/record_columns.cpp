@@ -24,8 +24,9 @@
 namespace leat::datasets {
 namespace {
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -49,31 +50,35 @@ void for_each_value(const file_bytes& file, const record_table& table, const rec
   }
 }
 
-/// A column of one table, as numbers, until a value is no number.
+enum class values_as : std::uint8_t { whole, real, text };
+
+/// A column of one table, as far as its values are what they were taken for.
 struct column_found {
   record_numbers numbers;
   few_texts texts;
-  bool is_whole = true;
+  bool fits = true;
 };
 
-column_found read_column(const file_bytes& file, const record_table& table, const record_field& field, bool as_texts) {
+column_found read_column(const file_bytes& file, const record_table& table, const record_field& field, values_as what) {
   column_found found;
   found.numbers.name = field.name;
-  found.is_whole = !as_texts;
+  const auto add = [&](auto& to, const auto& number) {
+    found.fits = number.has_value();
+    if (number) to.push_back(*number);
+  };
+  std::uint64_t row = 0;
   for_each_value(file, table, field, [&](std::optional<std::string_view> text) {
-    if (!text) {
-      if (found.is_whole) {
-        found.numbers.missing.push_back(found.numbers.whole.size());
-        found.numbers.whole.push_back(0);
-      } else {
-        found.texts.add_missing();
-      }
-    } else if (!found.is_whole) {
-      if (as_texts && !found.texts.add(*text)) refuse_texts(field.name, file.path());
-    } else if (const std::optional<std::int64_t> number = whole_number(*text)) {
-      found.numbers.whole.push_back(*number);
-    } else {
-      found.is_whole = false;
+    const std::uint64_t number = row++;
+    if (!found.fits) return;
+    if (!text && what == values_as::text) return found.texts.add_missing();
+    if (!text) found.numbers.missing.push_back(number);
+    switch (what) {
+      case values_as::whole:
+        return add(found.numbers.whole, text ? number_in<std::int64_t>(*text) : std::int64_t{0});
+      case values_as::real:
+        return add(found.numbers.reals, text ? number_in<double>(*text) : 0.0);
+      case values_as::text:
+        if (!found.texts.add(*text)) refuse_texts(field.name, file.path());
     }
   });
   return found;
@@ -87,17 +92,16 @@ record_field* field_named(record_table& table, std::string_view name) {
 
 void add_column(std::span<record_table> tables, const input_files& from, const std::string& name, unsigned threads) {
   std::vector<column_found> found(tables.size());
-  const auto read_all = [&](bool as_texts) {
+  const auto read_all = [&](values_as what) {
     for_each_parallel(tables.size(), threads, [&](std::size_t i) {
       const record_field* const field = field_named(tables[i], name);
       if (field == nullptr || !field->picker) return;
-      found[i] = read_column(*from.open(tables[i].title), tables[i], *field, as_texts);
+      found[i] = read_column(*from.open(tables[i].title), tables[i], *field, what);
     });
+    return std::all_of(found.begin(), found.end(), [](const column_found& each) { return each.fits; });
   };
-  read_all(false);
-  const bool is_whole = std::all_of(found.begin(), found.end(), [](const column_found& each) { return each.is_whole; });
-  if (!is_whole) {
-    read_all(true);
+  if (!read_all(values_as::whole) && !read_all(values_as::real)) {
+    static_cast<void>(read_all(values_as::text));
     std::vector<const few_texts*> all;
     for (const column_found& each : found) all.push_back(&each.texts);
     const std::vector<std::string> sorted = sorted_texts(all, name, tables.front().title);

@@ -46,8 +46,8 @@ class few_texts {
                                                     const std::string& path);
 [[noreturn]] void refuse_texts(std::string_view name, const std::string& path);
 
-/// For tables whose fields are picked: keeps only the fields and columns that were asked for. A column whose values are whole numbers
-/// in all tables holds numbers; any other column holds classes.
+/// For tables whose fields are picked: keeps only the fields and columns that were asked for. A column whose values are numbers
+/// in all tables holds numbers, real ones unless all are whole; any other column holds classes.
 ///   tables   one for each file
 ///   throws   error{errc::not_found} a name that no table has
 void keep_what_was_asked(std::span<record_table> tables, const input_files& from, const table_options& options);

@@ -8,6 +8,7 @@
 #include "datasets/content.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/file_guard.hpp"
+#include "datasets/integers.hpp"
 #include "datasets/model.hpp"
 
 #include <leat/error.hpp>
@@ -21,18 +22,13 @@
 namespace leat::datasets {
 namespace {
 
-bool is_column(const record_numbers& numbers) { return numbers.bytes.empty(); }
-
 class record_model final : public dataset_model {
  public:
   record_model(record_table table, std::vector<column_values> columns)
       : table_(std::move(table)), columns_(std::move(columns), table_.samples), sources_{std::move(table_.source)} {
-    for (record_numbers& numbers : table_.numbers) {
-      (is_column(numbers) ? column_missing_ : kept_missing_).push_back(std::move(numbers.missing));
-    }
-    std::erase_if(table_.numbers, is_column);
+    for (record_numbers& numbers : table_.numbers) column_missing_.push_back(std::move(numbers.missing));
+    table_.numbers.clear();
     for (const record_field& field : table_.fields) add_field(field);
-    for (std::size_t i = 0; i < table_.numbers.size(); ++i) add_kept(table_.numbers[i], kept_missing_[i].size());
   }
 
   std::uint64_t size() const noexcept override { return table_.samples; }
@@ -45,17 +41,16 @@ class record_model final : public dataset_model {
   }
   const std::vector<std::string>& notes() const noexcept override { return table_.notes; }
 
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     if (lacks(column_missing_[column], sample)) return std::nullopt;
     return columns_.value(sample, column);
   }
+  dtype column_type(std::size_t column) const override { return columns_.type(column); }
   std::uint64_t column_samples(std::size_t column) const override { return size() - column_missing_[column].size(); }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
-    for (const need& wanted : needs) {
-      if (wanted.field < table_.fields.size()) add_part(sample, wanted.field, out);
-    }
+    for (const need& wanted : needs) add_part(sample, wanted.field, out);
     sort(out, before);
   }
   void parts(std::uint64_t sample, part_list& out) const override {
@@ -69,20 +64,6 @@ class record_model final : public dataset_model {
   guard guarded() const noexcept override { return table_.watch == nullptr ? guard::none : table_.watch->rate(); }
   std::optional<std::string> changed(guard) const override {
     return table_.watch == nullptr ? std::nullopt : table_.watch->changed();
-  }
-
-  field_origin origin(std::uint16_t field) const noexcept override {
-    return field < table_.fields.size() ? field_origin::extents : field_origin::call;
-  }
-  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
-    return field >= table_.fields.size() && !lacks(kept_missing_[field - table_.fields.size()], sample);
-  }
-  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
-                                     std::vector<std::byte>& scratch) const override {
-    static_cast<void>(scratch);
-    const record_numbers& kept = table_.numbers[field - table_.fields.size()];
-    const std::size_t each = size_bytes(kept.type);
-    return std::span(kept.bytes).subspan(sample * each, each);
   }
 
   std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
@@ -125,7 +106,6 @@ class record_model final : public dataset_model {
     std::vector<member_path> paths;
     for (const std::uint16_t field : wanted) paths.push_back({stem, fields_[field].name, false});
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (wanted[i] >= table_.fields.size()) continue;
       const record_field& field = table_.fields[wanted[i]];
       if (field.extension.empty()) continue;
       // Two pictures of a sample have different names.
@@ -153,10 +133,7 @@ class record_model final : public dataset_model {
         for (const std::uint64_t number : {each.first_row, each.offset, each.bytes}) hash.add(number);
       }
     }
-    for (const record_numbers& numbers : table_.numbers) hash.add(std::as_bytes(std::span(numbers.bytes)));
-    for (const auto* missing : {&column_missing_, &kept_missing_}) {
-      for (const std::vector<std::uint64_t>& each : *missing) hash.add(std::as_bytes(std::span(each)));
-    }
+    for (const std::vector<std::uint64_t>& each : column_missing_) hash.add(std::as_bytes(std::span(each)));
     out.add("values", hash.finish());
     columns_.describe(out);
   }
@@ -172,9 +149,8 @@ class record_model final : public dataset_model {
       held.extents += field.packed->ends.capacity() * sizeof(std::uint32_t) +
                       field.packed->blocks.capacity() * sizeof(value_blocks::block);
     }
-    for (const record_numbers& numbers : table_.numbers) held.data += numbers.bytes.capacity();
-    for (const auto* missing : {&column_missing_, &kept_missing_}) {
-      for (const std::vector<std::uint64_t>& each : *missing) held.columns += each.capacity() * sizeof(std::uint64_t);
+    for (const std::vector<std::uint64_t>& each : column_missing_) {
+      held.columns += each.capacity() * sizeof(std::uint64_t);
     }
     return held;
   }
@@ -252,17 +228,6 @@ class record_model final : public dataset_model {
     }
     info.chunk.push_back(static_cast<std::int64_t>(rows));
   }
-  void add_kept(const record_numbers& numbers, std::uint64_t missing) {
-    field_info info;
-    info.name = numbers.name;
-    info.kind = field_kind::tensor;
-    info.type = numbers.type;
-    info.samples = size() - missing;
-    info.bytes_max = size_bytes(numbers.type);
-    info.bytes_total = numbers.bytes.size();
-    fields_.push_back(std::move(info));
-  }
-
   void add_part(std::uint64_t sample, std::uint16_t field, part_list& out) const {
     const record_field& of = table_.fields[field];
     if (of.packed) return add_packed_part(sample, field, *of.packed, out);
@@ -293,10 +258,9 @@ class record_model final : public dataset_model {
     });
   }
 
-  record_table table_;  // of its numbers those that are kept, the fields behind table_.fields
+  record_table table_;
   column_table columns_;
   std::vector<std::vector<std::uint64_t>> column_missing_;
-  std::vector<std::vector<std::uint64_t>> kept_missing_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<field_info> fields_;
 };
@@ -344,7 +308,12 @@ dataset record_rows(record_table table) {
   table.names.shrink_to_fit();
   std::vector<column_values> columns;
   for (record_numbers& numbers : table.numbers) {
-    if (is_column(numbers)) columns.push_back({numbers.name, std::move(numbers.whole)});
+    column_values& column = columns.emplace_back(
+        column_values{.name = numbers.name, .values = std::move(numbers.whole), .reals = std::move(numbers.reals)});
+    if (numbers.bytes.empty()) continue;
+    column.type = numbers.type;
+    append_reals(numbers.bytes, numbers.type, column.reals);
+    numbers.bytes = {};
   }
   return dataset(std::make_shared<record_model>(std::move(table), std::move(columns)));
 }

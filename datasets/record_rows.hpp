@@ -39,14 +39,16 @@ struct record_field {
   dimensions shape = {};
 };
 
-/// Numbers that are kept in memory: whole ones are a column, others a field of tensors.
-///   bytes     of others, dense
+/// Numbers that are kept in memory, a column.
+///   bytes     instead of `whole`, floats of `type`, dense
+///   reals     instead of these, numbers that have no type of their own
 ///   missing   samples without a value, ascending
 struct record_numbers {
   std::string name;
   dtype type = dtype::i64;
   std::vector<std::int64_t> whole = {};
   std::vector<std::byte> bytes = {};
+  std::vector<double> reals = {};
   std::vector<std::uint64_t> missing = {};
 };
 

@@ -52,8 +52,8 @@ void row_reader::add(std::uint64_t sample, std::span<std::byte> record, requests
   for (const row_place& place : places_) {
     const std::span<std::byte> row = record.subspan(place.offset, place.bytes);
     if (place.field >= stored) {
-      const std::int64_t value = model_.column(sample, place.field - stored).value();
-      std::memcpy(row.data(), &value, sizeof value);
+      const std::size_t column = place.field - stored;
+      store(model_.column(sample, column).value(), model_.column_type(column), row.data());
       continue;
     }
     switch (model_.origin(place.field)) {

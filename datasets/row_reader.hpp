@@ -13,7 +13,7 @@
 namespace leat::datasets {
 
 /// A field that is wanted, and where it lies in a record.
-///   field   index into dataset::fields(): those of the model, then its columns, which are i64
+///   field   index into dataset::fields(): those of the model, then its columns, of dataset_model::column_type()
 ///   bytes   of the field in each sample
 struct row_place {
   std::uint16_t field = 0;

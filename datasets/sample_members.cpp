@@ -147,14 +147,14 @@ std::string sample_reader::next_key(std::string key) {
 
 void sample_reader::add_columns(std::uint64_t sample, sample_members& result) const {
   for (std::size_t number = 0; number < model_.columns().size(); ++number) {
-    const std::optional<std::int64_t> value = model_.column(sample, number);
+    const std::optional<column_value> value = model_.column(sample, number);
     if (!value) continue;
     member added;
     added.name = str_cat(key_, ".", model_.columns()[number]);
     const bool is_field_too = std::any_of(result.members.begin(), result.members.end(),
                                           [&](const member& each) { return each.name == added.name; });
     if (is_field_too) continue;
-    added.content = to_bytes(std::to_string(*value));
+    added.content = to_bytes(text_of(*value));
     added.size_bytes = added.content.size();
     result.members.push_back(std::move(added));
   }

@@ -105,9 +105,10 @@ class subset_model final : public dataset_model {
                 std::span<std::byte> bytes) const override {
     whole_->copy_box(choice_[sample], of, within, decoded, bytes);
   }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return whole_->column(choice_[sample], column);
   }
+  dtype column_type(std::size_t column) const override { return whole_->column_type(column); }
   std::uint64_t column_samples(std::size_t column) const override {
     if (whole_->column_samples(column) == whole_->size()) return size();
     std::uint64_t samples = 0;

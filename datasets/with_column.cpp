@@ -1,4 +1,4 @@
-// A dataset with one integer column more; and where such integers come from.
+// A dataset with one column more; and where its integers come from.
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
@@ -23,8 +23,8 @@ namespace {
 
 class with_column_model final : public dataset_model {
  public:
-  with_column_model(std::shared_ptr<const dataset_model> whole, std::string name, std::vector<std::int64_t> values)
-      : whole_(std::move(whole)), added_(one(std::move(name), std::move(values)), whole_->size()) {
+  with_column_model(std::shared_ptr<const dataset_model> whole, column_values added)
+      : whole_(std::move(whole)), added_(one(std::move(added)), whole_->size()) {
     names_.assign(whole_->columns().begin(), whole_->columns().end());
     names_.push_back(added_.names().front());
   }
@@ -56,8 +56,11 @@ class with_column_model final : public dataset_model {
     whole_->copy_box(sample, of, within, decoded, bytes);
   }
   std::span<const std::string> columns() const noexcept override { return names_; }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return column + 1 < names_.size() ? whole_->column(sample, column) : added_.value(sample, 0);
+  }
+  dtype column_type(std::size_t column) const override {
+    return column + 1 < names_.size() ? whole_->column_type(column) : added_.type(0);
   }
   std::uint64_t column_samples(std::size_t column) const override {
     return column + 1 < names_.size() ? whole_->column_samples(column) : size();
@@ -91,9 +94,9 @@ class with_column_model final : public dataset_model {
   }
 
  private:
-  static std::vector<column_values> one(std::string name, std::vector<std::int64_t> values) {
+  static std::vector<column_values> one(column_values added) {
     std::vector<column_values> columns;
-    columns.push_back({std::move(name), std::move(values)});
+    columns.push_back(std::move(added));
     return columns;
   }
 
@@ -227,10 +230,14 @@ class column_reader {
 }  // namespace datasets
 
 dataset dataset::with_column(std::string name, std::vector<std::int64_t> values) const {
-  if (model_->find_column(name)) {
-    throw error(errc::usage, str_cat("with_column: the dataset has a column '", name, "' already"));
+  return with_column(column_values{.name = std::move(name), .values = std::move(values)});
+}
+
+dataset dataset::with_column(column_values added) const {
+  if (model_->find_column(added.name)) {
+    throw error(errc::usage, str_cat("with_column: the dataset has a column '", added.name, "' already"));
   }
-  return dataset(std::make_shared<datasets::with_column_model>(model_, std::move(name), std::move(values)));
+  return dataset(std::make_shared<datasets::with_column_model>(model_, std::move(added)));
 }
 
 std::vector<std::int64_t> read_column(const dataset& samples, std::string_view name) {
@@ -240,9 +247,11 @@ std::vector<std::int64_t> read_column(const dataset& samples, std::string_view n
   values.reserve(samples.size());
   if (const std::optional<std::size_t> column = model.find_column(name)) {
     for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
-      const std::optional<std::int64_t> value = model.column(sample, *column);
+      const std::optional<datasets::column_value> value = model.column(sample, *column);
       if (!value) datasets::throw_bad(model, sample, name, "lacks it");
-      values.push_back(*value);
+      const std::optional<std::int64_t> whole = datasets::whole_of(*value);
+      if (!whole) datasets::throw_bad(model, sample, name, "is no integer");
+      values.push_back(*whole);
     }
     return values;
   }

@@ -82,9 +82,10 @@ class with_fields_model final : public dataset_model {
   }
 
   std::span<const std::string> columns() const noexcept override { return columns_; }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t column) const override {
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return whole_->column(sample, inner_column_[column]);
   }
+  dtype column_type(std::size_t column) const override { return whole_->column_type(inner_column_[column]); }
   std::uint64_t column_samples(std::size_t column) const override {
     return whole_->column_samples(inner_column_[column]);
   }

@@ -62,9 +62,8 @@ zarr_array_plan plan_array(const field_info& field, std::uint16_t number, std::u
   array.samples = samples;
   array.place = {.field = number, .offset = 0, .bytes = field.bytes_max};
   if (field.column) {
-    array.type = dtype::i64;
     array.row_shape = {};
-    array.place.bytes = sizeof(std::int64_t);
+    array.place.bytes = size_bytes(array.type);
   }
   const std::uint64_t row_bytes = array.place.bytes;
   if (row_bytes == 0) refuse(field.name, "has rows of no bytes; open only other fields");

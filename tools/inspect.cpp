@@ -297,6 +297,7 @@ nlohmann::ordered_json as_json(const findings& found) {
       field["filters"] = each.filters;
       field["chunks_of_sample"] = chunks_of_sample(each);
     }
+    if (each.column && each.type != dtype::i64) field["dtype"] = name(each.type);
     if (!each.column && has_type(each)) {
       field["dtype"] = name(each.type);
       field["shape"] = std::vector<std::int64_t>(each.shape.begin(), each.shape.end());
@@ -365,7 +366,8 @@ std::string fields_text(const terminal& screen, const findings& found) {
   for (const field_info& each : found.fields) {
     text += absl::StrFormat("  %-*s  %-8s %14s", width, one_line(each.name), word(each.kind), count_text(each.samples));
     if (each.column) {
-      str_append(text, " ", screen.dim("  kept with the dataset"), "\n");
+      str_append(text, " ", screen.dim("  kept with the dataset"),
+                 each.type == dtype::i64 ? std::string() : str_cat("  ", name(each.type)), "\n");
     } else {
       text += absl::StrFormat(" %12s %12s %12s", bytes_text(each.bytes_total),
                               bytes_text(each.bytes_total / std::max<std::uint64_t>(each.samples, 1)),

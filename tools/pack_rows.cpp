@@ -27,7 +27,7 @@ constexpr std::uint64_t window_rows_max = 4096;
 
 /// What lies in a record: the dataset's fields, then its columns.
 struct row_layout {
-  std::vector<field_info> fields;      // columns as i64
+  std::vector<field_info> fields;      // columns too
   std::vector<std::uint64_t> offsets;  // in the record
   std::uint64_t bytes = 0;
 };
@@ -42,8 +42,7 @@ row_layout layout_of(const dataset& from) {
   row_layout layout;
   for (field_info& field : from.fields()) {
     if (field.column) {
-      field.type = dtype::i64;
-      field.bytes_max = sizeof(std::int64_t);
+      field.bytes_max = size_bytes(field.type);
     } else if (field.kind == field_kind::tokens) {
       throw error(errc::usage,
                   str_cat("the field '", field.name, "' is tokens; their files need no packing: copy them"));
@@ -113,8 +112,8 @@ class row_reader {
       std::memcpy(record.data() + layout_.offsets[field], bytes.data(), bytes.size());
     }
     for (std::size_t column = 0; column < model_.columns().size(); ++column) {
-      const std::int64_t value = model_.column(sample, column).value();
-      std::memcpy(record.data() + layout_.offsets[stored + column], &value, sizeof value);
+      datasets::store(model_.column(sample, column).value(), model_.column_type(column),
+                      record.data() + layout_.offsets[stored + column]);
     }
   }
 

@@ -32,7 +32,7 @@ class dataset_model;
 /// What a field's bytes are, judged by its name alone: enough to choose the fields of a command nobody gave any.
 enum class field_kind : std::uint8_t {
   picture,  ///< an encoded picture: jpg, jpeg, png, webp ...
-  label,    ///< a number as text (cls), or a column of integers kept with the dataset
+  label,    ///< a number as text (cls), or a column of numbers kept with the dataset
   text,     ///< txt, text, caption
   bytes,    ///< anything else
   tensor,   ///< rows of a fixed dtype and shape
@@ -44,7 +44,7 @@ enum class field_kind : std::uint8_t {
 ///   bytes_max     the largest one, in bytes, decoded where it is stored in blocks that expand
 ///   bytes_total   of all samples, as stored
 ///   alignment     in bytes, a power of two, at most 4096: each lies on multiples of it in its file, from begin to end
-///   column        the value is an integer kept with the dataset (dataset::label); nothing is read for it
+///   column        the value is a number kept with the dataset (dataset::label); nothing is read for it
 ///   type, shape   of one row, for field_kind::tensor; of one token, for field_kind::tokens
 ///   stored_block_bytes_max, decoded_block_bytes_max
 ///                 the largest block that has to be expanded, in bytes, before and after; 0 where all bytes are as stored
@@ -82,10 +82,23 @@ struct field_info {
 struct dataset_memory {
   std::uint64_t extents = 0;  ///< at most 24 bytes per sample of one field
   std::uint64_t files = 0;    ///< paths and sizes of files, directories written once
-  std::uint64_t columns = 0;  ///< labels and other integers, order and choice of samples
+  std::uint64_t columns = 0;  ///< labels and other numbers, order and choice of samples
   std::uint64_t data = 0;     ///< tensors in memory
 
   [[nodiscard]] std::uint64_t total() const noexcept { return extents + files + columns + data; }
+};
+
+/// Numbers kept beside the samples, one for each: "cls" is the label, "length" and "group" serve samplers.
+///   values   whole numbers
+///   reals    instead of these, real ones
+///   type     what those become in a batch, unless the label says another: f64, f32, f16 or bf16
+struct column_values {
+  std::string name;
+  std::vector<std::int64_t> values = {};
+  std::vector<double> reals = {};
+  dtype type = dtype::f64;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return reals.empty() ? values.size() : reals.size(); }
 };
 
 /// A list of samples with named fields. A cheap value: copies share one immutable table (it may be large, and several
@@ -110,8 +123,11 @@ class dataset {
   ///   throws   error{errc::usage} for a sample that is not there; so do all below
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 
-  /// An integer column by name ("cls", "length", "group"); nullopt where there is none for this sample.
+  /// A whole number of a column by name ("cls", "length", "group"); nullopt where there is none for this sample.
   [[nodiscard]] std::optional<std::int64_t> column(std::uint64_t sample, std::string_view name) const;
+
+  /// Any number of a column, a real one too ("score").
+  [[nodiscard]] std::optional<double> number(std::uint64_t sample, std::string_view name) const;
 
   /// What a person would call the sample. A folder: the path below its root; a tar: shard and key, "train-0.tar/n01/17".
   /// Names inside shards are read from the shard when asked for: this may block on the disk.
@@ -142,6 +158,8 @@ class dataset {
   ///   values   one per sample
   ///   throws   error{errc::usage} for another number of values, or a column of this name that is there
   [[nodiscard]] dataset with_column(std::string name, std::vector<std::int64_t> values) const;
+  /// The same, of real numbers too.
+  [[nodiscard]] dataset with_column(column_values added) const;
 
   /// The same samples with these fields and columns only, in this order. "jpg" is whichever picture a sample has.
   ///   throws   error{errc::usage} with those that there are, where there is none of a name
@@ -262,7 +280,7 @@ struct npy_options {
 
 /// Arrays that numpy.save() wrote, versions 1 to 3: the field "npy", of field_kind::tensor, which leat::array reads. Of all
 /// dtypes that leat::dtype has (bf16 excepted, which NumPy does not know), little-endian and in C order. One-dimensional
-/// integers whose rows are the samples are the column "npy": leat::label reads them.
+/// arrays whose numbers are the samples are the column "npy": leat::label reads them.
 ///   files    paths, brace lists and globs; all of one dtype and row shape
 ///   throws   error{errc::not_found}; error{errc::format} a damaged header, or a file that ends before its array does, by
 ///            name; error{errc::unsupported} big-endian, complex, structured, object and text dtypes and Fortran order, with
@@ -273,7 +291,7 @@ struct npy_options {
 [[nodiscard]] dataset open_npy(const std::string& files, const npy_options& options = {});
 
 /// Arrays that numpy.savez() wrote: each member `x.npy` is the field "x", its first axis the samples; one-dimensional
-/// integers are columns. All members have the same number of rows. Several archives follow one another, as shards do.
+/// ones are columns. All members have the same number of rows. Several archives follow one another, as shards do.
 ///   throws   as open_npy(); error{errc::unsupported} for compressed members, which numpy.savez() would have stored
 ///   source   PKWARE APPNOTE 6.3.3 (zip, zip64); numpy.lib.format
 [[nodiscard]] dataset open_npz(std::span<const std::string> files, const npy_options& options = {});
@@ -304,8 +322,8 @@ struct array_options {
 using hdf5_options = array_options;
 using zarr_options = array_options;
 
-/// Arrays of HDF5 files: each dataset of numbers is a field of its path, its first axis the samples; one-dimensional integers are columns.
-/// A field is of field_kind::tensor, which leat::array reads; one-dimensional floats, and integers in windows, are kept in memory.
+/// Arrays of HDF5 files: each dataset of numbers is a field of its path, its first axis the samples; one-dimensional ones are columns.
+/// A field is of field_kind::tensor, which leat::array reads; one-dimensional numbers in windows are kept in memory.
 /// Several files follow one another, as shards do.
 ///
 /// Contiguous, compact and chunked datasets; the filters gzip, shuffle, fletcher32 (which is verified), lzf, lz4, zstd, blosc 1 and
@@ -357,7 +375,7 @@ struct table_options {
 };
 
 /// Rows of Parquet files, as they lie: nothing is converted. A column of bytes or texts is a field; a member of a struct is "image.bytes".
-/// Whole numbers that are kept are columns, others fields of field_kind::tensor. A null is a field that the sample lacks. By the Hub's
+/// Numbers that are kept are columns. A null is a field that the sample lacks. By the Hub's
 /// metadata (the key "huggingface") `Image` is the picture "image", and `ClassLabel` a column with classes(); else the first value says
 /// whether a field is of pictures. Several files follow one another, as shards do.
 ///
@@ -498,12 +516,6 @@ struct open_options {
 [[nodiscard]] dataset open(std::initializer_list<std::string_view> sources, const open_options& options = {});
 [[nodiscard]] dataset open(const std::string& source, const open_options& options = {});
 
-/// Integers kept beside the samples: "cls" is the label, "length" and "group" serve samplers.
-struct column_values {
-  std::string name;
-  std::vector<std::int64_t> values;  ///< one per sample
-};
-
 /// An integer of each sample, to be given to dataset::with_column(): the field "cls" out of shards, for example. All samples are read,
 /// some thousand at a time. Blocks.
 ///   name      a field whose bytes are one integer as text, or of field_kind::tensor one of an integer dtype; or a column
@@ -560,8 +572,8 @@ using coroutine_of_bytes = boost::asio::awaitable<std::vector<std::byte>, boost:
 [[nodiscard]] dataset from_coroutine(std::uint64_t samples, std::function<coroutine_of_bytes(std::uint64_t)> fetch,
                                      function_options options);
 
-/// Rows of dense host tensors that share their first axis. Rank-1 tensors of integers are columns (labels), all others
-/// fields of field_kind::tensor. The bytes are not copied: `owner` keeps them alive as long as the dataset is.
+/// Rows of dense host tensors that share their first axis. Rank-1 tensors are columns (labels), all others
+/// fields of field_kind::tensor, whose bytes are not copied: `owner` keeps them alive as long as the dataset is.
 ///   described_as   for loader_state, a name that changes whenever the bytes do. Tensors of 64 MiB or less need none, since their
 ///                  digest is taken; a run over more can neither be saved nor resumed without it
 struct named_tensor {

@@ -135,8 +135,9 @@ class image {
 
 /// A number, or a few.
 ///   encoded    text: an integer, a float, or a vector separated by blanks or commas; with key(), a JSON object's
-///              member. Where the dataset has no such member and knows a class (a folder), the class number
-///   output     `name`: [rows] of i64, or [rows, length] after vector(); as() changes the type
+///              member. Where the dataset has no such member but a column (a folder's classes, numbers of a table), that
+///   output     `name`: [rows] of i64, of a column of floats as these are stored (f16 as f32), or [rows, length] after vector();
+///              as() changes the type
 ///   corrupt    text that is no such number, a vector of another length
 class label {
  public:
@@ -151,8 +152,8 @@ class label {
 
   struct settings {
     std::string name;
-    std::string member;  ///< the name, unless from() was called
-    dtype type = dtype::i64;
+    std::string member;         ///< the name, unless from() was called
+    std::optional<dtype> type;  ///< unless as() was called: i64, or of a column of floats theirs
     std::optional<std::int64_t> length;
     std::string json_key;
   };

@@ -65,7 +65,7 @@ enum class replacement : std::uint8_t {
 [[nodiscard]] order weighted(std::vector<double> weights, std::uint64_t samples_per_epoch = 0,
                              replacement how = replacement::yes);
 
-/// Equal shares for all values of an integer column ("cls", or one that dataset::with_column() has added): of as many rows as there
+/// Equal shares for all values of a column of whole numbers ("cls", or one that dataset::with_column() has added): of as many rows as there
 /// are values, one after the other, each value has one, in an order that is drawn. The samples of a value are shuffled and come all
 /// before one comes again: each value counts its own epochs, which key its draws.
 ///   samples_per_epoch   0: as many as the dataset has

@@ -69,6 +69,30 @@ class array_program final : public field_program {
   bool verbatim_;
 };
 
+// Floats of a column.
+class array_column_program final : public field_program {
+ public:
+  array_column_program(output_spec output, std::size_t column) : outputs_{std::move(output)}, column_(column) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return {}; }
+  bool required(std::uint64_t) const override { return false; }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    const std::optional<datasets::column_value> value = input.dataset->column(input.sample, column_);
+    if (!value) return corrupt("has no value in the column");
+    datasets::store(*value, outputs_.front().type, rows.front().bytes.data());
+    return {};
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::size_t column_;
+};
+
 class array_model final : public field_model {
  public:
   array_model(std::string name, std::string member, array_cut cut)
@@ -83,9 +107,9 @@ class array_model final : public field_model {
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::optional<std::uint16_t> field = dataset.find_field(member_);
     if (!field) {
-      if (!dataset.find_column(member_)) throw_no_field(dataset, member_, name_);
-      throw error(errc::usage, str_cat("'", member_, "' is a column of integers, no rows of an array; leat::label(\"",
-                                       member_, "\") reads it"));
+      const std::optional<std::size_t> column = dataset.find_column(member_);
+      if (!column) throw_no_field(dataset, member_, name_);
+      return of_column(dataset, *column);
     }
     const field_info& info = dataset.fields()[*field];
     if (info.kind != field_kind::tensor) {
@@ -105,6 +129,19 @@ class array_model final : public field_model {
   }
 
  private:
+  [[nodiscard]] std::unique_ptr<field_program> of_column(const datasets::dataset_model& dataset,
+                                                         std::size_t column) const {
+    const dtype type = dataset.column_type(column);
+    if (type == dtype::i64) {
+      throw error(errc::usage, str_cat("'", member_, "' is a column of integers, no rows of an array; leat::label(\"",
+                                       member_, "\") reads it"));
+    }
+    if (!cut_.is_whole()) {
+      throw error(errc::usage, str_cat(name_, ": a part of '", member_, "', of which each sample has one number"));
+    }
+    return std::make_unique<array_column_program>(output_spec{.name = name_, .type = type, .copied = true}, column);
+  }
+
   std::string name_;
   std::string member_;
   array_cut cut_;

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 
 namespace leat {
 namespace stages {
@@ -138,9 +139,10 @@ std::string quoted(std::string_view text) {
 
 class label_program final : public field_program {
  public:
-  label_program(const label::settings& settings, std::vector<std::uint16_t> fields, std::optional<std::size_t> column)
-      : settings_(settings), fields_(std::move(fields)), column_(column) {
-    output_spec output{.name = settings_.name, .type = settings_.type, .copied = fields_.empty(), .label = true};
+  label_program(const label::settings& settings, dtype type, std::vector<std::uint16_t> fields,
+                std::optional<std::size_t> column)
+      : settings_(settings), type_(type), fields_(std::move(fields)), column_(column) {
+    output_spec output{.name = settings_.name, .type = type_, .copied = fields_.empty(), .label = true};
     if (settings_.length) output.row_shape.push_back(*settings_.length);
     outputs_.push_back(std::move(output));
   }
@@ -158,7 +160,7 @@ class label_program final : public field_program {
     if (!input.present) {
       const auto value = column_ ? input.dataset->column(input.sample, *column_) : std::nullopt;
       if (!value) return corrupt("has no class, neither as a member nor as a column");
-      return finish(store(number_from(*value), settings_.type, row));
+      return finish(store(std::visit([](auto given) { return number_from(given); }, *value), type_, row));
     }
     const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
     return settings_.json_key.empty() ? decode_text(text, row) : decode_json(text, row);
@@ -178,8 +180,7 @@ class label_program final : public field_program {
       number value;
       if (!parse({word.data(), word.size()}, value)) return corrupt(str_cat(quoted(text), " is no number"));
       if (found < wanted) {
-        if (auto problem =
-                store(value, settings_.type, row + static_cast<std::size_t>(found) * size_bytes(settings_.type))) {
+        if (auto problem = store(value, type_, row + static_cast<std::size_t>(found) * size_bytes(type_))) {
           return corrupt(std::move(*problem));
         }
       }
@@ -221,7 +222,7 @@ class label_program final : public field_program {
       } else {
         return corrupt(str_cat("member '", settings_.json_key, "' is ", item.type_name(), ", not a number"));
       }
-      if (auto problem = store(value, settings_.type, row + i * size_bytes(settings_.type))) {
+      if (auto problem = store(value, type_, row + i * size_bytes(type_))) {
         return corrupt(std::move(*problem));
       }
     }
@@ -229,6 +230,7 @@ class label_program final : public field_program {
   }
 
   label::settings settings_;
+  dtype type_;
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
   std::optional<std::size_t> column_;
@@ -237,9 +239,10 @@ class label_program final : public field_program {
 class label_model final : public field_model {
  public:
   explicit label_model(label::settings settings) : settings_(std::move(settings)) {
-    if (settings_.type == dtype::f16 || settings_.type == dtype::bf16 || settings_.type == dtype::boolean) {
-      throw error(errc::usage, str_cat("label '", settings_.name, "' as ", leat::name(settings_.type),
-                                       ": labels are integers, f32 or f64"));
+    const dtype type = settings_.type.value_or(dtype::i64);
+    if (type == dtype::f16 || type == dtype::bf16 || type == dtype::boolean) {
+      throw error(errc::usage,
+                  str_cat("label '", settings_.name, "' as ", leat::name(type), ": labels are integers, f32 or f64"));
     }
     if (settings_.length && *settings_.length <= 0) {
       throw error(errc::usage, str_cat("label '", settings_.name, "': a vector of ", *settings_.length,
@@ -251,7 +254,7 @@ class label_model final : public field_model {
   void describe(description& out) const override {
     out.add("kind", "label");
     out.add("member", settings_.member);
-    out.add("type", leat::name(settings_.type));
+    out.add("type", leat::name(settings_.type.value_or(dtype::i64)));  // of a column of floats the dataset says it
     if (settings_.length) out.add("vector", *settings_.length);
     if (!settings_.json_key.empty()) out.add("key", settings_.json_key);
   }
@@ -261,10 +264,15 @@ class label_model final : public field_model {
     std::optional<std::size_t> column;
     if (settings_.json_key.empty() && !settings_.length) column = dataset.find_column(settings_.member);
     if (fields.empty() && !column) throw_no_field(dataset, settings_.member, settings_.name);
-    return std::make_unique<label_program>(settings_, std::move(fields), column);
+    const dtype type = settings_.type.value_or(column ? label_type(dataset.column_type(*column)) : dtype::i64);
+    return std::make_unique<label_program>(settings_, type, std::move(fields), column);
   }
 
  private:
+  static dtype label_type(dtype stored) noexcept {
+    return stored == dtype::f16 || stored == dtype::bf16 ? dtype::f32 : stored;
+  }
+
   label::settings settings_;
 };
 

@@ -21,9 +21,15 @@ std::vector<std::int64_t> values_of(const datasets::dataset_model& model, std::s
                                     std::string_view order) {
   std::vector<std::int64_t> values(model.size());
   for (std::uint64_t sample = 0; sample < values.size(); ++sample) {
-    const std::optional<std::int64_t> value = model.column(sample, column);
+    const std::optional<datasets::column_value> value = model.column(sample, column);
     if (!value) throw_none(order, sample, name);
-    values[sample] = *value;
+    const std::optional<std::int64_t> whole = datasets::whole_of(*value);
+    if (!whole) {
+      throw error(errc::usage,
+                  str_cat("order ", order, ": '", name, "' of sample ", sample, " is ", datasets::text_of(*value),
+                          ", which is no whole number; give a column of those"));
+    }
+    values[sample] = *whole;
   }
   return values;
 }

@@ -9,9 +9,9 @@
 
 namespace leat::stages {
 
-/// The values of an integer column.
+/// The values of a column of whole numbers, whatever they are stored as.
 ///   order    its name, for errors
-///   throws   error{errc::usage}: no such column, or a sample that has no value in it
+///   throws   error{errc::usage}: no such column, or a sample that has no value in it, or 1.5
 [[nodiscard]] std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_view column,
                                                          std::string_view order);
 

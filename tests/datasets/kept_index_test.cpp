@@ -78,7 +78,8 @@ std::string everything_of(const dataset& samples) {
       const std::vector<std::byte> bytes = samples.read(i, field);
       all += field + "=" + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + " ";
     }
-    if (!samples.model()->columns().empty()) all += std::to_string(samples.model()->column(i, 0).value_or(-1));
+    if (!samples.model()->columns().empty())
+      all += std::to_string(samples.column(i, samples.model()->columns()[0]).value_or(-1));
     all += "\n";
   }
   return all;

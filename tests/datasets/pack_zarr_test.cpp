@@ -68,18 +68,20 @@ dataset records(const std::filesystem::path& folder) {
 
 using field_rows = std::map<std::string, std::vector<std::vector<std::byte>>>;
 
-std::vector<std::byte> bytes_of(std::int64_t value) {
-  const auto* const begin = reinterpret_cast<const std::byte*>(&value);
-  return {begin, begin + sizeof value};
+std::vector<std::byte> bytes_of_column(const dataset& samples, std::uint64_t row, const field_info& field) {
+  std::vector<std::byte> bytes(size_bytes(field.type));
+  const datasets::dataset_model& model = *samples.model();
+  datasets::store(model.column(row, model.find_column(field.name).value()).value(), field.type, bytes.data());
+  return bytes;
 }
 
-// Each sample by itself, as anybody reads it; a column as i64.
+// Each sample by itself, as anybody reads it.
 field_rows rows_of(const dataset& samples) {
   field_rows all;
   for (const field_info& field : samples.fields()) {
     std::vector<std::vector<std::byte>>& rows = all[field.name];
     for (std::uint64_t row = 0; row < samples.size(); ++row) {
-      rows.push_back(field.column ? bytes_of(samples.column(row, field.name).value()) : samples.read(row, field.name));
+      rows.push_back(field.column ? bytes_of_column(samples, row, field) : samples.read(row, field.name));
     }
   }
   return all;
@@ -93,7 +95,7 @@ void expect_same(const field_rows& before, const dataset& after, const std::vect
     SCOPED_TRACE(fields[number].name);
     const std::vector<std::vector<std::byte>>& rows = before.at(fields[number].name);
     ASSERT_EQ(after.size(), rows.size());
-    const std::size_t bytes = fields[number].column ? sizeof(std::int64_t) : fields[number].bytes_max;
+    const std::size_t bytes = fields[number].column ? size_bytes(fields[number].type) : fields[number].bytes_max;
     const datasets::row_place place{.field = number, .offset = 0, .bytes = bytes};
     std::vector<std::uint64_t> samples(rows.size());
     std::iota(samples.begin(), samples.end(), 0);
@@ -174,11 +176,14 @@ TEST(pack_zarr, windows_of_rows_come_back) {
 
 TEST(pack_zarr, a_shuffle_is_the_one_of_its_seed_and_the_same_for_all_fields) {
   const temporary_directory root;
-  const dataset from = open(data("zarr/v3.zarr"), {}).with_column("number", [] {
-    std::vector<std::int64_t> numbers(10);
-    std::iota(numbers.begin(), numbers.end(), 0);
-    return numbers;
-  }());
+  const dataset from = open(data("zarr/v3.zarr"), {})
+                           .with_column("number",
+                                        [] {
+                                          std::vector<std::int64_t> numbers(10);
+                                          std::iota(numbers.begin(), numbers.end(), 0);
+                                          return numbers;
+                                        }())
+                           .with_column({.name = "weight", .reals = std::vector<double>(10, 0.5), .type = dtype::f16});
   const std::string out = (root.path() / "s.zarr").string();
   static_cast<void>(pack_zarr(from, out, {.rows_per_chunk = 4, .shuffle = true, .seed = 5}));
   const dataset to = open_zarr(out);

@@ -124,9 +124,15 @@ TEST_F(text_tables, lines_are_found_whatever_pieces_they_are_read_in) {
 
 TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_over_all_files) {
   const std::string one =
-      put("e.jsonl", "{\"n\": 5, \"kind\": \"owl\"}\n{\"n\": -6, \"kind\": \"cat\"}\n{\"kind\": null}\n");
-  const std::string other = put("f.jsonl", "{\"n\": 7, \"kind\": \"ant\"}\n");
-  const dataset samples = open_jsonl({one, other}, {.columns = {"n", "kind"}});
+      put("e.jsonl",
+          "{\"n\": 5, \"r\": 1, \"kind\": \"owl\"}\n{\"n\": -6, \"r\": 0.1, \"kind\": \"cat\"}\n{\"kind\": null}\n");
+  const std::string other = put("f.jsonl", "{\"n\": 7, \"r\": -2.5e3, \"kind\": \"ant\"}\n");
+  const dataset samples = open_jsonl({one, other}, {.columns = {"n", "r", "kind"}});
+  EXPECT_EQ(samples.number(0, "r"), 1);
+  EXPECT_EQ(samples.number(1, "r"), 0.1);
+  EXPECT_EQ(samples.number(2, "r"), std::nullopt);
+  EXPECT_EQ(samples.number(3, "r"), -2500);
+  EXPECT_EQ(samples.column(3, "r"), -2500);
   EXPECT_THAT(samples.classes(), ElementsAre("ant", "cat", "owl"));
   EXPECT_EQ(samples.column(0, "n"), 5);
   EXPECT_EQ(samples.column(1, "n"), -6);

@@ -285,6 +285,41 @@ TEST(with_column, adds_integers_to_any_dataset_and_keeps_the_rest) {
   EXPECT_EQ(code_of([&] { static_cast<void>(with.with_column("group", {1, 2, 3, 4, 5})); }), errc::usage);
 }
 
+TEST(with_column, keeps_real_numbers_as_they_are_given) {
+  const dataset plain = numbers(3);
+  const dataset with = plain.with_column({.name = "score", .reals = {0.1, -3, 1e300}})
+                           .with_column({.name = "half", .reals = {0.5, 2, 3}, .type = dtype::f16})
+                           .with_column("whole", {1, 2, 3});
+  EXPECT_EQ(with.number(0, "score"), 0.1);
+  EXPECT_EQ(with.column(0, "score"), std::nullopt);
+  EXPECT_EQ(with.column(1, "score"), -3);
+  EXPECT_EQ(with.column(2, "score"), std::nullopt) << "no std::int64_t holds it";
+  EXPECT_EQ(with.number(2, "whole"), 3);
+  const auto types_of = [](const dataset& of) {
+    std::vector<dtype> types;
+    for (const field_info& each : of.fields()) {
+      if (each.column) types.push_back(each.type);
+    }
+    return types;
+  };
+  EXPECT_EQ(types_of(with), (std::vector{dtype::f64, dtype::f16, dtype::i64}));
+  EXPECT_EQ(types_of(with.with_fields(std::vector<std::string>{"half"})), std::vector{dtype::f16});
+  EXPECT_EQ(with.subset({2, 1}).number(0, "half"), 3);
+  const dataset both = concat({with, plain.with_column("half", {7, 8, 9})});
+  EXPECT_EQ(types_of(both), (std::vector{dtype::f64, dtype::f64, dtype::i64}));
+  EXPECT_EQ(both.number(4, "half"), 8);
+  EXPECT_EQ(both.number(4, "score"), std::nullopt);
+  EXPECT_EQ(read_column(plain.with_column({.name = "k", .reals = {1, 2, 4}}), "k"),
+            (std::vector<std::int64_t>{1, 2, 4}));
+  EXPECT_EQ(code_of([&] { static_cast<void>(read_column(with, "score")); }), errc::corrupt);
+  EXPECT_EQ(
+      code_of([&] { static_cast<void>(plain.with_column({.name = "x", .values = {1, 2, 3}, .reals = {1, 2, 3}})); }),
+      errc::usage);
+  EXPECT_EQ(
+      code_of([&] { static_cast<void>(plain.with_column({.name = "x", .reals = {1, 2, 3}, .type = dtype::u8})); }),
+      errc::usage);
+}
+
 TEST(read_column, reads_integers_out_of_shards) {
   const temporary_directory root;
   std::vector<std::int64_t> classes;

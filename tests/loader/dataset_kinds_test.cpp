@@ -1,5 +1,6 @@
 // Whatever a dataset is made of, the line takes it: samples that functions make or coroutines fetch, tensors, parts that
 // differ, samples of many reads.
+#include "base/half.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeds.hpp"
@@ -155,6 +156,31 @@ TEST(tensor_samples, come_out_as_they_went_in) {
     }
   }
   EXPECT_EQ(sample, 20);
+}
+
+TEST(columns_of_reals, become_labels_and_arrays_of_their_type) {
+  const testing::watchdog dog("columns of reals");
+  const auto scores = std::make_shared<std::vector<float>>(20);
+  for (std::size_t i = 0; i < scores->size(); ++i) (*scores)[i] = static_cast<float>(i) / 4;
+  const dataset samples =
+      from_tensors({{"score", {dtype::f32, {20}, {1}, scores->data(), host}}}, scores)
+          .with_column({.name = "half", .reals = {scores->begin(), scores->end()}, .type = dtype::f16});
+  const loader_options options = in_order();
+  loader train(samples, options, label("score"), label("half"), label("wide").from("score").as(dtype::f64),
+               array("a").from("half"));
+  std::size_t sample = 0;
+  for (const batch& got : train.blocking()) {
+    for (std::size_t row = 0; row < got.valid_rows(); ++row, ++sample) {
+      EXPECT_EQ(testing::values_of<float>(got, "score")[row], (*scores)[sample]);
+      EXPECT_EQ(testing::values_of<float>(got, "half")[row], (*scores)[sample]);
+      EXPECT_EQ(testing::values_of<double>(got, "wide")[row], (*scores)[sample]);
+      EXPECT_EQ(testing::values_of<std::uint16_t>(got, "a")[row], f16_bits((*scores)[sample]));
+    }
+  }
+  EXPECT_EQ(sample, 20U);
+  const seen_run whole = testing::run_all(samples, options, {label("score").as(dtype::i64)});
+  EXPECT_EQ(whole.failed, errc::corrupt);
+  EXPECT_NE(whole.message.find("0.25 is no whole number; take the label as f32"), std::string::npos) << whole.message;
 }
 
 // The parts of a concatenation may have a field's picture from different places, under different names.

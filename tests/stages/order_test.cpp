@@ -603,6 +603,10 @@ TEST(balanced_order, names_the_column_that_is_not_there) {
                     HasSubstr("did you mean 'cls'?")));
   EXPECT_THAT(testing::message_of(errc::usage, [&] { static_cast<void>(bound(balanced("x"), samples)); }),
               HasSubstr("with_column(\"x\", read_column(samples, \"x\"))"));
+  const dataset reals = numbers(3).with_column({.name = "w", .reals = {2, 1.5, 2}});
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { static_cast<void>(bound(balanced("w"), reals)); }),
+              HasSubstr("'w' of sample 1 is 1.5, which is no whole number"));
+  static_cast<void>(bound(balanced("w"), numbers(2).with_column({.name = "w", .reals = {2, 1}})));
   const dataset some = concat({samples, numbers(4)});
   EXPECT_THAT(testing::message_of(errc::usage, [&] { static_cast<void>(bound(balanced("cls"), some)); }),
               HasSubstr("sample 3 has no 'cls'"));

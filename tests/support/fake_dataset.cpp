@@ -164,7 +164,9 @@ class fake_model final : public datasets::dataset_model {
   }
 
   std::span<const std::string> columns() const noexcept override { return columns_; }
-  std::optional<std::int64_t> column(std::uint64_t sample, std::size_t) const override { return cls_[sample]; }
+  std::optional<datasets::column_value> column(std::uint64_t sample, std::size_t) const override {
+    return cls_[sample];
+  }
   std::string name(std::uint64_t sample) const override { return "sample/" + std::to_string(sample); }
 
   std::uint64_t defects() const noexcept override { return defect_count_; }
