@@ -37,43 +37,6 @@ struct parquet_page {
 ///   throws   error{errc::format}: a damaged header, a page that reaches beyond its chunk, values that do not add up
 void for_each_page(file_window& file, const parquet_chunk& chunk, const std::function<void(const parquet_page&)>& page);
 
-/// Numbers of a few bits each: runs of one number, and runs of them packed ("RLE / bit-packing hybrid").
-///   throws   as cursor, where the bytes end before the numbers do
-class packed_numbers {
- public:
-  packed_numbers(cursor at, unsigned bits);
-
-  [[nodiscard]] std::uint32_t next() {
-    if (count_ == 0) begin_run();
-    --count_;
-    if (!packed_) return value_;
-    return next_packed();
-  }
-  /// The next number, and how many there are of it at least; some of these are taken.
-  struct run {
-    std::uint32_t value = 0;
-    std::uint64_t count = 0;
-  };
-  [[nodiscard]] run take_run(std::uint64_t most);
-
- private:
-  void begin_run();
-  [[nodiscard]] std::uint32_t next_packed();
-
-  cursor at_;
-  unsigned bits_;
-  bool packed_ = false;
-  std::uint64_t count_ = 0;
-  std::uint32_t value_ = 0;
-  std::span<const std::byte> run_;
-  std::uint64_t held_ = 0;
-  unsigned held_bits_ = 0;
-  std::size_t run_at_ = 0;
-};
-
-/// Bits that a number of up to `most` takes.
-[[nodiscard]] unsigned bits_of(std::uint32_t most) noexcept;
-
 /// Who is given values.
 class parquet_sink {
  public:

@@ -1,6 +1,7 @@
 #include "datasets/parquet_values.hpp"
 
 #include "base/text.hpp"
+#include "datasets/parquet_encodings.hpp"
 #include "datasets/parquet_pages.hpp"
 
 #include <leat/error.hpp>
@@ -259,6 +260,14 @@ class parquet_expander final : public block_expander {
   std::vector<parquet_chunk> chunks_;
 };
 
+void check_rows(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
+                const parquet_chunk& chunk) {
+  if (chunk.values != group.rows) {
+    fail_at(file.path(), chunk.offset,
+            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
+  }
+}
+
 }  // namespace
 
 std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
@@ -280,19 +289,13 @@ std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
 
 void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                       const parquet_chunk& chunk, std::span<value_place> places) {
-  if (chunk.values != group.rows) {
-    fail_at(file.path(), chunk.offset,
-            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
-  }
+  check_rows(file, leaf, group, chunk);
   bare_values(file, leaf, places).read(chunk);
 }
 
 packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                 const parquet_chunk& chunk) {
-  if (chunk.values != group.rows) {
-    fail_at(file.path(), chunk.offset,
-            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
-  }
+  check_rows(file, leaf, group, chunk);
   packed_group found;
   length_sink sink(file, leaf, group.rows, found);
   decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
@@ -324,10 +327,7 @@ std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {
 
 std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                         const parquet_chunk& chunk, record_numbers& into) {
-  if (chunk.values != group.rows) {
-    fail_at(file.path(), chunk.offset,
-            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
-  }
+  check_rows(file, leaf, group, chunk);
   number_sink sink(file, leaf, group, into);
   decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
   return std::move(sink.missing);
@@ -335,10 +335,7 @@ std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_le
 
 few_texts read_few_texts(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                          const parquet_chunk& chunk) {
-  if (chunk.values != group.rows) {
-    fail_at(file.path(), chunk.offset,
-            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
-  }
+  check_rows(file, leaf, group, chunk);
   few_texts found;
   text_sink sink(file, leaf, group.rows, found);
   decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);

@@ -1,6 +1,7 @@
 // Values of one column that lie packed in blocks, each of which is expanded as one: a column's part of a row group of Parquet.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,7 +52,11 @@ class value_blocks {
   std::shared_ptr<const block_expander> expander;
   std::string packed_by;  ///< "snappy, dictionary"
 
-  [[nodiscard]] std::size_t block_of(std::uint64_t row) const noexcept;
+  [[nodiscard]] std::size_t block_of(std::uint64_t row) const noexcept {
+    const auto after = std::upper_bound(blocks.begin(), blocks.end(), row,
+                                        [](std::uint64_t of, const block& each) { return of < each.first_row; });
+    return static_cast<std::size_t>(after - blocks.begin()) - 1;
+  }
   [[nodiscard]] std::span<const std::uint32_t> ends_of(std::size_t block) const noexcept {
     return std::span(ends).subspan(blocks[block].first_row, blocks[block].rows);
   }
@@ -66,17 +71,5 @@ class value_blocks {
     return value{begin, ends[row] - begin};
   }
 };
-
-}  // namespace leat::datasets
-
-#include <algorithm>
-
-namespace leat::datasets {
-
-inline std::size_t value_blocks::block_of(std::uint64_t row) const noexcept {
-  const auto after = std::upper_bound(blocks.begin(), blocks.end(), row,
-                                      [](std::uint64_t of, const block& each) { return of < each.first_row; });
-  return static_cast<std::size_t>(after - blocks.begin()) - 1;
-}
 
 }  // namespace leat::datasets
