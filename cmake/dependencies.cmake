@@ -56,6 +56,10 @@ find_package(LZ4 QUIET)
 set(leat_pc_module_of_LZ4 liblz4)
 leat_need(LZ4_FOUND "LZ4" liblz4-dev)
 
+find_package(Snappy QUIET)
+set(leat_pc_module_of_Snappy snappy)
+leat_need(Snappy_FOUND "Snappy" libsnappy-dev)
+
 find_package(Blosc QUIET)
 set(leat_pc_module_of_Blosc blosc)
 leat_need(Blosc_FOUND "Blosc 1" libblosc-dev)
