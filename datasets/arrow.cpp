@@ -129,7 +129,7 @@ class table_reader {
     return read;
   }
 
-  // Bits of a column and of the structs that it is in; those of none where nothing is null.
+  // Validity bits of a column and of the structs that it is in; empty where nothing is null.
   std::vector<std::vector<std::byte>> validity_of(const arrow_batch& batch, const arrow_column& column) const {
     std::vector<std::vector<std::byte>> all;
     std::vector<std::size_t> buffers = column.validities;
@@ -167,12 +167,12 @@ class table_reader {
     }
   }
 
-  // Bits of a list's elements; none where no element is null.
+  // Validity bits of a list's elements; empty where no element is null.
   std::vector<std::byte> validity_of_elements(const arrow_batch& batch, const arrow_column& column) const {
     const arrow_buffer& buffer = batch.buffers[column.element_buffer - 1];
     return buffer.bytes == 0 ? std::vector<std::byte>() : read_buffer(buffer, buffer.bytes, column);
   }
-  // A null element has no value; what lies in its place is anything.
+  // A null element has no value: the bytes in its place may be anything.
   void check_elements(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
                       const arrow_column& column, std::uint64_t row) const {
     if (validity.empty()) return;

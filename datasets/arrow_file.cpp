@@ -365,7 +365,7 @@ arrow_contents read_arrow(const file_bytes& file) {
   try {
     return message_walker(file).read();
   } catch (const error& said) {
-    // What a reader of a schema says does not know the file.
+    // Errors of the schema's reader do not name the file.
     if (std::string_view(said.what()).starts_with(file.path())) throw;
     throw error(said.code(), str_cat(file.path(), ": ", said.what()));
   }

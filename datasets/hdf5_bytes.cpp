@@ -122,7 +122,7 @@ hdf5_block hdf5_bytes::read_checked(std::uint64_t address, std::uint64_t bytes) 
   return block;
 }
 
-// A fuzzer does not find checksums, and is to get behind them.
+// A fuzzer cannot guess checksums, and is to reach what lies behind them.
 void hdf5_bytes::verify([[maybe_unused]] std::span<const std::byte> bytes, [[maybe_unused]] std::uint32_t stored,
                         [[maybe_unused]] std::uint64_t offset) const {
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -161,7 +161,7 @@ void hdf5_bytes::read_ahead(std::span<const range> ranges) {
     pieces.push_back({offset, place->second});
   }
   file_.read_all(pieces);
-  // The file may end earlier by now.
+  // The file may have been cut since it was opened.
   for (const file_bytes::piece& each : pieces) ahead_.at(each.offset).resize(each.into.size());
 }
 

@@ -32,7 +32,7 @@ class hdf5_cursor {
   /// As wide as the file's lengths are.
   [[nodiscard]] std::uint64_t length();
   void skip(std::uint64_t bytes);
-  /// The next bytes are this.
+  /// Throws unless the next bytes are these.
   void expect(std::string_view signature);
   [[nodiscard]] bool begins_with(std::string_view signature) const noexcept;
   [[nodiscard]] std::span<const std::byte> take(std::uint64_t bytes);
@@ -42,7 +42,7 @@ class hdf5_cursor {
   [[nodiscard]] std::string text_to_zero();
 
   [[nodiscard]] std::uint64_t left() const noexcept { return bytes_.size() - at_; }
-  /// In the file, of what comes next.
+  /// Offset in the file of what comes next.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_ + at_; }
   [[noreturn]] void fail(std::string_view what) const;
 
@@ -79,7 +79,7 @@ class hdf5_bytes {
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
   [[nodiscard]] std::uint64_t size() const noexcept { return file_.size(); }
   [[nodiscard]] std::uint64_t root() const noexcept { return root_; }
-  /// Of the object whose messages are about the file; hdf5_cursor::undefined: it has none.
+  /// Address of the object whose messages are about the file; hdf5_cursor::undefined: it has none.
   [[nodiscard]] std::uint64_t extension() const noexcept { return extension_; }
   [[nodiscard]] std::size_t address_bytes() const noexcept { return address_bytes_; }
   [[nodiscard]] std::size_t length_bytes() const noexcept { return length_bytes_; }
@@ -91,9 +91,9 @@ class hdf5_bytes {
   [[nodiscard]] hdf5_block read_checked(std::uint64_t address, std::uint64_t bytes) const;
   /// Throws error{errc::format} where `stored` is another checksum than that of `bytes`, which begin at `offset`.
   void verify(std::span<const std::byte> bytes, std::uint32_t stored, std::uint64_t offset) const;
-  /// Likewise of data, at an offset and no address: as many as there are of them.
+  /// Data at an offset of the file, which is no address; fewer where the file ends.
   [[nodiscard]] std::vector<std::byte> bytes_at(std::uint64_t offset, std::uint64_t bytes) const;
-  /// What the file has of them.
+  /// Fewer where the file ends.
   [[nodiscard]] hdf5_block read_up_to(std::uint64_t address, std::uint64_t bytes) const;
 
   struct range {

@@ -70,7 +70,7 @@ class index_reader {
     places_[one.number] = {.offset = file_.offset_of(one.address), .bytes = one.bytes, .skipped = one.skipped};
   }
 
-  // A chunk that lies beyond the shape, which has been made smaller, is none of ours.
+  // The dataset was made smaller after this chunk was written: the chunk lies beyond its shape.
   void put_at(std::span<const std::uint64_t> coordinates, entry one) {
     one.number = 0;
     for (std::size_t axis = 0; axis < grid_.size(); ++axis) {

@@ -269,7 +269,7 @@ class dataset_reader {
     const std::uint64_t row_bytes = whole.bytes / array_.shape.front();
     if (row_bytes == 0) return;
     const std::uint64_t rows = std::clamp<std::uint64_t>(piece_bytes / row_bytes, 1, array_.shape.front());
-    // No table of pieces that the file has no room for.
+    // The table of pieces is only made for data that lie within the file.
     if (whole.offset > file_.size() || whole.bytes > file_.size() - whole.offset) return;
     array_.chunk.front() = rows;
     array_.places.clear();

@@ -195,7 +195,7 @@ std::vector<hdf5_message> read_messages(hdf5_bytes& file, shared_messages& elsew
   std::vector<hdf5_message> messages = read_own_messages(file, address);
   for (hdf5_message& each : messages) {
     if ((each.flags & shared) == 0) continue;
-    // Attributes are nobody's business here.
+    // Attributes are not used.
     if (each.type == hdf5_message::dataspace || each.type == hdf5_message::datatype ||
         each.type == hdf5_message::fill_value || each.type == hdf5_message::filters) {
       each = elsewhere.fetch(each);

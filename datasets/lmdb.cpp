@@ -23,7 +23,7 @@ namespace leat {
 namespace datasets {
 namespace {
 
-// What loaders keep beside their samples, under names of their own.
+// Keys under which the writers of such sets keep facts about the whole set, and no sample.
 bool is_about_the_set(std::string_view key) {
   constexpr std::string_view names[] = {"length", "num-samples", "num_samples", "__len__", "__keys__", "meta_info"};
   return std::find(std::begin(names), std::end(names), key) != std::end(names);

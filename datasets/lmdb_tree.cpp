@@ -156,7 +156,7 @@ class tree_walker {
 
   [[noreturn]] void fail(std::uint64_t offset, std::string_view what) const { fail_at(file_->path(), offset, what); }
 
-  // A file has room for so many, and a tree that goes in a circle has more.
+  // A tree has no more pages than its file; one that goes in a circle would visit more.
   void count(const std::vector<std::uint64_t>& level) {
     seen_ += level.size();
     if (seen_ > meta_.last_page + 1) fail(level.front() * meta_.page_bytes, "a tree that goes in a circle");

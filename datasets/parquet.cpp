@@ -41,7 +41,7 @@ struct choice {
   [[nodiscard]] bool is_field() const noexcept { return becomes == role::field || becomes == role::packed; }
 };
 
-/// A file as far as its footer says, and then its values.
+/// A file: what its footer says, and then where its values lie.
 struct table_file {
   std::string path;
   std::uint64_t size_bytes = 0;
@@ -49,7 +49,7 @@ struct table_file {
   hub_features features;
   std::vector<choice> choices;
   std::vector<std::string> notes;
-  // By choice: the ones that its role has.
+  // One for each choice; which of them is filled depends on its role.
   std::vector<record_field> fields;
   std::vector<record_numbers> numbers;
   std::vector<std::vector<few_texts>> texts;      // by row group
@@ -204,7 +204,7 @@ void make_room(table_file& of) {
   }
 }
 
-// The picture is what the first value is.
+// The first value tells the kind of picture.
 void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& chosen,
                std::span<const packed_group> packed, record_field& field) {
   field.kind = chosen.is_picture ? field_kind::picture : leaf.is_text ? field_kind::text : field_kind::bytes;
@@ -243,7 +243,7 @@ std::shared_ptr<const value_blocks> blocks_of(const table_file& of, std::size_t 
   return packed;
 }
 
-// All files give their texts the same numbers.
+// A text gets the same number in every file.
 std::vector<std::string> number_texts(std::vector<table_file>& files, std::string_view name) {
   std::vector<const few_texts*> all;
   for (const table_file& file : files) {
@@ -270,7 +270,7 @@ struct classes_found {
   std::vector<std::string> names;
 };
 
-// Numbers of one file beside classes of another's texts would be other labels without a word.
+// A column of numbers in one file and of texts in the next would silently give other labels.
 void check_same_roles(const std::vector<table_file>& files) {
   for (const table_file& file : files) {
     for (const choice& each : file.choices) {
@@ -386,7 +386,7 @@ dataset open_parquet_files(const input_files& from, const table_options& options
       if (chosen.name == classes.column) table.class_column = classes.column;
     }
     if (!table.class_column.empty()) table.classes = classes.names;
-    // What is said of every file is said of the first.
+    // What would be said of every file is said once, of the first.
     const bool is_new = i == 0 || of.notes != files.front().notes;
     for (const std::string& note : of.notes) {
       if (is_new) table.notes.push_back(str_cat(of.path, ": ", note));

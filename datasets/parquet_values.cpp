@@ -56,7 +56,7 @@ class bare_values {
       if (levels_bytes > end_ - levels) fail(page.offset, "a page that ends within its levels");
       values_ = levels + levels_bytes;
     }
-    // They are few, and of one run where no value is null.
+    // Levels are run-length encoded: a single run where no value is null.
     const std::vector<std::byte> bytes = headers_.file().read(levels, levels_bytes);
     packed_numbers definitions({headers_.file().path(), bytes, levels}, bits_of(leaf_.levels));
     for (std::uint64_t left = page.values; left > 0;) {

@@ -23,7 +23,7 @@ namespace leat::datasets {
 /// Why the values of a chunk do not lie in the file as they are: "snappy, dictionary". Empty where they do.
 [[nodiscard]] std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk);
 
-/// Where the values of a chunk lie that are bare; of each page its header, its levels and the lengths are read.
+/// Finds the values of a chunk that are stored as they are. Of each page it reads the header, the levels and the values' lengths.
 ///   places   one for each row of the group
 ///   throws   error{errc::format} with file and offset
 void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
@@ -39,7 +39,7 @@ struct packed_group {
 };
 [[nodiscard]] packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf,
                                               const parquet_group& group, const parquet_chunk& chunk);
-/// Of the values of a column.
+/// Expands the values of a column.
 ///   chunks   of the groups that have rows
 [[nodiscard]] std::shared_ptr<const block_expander> expand_parquet(std::string path, parquet_leaf leaf,
                                                                    std::vector<parquet_chunk> chunks);
@@ -54,7 +54,7 @@ struct packed_group {
                                                       const parquet_group& group, const parquet_chunk& chunk,
                                                       record_numbers& into);
 
-/// Texts of a chunk, which are few different ones, of each row of the group.
+/// The text of each row of the group, where few of them differ: classes.
 ///   throws   error{errc::limit} more than few_texts::texts_max
 [[nodiscard]] few_texts read_few_texts(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                        const parquet_chunk& chunk);

@@ -27,7 +27,7 @@ class consolidated_store final : public zarr_store {
   consolidated_store(std::unique_ptr<zarr_store> store, std::string_view key,
                      std::map<std::string, std::string> metadata)
       : store_(std::move(store)), key_(key), metadata_(std::move(metadata)) {
-    // A group is there though nothing says so, where something lies in it.
+    // A group needs no metadata of its own: it exists where something lies in it.
     for (const auto& [name, content] : metadata_) {
       std::string path = name.substr(0, std::min(name.rfind('/'), name.size()));
       if (path == name) continue;  // the root's own

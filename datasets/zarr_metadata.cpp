@@ -93,7 +93,7 @@ std::optional<double> number_in(const json& value) {
   return std::nullopt;
 }
 
-// Little-endian. Null is zeros to version 2.
+// Little-endian. In version 2 null means zeros.
 std::vector<std::byte> fill_of(const json& value, dtype type, const std::string& where) {
   if (value.is_null()) return {};
   if (value.is_string() && value.get<std::string>().starts_with("0x")) {  // an element's bits

@@ -235,7 +235,7 @@ class reference_store final : public zarr_store {
     held_.insert(held_.end(), bytes.begin(), bytes.end());
   }
 
-  // The groups that a node lies in are there though nothing says so.
+  // The groups that a node lies in need no metadata of their own.
   void add_node(const std::string& key) {
     constexpr std::ptrdiff_t depth_max = 64;
     std::string path = key.substr(0, std::min(key.rfind('/'), key.size()));

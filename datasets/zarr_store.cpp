@@ -80,7 +80,7 @@ class files_store final : public zarr_store {
     for (const std::string& name : files.names()) {
       if (!name.starts_with(below)) continue;
       std::string path = name.substr(below.size());
-      // A group is there though nothing says so, where something lies in it.
+      // A group needs no metadata of its own: it exists where something lies in it.
       while (path.find('/') != std::string::npos) {
         path.resize(path.rfind('/'));
         const std::size_t slash = path.rfind('/');
