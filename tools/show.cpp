@@ -17,6 +17,7 @@
 #include "tools/order_choice.hpp"
 #include "tools/output.hpp"
 #include "tools/pixels_back.hpp"
+#include "tools/row_text.hpp"
 #include "tools/sheet.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
@@ -65,7 +66,6 @@ struct show_arguments {
 // Originals that are larger are on no page as they are, and of smaller ones a page may have no use for a yet smaller JPEG.
 constexpr std::size_t original_bytes_max = std::size_t{400} << 10;
 constexpr std::size_t original_bytes_small = std::size_t{12} << 10;
-constexpr std::size_t text_bytes_max = 2000;
 // Of an array's row and of a window of tokens.
 constexpr std::int64_t numbers_max = 12;
 constexpr std::int64_t tokens_max = 48;
@@ -290,46 +290,12 @@ class onlooker {
 };
 
 // "daisy (3)", "3", "0.25": the label as a person would say it.
-std::string label_text(const dataset& samples, const nlohmann::ordered_json& label) {
-  if (!label.is_number_integer()) return label.dump();
-  const auto number = label.get<std::int64_t>();
-  const bool named = number >= 0 && static_cast<std::size_t>(number) < samples.classes().size();
-  return named ? str_cat(samples.classes()[static_cast<std::size_t>(number)], " (", number, ")") : absl::StrCat(number);
-}
-
 std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fields& fields, const shown_batch& shown) {
   std::vector<std::string> labels;
   if (fields.labels.empty() || !shown.delivered) return labels;
   for (const auto& label : labels_of((*shown.delivered)[fields.labels.front()]))
     labels.push_back(label_text(samples, label));
   return labels;
-}
-
-std::string text_of(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), text_bytes_max));
-  return str_cat(text, bytes.size() > text_bytes_max ? " ..." : "");
-}
-
-// "f32 [3, 64, 64]: 0.25, 0.5, 1 ...": the row's first numbers.
-std::string numbers_text(const tensor& rows, std::size_t row, std::int64_t most) {
-  std::string text(name(rows.type));
-  dimensions shape;
-  for (std::size_t axis = 1; axis < rows.shape.size(); ++axis) {
-    str_append(text, axis == 1 ? " [" : ", ", rows.shape[axis]);
-    shape.push_back(rows.shape[axis]);
-  }
-  if (!shape.empty()) text += "]";
-  tensor first = rows;
-  const std::int64_t there = shape.elements();
-  first.shape = {std::min<std::int64_t>(there, most)};
-  first.strides = {1};
-  first.data = static_cast<std::byte*>(rows.data) + row * static_cast<std::size_t>(there) * size_bytes(rows.type);
-  std::string_view separator = ": ";
-  for (const auto& number : labels_of(first)) {
-    str_append(text, separator, number.dump());
-    separator = ", ";
-  }
-  return there > most ? text + " ..." : text;
 }
 
 /// What the samples are called on the page: "train.bin at offset 2048: tokens 1,024 to 1,088", or their own names.
