@@ -34,7 +34,7 @@ std::span<const std::byte> batch::state::ragged_row(const output_place& place, s
   std::size_t begin = row * of.row_bytes;
   if (place.spec.has_offsets()) {
     const auto* const offsets = reinterpret_cast<const std::int64_t*>(held().base() + place.offset);
-    begin = static_cast<std::size_t>(offsets[row]) * size_bytes(place.spec.type);
+    begin = static_cast<std::size_t>(offsets[row]) * place.spec.row_bytes();
   }
   return {held().base() + of.offset + begin, bytes};
 }
@@ -97,11 +97,13 @@ tensor batch::view(std::string_view name) const {
   const std::int64_t rows = state_->rows;
   for (const output_place& place : state_->layout->outputs()) {
     const stages::output_spec& spec = place.spec;
-    if (spec.name == name && spec.ragged) {
+    if (spec.name == name && spec.ragged && !place.hidden) {
       const auto& ragged = state_->raggeds[place.ragged_index];
-      const std::size_t bytes = spec.has_offsets() ? ragged.bytes : ragged.row_bytes;
-      dimensions shape{static_cast<std::int64_t>(bytes / size_bytes(spec.type))};
-      if (!spec.has_offsets()) shape = {rows, shape[0]};
+      dimensions shape = ragged.shape;
+      if (spec.is_padded()) shape = {rows, static_cast<std::int64_t>(ragged.row_bytes / size_bytes(spec.type))};
+      if (spec.has_offsets()) {
+        shape = spec.ragged_shape(ragged.bytes);
+      }
       return {spec.type, shape, dense_strides(shape), base + ragged.offset, where};
     }
     if (spec.name == name && !place.hidden) {
@@ -111,7 +113,7 @@ tensor batch::view(std::string_view name) const {
           spec.made_by != nullptr ? state_->held().on_device->made() + place.made_offset : base + place.offset;
       return {spec.type, shape, dense_strides(shape), data, where};
     }
-    if (spec.has_offsets() && name == spec.name + ".offsets") {
+    if (spec.has_offsets() && !place.hidden && name == spec.offsets()) {
       return {dtype::i64, {rows + 1}, {1}, base + place.offset, where};
     }
   }
@@ -127,7 +129,9 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
     throw error(errc::usage, "bytes() of a batch on a device: its rows are not in host memory; use operator[] there");
   }
   for (const output_place& place : state_->layout->outputs()) {
-    if (place.spec.name != name) continue;
+    if (place.spec.name != name || place.hidden) continue;
+    if (place.spec.of_batch)
+      throw error(errc::usage, str_cat("'", name, "' is made of the whole batch: it has no rows"));
     const std::byte* const base = state_->held().base();
     if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};
     if (place.spec.has_offsets()) return state_->ragged_row(place, row);

@@ -215,12 +215,13 @@ struct sample_in_flight final : async::job {
   std::unique_ptr<sample_trouble> trouble;
 };
 
-/// Mixes a collated batch.
-struct mix_job final : async::job {
+/// Makes what is made of a collated batch as a whole, and mixes it.
+struct finish_job final : async::job {
   void run(async::worker_context& worker) noexcept override;  // stages/hand_over.cpp
   void drop() noexcept override {}
 
   batch_in_flight* owner = nullptr;
+  std::exception_ptr failure;
 };
 
 /// Asks the dataset whether it is still what was opened, since that may wait for a disk.
@@ -309,7 +310,7 @@ struct batch_in_flight {
   std::vector<digest> row_digests;                  ///< when digests are
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;
-  mix_job mixing;
+  finish_job finishing;
   guard_job guarding;
   struct sending_operation final : transfer_operation {
     batch_in_flight* owner = nullptr;

@@ -46,7 +46,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
                                        "reads: leat::image{\"view2\"}.from(\"jpg\")"));
     }
     names_.push_back(spec.name);
-    if (spec.has_offsets()) names_.push_back(spec.name + ".offsets");
+    if (spec.has_offsets()) names_.push_back(spec.offsets());
     output_place& added = outputs_.emplace_back();
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;
@@ -54,6 +54,12 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
       added.row_bytes = spec.decoded_row_bytes();
     }
     added.spec = std::move(spec);
+  }
+  for (output_place& each : outputs_) {
+    if (!each.spec.hidden) continue;
+    each.hidden = true;
+    std::erase(names_, each.spec.name);
+    std::erase(names_, each.spec.offsets());
   }
   for (const std::size_t i : in_memory_order(outputs_)) place(outputs_[i]);
   add_steps();

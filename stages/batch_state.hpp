@@ -53,6 +53,8 @@ struct batch::state : batch_hold {
     std::size_t row_bytes = 0;  ///< of each row, where they are padded
     std::size_t own_bytes = 0;  ///< of its rows without padding
     std::size_t longest = 0;    ///< of its rows without padding
+    std::size_t capacity = 0;   ///< of an output that is of_batch
+    dimensions shape = {};      ///< of an output that is of_batch
   };
 
   /// Throws error{errc::usage} after release_on().

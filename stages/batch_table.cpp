@@ -10,7 +10,7 @@ batch_table::batch_table(std::uint32_t batches, row_maker& rows, hand_over& endi
     added.rows_by = &rows;
     added.ended_by = &ending;
     added.sending.owner = &added;
-    added.mixing.owner = &added;
+    added.finishing.owner = &added;
     added.guarding.owner = &added;
     free_.push_back(&added);
   }

@@ -33,7 +33,7 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
                                                      const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
-  for (const field& each : fields) programs.push_back(each.model().bind(dataset, finished));
+  for (const field& each : fields) each.model().bind(dataset, finished, programs);
   number_views(programs);
   for (const auto& program : programs) check_chunked(*program, dataset);
   return programs;

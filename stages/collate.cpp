@@ -89,9 +89,10 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
       made.offset = buffer.offset;
       made.row_bytes = buffer.row_bytes;
       made.bytes = place.spec.has_offsets() ? made.own_bytes : state->rows * buffer.row_bytes;
+      made.capacity = buffer.bytes;
       if (place.spec.has_offsets()) {
-        join_ragged(batch, r, size_bytes(place.spec.type), tensor, base + place.offset);
-      } else if (has_holes) {
+        join_ragged(batch, r, place.spec.row_bytes(), tensor, base + place.offset);
+      } else if (has_holes && place.spec.is_padded()) {
         close_holes(batch, buffer.row_bytes, tensor);
       }
     } else if (has_holes) {
@@ -109,7 +110,11 @@ std::size_t bytes_used(const batch::state& batch) {
         place.spec.has_offsets() ? (std::size_t{batch.rows} + 1) * sizeof(std::int64_t) : batch.rows * place.row_bytes;
     end = std::max(end, place.offset + bytes);
   }
-  for (const batch::state::ragged& buffer : batch.raggeds) end = std::max(end, buffer.offset + buffer.bytes);
+  for (const batch_layout::output_place& place : batch.layout->outputs()) {
+    if (!place.spec.ragged || place.hidden) continue;
+    const batch::state::ragged& buffer = batch.raggeds[place.ragged_index];
+    end = std::max(end, buffer.offset + buffer.bytes);
+  }
   return end;
 }
 
@@ -117,13 +122,9 @@ std::size_t output_bytes(const batch::state& batch) {
   std::size_t sum = 0;
   for (const batch_layout::output_place& place : batch.layout->outputs()) {
     if (place.hidden) continue;
-    if (place.spec.has_offsets()) {
-      sum += (std::size_t{batch.rows} + 1) * sizeof(std::int64_t);
-    } else if (!place.spec.ragged) {
-      sum += batch.rows * place.spec.row_bytes();
-    }
+    if (place.spec.has_offsets()) sum += (std::size_t{batch.rows} + 1) * sizeof(std::int64_t);
+    sum += place.spec.ragged ? batch.raggeds[place.ragged_index].bytes : batch.rows * place.spec.row_bytes();
   }
-  for (const batch::state::ragged& buffer : batch.raggeds) sum += buffer.bytes;
   return sum;
 }
 

@@ -252,6 +252,14 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     }
     count_made(batch, sample.row, p, input.encoded.size(), own);
   }
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    std::optional<std::string> wrong = programs_[p]->check(std::span(own.rows).subspan(first_output_[p]));
+    if (!wrong) continue;
+    sample.corrupt = true;
+    sample.in_trouble().field_at_fault = batch.plan.field_of(sample.row, p);
+    sample.trouble->reason = std::move(*wrong);
+    return;
+  }
 }
 
 // The row is still in this core's cache.
@@ -261,10 +269,10 @@ void decoder::add_digest(sample_in_flight& sample, thread_state& own) {
   for (std::size_t o = 0; o < own.rows.size(); ++o) {
     const batch_layout::output_place& place = layout_.outputs()[o];
     const output_spec& spec = place.spec;
+    if (spec.of_batch) continue;
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
-      const auto elements = static_cast<std::int64_t>(bytes.size() / size_bytes(spec.type));
-      outputs.push_back({spec.name, spec.type, {elements}, bytes});
+      outputs.push_back({spec.name, spec.type, spec.ragged_shape(bytes.size()), bytes});
     } else if (spec.made_by != nullptr) {
       outputs.push_back({spec.name, spec.type, spec.row_shape, made_row(o, own)});
     } else if (!place.hidden) {

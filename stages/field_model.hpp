@@ -35,10 +35,14 @@ class array_crop;
 enum class finished_by : std::uint8_t { host, device };
 
 /// One output of a field.
-///   row_shape   of one row; empty for a scalar. Unused when ragged
+///   row_shape   of one row; empty for a scalar. Of a ragged output, that of an element
 ///   ragged      rows of any number of elements: laid out as one buffer and rows + 1 offsets, in elements
 ///   pad_multiple   of a ragged output, not 0: instead each row is as long as the longest that is planned for its batch, rounded up to
 ///                  a multiple of so many elements; decode() fills it up
+///   offsets_name   of a ragged output, where it is not called `name`.offsets
+///   of_batch    a ragged output whose tensor is made once a batch, by finish(), in as much room as its rows ask for together, or
+///               `of_batch_bytes`, where that is not 0. It has no rows of its own, and is in no digest
+///   hidden      finish() makes others of it; the trainer does not see it, and it is not copied to a device
 ///   axes        of pictures: where the channels stand
 ///   made_by     null, or what makes its tensor on the device, of rows that decode() writes in another form
 ///   made_from   names of further outputs which that takes: the field's own first. The trainer does not see these
@@ -51,6 +55,10 @@ struct output_spec {
   dimensions row_shape = {};
   bool ragged = false;
   std::size_t pad_multiple = 0;
+  std::string offsets_name = {};
+  bool of_batch = false;
+  std::size_t of_batch_bytes = 0;
+  bool hidden = false;
   std::optional<layout> axes = {};
   std::shared_ptr<const device_operation> made_by = {};
   std::vector<std::string> made_from = {};
@@ -58,12 +66,21 @@ struct output_spec {
   bool label = false;
   bool read_into = false;
 
-  [[nodiscard]] bool has_offsets() const noexcept { return ragged && pad_multiple == 0; }
+  [[nodiscard]] bool is_padded() const noexcept { return pad_multiple != 0; }
+  [[nodiscard]] bool has_offsets() const noexcept { return ragged && !is_padded() && !of_batch; }
+  [[nodiscard]] std::string offsets() const { return offsets_name.empty() ? name + ".offsets" : offsets_name; }
   /// Bytes of each row of a batch whose longest one has so many.
   [[nodiscard]] std::size_t padded_bytes(std::size_t longest_bytes) const noexcept {
     const std::size_t step = pad_multiple * size_bytes(type);
     return (longest_bytes + step - 1) / step * step;
   }
+  /// Of a row of a ragged output that has so many bytes.
+  [[nodiscard]] dimensions ragged_shape(std::size_t bytes) const {
+    dimensions shape{static_cast<std::int64_t>(bytes / row_bytes())};
+    for (const std::int64_t extent : row_shape) shape.push_back(extent);
+    return shape;
+  }
+  /// Of a fixed row; of an element of a ragged one.
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(row_shape.elements()) * size_bytes(type);
   }
@@ -104,6 +121,25 @@ class field_scratch {
 };
 
 class field_program;
+
+/// What finish() has of a batch whose rows are there, without those that were skipped. Outputs are those of the program and of the
+/// programs behind it, counted from its first.
+class finished_rows {
+ public:
+  [[nodiscard]] virtual std::uint32_t rows() const noexcept = 0;
+  /// A row of a ragged output, without padding.
+  [[nodiscard]] virtual std::span<const std::byte> row(std::size_t output, std::uint32_t row) const = 0;
+  /// Where the tensor of an output that is of_batch goes.
+  [[nodiscard]] virtual std::span<std::byte> room(std::size_t output) const = 0;
+  /// The shape of what was written there.
+  virtual void made(std::size_t output, const dimensions& shape) = 0;
+  [[nodiscard]] virtual std::span<const std::uint64_t> samples() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t index() const noexcept = 0;
+
+ protected:
+  ~finished_rows() = default;
+};
 
 /// One program's part of a decode that several share.
 struct decode_share {
@@ -162,6 +198,15 @@ class field_program {
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.
   virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
+  /// What is wrong with a sample whose rows are all made; nothing if nothing is.
+  ///   rows   of the program's outputs, and of the programs behind it
+  [[nodiscard]] virtual std::optional<std::string> check(std::span<const row_target> rows) const {
+    static_cast<void>(rows);
+    return std::nullopt;
+  }
+  /// Whether it has outputs that are of_batch. finish() makes them, once a batch, on a decode thread; what it throws ends the run.
+  [[nodiscard]] virtual bool finishes() const { return false; }
+  virtual void finish(finished_rows& batch) const { static_cast<void>(batch); }
   /// The rows of this program, the first of `all`, and of others that decode with it: each the bytes that its own decode()
   /// makes. False where that failed; decode() of each then says what there is to say.
   [[nodiscard]] virtual bool decode_together(field_scratch& scratch, const decode_input& input,
@@ -186,6 +231,11 @@ class field_model {
   ///   finished   a device may be left to finish what it can; the bytes are the same
   [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,
                                                             finished_by finished) const = 0;
+  /// The same of a field that is several programs, one behind the other, since it reads several members of a sample.
+  virtual void bind(const datasets::dataset_model& dataset, finished_by finished,
+                    std::vector<std::unique_ptr<field_program>>& out) const {
+    out.push_back(bind(dataset, finished));
+  }
   /// Names what decides the bytes of its rows, but for the dataset's.
   ///   default   nothing has a name: a run with it can neither be saved nor resumed
   virtual void describe(description& out) const { out.add_unnamed(name(), "override field_model::describe()"); }

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "stages/batch_table.hpp"
 #include "stages/collate.hpp"
+#include "stages/finish.hpp"
 #include "stages/substitution.hpp"
 
 #include <leat/error.hpp>
@@ -31,7 +32,9 @@ hand_over::hand_over(const parts& given)
       flags_(given.flags),
       loops_(given.loops),
       events_(given.events),
-      mixer_(*run_.layout(), options_.mix, options_.seed, options_.digests, given.decode_threads) {}
+      mixer_(*run_.layout(), options_.mix, options_.seed, options_.digests, given.decode_threads),
+      finishes_(std::any_of(run_.programs().begin(), run_.programs().end(),
+                            [](const auto& program) { return program->finishes(); })) {}
 
 void hand_over::begin(reader_stage& reads, row_maker& rows, batch_table& batches, async::scope& children) noexcept {
   reads_ = &reads;
@@ -160,28 +163,39 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   item.planned = batch.rows();
   item.padded = batch.plan.padded;
   item.samples = batch.rows() - item.quarantined;
-  item.bytes = output_bytes(*item.finished);
   for (const batch::state::ragged& rows : item.finished->raggeds) {
     const std::size_t row_bytes = rows.row_bytes != 0 ? rows.row_bytes : rows.longest;
     ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
     ragged_padding_bytes_.fetch_add(row_bytes * item.finished->rows - rows.own_bytes, std::memory_order_relaxed);
   }
   collate_times_.record(now_ns() - begin_ns);
-  if (!mixer_.on()) return send(batch);
-  rows_->post(batch.mixing);
+  if (!mixer_.on() && !finishes_) return send(batch);
+  rows_->post(batch.finishing);
 }
 
-void hand_over::mix(batch_in_flight& batch, std::size_t thread) noexcept {
+void hand_over::finish(batch_in_flight& batch, std::size_t thread) noexcept {
   if (flags_.stopping()) return;
   try {
-    mixer_.mix(*batch.outgoing.finished, thread, flags_.stopping_flag());
+    if (finishes_) finish_outputs(*batch.outgoing.finished, run_.programs());
+  } catch (...) {
+    batch.finishing.failure = std::current_exception();
+  }
+  try {
+    if (mixer_.on() && !batch.finishing.failure) {
+      mixer_.mix(*batch.outgoing.finished, thread, flags_.stopping_flag());
+    }
   } catch (...) {
     return events_.broken(std::current_exception());
   }
   loops_.loop(0).post(
       [](void* argument) noexcept {
-        batch_in_flight& mixed = *static_cast<batch_in_flight*>(argument);
-        mixed.ended_by->send(mixed);
+        batch_in_flight& finished = *static_cast<batch_in_flight*>(argument);
+        hand_over& self = *finished.ended_by;
+        if (std::exception_ptr why = std::exchange(finished.finishing.failure, nullptr)) {
+          self.end_run(finished, std::move(why));
+        } else {
+          self.send(finished);
+        }
       },
       &batch);
 }
@@ -189,6 +203,7 @@ void hand_over::mix(batch_in_flight& batch, std::size_t thread) noexcept {
 void hand_over::send(batch_in_flight& batch) noexcept {
   if (flags_.stopping()) return;
   delivery_item& item = batch.outgoing;
+  item.bytes = output_bytes(*item.finished);
   batch.sending.memory = &item.finished->memory;
   batch.sending.bytes = bytes_used(*item.finished);
   batch.sending.rows = item.finished->rows;
@@ -308,6 +323,6 @@ hand_over::counters hand_over::count() const noexcept {
 
 void guard_job::run(async::worker_context&) noexcept { owner->ended_by->ask_guard(*owner); }
 
-void mix_job::run(async::worker_context& worker) noexcept { owner->ended_by->mix(*owner, worker.index); }
+void finish_job::run(async::worker_context& worker) noexcept { owner->ended_by->finish(*owner, worker.index); }
 
 }  // namespace leat::stages

@@ -62,7 +62,7 @@ class hand_over {
   void end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item = {});
   /// A decode thread's jobs.
   void ask_guard(batch_in_flight& batch) noexcept;
-  void mix(batch_in_flight& batch, std::size_t thread) noexcept;
+  void finish(batch_in_flight& batch, std::size_t thread) noexcept;
 
   [[nodiscard]] counters count() const noexcept;
   /// What each batch has taken to be collated, and to be transferred.
@@ -91,6 +91,7 @@ class hand_over {
   io::io_threads& loops_;
   line_events& events_;
   mixer mixer_;
+  const bool finishes_;  // some program does
   reader_stage* reads_ = nullptr;
   row_maker* rows_ = nullptr;
   batch_table* batches_ = nullptr;

@@ -120,7 +120,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
       if (!outputs[o].ragged) continue;
       const std::size_t bytes = program->ragged_bytes(o, largest);
       ragged_outputs_.push_back(&outputs[o]);
-      ragged_bytes_max_.push_back(outputs[o].has_offsets() ? bytes : outputs[o].padded_bytes(bytes));
+      ragged_bytes_max_.push_back(outputs[o].is_padded() ? outputs[o].padded_bytes(bytes) : bytes);
     }
   }
 }
@@ -131,11 +131,13 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
   for (std::size_t r = 0; r < ragged_bytes_max_.size(); ++r) {
     const output_spec& output = *ragged_outputs_[r];
     const std::size_t largest = ragged_bytes_max_[r];
-    sums.push_back(output.has_offsets() ? rows * largest : bytes_of_rows(rows, largest, output.name));
+    sums.push_back(output.of_batch_bytes != 0 ? output.of_batch_bytes
+                   : output.is_padded()       ? bytes_of_rows(rows, largest, output.name)
+                                              : rows * largest);
   }
   bool little = true;
   for (std::size_t r = 0; r < sums.size(); ++r) {
-    little = little && (sums[r] <= ragged_bytes_little || !ragged_outputs_[r]->has_offsets());
+    little = little && (sums[r] <= ragged_bytes_little || is_of_longest(r));
   }
   if (little || how_.substitutes || how_.repeats) return sums;
 
@@ -146,7 +148,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
       for (std::size_t o = 0; o < outputs.size(); ++o) {
         if (!outputs[o].ragged) continue;
         const std::size_t here = r++;
-        if (!outputs[o].has_offsets()) continue;
+        if (is_of_longest(here)) continue;
         // As ragged_bytes() says, whose results are rounded for each row.
         const std::uint64_t largest = counted->largest_bytes(program->reads(), rows);
         const std::size_t rounding = program->ragged_bytes(o, 2) == 2 ? 0 : rows * size_bytes(outputs[o].type);
@@ -161,7 +163,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
     std::fill(bytes.begin(), bytes.end(), 0);
     add_ragged_bytes(sample, bytes);
     for (std::size_t r = 0; r < sums.size(); ++r) {
-      if (!ragged_outputs_[r]->has_offsets()) continue;
+      if (is_of_longest(r)) continue;
       std::vector<std::size_t>& heap = largest[r];
       if (heap.size() == rows) {
         if (bytes[r] <= heap.front()) continue;
@@ -173,8 +175,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
     }
   }
   for (std::size_t r = 0; r < sums.size(); ++r) {
-    if (ragged_outputs_[r]->has_offsets())
-      sums[r] = std::accumulate(largest[r].begin(), largest[r].end(), std::size_t{0});
+    if (!is_of_longest(r)) sums[r] = std::accumulate(largest[r].begin(), largest[r].end(), std::size_t{0});
   }
   return sums;
 }
@@ -232,20 +233,24 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
     plan_row(plan, row, plan.picks[row], needs, {needed.data(), needed.size()}, before);
     for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
       // Whoever takes the row of a corrupt sample may be larger than it.
-      const bool may_grow = how_.substitutes && ragged_outputs_[r]->has_offsets();
+      const bool may_grow = how_.substitutes && !ragged_outputs_[r]->is_padded();
       batch_plan::ragged_row& place = plan.ragged[row * plan.buffers.size() + r];
       place = {.offset = plan.buffers[r].bytes, .capacity = may_grow ? ragged_bytes_max_[r] : needed[r]};
       plan.buffers[r].bytes += place.capacity;
     }
   }
   for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
-    if (!ragged_outputs_[r]->has_offsets()) place_padded_rows(plan, r);
+    if (ragged_outputs_[r]->is_padded()) place_padded_rows(plan, r);
+    if (ragged_outputs_[r]->of_batch_bytes != 0) plan.buffers[r].bytes = ragged_outputs_[r]->of_batch_bytes;
   }
 
   std::size_t offset = layout_.fixed_bytes();
-  for (batch_plan::ragged_buffer& buffer : plan.buffers) {
-    buffer.offset = offset;
-    offset += align_tensor(buffer.bytes);
+  for (const bool hidden : {false, true}) {  // What a device needs is in front.
+    for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
+      if (ragged_outputs_[r]->hidden != hidden) continue;
+      plan.buffers[r].offset = offset;
+      offset += align_tensor(plan.buffers[r].bytes);
+    }
   }
   plan.memory_bytes = offset;
 }

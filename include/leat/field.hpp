@@ -241,6 +241,47 @@ class sequence {
   settings settings_;
 };
 
+/// Nodes and edges of each sample, joined to one graph of the batch as PyTorch Geometric's Batch has it.
+///
+///     leat::graph{}.x({.member = "node_feat", .width = 9}).edge_attr({.member = "edge_attr", .width = 3})
+///
+///   encoded    as those of sequence: text, or elements of the dtype that the dataset or `stored` says. Of x and edge_attr one node's or
+///              edge's features after another's, of edge_index where all edges begin and then where they end, by the sample's nodes from 0;
+///              a text may have lists in its list, "[[0, 1], [1, 0]]"
+///   output     `x`: [nodes of all rows, width], `edge_index`: i64 [2, edges of all rows], by the batch's nodes; after edge_attr()
+///              `edge_attr`: [edges of all rows, width]; `batch`: i64 [nodes of all rows], the row of each node; `ptr`: i64 [rows + 1], the
+///              first node of each row, and all
+///   corrupt    an edge to a node that is not there; numbers that make no whole rows; attributes of more or fewer edges than there are; what
+///              is corrupt in a sequence
+///   digests    of a row: its nodes, its edges by its own nodes, their attributes
+///   throws     (when the loader is built) error{errc::usage}: a width below 1, a dtype that sequences have not; a second graph
+class graph {
+ public:
+  /// Numbers of each node or edge.
+  ///   stored   the member's bytes are elements of this dtype, and no text
+  struct features {
+    std::string member;
+    std::int64_t width = 1;
+    dtype type = dtype::f32;
+    std::optional<dtype> stored = {};
+  };
+
+  [[nodiscard]] graph x(features of) const;
+  [[nodiscard]] graph edge_index(std::string member, std::optional<dtype> stored = {}) const;
+  [[nodiscard]] graph edge_attr(features of) const;
+  operator field() const;  // NOLINT: a graph is a field.
+
+  struct settings {
+    features x{.member = "x"};
+    std::string edge_index = "edge_index";
+    std::optional<dtype> edges_stored;
+    std::optional<features> edge_attr;
+  };
+
+ private:
+  settings settings_;
+};
+
 /// Rows of a fixed dtype and shape (field_kind::tensor): of .npy and .npz files, records, tensors in memory.
 ///   output     `name`: [rows, shape...] of the stored dtype, the stored bytes as they are
 class array {
@@ -362,6 +403,42 @@ class custom {
   dtype type_;
   dimensions row_shape_;
   function decode_;
+};
+
+/// What a function that collates is told about its batch.
+///   samples   of each row, by its number in the dataset's order
+struct batch_context {
+  std::span<const std::uint64_t> samples;
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+};
+
+/// One's own collate function: one tensor of all rows of a batch.
+///   function    (each row's bytes as the member has them, context, target) -> the tensor's shape, of at most `bytes_max`. Called once a
+///               batch, on a decode thread, and of several batches at once; must be a pure function of its arguments. Rows of skipped samples
+///               are not among those it gets. What it throws ends the run when next() comes to that batch: error{errc::callback} with the
+///               original nested in it; so does a shape of more than `bytes_max`
+///   bytes_max   of the largest tensor of any batch: as much memory is planned for each
+///   output      `name`: of the shape that the function returns. Not batch.bytes(), since it has no rows
+///   digests     over the rows that the function gets, not over what it makes
+class collated {
+ public:
+  using function = std::function<dimensions(std::span<const std::span<const std::byte>>, const batch_context&,
+                                            std::span<std::byte>)>;
+  collated(std::string name, dtype type, std::size_t bytes_max, function make);
+  /// Reads this member of a sample, which other fields may read too.
+  [[nodiscard]] collated from(std::string member) const;
+  /// As custom::described_as().
+  [[nodiscard]] collated described_as(std::string name) const;
+  operator field() const;  // NOLINT: it is a field.
+
+ private:
+  std::string name_;
+  std::string member_;
+  std::string described_as_;
+  dtype type_;
+  std::size_t bytes_max_;
+  function make_;
 };
 
 }  // namespace leat

@@ -246,11 +246,10 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
     for (std::size_t s = 0; s < places.size(); ++s) {
       const batch_layout::output_place& place = places[s];
       const output_spec& spec = place.spec;
-      if (place.hidden) continue;
+      if (spec.of_batch || (place.hidden && !spec.ragged)) continue;
       if (spec.ragged) {
         const std::span<const std::byte> own_bytes = batch.ragged_row(place, r);
-        outputs.push_back(
-            {spec.name, spec.type, {static_cast<std::int64_t>(own_bytes.size() / size_bytes(spec.type))}, own_bytes});
+        outputs.push_back({spec.name, spec.type, spec.ragged_shape(own_bytes.size()), own_bytes});
         continue;
       }
       std::span<const std::byte> bytes{base + place.offset + r * place.row_bytes, place.row_bytes};

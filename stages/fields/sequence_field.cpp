@@ -1,171 +1,22 @@
 // sequence: one-dimensional rows of any length, as they are or filled up to one.
 #include "base/text.hpp"
+#include "datasets/model.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/number_list.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 namespace leat {
 namespace stages {
 namespace {
-
-// Calls store(type{}) with a value of the C++ type of this dtype; nothing for those that have none.
-template <class Visit>
-bool with_type(dtype type, const Visit& visit) {
-  switch (type) {
-    case dtype::u8:
-      return visit(std::uint8_t{}), true;
-    case dtype::i8:
-      return visit(std::int8_t{}), true;
-    case dtype::u16:
-      return visit(std::uint16_t{}), true;
-    case dtype::i16:
-      return visit(std::int16_t{}), true;
-    case dtype::u32:
-      return visit(std::uint32_t{}), true;
-    case dtype::i32:
-      return visit(std::int32_t{}), true;
-    case dtype::u64:
-      return visit(std::uint64_t{}), true;
-    case dtype::i64:
-      return visit(std::int64_t{}), true;
-    case dtype::f32:
-      return visit(float{}), true;
-    case dtype::f64:
-      return visit(double{}), true;
-    case dtype::f16:
-    case dtype::bf16:
-    case dtype::boolean:
-      return false;
-  }
-  return false;
-}
-
-/// Elements of a row, one after another, up to so many.
-template <class To>
-struct row_writer {
-  std::byte* at = nullptr;
-  std::size_t room = 0;   // elements
-  std::size_t count = 0;  // of all that were given, written or not
-
-  void add(To value) {
-    if (count < room) std::memcpy(at + count * sizeof value, &value, sizeof value);
-    ++count;
-  }
-};
-
-// Whether converted() takes every value.
-template <class To, class From>
-constexpr bool takes_all() {
-  if constexpr (std::is_integral_v<From> && std::is_integral_v<To>) {
-    return std::in_range<To>(std::numeric_limits<From>::min()) && std::in_range<To>(std::numeric_limits<From>::max());
-  } else {
-    return std::is_floating_point_v<To> && !(std::is_same_v<To, float> && std::is_same_v<From, double>);
-  }
-}
-
-template <class To, class From>
-std::optional<To> converted(From value) {
-  if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
-    if (!std::in_range<To>(value)) return std::nullopt;
-  } else if constexpr (std::is_integral_v<To>) {
-    // Beyond 2^63 a double is no number of To's any more; all below are exact where they are whole.
-    constexpr double most = 9223372036854775808.0;
-    const auto real = static_cast<double>(value);
-    if (std::trunc(real) != real || std::abs(real) >= most || (real < 0 && std::is_unsigned_v<To>)) return std::nullopt;
-    const auto whole = static_cast<std::int64_t>(real);
-    if (!std::in_range<To>(whole)) return std::nullopt;
-    return static_cast<To>(whole);
-  } else if constexpr (std::is_same_v<To, float> && std::is_same_v<From, double>) {
-    if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()))
-      return std::nullopt;
-  }
-  return static_cast<To>(value);
-}
-
-// A list as JSON has it, or numbers with blanks or commas between them.
-template <class To>
-std::optional<std::string> read_text(std::string_view text, row_writer<To>& row) {
-  constexpr std::string_view between = " \t\r\n,";
-  const auto skip = [&] { text.remove_prefix(std::min(text.find_first_not_of(between), text.size())); };
-  const auto bad = [&](std::string_view why) {
-    std::string shown;
-    for (const char letter : text.substr(0, 20)) shown += letter >= ' ' && letter <= '~' ? letter : '.';
-    return str_cat("element ", row.count, " is '", shown, "', ", why);
-  };
-  skip();
-  const bool is_list = text.starts_with('[');
-  if (is_list) text.remove_prefix(1);
-  for (skip(); !text.empty() && !text.starts_with(']'); skip()) {
-    if (text.front() == '+') text.remove_prefix(1);
-    std::int64_t whole = 0;
-    const char* const end = text.data() + text.size();
-    auto [next, failure] = std::from_chars(text.data(), end, whole);
-    std::optional<To> value;
-    constexpr std::string_view of_real = ".eE";
-    if (failure == std::errc{} && (next == end || of_real.find(*next) == std::string_view::npos)) {
-      value = converted<To>(whole);
-    } else {
-      double real = 0;
-      const auto read = std::from_chars(text.data(), end, real);
-      if (read.ec != std::errc{}) return bad("no number");
-      next = read.ptr;
-      value = converted<To>(real);
-    }
-    if (!value) return bad("which does not fit the elements' type");
-    if (next != end && between.find(*next) == std::string_view::npos && *next != ']') return bad("no number");
-    text.remove_prefix(static_cast<std::size_t>(next - text.data()));
-    row.add(*value);
-  }
-  if (is_list) {
-    if (!text.starts_with(']')) return "a list without an end";
-    text.remove_prefix(1);
-    skip();
-  }
-  if (!text.empty()) return bad("behind the end of the list");
-  return std::nullopt;
-}
-
-template <class To>
-std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype stored, row_writer<To>& row) {
-  const std::size_t each = size_bytes(stored);
-  if (bytes.size() % each != 0) return str_cat("has ", bytes.size(), " bytes, no whole number of ", name(stored));
-  std::optional<std::string> reason;
-  with_type(stored, [&](auto value) {
-    using from = decltype(value);
-    if constexpr (takes_all<To, from>()) {
-      // What compilers make vector instructions of.
-      const std::size_t elements = std::min(bytes.size() / each, row.room);
-      for (std::size_t i = 0; i < elements; ++i) {
-        std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-        const auto to = static_cast<To>(value);
-        std::memcpy(row.at + i * sizeof to, &to, sizeof to);
-      }
-      row.count = bytes.size() / each;
-    } else {
-      for (std::size_t i = 0; i < bytes.size() && !reason; i += each) {
-        std::memcpy(&value, bytes.data() + i, each);
-        if (const auto to = converted<To>(value)) {
-          row.add(*to);
-        } else {
-          reason = str_cat("element ", i / each, " does not fit the elements' type");
-        }
-      }
-    }
-  });
-  return reason;
-}
 
 class sequence_program final : public field_program {
  public:
@@ -185,9 +36,7 @@ class sequence_program final : public field_program {
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
-    // Of a text each element but the last takes two characters.
-    const std::size_t elements = stored_ ? encoded_bytes / size_bytes(*stored_) : (encoded_bytes + 1) / 2;
-    return std::min(elements, length_max_) * size_bytes(outputs_[output].type);
+    return std::min(elements_max(stored_, encoded_bytes), length_max_) * size_bytes(outputs_[output].type);
   }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
@@ -262,12 +111,12 @@ class sequence_model final : public field_model {
     if (!field) throw_no_field(dataset, settings_.member, settings_.name);
     const field_info& info = dataset.fields()[*field];
     std::optional<dtype> stored = settings_.stored;
-    if (!stored && (info.kind == field_kind::tensor || info.kind == field_kind::tokens)) stored = info.type;
+    if (!stored) stored = stored_type_of(info);
     if (info.chunked && !datasets::has_values_in_blocks(info)) {
       throw error(errc::usage, str_cat("the field '", settings_.member,
                                        "' has rows of one length, in chunks; leat::array reads it"));
     }
-    if (stored && !with_type(*stored, [](auto) {})) refuse_type(*stored);
+    if (stored && !has_numbers(*stored)) refuse_type(*stored);
     check_lengths(stored && dataset.origin(*field) == datasets::field_origin::extents &&
                   (!info.expands() || datasets::has_values_in_blocks(info)));
     return std::make_unique<sequence_program>(settings_, *field, stored);
@@ -278,7 +127,7 @@ class sequence_model final : public field_model {
     throw error(errc::usage, str_cat("a sequence of ", leat::name(type), "; it has u8 to i64, f32 or f64"));
   }
   void check() const {
-    if (!with_type(settings_.type, [](auto) {})) refuse_type(settings_.type);
+    if (!has_numbers(settings_.type)) refuse_type(settings_.type);
     if ((settings_.mask || settings_.truncate) && !settings_.padding) {
       throw error(errc::usage, "sequence::mask() and truncate() are of rows that are filled up; call pad() too");
     }
