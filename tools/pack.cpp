@@ -289,6 +289,11 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     print(summary(made, here.world, arguments.to, seconds()) + (arguments.transcode ? text_of(transcoded) : "") +
           (packs_photos ? text_of(photos, arguments.photos) : ""));
   }
+  // A JPEG may stay one. A pack that does not become one again is damaged, or of a later version.
+  if (arguments.photos == photo_form::jpeg && photos.count().left > 0) {
+    complain("pack", counted(photos.count().left, "photo pack is no JPEG again", "photo packs are no JPEGs again"));
+    return exit_failed;
+  }
   return exit_done;
 }
 

@@ -223,6 +223,25 @@ TEST(pack, unpack_writes_nothing_of_what_is_cut_off_or_comes_twice) {
   EXPECT_EQ(content_of(directory.path() / "rest/a/2.jpg"), content_of(folder / "a/2.jpg"));
 }
 
+TEST(pack, of_packs_into_jpegs_fails_where_one_is_damaged_and_keeps_it) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  write_file(folder / "a" / "1.jpg", photo_jpeg(1, 96, 64));
+  write_file(folder / "a" / "2.jpg", photo_jpeg(2, 96, 64));
+  ASSERT_EQ(run({"pack", folder.string(), path("whole.tar"), "--photos", "fast"}).exit_code, 0);
+  std::string damaged = content_of(path("whole.tar"));
+  damaged[damaged.find("FJPG\r\n") + 900] ^= 1;
+  std::ofstream(path("damaged.tar"), std::ios::binary) << damaged;
+  const ended back = run({"pack", path("damaged.tar"), path("back.tar"), "--photos", "jpeg"});
+  EXPECT_EQ(back.exit_code, 1);
+  EXPECT_THAT(back.out, HasSubstr("a/1.fjpg: "));
+  EXPECT_THAT(back.err, HasSubstr("1 photo pack is no JPEG again"));
+  const ended files = run({"unpack", path("back.tar"), path("files")});
+  EXPECT_THAT(files.err, HasSubstr("a/1.fjpg"));
+  EXPECT_EQ(content_of(directory.path() / "files/a/2.jpg"), content_of(folder / "a/2.jpg"));
+}
+
 TEST(pack, unpack_refuses_a_member_that_leads_out_of_the_folder) {
   const temporary_directory directory;
   const std::filesystem::path folder = directory.path() / "photos";
