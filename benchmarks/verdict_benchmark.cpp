@@ -17,7 +17,7 @@
 // The disk is a source that is no file, so that it tells nothing of its depth: a capacity of reads is what they gave.
 // Then what stats() and write_metrics() take, while a line runs.
 //
-//     verdict_benchmark [--rounds 3] [--seconds 2] [--toy]
+//     verdict_benchmark [--rounds 3] [--seconds 2] [--sentences] [--toy]        --sentences: also what each verdict says
 #include "base/clock.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
@@ -49,6 +49,7 @@ using testing::run_of_parts;
 struct settings {
   std::uint64_t rounds = 3;
   double seconds = 2;  // of a window; a line runs for two of them and some more
+  bool sentences = false;
   bool toy = false;
 };
 
@@ -62,6 +63,7 @@ struct tally {
   std::uint64_t spdl = 0;
   std::vector<double> errors;
   std::vector<double> if_free_errors;
+  std::string said;  // the last verdict
 
   void add(const tally& other) {
     runs += other.runs;
@@ -134,7 +136,8 @@ void look_at(const line_of_parts& parts, const settings& how, tally& into) {
   into.wrong += !is_named && capacity != 0 ? 1 : 0;
   into.tf_data += by_tf_data(slow.stats) == parts.slow ? 1 : 0;
   into.spdl += by_spdl(slow.stats) == parts.slow ? 1 : 0;
-  if (!is_named) std::printf("    %s\n", found.to_string().c_str());
+  into.said = found.to_string();
+  if (!is_named) std::printf("    %s\n", into.said.c_str());
   if (slow.samples_per_s == 0) return;
   if (capacity != 0) into.errors.push_back(std::abs(capacity / slow.samples_per_s - 1));
   if (found.who != parts.slow || found.also || !found.next) return;
@@ -207,6 +210,7 @@ void run_all(const settings& how) {
           std::snprintf(name.data(), name.size(), "%s x %.1f, %s%s", std::string(leat::name(part)).c_str(), times,
                         kind == passing::asleep ? "asleep" : "spinning", on_device ? ", device" : "");
           print(name.data(), of);
+          if (how.sentences) std::printf("    %s\n", of.said.c_str());
           (kind == passing::asleep ? all_asleep : all_spinning).add(of);
         }
       }
@@ -231,7 +235,13 @@ int main(int count, char** words) {
       const std::string_view option = words[at];
       const std::string_view value = at + 1 < count ? words[at + 1] : "";
       if (option == "--toy") {
-        how = {.rounds = 1, .seconds = 0.05, .toy = true};
+        how.rounds = 1;
+        how.seconds = 0.05;
+        how.toy = true;
+        continue;
+      }
+      if (option == "--sentences") {
+        how.sentences = true;
         continue;
       }
       ++at;

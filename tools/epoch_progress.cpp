@@ -42,8 +42,8 @@ std::string epoch_progress::draw(const terminal& screen, std::size_t columns) {
   parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
   parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
   parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
+  parts.push_back(short_text(now.verdict));  // fits in 80 columns
   parts.push_back(rate_text(rate_.bytes_per_s()));
-  parts.push_back(short_text(now.verdict));
   std::string start = "  ";
   if (epochs_ > 1) {
     str_append(start, "epoch ", std::min(now.epochs_finished + 1, epochs_), "/", epochs_, "  ");
