@@ -34,6 +34,13 @@ std::size_t bytes_before_rows(const photo_pack_head& head) noexcept {
   return photo_pack_head::bytes + head.head_bytes + head.tail_bytes + index_entry_bytes * std::size_t{head.mcu_rows};
 }
 
+// A fuzzer cannot guess checksums, and is to reach what lies behind them.
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+constexpr bool sums_count = false;
+#else
+constexpr bool sums_count = true;
+#endif
+
 // The checksum of all bytes before the rows, except itself.
 std::uint32_t sum_of_head(byte_span before_rows) {
   return crc32c(before_rows.first(sum_at)) ^ crc32c(before_rows.subspan(photo_pack_head::bytes));
@@ -66,6 +73,10 @@ void unpack_rows(const photo_pack_view& view, const jpeg_head& head, std::vector
       throw error(errc::format,
                   std::string("photo pack: row ") + std::to_string(y) + " has values that its JPEG has no codes for");
     }
+    // Memory is taken for what the head says, and for no more than a row beyond it.
+    if (to.size() > view.head.jpeg_bytes) {
+      throw error(errc::format, "photo pack: what comes out is not the JPEG that went in");
+    }
   }
   encoder.finish();
 }
@@ -82,7 +93,7 @@ std::vector<std::byte> unpack(const photo_pack_view& view) {
   jpeg.assign(view.jpeg_head.begin(), view.jpeg_head.end());
   unpack_rows(view, head, jpeg);
   jpeg.insert(jpeg.end(), view.jpeg_tail.begin(), view.jpeg_tail.end());
-  if (jpeg.size() != view.head.jpeg_bytes || crc32c(jpeg) != view.head.jpeg_sum) {
+  if (jpeg.size() != view.head.jpeg_bytes || (sums_count && crc32c(jpeg) != view.head.jpeg_sum)) {
     throw error(errc::format, "photo pack: what comes out is not the JPEG that went in");
   }
   return jpeg;
@@ -184,7 +195,7 @@ stages::outcome<photo_pack_view> view_photo_pack(byte_span pack) {
   const std::uint64_t before = std::uint64_t{photo_pack_head::bytes} + head.head_bytes + head.tail_bytes +
                                index_entry_bytes * std::uint64_t{head.mcu_rows};
   if (head.pack_bytes != pack.size() || before + photo_row_slack_bytes > pack.size()) return damaged("it is cut off");
-  if (sum_of_head(pack.first(before)) != little32(pack, sum_at)) return damaged("its head is damaged");
+  if (sums_count && sum_of_head(pack.first(before)) != little32(pack, sum_at)) return damaged("its head is damaged");
   if ((head.components != 1 && head.components != 3) || head.mcu_blocks < head.components || head.mcu_blocks > 10 ||
       byte_at(pack, 22) > 1 || byte_at(pack, 23) != 0 || head.mcu_columns < 1 || head.mcu_columns > mcus_max ||
       head.mcu_rows < 1 || head.mcu_rows > mcus_max || head.jpeg_bytes > photo_pack_jpeg_bytes_max) {
@@ -209,7 +220,7 @@ byte_span photo_pack_view::row(std::uint32_t number) const noexcept {
   const std::uint32_t begin = number == 0 ? 0 : little32(index, index_entry_bytes * (number - 1));
   const std::uint32_t end = little32(index, index_entry_bytes * number);
   const byte_span bytes = rows.subspan(begin, end - begin);
-  return crc32c(bytes) == little32(index, index_entry_bytes * number + 4) ? bytes : byte_span();
+  return !sums_count || crc32c(bytes) == little32(index, index_entry_bytes * number + 4) ? bytes : byte_span();
 }
 
 }  // namespace pixels

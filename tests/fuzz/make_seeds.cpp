@@ -1,9 +1,12 @@
 // make_seeds KIND DIRECTORY: what a fuzzer begins with, each with a crop. Kinds: huffman, small baseline JPEGs of every sort;
-// picture, small WebP and BMP.
+// picture, small WebP, BMP and photo packs.
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/pixels/random_jpeg.hpp"
 #include "tests/support/make_bmp.hpp"
 #include "tests/support/make_webp.hpp"
+
+#include <leat/error.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -51,6 +54,14 @@ std::vector<std::byte> small_bmp(std::mt19937_64& random) {
 
 std::vector<std::byte> seed_file(const std::string& kind, std::mt19937_64& random) {
   if (kind == "huffman") return testing::random_jpeg(random, side_max);
+  if (random() % 3 == 0) {
+    const std::vector<std::byte> jpeg = testing::random_jpeg(random, side_max);
+    try {
+      return pack_photo(jpeg);
+    } catch (const error&) {
+      return jpeg;  // of a sort that is not packed
+    }
+  }
   return random() % 2 == 0 ? small_webp(random) : small_bmp(random);
 }
 

@@ -1,10 +1,14 @@
-// Does a file that was made up bring down the readers of WebP and BMP, or make them contradict themselves?
+// Does a file that was made up bring down the readers of WebP, BMP and photo packs, or make them contradict themselves?
 //
 // An input is eight bytes that say which crop, and a file. The crop is decoded, and the whole: where both are good the crop is
-// that part of the whole, and a WebP is what libwebp itself makes of it, else this stops and libFuzzer keeps the input.
+// that part of the whole, and a WebP is what libwebp itself makes of it, else this stops and libFuzzer keeps the input. Of a pack
+// that unpacks into a JPEG both are what that gives.
 // scripts/fuzz runs it.
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/support/make_webp.hpp"
+
+#include <leat/error.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -37,15 +41,41 @@ struct tally {
   std::abort();
 }
 
+// Its JPEG, where it becomes one.
+std::vector<std::byte> unpacked(const std::vector<std::byte>& pack) {
+  try {
+    return unpack_photo(pack);
+  } catch (const error&) {
+    return {};
+  }
+}
+
+void look_at_pack(testing::one_decoder& one, tally& seen, const std::vector<std::byte>& pack,
+                  const pixels::geometry& drawn, int width, int height) {
+  const std::vector<std::byte> jpeg = unpacked(pack);
+  for (const pixels::geometry& each : {drawn, testing::plain_box(0, 0, width, height)}) {
+    const rgb_picture ours = one.decode(pack, each);
+    if (one.kind != stages::outcome_kind::ok || jpeg.empty()) continue;
+    ++seen.good;
+    if (one.decode(jpeg, each) != ours) stop("the pack and its JPEG give two pictures");
+  }
+}
+
 void look_at(const std::vector<std::byte>& encoded, const testing::fuzz_crop& wanted) {
   static testing::one_decoder one;
   static tally seen;
   const auto info = pixels::peek(encoded);
-  if (!info || (info->what != pixels::format::webp && info->what != pixels::format::bmp)) return;
+  if (!info || (info->what != pixels::format::webp && info->what != pixels::format::bmp &&
+                info->what != pixels::format::photo_pack)) {
+    return;
+  }
   if (std::int64_t{info->width} * info->height > pixels_max) return;
   ++seen.pictures;
   const pixels::geometry drawn = wanted.of(info->width, info->height);
   static_cast<void>(one.decode(encoded, drawn, {.exif_orientation = wanted.decimate()}));
+  if (info->what == pixels::format::photo_pack) {
+    return look_at_pack(one, seen, encoded, drawn, info->width, info->height);
+  }
 
   const pixels::rectangle box = drawn.box;
   const rgb_picture part = one.decode(encoded, testing::plain_box(box.x, box.y, box.width, box.height));
