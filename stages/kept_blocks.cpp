@@ -4,12 +4,25 @@
 
 namespace leat::stages {
 
+void kept_blocks::expect(std::span<const batch_plan::block* const> next) {
+  if (bytes_max_ == 0) return;
+  const mutex_lock lock(mutex_);
+  for (const key& each : expected_) blocks_.find(each)->second.is_expected = false;
+  by_use_.splice(by_use_.end(), expected_);
+  for (const batch_plan::block* const each : next) {
+    const auto found = blocks_.find(key_of(*each));
+    if (found == blocks_.end() || found->second.is_expected) continue;
+    expected_.splice(expected_.end(), by_use_, found->second.used);
+    found->second.is_expected = true;
+  }
+}
+
 kept_blocks::state kept_blocks::find(block_in_flight& block) {
   if (bytes_max_ == 0 || block.to_row()) return state::absent;
   const mutex_lock lock(mutex_);
   const auto found = blocks_.find(key_of(block.of));
   if (found == blocks_.end()) return state::absent;
-  by_use_.splice(by_use_.begin(), by_use_, found->second.used);
+  move_to_front(found->second);
   block.shared = found->second.block;
   if (block.shared->ready) return state::there;
   block.shared->waiters.push_back(&block);
@@ -23,14 +36,14 @@ void kept_blocks::begin(block_in_flight& block, std::size_t bytes) {
   const key what = key_of(block.of);
   if (blocks_.contains(what)) return;  // begun while this one waited for its memory
   while (bytes_ + bytes > bytes_max_) {
-    gone.push_back(take_oldest());
+    gone.push_back(take_oldest(by_use_));
     if (gone.back() == nullptr) break;
   }
   if (bytes_ + bytes > bytes_max_) return;
   block.shared = std::make_shared<shared_block>();
   block.expands_shared = true;
   by_use_.push_front(what);
-  blocks_.emplace(what, entry{block.shared, bytes, by_use_.begin()});
+  blocks_.emplace(what, entry{.block = block.shared, .bytes = bytes, .used = by_use_.begin()});
   bytes_ += bytes;
 }
 
@@ -46,7 +59,8 @@ std::vector<block_in_flight*> kept_blocks::finish(block_in_flight& first) {
 bool kept_blocks::let_go_of_one() {
   std::shared_ptr<shared_block> gone;
   const mutex_lock lock(mutex_);
-  gone = take_oldest();
+  gone = take_oldest(by_use_);
+  if (gone == nullptr) gone = take_oldest(expected_);
   return gone != nullptr;
 }
 
@@ -55,8 +69,13 @@ void kept_blocks::set_starving(bool starving) {
   starving_ = starving;
 }
 
-std::shared_ptr<shared_block> kept_blocks::take_oldest() {
-  for (auto each = by_use_.rbegin(); each != by_use_.rend(); ++each) {
+void kept_blocks::move_to_front(entry& used) {
+  by_use_.splice(by_use_.begin(), used.is_expected ? expected_ : by_use_, used.used);
+  used.is_expected = false;
+}
+
+std::shared_ptr<shared_block> kept_blocks::take_oldest(const std::list<key>& from) {
+  for (auto each = from.rbegin(); each != from.rend(); ++each) {
     if (blocks_.find(*each)->second.block->ready) return take(key(*each));
   }
   return nullptr;
@@ -66,7 +85,7 @@ std::shared_ptr<shared_block> kept_blocks::take(const key& what) {
   const auto found = blocks_.find(what);
   std::shared_ptr<shared_block> taken = std::move(found->second.block);
   bytes_ -= found->second.bytes;
-  by_use_.erase(found->second.used);
+  (found->second.is_expected ? expected_ : by_use_).erase(found->second.used);
   blocks_.erase(found);
   return taken;
 }

@@ -26,7 +26,8 @@ struct shared_block {
   std::vector<block_in_flight*> waiters;  ///< blocks of later batches, until it is ready
 };
 
-/// Blocks by what they are, the one that was used longest ago goes first. Thread: any.
+/// Blocks by what they are. Those whose next use is not known go first, beginning with the one that was used longest ago; then those whose
+/// next use is farthest away. Thread: any.
 class kept_blocks {
  public:
   enum class state : std::uint8_t {
@@ -38,10 +39,14 @@ class kept_blocks {
   ///   bytes_max   of all leases that are held for them
   explicit kept_blocks(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
 
+  /// These blocks are asked for next, by find(), in this order; what was said before is forgotten. Rows are planned before they are read,
+  /// so this is as far as anybody looks ahead.
+  void expect(std::span<const batch_plan::block* const> next);
+
   /// Where there is one like it, `block` gets it as block_in_flight::shared.
   [[nodiscard]] state find(block_in_flight& block);
 
-  /// `block`, which is about to be read, will be kept if there is room beside others: it gets a place for its memory then, as
+  /// `block`, which is about to be read, will be kept if there is room beside those that are asked for before it will be: it gets a place for its memory then, as
   /// block_in_flight::shared.
   ///   bytes   of its lease
   void begin(block_in_flight& block, std::size_t bytes);
@@ -61,19 +66,24 @@ class kept_blocks {
   struct entry {
     std::shared_ptr<shared_block> block;
     std::size_t bytes = 0;
-    std::list<key>::iterator used;
+    std::list<key>::iterator used;  // in by_use_, or in expected_
+    bool is_expected = false;
   };
 
   static key key_of(const batch_plan::block& of) noexcept {
     return {of.decode, of.source, of.file, of.offset, of.number};
   }
-  [[nodiscard]] std::shared_ptr<shared_block> take_oldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Of those that nobody expects, and the last of those that somebody does.
+  [[nodiscard]] std::shared_ptr<shared_block> take_oldest(const std::list<key>& from)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void move_to_front(entry& used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] std::shared_ptr<shared_block> take(const key& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t bytes_max_;
   mutex mutex_;
   absl::flat_hash_map<key, entry> blocks_ ABSL_GUARDED_BY(mutex_);
-  std::list<key> by_use_ ABSL_GUARDED_BY(mutex_);  // the one used last in front
+  std::list<key> by_use_ ABSL_GUARDED_BY(mutex_);    // that nobody expects, the one used last in front
+  std::list<key> expected_ ABSL_GUARDED_BY(mutex_);  // the one that is used next in front
   std::size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool starving_ ABSL_GUARDED_BY(mutex_) = false;
 };

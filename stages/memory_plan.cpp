@@ -157,6 +157,8 @@ memory_plan divide_memory(const memory_needs& needs) {
   plan.kept_missing = kept_wanted - plan.kept_bytes;
   left -= plan.kept_bytes;
   add_batches(batches_wanted);
+  // Reading is ahead of decoding: blocks of the next pool come while those of the one before are still used.
+  if (needs.blocks_by_order) plan.kept_bytes += std::min(left / page_bytes * page_bytes, kept_wanted);
 
   plan.batches = static_cast<std::uint32_t>(batches);
   plan.batch_bytes = batches * batch_least;
@@ -185,7 +187,9 @@ memory_plan divide_memory(const memory_needs& needs) {
   if (kept_wanted != 0) {
     shown.lines.push_back({"kept blocks", plan.kept_bytes,
                            str_cat(needs.blocks_kept, " x ", bytes_text(needs.block_bytes_max),
-                                   plan.kept_bytes < kept_wanted ? " wanted" : "",
+                                   plan.kept_bytes < kept_wanted   ? " wanted"
+                                   : plan.kept_bytes > kept_wanted ? ", and of the pool before"
+                                                                   : "",
                                    ": expanded, for the batches that follow, as long as no read lacks memory")});
   }
   const std::size_t bookkeeping_bytes = batches * bookkeeping;

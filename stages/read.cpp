@@ -80,6 +80,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
                                           async::scope& fetches) {
   std::vector<io::read_operation*> operations;
   operations.reserve(rows.size());
+  expect_blocks(batch, rows);
   for (const std::uint32_t row : rows) {
     sample_in_flight& sample = batch.samples[row];
     const blocks_of_row blocks = batch.blocks_of(row);
@@ -140,6 +141,15 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     if (in_blocks && is_last(sample)) events_.ready(sample, 0);
   }
   start(batch, operations);
+}
+
+void reader_stage::expect_blocks(batch_in_flight& batch, std::span<const std::uint32_t> rows) {
+  next_blocks_.clear();
+  for (const std::uint32_t row : rows) {
+    const blocks_of_row blocks = batch.blocks_of(row);
+    for (std::uint32_t i = 0; i < blocks.count; ++i) next_blocks_.push_back(&batch.blocks[blocks.first + i].of);
+  }
+  if (!next_blocks_.empty()) kept_.expect(next_blocks_);
 }
 
 std::optional<io::lease> reader_stage::try_lease(std::size_t bytes) {

@@ -79,6 +79,8 @@ class reader_stage {
   [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept {
     return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % sources_.loops());
   }
+  /// Says which blocks these rows will ask for.
+  void expect_blocks(batch_in_flight& batch, std::span<const std::uint32_t> rows);
   /// A lease that is to be had now, perhaps for blocks that are kept.
   [[nodiscard]] std::optional<io::lease> try_lease(std::size_t bytes);
   asio::awaitable<io::lease> wait_for_memory(std::size_t bytes, std::optional<io::lease> memory);
@@ -101,6 +103,7 @@ class reader_stage {
   io::source_set sources_;
   io::lease_pool& pool_;
   kept_blocks kept_;
+  std::vector<const batch_plan::block*> next_blocks_;  // of the rows that are being issued
   line_events& events_;
   bool awaits_ = false;  // some program's bytes may come from a coroutine
   std::atomic<std::uint64_t> reads_{0};
