@@ -179,10 +179,13 @@ std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype s
     if constexpr (takes_all<To, from>()) {
       // What compilers make vector instructions of.
       const std::size_t elements = std::min(bytes.size() / each, row.room);
+      const std::byte* const stored_at = bytes.data();
+      std::byte* const at = row.at;  // What is written could be the row itself, for all a compiler knows.
       for (std::size_t i = 0; i < elements; ++i) {
-        std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-        const auto to = static_cast<To>(value);
-        std::memcpy(row.at + i * sizeof to, &to, sizeof to);
+        from each_value{};
+        std::memcpy(&each_value, stored_at + i * sizeof each_value, sizeof each_value);
+        const auto to = static_cast<To>(each_value);
+        std::memcpy(at + i * sizeof to, &to, sizeof to);
       }
       row.count = bytes.size() / each;
     } else {

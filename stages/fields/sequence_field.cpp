@@ -72,8 +72,9 @@ class sequence_program final : public field_program {
   void pad(std::span<row_target> rows, std::size_t length) const {
     const std::span<std::byte> bytes = rows[0].bytes;
     const To value = static_cast<To>(settings_.padding->value);
-    for (std::size_t i = length * sizeof(To); i < bytes.size(); i += sizeof(To))
-      std::memcpy(bytes.data() + i, &value, sizeof value);
+    std::byte* const at = bytes.data();
+    const std::size_t elements = bytes.size() / sizeof value;
+    for (std::size_t i = length; i < elements; ++i) std::memcpy(at + i * sizeof value, &value, sizeof value);
     const auto stored = static_cast<std::int64_t>(length);
     std::memcpy(rows[1].bytes.data(), &stored, sizeof stored);
     if (!settings_.mask) return;
