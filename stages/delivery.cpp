@@ -279,10 +279,12 @@ void delivery::hand_out(delivery_item item, next_completion done) {
     if (failure == nullptr) failure = std::current_exception();
   }
   std::optional<batch> handed;
-  const std::uint64_t now = now_ns();
+  std::uint64_t now = 0;
   std::uint64_t batches = 0;
   {
     const mutex_lock lock(mutex_);
+    // Not before the lock: count() may have counted the wait up to a later moment meanwhile, and what it says never falls.
+    now = now_ns();
     waits_.record(now - asked_ns_);
     end_to_want(now, item.finished != nullptr);
     // What the journal could not tell of is not handed out, and so not counted.
