@@ -540,7 +540,11 @@ dataset chunked_rows(chunked_table table) {
       }
       all.resize(samples);
     };
-    is_integer(array.type) ? take_strided(column.values) : take_strided(column.reals);
+    if (is_integer(array.type)) {
+      take_strided(column.values);
+    } else {
+      take_strided(column.reals);
+    }
   }
   std::erase_if(table.arrays, has_one_axis);
   return dataset(std::make_shared<chunked_model>(std::move(table), std::move(columns), std::move(kept), samples));

@@ -16,9 +16,11 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 namespace leat::datasets {
@@ -29,6 +31,12 @@ std::optional<Number> number_in(std::string_view text) {
   Number value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<Number>) {
+    // A whole number that a double does not tell from the next one, such as an id of 64 bits, is no number but a text.
+    constexpr Number exact_max = 9007199254740992.0;
+    const bool is_whole = text.find_first_not_of("+-0123456789") == std::string_view::npos;
+    if (is_whole && std::abs(value) > exact_max) return std::nullopt;
+  }
   return value;
 }
 

@@ -39,14 +39,17 @@ std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::
 }
 
 batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max) : rows_max_(rows_max) {
-  for (output_spec& spec : outputs) {
-    if (std::find(names_.begin(), names_.end(), spec.name) != names_.end()) {
-      throw error(errc::usage, str_cat("two outputs of a batch are called '", spec.name,
+  const auto add_name = [&](std::string name) {
+    if (std::find(names_.begin(), names_.end(), name) != names_.end()) {
+      throw error(errc::usage, str_cat("two outputs of a batch are called '", name,
                                        "'; give one of the fields a name of its own, and by .from(member) what it "
                                        "reads: leat::image{\"view2\"}.from(\"jpg\")"));
     }
-    names_.push_back(spec.name);
-    if (spec.has_offsets()) names_.push_back(spec.offsets());
+    names_.push_back(std::move(name));
+  };
+  for (output_spec& spec : outputs) {
+    add_name(spec.name);
+    if (spec.has_offsets()) add_name(spec.offsets());
     output_place& added = outputs_.emplace_back();
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;

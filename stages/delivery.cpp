@@ -351,7 +351,7 @@ delivery::counters delivery::count() const {
   const std::uint64_t at_ns = now_ns();
   if (wants_since_ns_ != 0) {
     add_wait(now, at_ns - std::min(at_ns, wants_since_ns_));
-    now.waiting_ns = now.stalled_ns - counted_.stalled_ns;
+    if (!held_all_) now.waiting_ns = at_ns - std::min(at_ns, wants_since_ns_);
   }
   now.ready_ns = ready_.stays_ns(at_ns);
   now.out_ns = batches_out_->stays_ns(at_ns);

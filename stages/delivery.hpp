@@ -65,7 +65,7 @@ class delivery {
     std::uint64_t step_ns = 0;      ///< of them; and of calls that had to wait because the consumer held all batches
     std::uint64_t held_all_ns = 0;  ///< of these calls
     std::uint64_t stalled_ns = 0;   ///< of all other calls that waited
-    std::uint64_t waiting_ns = 0;   ///< of the one that waits now
+    std::uint64_t waiting_ns = 0;   ///< of the call that waits now, for no batch that the consumer holds
     std::uint64_t pause_ns = 0;     ///< until the first batch, and from the end of an epoch to the next call
     std::uint64_t ready_ns = 0;     ///< that items were here
     std::uint64_t out_ns = 0;       ///< that batches were in the consumer's hands

@@ -46,8 +46,8 @@ class kept_blocks {
   /// Where there is one like it, `block` gets it as block_in_flight::shared.
   [[nodiscard]] state find(block_in_flight& block);
 
-  /// `block`, which is about to be read, will be kept if there is room beside those that are asked for before it will be: it gets a place for its memory then, as
-  /// block_in_flight::shared.
+  /// `block`, which is about to be read, will be kept if there is room without letting go of blocks that expect() named before it. Then
+  /// it gets a place for its memory, as block_in_flight::shared.
   ///   bytes   of its lease
   void begin(block_in_flight& block, std::size_t bytes);
 

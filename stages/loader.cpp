@@ -464,8 +464,8 @@ loader_stats loader::pipeline::stats() const {
                   .busy_s = in_seconds(ended.transfer_ns),
                   .wait_s = in_seconds(batch_pool_.count().wait_ns)};
   if (counted.timed_batches != 0) {
-    now.transfer.busy_s = in_seconds(counted.device_copy_ns / counted.timed_batches *
-                                     ended.transferred);  // of all, by those that were timed
+    // Each stands for those that were not timed. (Not their mean times all batches, which may fall.)
+    now.transfer.busy_s = in_seconds(counted.device_copy_ns * timed_every);
   }
   add_items(now.transfer, ending_.transfer_times());
   now.next = {.count = handed.next_count, .bytes = handed.bytes, .busy_s = in_seconds(handed.step_ns)};

@@ -121,6 +121,8 @@ verdict judge(const line_counts& window, const line_setting& setting) {
     made.why = window.stalled_ns == 0 ? std::string("nothing was handed out in the window")
                                       : str_cat("nothing came for ", three_digits(seconds(window.stalled_ns)),
                                                 " s of next(); reads_under_way() names reads that nobody answers");
+    made.window_s = seconds(window.time_ns);
+    if (span_ns != 0) made.stall_share = std::min(1.0, ratio(seconds(window.stalled_ns), seconds(span_ns)));
     return made;
   }
   const double window_s = seconds(span_ns);
@@ -174,7 +176,9 @@ verdict judge(const line_counts& window, const line_setting& setting) {
   const bool is_tied = count > 1 && order[1].of->per_s < least * tie;
 
   const double expected = depth_is_known || !reads_most ? confirmed : 1 / tie;
-  if (made.samples_per_s < expected * least && made.stall_share > little_stall) {
+  // Where nothing was timed on a device, a wait may be there that the host does not see.
+  const bool may_wait_unseen = setting.on_device && !is_timed;
+  if (made.samples_per_s < expected * least && (made.stall_share > little_stall || may_wait_unseen)) {
     // Nothing that was counted explains the waiting: every part could do more.
     if (made.read.at_least && reads_most) {
       made.read.per_s = made.samples_per_s;

@@ -32,7 +32,12 @@ verdict windows::judge_last(const line_counts& counts, const line_setting& setti
     const mutex_lock lock(mutex_);
     if (!ended_.empty()) last = ended_.back();
   }
-  if (static_cast<double>(counts.waiting_ns) * 1e-9 > options_.seconds) {
+  // A batch of a slow line takes long all the same, and the first one longer.
+  constexpr double batches_missed = 4, first_batch_s = 10;
+  const double batch_s = counts.batches == 0
+                             ? first_batch_s / batches_missed
+                             : static_cast<double>(counts.time_ns) * 1e-9 / static_cast<double>(counts.batches);
+  if (static_cast<double>(counts.waiting_ns) * 1e-9 > std::max(options_.seconds, batches_missed * batch_s)) {
     return judge({.time_ns = counts.waiting_ns, .stalled_ns = counts.waiting_ns}, setting);
   }
   if (last.counts.batches != 0) return judge(last.counts, last.setting);

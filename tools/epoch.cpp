@@ -36,6 +36,8 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -95,15 +97,22 @@ void check(const epoch_arguments& arguments) {
         errc::usage,
         "--batches - writes its lines where --json writes one object; give --batches a FILE, or leave one of them out");
   }
-  if (arguments.journal == "-") {
-    throw error(errc::usage,
-                "--journal writes a file of its own, never standard output; name it (a file called - is ./-)");
-  }
-  if (is_same_file(arguments.journal, arguments.batches)) {
-    throw error(errc::usage, "--journal and --batches name the same file; give each one of its own");
-  }
-  if (is_same_file(arguments.state, arguments.journal) || is_same_file(arguments.state, arguments.batches)) {
-    throw error(errc::usage, "--state names the same file as --journal or --batches; give each one of its own");
+  const std::pair<std::string_view, const std::string*> files[] = {{"--journal", &arguments.journal},
+                                                                   {"--batches", &arguments.batches},
+                                                                   {"--state", &arguments.state},
+                                                                   {"--progress", &arguments.watch.windows},
+                                                                   {"--metrics", &arguments.watch.metrics}};
+  for (auto one = std::begin(files); one != std::end(files); ++one) {
+    if (*one->second == "-" && one->first != "--batches" && one->first != "--state") {
+      throw error(errc::usage, str_cat(one->first,
+                                       " writes a file of its own, never standard output; name it (a file called - is "
+                                       "./-)"));
+    }
+    for (auto other = one + 1; other != std::end(files); ++other) {
+      if (!is_same_file(*one->second, *other->second)) continue;
+      throw error(errc::usage,
+                  str_cat(one->first, " and ", other->first, " name the same file; give each one of its own"));
+    }
   }
   if (arguments.npy == "-") {
     throw error(errc::usage, "--npy writes files into a directory; name it (one called - is ./-)");
@@ -431,7 +440,20 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   arguments.npy = name_for_rank("--npy", arguments.npy, here);
   arguments.watch.metrics = name_for_rank("--metrics", arguments.watch.metrics, here);
   arguments.watch.windows = name_for_rank("--progress", arguments.watch.windows, here);
-  if (here.size > 1) arguments.watch.labels.push_back({"rank", str_cat(here.rank)});
+  if (here.size > 1) {
+    arguments.watch.labels.push_back({"rank", str_cat(here.rank)});
+    // Ranks of one machine share its ports.
+    std::optional<std::uint16_t>& port = arguments.watch.metrics_port;
+    if (port && *port != 0) {
+      const std::uint64_t own = std::uint64_t{*port} + here.local_rank;
+      if (own > std::numeric_limits<std::uint16_t>::max()) {
+        throw error(errc::usage,
+                    str_cat("--metrics-port ", *port, " leaves no port for rank ", here.local_rank,
+                            " of this machine, which takes the one ", here.local_rank, " above it; give a lower one"));
+      }
+      port = static_cast<std::uint16_t>(own);
+    }
+  }
   return arguments;
 }
 

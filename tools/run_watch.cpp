@@ -136,10 +136,11 @@ class run_watch::files {
   void write_line() {
     if (lines_ == nullptr) return;
     loader_stats now = train_.stats();
-    const std::string text = line_of(now, before_).dump() + "\n";
+    // What may be there of a line that was not written whole is a line of its own.
+    const std::string text = str_cat(is_torn_ ? "\n" : "", line_of(now, before_).dump(), "\n");
     before_ = std::move(now);
-    const bool written = std::fputs(text.c_str(), lines_) >= 0 && std::fflush(lines_) == 0;
-    if (!written) tell_once(told_of_lines_, "--progress", windows_, errno);
+    is_torn_ = std::fputs(text.c_str(), lines_) < 0 || std::fflush(lines_) != 0;
+    if (is_torn_) tell_once(told_of_lines_, "--progress", windows_, errno);
   }
 
   static void tell_once(bool& told, std::string_view option, const std::string& path, int failure) {
@@ -155,6 +156,7 @@ class run_watch::files {
   std::FILE* lines_ = nullptr;
   loader_stats before_;
   bool told_of_metrics_ = false;
+  bool is_torn_ = false;
   bool told_of_lines_ = false;
   std::mutex mutex_;
   std::condition_variable ended_changed_;

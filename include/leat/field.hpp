@@ -198,11 +198,11 @@ class text {
 ///              [offsets[r], offsets[r + 1])
 ///   after pad()   `name`: [rows, length]; `name`.length: i64 [rows], without what was filled up; after mask() `name`.mask: boolean
 ///              [rows, length], true where an element is the row's own. The length is another one in each batch: that of the longest row
-///              planned for it, corrupt or not, at most `max`, rounded up to a multiple. Of texts, and of values that are picked out of
+///              planned for it, at most `max`, rounded up to a multiple; a row that turns out corrupt when it is decoded counts. Of texts, and of values that are picked out of
 ///              records, it is the most elements that the stored bytes can hold, since their number is known only when they are read
 ///   corrupt    text that is no such list; a number that does not fit the dtype, or is no whole number where the dtype has such only; after
 ///              pad() a row of more than `max` elements, unless truncate() was called, which cuts it. A substitute that is longer than its
-///              batch's rows is drawn again
+///              batch's rows is drawn again, which counts as a try: where the batch has short rows only, that may end the run
 ///   digests    of a row, without what was filled up
 ///   throws     (when the loader is built) error{errc::usage}: no `max` where lengths are known only when rows are read
 ///   types      u8 to i64, f32, f64
@@ -416,7 +416,7 @@ struct batch_context {
 /// One's own collate function: one tensor of all rows of a batch.
 ///   function    (each row's bytes as the member has them, context, target) -> the tensor's shape, of at most `bytes_max`. Called once a
 ///               batch, on a decode thread, and of several batches at once; must be a pure function of its arguments. Rows of skipped samples
-///               are not among those it gets. What it throws ends the run when next() comes to that batch: error{errc::callback} with the
+///               are not among those it gets, which may be none; the target is not cleared. What it throws ends the run when next() comes to that batch: error{errc::callback} with the
 ///               original nested in it; so does a shape of more than `bytes_max`
 ///   bytes_max   of the largest tensor of any batch: as much memory is planned for each
 ///   output      `name`: of the shape that the function returns. Not batch.bytes(), since it has no rows

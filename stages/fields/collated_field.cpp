@@ -54,11 +54,13 @@ class collated_program final : public field_program {
     }
     std::size_t room = target.size() / size_bytes(outputs_[1].type);  // elements
     const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+    const auto too_large = [&] {
+      return error(errc::callback, str_cat(place(batch), ": its function made a tensor of more than the ",
+                                           target.size(), " bytes that it has"));
+    };
+    if (!is_empty && room == 0) throw too_large();
     for (const std::int64_t extent : shape) {
-      if (extent < 0 || (!is_empty && static_cast<std::size_t>(extent) > room)) {
-        throw error(errc::callback, str_cat(place(batch), ": its function made a tensor of more than the ",
-                                            target.size(), " bytes that it has"));
-      }
+      if (extent < 0 || (!is_empty && static_cast<std::size_t>(extent) > room)) throw too_large();
       if (!is_empty) room /= static_cast<std::size_t>(extent);
     }
     batch.made(1, shape);
@@ -87,6 +89,7 @@ class collated_model final : public field_model {
     out.add("kind", "collated");
     out.add("member", member_);
     out.add("type", leat::name(output_.type));
+    out.add("bytes_max", output_.of_batch_bytes);  // the function sees how large its target is
     if (described_as_.empty()) {
       out.add_unnamed("function", "name it: .described_as(\"...\"), another name whenever it writes other bytes");
     } else {

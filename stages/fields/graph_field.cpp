@@ -58,6 +58,7 @@ class rows_program : public field_program {
     auto reason = from_.stored ? read_stored(encoded, *from_.stored, row) : read_text(text, row, &lists);
     if (reason) return reason;
     if (row.count > row.room) return str_cat("has ", row.count, " numbers, more than ", row.room);
+    if (lists.count != 0 && lists.count * lists.length != row.count) return "has numbers beside its lists";
     if (from_.what == kind::two_lists && lists.count != 0 && lists.count != 2) {
       return str_cat("has ", lists.count, " lists; edges are two, of where each begins and of where it ends");
     }
@@ -156,7 +157,7 @@ class graph_model final : public field_model {
     out.push_back(std::make_unique<nodes_program>(
         std::move(nodes), source_of(dataset, x.member, x.stored, kind::features, width_of(x)), bytes_of(x),
         settings_.edge_attr ? bytes_of(*settings_.edge_attr) : 0));
-    std::vector<output_spec> edges{{.name = "edges", .type = dtype::i64, .ragged = true, .hidden = true},
+    std::vector<output_spec> edges{{.name = "graph.edges", .type = dtype::i64, .ragged = true, .hidden = true},
                                    {.name = "edge_index", .type = dtype::i64, .ragged = true, .of_batch = true}};
     out.push_back(std::make_unique<rows_program>(
         std::move(edges), source_of(dataset, settings_.edge_index, settings_.edges_stored, kind::two_lists, 2)));

@@ -49,7 +49,11 @@ number number_from(std::uint64_t whole) {
 // 3.0 is a whole number, however it is written; beyond 2^53 a double cannot tell.
 number number_from(double real) {
   constexpr double exact_max = 9007199254740992.0;
-  if (std::trunc(real) == real && std::abs(real) <= exact_max) return number_from(static_cast<std::int64_t>(real));
+  if (std::trunc(real) == real && std::abs(real) <= exact_max) {
+    number whole = number_from(static_cast<std::int64_t>(real));
+    whole.real = real;  // -0.0 stays one
+    return whole;
+  }
   return {.too_large = std::isfinite(real) && std::abs(real) > exact_max, .real = real};
 }
 
@@ -254,7 +258,9 @@ class label_model final : public field_model {
   void describe(description& out) const override {
     out.add("kind", "label");
     out.add("member", settings_.member);
-    out.add("type", leat::name(settings_.type.value_or(dtype::i64)));  // of a column of floats the dataset says it
+    out.add("type", leat::name(settings_.type.value_or(dtype::i64)));
+    // Asked for, it holds for a column of floats, too, which otherwise gives floats.
+    if (settings_.type == dtype::i64) out.add("as", "i64");
     if (settings_.length) out.add("vector", *settings_.length);
     if (!settings_.json_key.empty()) out.add("key", settings_.json_key);
   }

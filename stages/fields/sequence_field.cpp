@@ -102,9 +102,9 @@ class sequence_model final : public field_model {
     out.add("type", leat::name(settings_.type));
     if (settings_.stored) out.add("stored", leat::name(*settings_.stored));
     if (!settings_.padding) return;
-    out.add("padding",
-            str_cat("to a multiple of ", settings_.padding->multiple, ", at most ", settings_.padding->max, ", with ",
-                    settings_.padding->value, settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
+    out.add("padding", str_cat("to a multiple of ", settings_.padding->multiple, ", at most ", settings_.padding->max,
+                               settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
+    out.add("padding.value", settings_.padding->value);
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     check();

@@ -141,6 +141,10 @@ TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_ov
   EXPECT_EQ(samples.label(0), 2);
   EXPECT_EQ(samples.label(2), std::nullopt);
   EXPECT_EQ(samples.label(3), 0);
+  // A double would make them one.
+  const std::string ids = put("ids.csv", "id\n9223372036854775809\n9223372036854775810\n");
+  const dataset of_ids = open_csv(ids, {.columns = {"id"}});
+  EXPECT_NE(of_ids.column(0, "id"), of_ids.column(1, "id"));
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(one, {.fields = {"knd"}})); }),
               HasSubstr("did you mean 'kind'"));
 }

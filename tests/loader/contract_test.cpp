@@ -712,6 +712,9 @@ TEST(options, that_cannot_be_right_are_refused_with_what_to_do) {
   EXPECT_NE(missing.find("'class'"), std::string::npos) << missing;
   EXPECT_NE(missing.find("jpg"), std::string::npos) << missing;
   EXPECT_NE(refused(errc::usage, [](auto&) {}, {label("cls"), bytes("cls")}).find("two outputs"), std::string::npos);
+  EXPECT_NE(refused(errc::usage, [](auto&) {}, {label("raw.offsets").from("cls"), bytes("raw").from("cls")})
+                .find("two outputs"),
+            std::string::npos);
   const std::string no_folder =
       refused(errc::not_found, [](auto& o) { o.journal = "/nowhere/at/all.jsonl"; }, label_only());
   EXPECT_NE(no_folder.find("/nowhere/at/all.jsonl"), std::string::npos) << no_folder;

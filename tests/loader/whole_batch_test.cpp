@@ -176,6 +176,7 @@ TEST(graph, of_numbers_that_make_none_is_corrupt_with_a_reason) {
   EXPECT_THAT(reason("[[1, 2]]", "[[0], [-1]]", "1"), HasSubstr("an edge to node -1 of 1"));
   EXPECT_THAT(reason("[[1, 2]]", "[[0], [0], [0]]", "1"), HasSubstr("has 3 lists"));
   EXPECT_THAT(reason("[[1, 2]]", "[[0], [0, 0]]", "1"), HasSubstr("lists of different lengths"));
+  EXPECT_THAT(reason("[[1, 2], [3, 4]]", "[[0, 1], [1, 0], 1, 0]", "1 2 3"), HasSubstr("has numbers beside its lists"));
   EXPECT_THAT(reason("[[1, 2]]", "[0, 0, 0]", "1"), HasSubstr("no multiple of 2"));
   EXPECT_THAT(reason("[[1, 2, 3, 4]]", "[]", ""), HasSubstr("lists of 4 numbers where a row has 2"));
   EXPECT_THAT(reason("[[1, 2]]", "[[0], [0]", "1"), HasSubstr("a list without an end"));
@@ -240,6 +241,10 @@ TEST(collated, what_the_function_does_wrong_ends_the_run_by_name) {
   EXPECT_THAT(message([](auto, const auto&, auto) -> dimensions { return {1 << 30, 1 << 30, 1 << 30, 1 << 30}; }),
               HasSubstr("more than the 64 bytes"));
   EXPECT_THROW(collated("pairs", dtype::i32, 0, first_bytes), error);
+  const testing::seen_run scalar = testing::run_all(
+      letters(24), small_options(),
+      {collated("one", dtype::i64, 4, [](auto, const auto&, auto) -> dimensions { return {}; }).from("txt")});
+  EXPECT_EQ(scalar.failed, errc::callback);
 }
 
 }  // namespace

@@ -123,6 +123,7 @@ TEST(label, reads_floats_and_refuses_them_where_integers_are_wanted) {
   EXPECT_EQ(number<float>(label().as(dtype::f32), "0.1"), 0.1F);
   EXPECT_EQ(number<double>(label().as(dtype::f64), "-2.5e-3\n"), -2.5e-3);
   EXPECT_EQ(number<float>(label().as(dtype::f32), "3"), 3.0F);
+  EXPECT_TRUE(std::signbit(number<float>(label().as(dtype::f32), "-0.0")));
   EXPECT_EQ(number<double>(label().as(dtype::f64), "9007199254740993"), 9007199254740992.0);
   EXPECT_NE(refused(label(), "2.5").find("no whole number"), std::string::npos) << refused(label(), "2.5");
   EXPECT_NE(refused(label().as(dtype::f32), "1e39").find("does not fit"), std::string::npos);

@@ -1,5 +1,6 @@
 #include "stages/windows.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -79,10 +80,29 @@ TEST(windows, say_when_nothing_comes_any_more) {
   counts.waiting_ns = 1'900'000'000;
   EXPECT_EQ(run.judge_last(counts, setting).to_string(), before);
   counts.waiting_ns = 3'900'000'000;
-  EXPECT_EQ(run.judge_last(counts, setting).to_string(),
+  const verdict stuck = run.judge_last(counts, setting);
+  EXPECT_EQ(stuck.to_string(),
             "unknown: nothing came for 3.90 s of next(); reads_under_way() names reads that nobody answers");
+  EXPECT_EQ(stuck.stall_share, 1);
+  EXPECT_DOUBLE_EQ(stuck.window_s, 3.9);
   counts.waiting_ns = 0;
   EXPECT_EQ(run.judge_last(counts, setting).to_string(), before) << "it goes on";
+}
+
+TEST(windows, give_a_slow_line_and_the_first_batch_their_time) {
+  windows run(window_options{});
+  line_counts slow = after(24);
+  slow.time_ns = 24 * std::uint64_t{3'000'000'000};
+  run.end(slow, setting);
+  slow.waiting_ns = 6'000'000'000;
+  EXPECT_NE(run.judge_last(slow, setting).who, bottleneck::unknown);
+  slow.waiting_ns = 13'000'000'000;
+  EXPECT_EQ(run.judge_last(slow, setting).who, bottleneck::unknown);
+  line_counts first;
+  first.time_ns = first.waiting_ns = 9'000'000'000;
+  EXPECT_THAT(run.judge_last(first, setting).to_string(), ::testing::Not(::testing::HasSubstr("nothing came")));
+  first.time_ns = first.waiting_ns = 11'000'000'000;
+  EXPECT_THAT(run.judge_last(first, setting).to_string(), ::testing::HasSubstr("nothing came for 11.0 s"));
 }
 
 TEST(windows, of_a_clock_that_stands_still_are_unknown) {

@@ -131,6 +131,18 @@ TEST(epoch_watched, refuses_files_that_it_cannot_write) {
   }
 }
 
+TEST(epoch_watched, refuses_a_file_for_two_and_standard_output) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  const ended both = run({"epoch", folder, "--size", "32", "--progress", "/tmp/w", "--metrics", "/tmp/./w"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--progress and --metrics name the same file"));
+  const ended journal = run({"epoch", folder, "--size", "32", "--progress", "/tmp/w", "--journal", "/tmp/w"});
+  EXPECT_EQ(journal.exit_code, 2);
+  EXPECT_THAT(journal.err, HasSubstr("--journal and --progress name the same file"));
+  EXPECT_EQ(run({"epoch", folder, "--size", "32", "--metrics", "-"}).exit_code, 2);
+}
+
 // /dev/full takes nothing: what every full disk says.
 TEST(epoch_watched, tells_once_of_a_full_disk_and_goes_on) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
