@@ -8,7 +8,7 @@
 #       The executable io_tests of just these modules, so that io can be built and tested while another module is in
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
-#       they run under ThreadSanitizer.
+#       they run under ThreadSanitizer. SERIAL names tests, in full, that measure time: nothing runs beside them.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
@@ -133,11 +133,12 @@ function(leat_program target)
 endfunction()
 
 function(leat_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TOGETHER;WITH_THREADS" "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TOGETHER;WITH_THREADS" "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(NOT sources)
     return()
   endif()
+  list(TRANSFORM arg_SERIAL PREPEND ${name}.)
   set(filter "")
   if(arg_WITH_THREADS AND LEAT_SANITIZE STREQUAL "thread")
     set(filter TEST_FILTER "${arg_WITH_THREADS}")
@@ -155,6 +156,9 @@ function(leat_test name)
   file(GENERATE OUTPUT ${properties} CONTENT
     "if(${name}_tests_TESTS)
   set_tests_properties(\${${name}_tests_TESTS} PROPERTIES LABELS [==[${name};${arg_LABELS}]==] ENVIRONMENT [==[${arg_ENVIRONMENT}]==])
+  foreach(serial ${arg_SERIAL})
+    set_tests_properties(\${serial} PROPERTIES RUN_SERIAL ON)
+  endforeach()
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})

@@ -1,4 +1,5 @@
 // What stats() and plan() say.
+#include "base/sanitizers.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/line_of_parts.hpp"
@@ -153,6 +154,9 @@ TEST(bottleneck, is_the_part_that_was_made_slow) {
            {std::pair(testing::passing::asleep, false), std::pair(testing::passing::spinning, false),
             std::pair(testing::passing::asleep, true)}) {
         if (on_device && times > 2) continue;
+        // What a sanitizer adds to the others' work is more than so little.
+        constexpr bool is_sanitized = LEAT_ADDRESS_SANITIZER != 0 || LEAT_THREAD_SANITIZER != 0;
+        if (is_sanitized && times < 1.5 && how == testing::passing::spinning) continue;
         // Sleeps are late, and threads that spin are not alone on a busy machine: what is close may be a tie, or the second,
         // and what else runs may really be the bottleneck of one run. Not of five.
         const watchdog dog("bottleneck");
