@@ -40,7 +40,7 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
-// Calls each(text) for each record's value; null where it has none.
+// Calls each(text) for each record's value, null where it has none, until it returns false.
 template <class Each>
 void for_each_value(const file_bytes& file, const record_table& table, const record_field& field, const Each& each) {
   const value_picker& picker = *field.picker;
@@ -50,11 +50,11 @@ void for_each_value(const file_bytes& file, const record_table& table, const rec
   for (const value_place& record : field.places.empty() ? table.records : field.places) {
     room.resize(picker.room(record.bytes));
     std::span<std::byte> value(room);
-    if (picker.pick(window.view(record.offset, record.bytes), value)) {
-      each(std::optional<std::string_view>());
-    } else {
-      each(std::optional(std::string_view(reinterpret_cast<const char*>(value.data()), value.size())));
+    std::optional<std::string_view> text;
+    if (!picker.pick(window.view(record.offset, record.bytes), value)) {
+      text.emplace(reinterpret_cast<const char*>(value.data()), value.size());
     }
+    if (!each(text)) return;
   }
 }
 
@@ -70,24 +70,23 @@ struct column_found {
 column_found read_column(const file_bytes& file, const record_table& table, const record_field& field, values_as what) {
   column_found found;
   found.numbers.name = field.name;
-  const auto add = [&](auto& to, const auto& number) {
-    found.fits = number.has_value();
-    if (number) to.push_back(*number);
+  const auto add_number = [&](auto& to, const std::optional<std::string_view>& text) {
+    using number = typename std::remove_reference_t<decltype(to)>::value_type;
+    if (!text) found.numbers.missing.push_back(to.size());
+    const std::optional<number> value = text ? number_in<number>(*text) : number{0};
+    found.fits = value.has_value();
+    if (value) to.push_back(*value);
+    return found.fits;
   };
-  std::uint64_t row = 0;
-  for_each_value(file, table, field, [&](std::optional<std::string_view> text) {
-    const std::uint64_t number = row++;
-    if (!found.fits) return;
-    if (!text && what == values_as::text) return found.texts.add_missing();
-    if (!text) found.numbers.missing.push_back(number);
-    switch (what) {
-      case values_as::whole:
-        return add(found.numbers.whole, text ? number_in<std::int64_t>(*text) : std::int64_t{0});
-      case values_as::real:
-        return add(found.numbers.reals, text ? number_in<double>(*text) : 0.0);
-      case values_as::text:
-        if (!found.texts.add(*text)) refuse_texts(field.name, file.path());
+  for_each_value(file, table, field, [&](const std::optional<std::string_view>& text) {
+    if (what == values_as::whole) return add_number(found.numbers.whole, text);
+    if (what == values_as::real) return add_number(found.numbers.reals, text);
+    if (!text) {
+      found.texts.add_missing();
+    } else if (!found.texts.add(*text)) {
+      refuse_texts(field.name, file.path());
     }
+    return true;
   });
   return found;
 }
@@ -219,6 +218,7 @@ void follow_paths(record_table& table, const file_bytes& file, const table_optio
               str_cat("no path in '", options.path_column, "'"));
     }
     table.more_files.push_back({.name = path->starts_with('/') ? std::string(*path) : str_cat(root, *path)});
+    return true;
   });
   std::vector<sized_file>& files = table.more_files;
   constexpr std::size_t together = 256;
