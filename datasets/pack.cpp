@@ -1,6 +1,7 @@
 #include "datasets/pack.hpp"
 
 #include "base/text.hpp"
+#include "datasets/kept_shards.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/sample_members.hpp"
@@ -70,7 +71,7 @@ class packing {
 
   // Packs samples [first, last) of all that are packed, then writes the shards that get no samples.
   void write(std::uint64_t first, std::uint64_t last) {
-    begin_shard();
+    if (options_.keep_finished) kept_.emplace(plan_, options_);
     std::uint64_t number = 0;  // of those that are packed
     for (std::uint64_t place = 0; place < from_.size(); ++place) {
       if (options_.stop.stop_requested()) {
@@ -84,15 +85,42 @@ class packing {
       }
       if (number == last) break;
       if (number == first) number_keys_before(place);
-      if (number++ >= first) add(reader_.describe(sample_at(place)));
+      if (number++ < first) continue;
+      sample_members next = reader_.describe(sample_at(place));
+      if (!is_kept(next)) add(std::move(next));
     }
+    if (kept_) kept_->finish();
+    end_keeping();
     flush();
-    end_shard();
+    if (result_.shards.empty() && !plan_.counted()) begin_shard();
+    if (writer_) end_shard();
     // A brace list gets all its shards, even if there are fewer samples.
     while (plan_.counted() && next_shard() < std::min(plan_.own().end, plan_.shards())) {
       begin_shard();
       end_shard();
     }
+  }
+
+  // Whether it lies in a shard of an earlier run; the first that does not ends the search.
+  bool is_kept(const sample_members& next) {
+    if (!kept_) return false;
+    const std::size_t shards = kept_->shards().size();
+    const bool is_there = kept_->hold(next, [&] {
+      std::vector<sample_members> whole{next};
+      reader_.read(whole);
+      if (options_.rewrite) rewrite(whole);
+      return std::move(whole.front());
+    });
+    if (!is_there) end_keeping();
+    if (is_there) ++result_.samples;
+    if (!kept_ || kept_->shards().size() != shards) tell();
+    return is_there;
+  }
+  void end_keeping() {
+    if (!kept_) return;
+    result_.shards = kept_->shards();
+    result_.kept = result_.shards.size();
+    kept_.reset();
   }
 
   // Neighbours of one key are numbered, also where the first of them are in another rank's shard.
@@ -183,6 +211,7 @@ class packing {
   }
 
   void make_room(const sample_members& sample) {
+    if (!writer_) begin_shard();
     while (plan_.full(next_shard() - 1, result_.shards.back().samples, writer_->bytes(), sample.archive_bytes)) {
       end_shard();
       begin_shard();
@@ -229,6 +258,7 @@ class packing {
   shard_plan plan_;
   sample_reader reader_;
   pack_result result_;
+  std::optional<kept_shards> kept_;  // while the samples that come lie in shards of an earlier run
   std::optional<tar_writer> writer_;
   std::vector<sample_members> pending_;
   std::uint64_t pending_bytes_ = 0;

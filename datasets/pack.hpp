@@ -36,6 +36,9 @@ struct pack_options {
   std::uint64_t samples_per_shard = 0;
   std::uint64_t bytes_per_shard = 0;
   bool overwrite = false;  ///< shards of these names that are there are replaced, each when its successor is whole
+  /// Goes on where an earlier run was stopped: shards that are there stay, from the first on up to one that is missing. They have to hold
+  /// what this run would write (datasets/kept_shards.hpp says how far that is looked at). Not with `overwrite`.
+  bool keep_finished = false;
   /// Rank r of W writes shards floor(r * n / W) to floor((r + 1) * n / W) of n: the ranks' shards are those of one process.
   leat::world world = {};
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
@@ -54,8 +57,9 @@ struct packed_shard {
 };
 
 struct pack_result {
-  std::vector<packed_shard> shards;
-  std::uint64_t samples = 0;
+  std::vector<packed_shard> shards;  ///< those that were kept first
+  std::uint64_t kept = 0;            ///< shards that were there already
+  std::uint64_t samples = 0;         ///< of all these shards
   std::uint64_t skipped = 0;
   std::vector<std::string> notes;  ///< what the user should know: shards of an earlier run that lie beside these
 };
@@ -67,7 +71,7 @@ struct pack_result {
 /// name are written %2E and percent signs %25 (datasets/member_key.hpp). Columns become members of their own: a folder's
 /// class number is `.cls`. Each shard appears under its name when it is complete and durable; killed at any moment, this
 /// leaves whole shards and at most one .NAME.partial, which the next run uses up. A shard that is there already is an
-/// error before anything is written, unless `overwrite` is set: any name of a list, any number of a pattern.
+/// error before anything is written, unless `overwrite` or `keep_finished` is set: any name of a list, any number of a pattern.
 ///
 /// Many ranks pack together without communicating: each writes its own shards, and checks only their names for existing files.
 /// The number of samples of a shard must be known beforehand, so `bytes_per_shard` cannot be used.

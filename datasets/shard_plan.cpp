@@ -86,7 +86,7 @@ std::string number_pattern::name(std::uint64_t number) const {
   return before + digits + after;
 }
 
-std::optional<std::string> number_pattern::existing() const {
+std::optional<std::string> number_pattern::existing(std::uint64_t first) const {
   const std::size_t base = before.rfind('/') + 1;  // npos + 1 is 0.
   const std::string directory = base == 0 ? "." : before.substr(0, base);
   const std::string_view name_before = std::string_view(before).substr(base);
@@ -101,7 +101,7 @@ std::optional<std::string> number_pattern::existing() const {
     const auto [digits_end, wrong] = std::from_chars(digits, name.data() + name.size(), number);
     // 7 is no number of a pattern that writes 000007.
     if (wrong != std::errc{} || this->name(number).substr(base) != name) continue;
-    if (!lowest || number < *lowest) lowest = number;
+    if (number >= first && (!lowest || number < *lowest)) lowest = number;
   }
   return lowest ? std::optional(this->name(*lowest)) : std::nullopt;
 }
@@ -133,7 +133,11 @@ shard_plan::shard_plan(std::string_view out, std::uint64_t samples, const pack_o
   check_ending(out);
   check_distinct(out);
   own_ = own_of(options.world);
-  if (!options.overwrite) check_absent(options.world);
+  if (options.overwrite && options.keep_finished) {
+    throw error(errc::usage,
+                str_cat("'", out, "': shards that are there are to be replaced and to stay; leave out one of the two"));
+  }
+  if (!options.overwrite && !options.keep_finished) check_absent(own_.begin);
 }
 
 std::uint64_t shard_plan::shards() const noexcept {
@@ -179,14 +183,16 @@ shard_plan::range shard_plan::own_of(const leat::world& here) const noexcept {
 }
 
 // Checked before hours of packing, not after. Each rank checks its own shards: those of others may be written already.
-void shard_plan::check_absent(const leat::world& here) const {
-  const bool alone = here.size <= 1;
+void shard_plan::check_absent(std::uint64_t first) const {
+  const bool alone = own_.end == range{}.end;
   if (alone && pattern_) {
-    if (const std::optional<std::string> found = pattern_->existing()) throw error(errc::usage, shard_exists(*found));
+    if (const std::optional<std::string> found = pattern_->existing(first)) {
+      throw error(errc::usage, shard_exists(*found));
+    }
     return;
   }
-  const range looked_at = alone ? range{0, names_.size()} : own_;
-  for (std::uint64_t shard = looked_at.begin; shard < looked_at.end; ++shard) {
+  const std::uint64_t end = alone ? names_.size() : own_.end;
+  for (std::uint64_t shard = first; shard < end; ++shard) {
     const std::string path = name(shard);
     struct stat status{};
     // A link too, wherever it leads: its name is taken.

@@ -111,6 +111,9 @@ std::string summary(const datasets::pack_result& made, const world& here, pack_t
     str_append(text, "  ", made.shards.front().path, " ... ", made.shards.back().path, ", ", count_text(least->samples),
                least->samples == most->samples ? "" : " to " + count_text(most->samples), " samples each\n");
   }
+  if (made.kept > 0) {
+    str_append(text, "  there already: ", counted(made.kept, "shard, which stays", "shards, which stay"), "\n");
+  }
   if (made.skipped > 0)
     str_append(text, "  left out: ", counted(made.skipped, "damaged sample", "damaged samples"), "\n");
   for (const std::string& note : made.notes) str_append(text, "  note: ", one_line(note), "\n");
@@ -122,11 +125,8 @@ nlohmann::ordered_json as_json(const datasets::pack_result& made, double seconds
   for (const datasets::packed_shard& shard : made.shards) {
     shards.push_back({{"path", shard.path}, {"samples", shard.samples}, {"bytes", shard.bytes}});
   }
-  return {{"samples", made.samples},
-          {"skipped", made.skipped},
-          {"seconds", seconds},
-          {"shards", shards},
-          {"notes", made.notes}};
+  return {{"samples", made.samples}, {"kept", made.kept}, {"skipped", made.skipped},
+          {"seconds", seconds},      {"shards", shards},  {"notes", made.notes}};
 }
 
 nlohmann::ordered_json as_json(const transcoding& done) {
@@ -218,6 +218,15 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
   if (arguments.to != pack_target::zarr && !arguments.zarr_option.empty()) {
     throw error(errc::usage, str_cat(arguments.zarr_option, " is of --to zarr; give that too, or leave it out"));
   }
+  if (arguments.how.keep_finished && arguments.to != pack_target::tar) {
+    throw error(errc::usage,
+                "--continue: --to npy, --to records and --to zarr write one file or folder, whole or not at all; "
+                "leave it out");
+  }
+  if (arguments.how.keep_finished && arguments.how.overwrite) {
+    throw error(errc::usage,
+                "--continue keeps the shards that are there, and --overwrite replaces them; leave out one of them");
+  }
   if (arguments.to == pack_target::zarr && arguments.how.overwrite) {
     throw error(errc::usage, "--overwrite: --to zarr replaces no folder; remove it, or give another name");
   }
@@ -272,7 +281,8 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     if (failure.code() != errc::cancelled || !stop.requested()) throw;
     complain("pack", str_cat("stopped by ", stop.name(), " after ", count_text(now.samples), " of ",
                              counted(now.samples_total, "sample", "samples"),
-                             arguments.to == pack_target::tar    ? "; finished shards stay, the one begun was removed"
+                             arguments.to == pack_target::tar
+                                 ? "; finished shards stay, the one begun was removed; --continue goes on behind them"
                              : arguments.to == pack_target::zarr ? "; the folder begun was removed"
                                                                  : "; the file begun was removed"));
     return stop.exit_code();
@@ -337,6 +347,9 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
   add_number(app, "--seed", arguments->how.seed, 0, "of --shuffle (0)")->needs(shuffle);
   app.add_flag("--overwrite", arguments->how.overwrite,
                "replace shards of these names that are there; else they are an error");
+  app.add_flag("--continue", arguments->how.keep_finished,
+               "go on where a run of the same command was stopped: whole shards stay, from the first on up to one that "
+               "is missing");
   app.add_flag("--skip-damaged", arguments->how.skip_damaged,
                "leave out samples known to be damaged; else they are an error");
   app.add_flag(

@@ -79,6 +79,11 @@ TEST(pack, shuffled_by_a_seed_gives_the_same_shards_again) {
   EXPECT_NE(packed("c.tar", "8"), first);
 }
 
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 TEST(pack, finished_shards_are_replaced_only_when_told) {
   const photo_folder photos;
   const temporary_directory directory;
@@ -90,6 +95,36 @@ TEST(pack, finished_shards_are_replaced_only_when_told) {
   expect_one_line(process, "leat pack: " + (directory.path() / "p-000000.tar").string() + ": is there already");
   EXPECT_THAT(process.err, HasSubstr("--overwrite"));
   EXPECT_EQ(run({"pack", photos.path().string(), out, "--shuffle", "--overwrite"}).exit_code, 0);
+}
+
+TEST(pack, goes_on_behind_finished_shards_of_the_same_command_only) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string out = (directory.path() / "p-%d.tar").string();
+  const auto pack = [&](std::initializer_list<std::string> options) {
+    std::vector<std::string> arguments{"pack", photos.path().string(), out, "--samples-per-shard", "5", "--json"};
+    arguments.insert(arguments.end(), options);
+    return run(arguments);
+  };
+  const json whole = pack({"--photos", "fast"}).json();
+  ASSERT_GE(whole.at("shards").size(), 3U);
+  const std::string second = whole["shards"][1].at("path");
+  const std::string before = content_of(second);
+  for (std::size_t i = 1; i < whole["shards"].size(); ++i) {
+    std::filesystem::remove(whole["shards"][i].at("path").get<std::string>());
+  }
+  const json again = pack({"--photos", "fast", "--continue"}).json();
+  EXPECT_EQ(whole.at("kept"), 0);
+  EXPECT_EQ(again.at("kept"), 1);
+  EXPECT_EQ(again.at("samples"), whole.at("samples"));
+  EXPECT_EQ(again.at("shards"), whole.at("shards"));
+  EXPECT_EQ(content_of(second), before);
+  // The same members, but JPEGs.
+  const ended other = pack({"--continue"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("p-0.tar is there from another source or with other options: the member '"));
+  EXPECT_EQ(pack({"--continue", "--overwrite"}).exit_code, 2);
+  EXPECT_EQ(run({"pack", photos.path().string(), out, "--to", "zarr", "--continue"}).exit_code, 2);
 }
 
 TEST(pack, help_says_what_out_can_be) {
@@ -134,12 +169,6 @@ void write_file(const std::filesystem::path& path, const std::vector<std::uint8_
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-}
-
-// A folder of three kinds: progressive, baseline, and progressive but cut.
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Packed photographs beside what has to stay as it is give the JPEGs' digest, and come back byte for byte: as files, and from shards
@@ -220,6 +249,17 @@ TEST(pack, unpack_writes_nothing_of_what_is_cut_off_or_comes_twice) {
   EXPECT_EQ(partly.exit_code, 1);
   EXPECT_THAT(partly.err, HasSubstr("a/1.fjpg: it is neither a photo pack nor a JPEG"));
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "rest/a/1.fjpg"));
+
+  // A later version is no damage.
+  std::string later = whole;
+  later[later.find("FJPG\r\n") + 7] = 2;  // The signature has a byte before these.
+  std::ofstream(path("later.tar"), std::ios::binary) << later;
+  const ended newer = run({"unpack", path("later.tar"), path("newer"), "--json"});
+  EXPECT_EQ(newer.exit_code, 1);
+  EXPECT_EQ(newer.json().at("damaged"), 0);
+  EXPECT_EQ(newer.json().at("unsupported"), 1);
+  EXPECT_EQ(newer.json().at("files"), 3);
+  EXPECT_THAT(newer.err, HasSubstr("a/1.fjpg: photo pack of version 2; this leat reads version 1"));
   EXPECT_EQ(content_of(directory.path() / "rest/a/2.jpg"), content_of(folder / "a/2.jpg"));
 }
 
