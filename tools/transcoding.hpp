@@ -41,17 +41,26 @@ class transcoding {
 /// What some of a dataset's pictures are.
 ///   progressive   that a rewriting would make faster: multi-scan and arithmetically coded ones too
 ///   speed_up      CPU time of decoding one of those whole, before / after; of `measured` of them. 0: none was measured
+///   packs         what photo packs would give (`leat pack --photos fast`), of some that are baseline
 struct jpeg_survey {
+  /// Of `measured` photographs: their bytes as packs / as JPEGs, and the CPU time of a training crop of 224 x 224, JPEG / pack.
+  struct pack_gain {
+    std::uint64_t measured = 0;
+    double bytes = 0;
+    double speed_up = 0;
+  };
+
   std::uint64_t looked_at = 0;
   std::uint64_t progressive = 0;
   std::uint64_t measured = 0;
   double speed_up = 0;
+  pack_gain packs;
 
   /// Of the CPU time of decoding all pictures, what rewriting would save, if progressive ones are as large as the others.
   [[nodiscard]] double saving() const noexcept;
 };
 
-/// Looks at so many JPEGs, evenly spread, reading each whole; measures with the first few progressive ones.
+/// Looks at so many JPEGs, evenly spread, reading each whole; measures with the first few progressive and baseline ones.
 [[nodiscard]] jpeg_survey survey_jpegs(const dataset& samples, std::uint64_t looks_max = 200);
 
 }  // namespace leat::tools

@@ -37,7 +37,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t window_bytes = std::uint64_t{64} << 20;
-constexpr std::size_t damaged_shown = 8;
+constexpr std::size_t not_written_shown = 8;
 
 struct unpack_arguments {
   std::vector<std::string> paths;  // SOURCE... DIR
@@ -93,7 +93,7 @@ class unpacking {
     for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
       check_stop();
       if (const std::optional<datasets::defect> found = from_.model()->defect_of(sample)) {
-        add_damaged(str_cat(from_.name(sample), ": ", found->reason));
+        add_not_written(str_cat(from_.name(sample), ": ", found->reason), errc::corrupt);
       } else {
         pending.push_back(reader.describe(sample));
         pending_bytes += pending.back().content_bytes;
@@ -111,7 +111,8 @@ class unpacking {
   std::uint64_t files = 0;
   std::uint64_t photos = 0;
   std::uint64_t damaged = 0;
-  std::vector<std::string> damaged_members;  // the first ones
+  std::uint64_t unsupported = 0;         // packs of another version
+  std::vector<std::string> not_written;  // the first of both
 
  private:
   void check_stop() const {
@@ -130,10 +131,10 @@ class unpacking {
     throw error(errc::usage, str_cat(path, " is there already; remove it, give another folder, or --overwrite"));
   }
 
-  void add_damaged(std::string what) {
+  void add_not_written(std::string what, errc why) {
     const std::lock_guard lock(mutex_);
-    ++damaged;
-    if (damaged_members.size() < damaged_shown) damaged_members.push_back(std::move(what));
+    ++(why == errc::unsupported ? unsupported : damaged);
+    if (not_written.size() < not_written_shown) not_written.push_back(std::move(what));
   }
 
   void write(const datasets::sample_members& sample) {
@@ -143,7 +144,7 @@ class unpacking {
         write(each);
       } catch (const error& failure) {
         if (failure.code() != errc::format && failure.code() != errc::unsupported) throw;
-        add_damaged(str_cat(each.name, ": ", failure.what()));
+        add_not_written(str_cat(each.name, ": ", failure.what()), failure.code());
       }
     }
   }
@@ -205,22 +206,24 @@ int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
     complain("unpack", str_cat("stopped by ", stop.name(), "; the files that are there are whole"));
     return stop.exit_code();
   }
-  std::sort(work.damaged_members.begin(), work.damaged_members.end());
+  std::sort(work.not_written.begin(), work.not_written.end());
   if (arguments.json) {
     print(json_text({{"files", work.files},
                      {"photos", work.photos},
                      {"damaged", work.damaged},
-                     {"damaged_members", work.damaged_members}}) +
+                     {"unsupported", work.unsupported},
+                     {"not_written", work.not_written}}) +
           "\n");
   } else {
     print(str_cat(counted(work.files, "file", "files"), ", ", counted(work.photos, "photo pack", "photo packs"),
                   " among them\n"));
   }
-  for (const std::string& each : work.damaged_members) complain("unpack", one_line(each));
-  if (work.damaged > work.damaged_members.size()) {
-    complain("unpack", str_cat(work.damaged - work.damaged_members.size(), " more are damaged"));
+  for (const std::string& each : work.not_written) complain("unpack", one_line(each));
+  const std::uint64_t left = work.damaged + work.unsupported;
+  if (left > work.not_written.size()) {
+    complain("unpack", str_cat(left - work.not_written.size(), " more were not written"));
   }
-  return work.damaged == 0 ? exit_done : exit_failed;
+  return left == 0 ? exit_done : exit_failed;
 }
 
 }  // namespace

@@ -171,6 +171,16 @@ TEST(inspect, damage_is_named) {
 }
 
 // Formats by content, whatever the names say, and what is left out beside.
+TEST(inspect, what_photo_packs_would_gain_is_measured) {
+  const photo_folder photos;
+  const json gain = run({"inspect", photos.path().string(), "--json"}).json().at("jpegs").at("as_photo_packs");
+  EXPECT_GE(gain.at("measured"), 4);
+  EXPECT_GT(gain.at("bytes"), 1.0);
+  EXPECT_LT(gain.at("bytes"), 1.6);
+  EXPECT_GT(gain.at("speed_up"), 0.5);
+  EXPECT_LT(gain.at("speed_up"), 10.0);
+}
+
 TEST(inspect, pictures_are_counted_by_their_content) {
   const photo_folder photos;
   const auto write = [](const std::filesystem::path& path, const std::string& content) {
