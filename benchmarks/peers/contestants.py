@@ -43,9 +43,10 @@ class Contestant:
     """A loader as an adaptor of ours starts it."""
 
     def __init__(self, name, adaptor, *, jobs, packages, module=None, check=None, workers=None,
-                 needs="", prepare=None, scale=1, worker_word="threads"):
+                 needs="", prepare=None, scale=1, worker_word="threads", options=()):
         self.name = name
         self.adaptor = adaptor
+        self.options = options  # of the adaptor
         self.jobs = jobs
         self.packages = packages  # for pip
         self.check = check or module and f"import {module}"  # Python that fails where it is not installed
@@ -56,7 +57,7 @@ class Contestant:
         self.scale = scale  # token batches of a run, in proportion: it ends within seconds with any loader
 
     def command(self, setting, job, workers, amount, look=False):
-        command = [setting.python, here / self.adaptor, "--workers", workers]
+        command = [setting.python, here / self.adaptor, "--workers", workers, *self.options]
         if job in image_jobs:
             command += ["--data", setting.photos, "--made", setting.made, "--job", job]
             command += ["--batch-size", setting.batch_size, *(["--look"] if look else [])]
@@ -74,16 +75,20 @@ class Contestant:
 class Leat(Contestant):
     """The command itself, which says what it took. Its start, and the end of the last epoch, are in its rates."""
 
-    def __init__(self, name="leat", *, jobs, options=(), scale=1):
-        super().__init__(name, None, jobs=jobs, packages=(), workers=lambda cpus: [cpus], scale=scale)
-        self.options = options
+    def __init__(self, name="leat", *, jobs, options=(), scale=1, packed=None):
+        super().__init__(name, None, jobs=jobs, packages=(), workers=lambda cpus: [cpus], scale=scale, options=options,
+                         prepare=packed and self.pack)
+        self.packed = packed  # a tar that is made of the photographs, and read in their place
+
+    def pack(self, setting):
+        return [setting.leat, "pack", setting.photos, setting.made / self.packed, "--photos", "fast", "--overwrite"]
 
     def command(self, setting, job, workers, amount, look=False):
         batches = (amount.warm + amount.batches) * (self.scale if job not in image_jobs else 1)
         command = [setting.leat, "epoch", "--digest", "off", "--json", *self.options]
         if job in image_jobs:
             epochs = max(1, round(batches * setting.batch_size / setting.photo_count))
-            command += [setting.photos, "--batch-size", setting.batch_size, "--threads", workers]
+            command += [setting.made / self.packed if self.packed else setting.photos, "--batch-size", setting.batch_size, "--threads", workers]
             command += ["--dtype", "u8", "--layout", "nhwc"] if job == "u8" else []
         else:
             file = "tokens.bin" if job == "tokens" else "tokens-llmc.bin"
@@ -126,6 +131,10 @@ def write_beton(setting):
     return [setting.python, here / "ffcv_beton.py", "--data", setting.photos, "--write", setting.made / "photos.beton"]
 
 
+def write_raw_beton(setting):
+    return [*write_beton(setting)[:-1], setting.made / "photos-raw.beton", "--raw"]
+
+
 def processes(cpus):
     return sorted({0, max(1, cpus // 2), cpus, cpus + 1, 2 * cpus})
 
@@ -136,8 +145,17 @@ def threads(cpus):
 
 torch = ("torch", "torchvision", "pillow", "numpy")
 
+
+def ffcv(name, *, prepare, options=()):
+    return Contestant(name, "ffcv_beton.py", jobs=("f32",), packages=("torch", "numba", "opencv-python", "ffcv"), module="ffcv",
+                      workers=lambda cpus: sorted({max(1, cpus // 2), cpus}),  # Numba refuses more
+                      prepare=prepare, options=options,
+                      needs="OpenCV's and libjpeg-turbo's headers: apt-get install libopencv-dev libturbojpeg0-dev pkg-config")
+
+
 all_of_them = [
     Leat(jobs=("f32", "u8")),
+    Leat("leat, photo packs", jobs=("f32", "u8"), packed="photo-packs.tar"),
     Contestant("PyTorch DataLoader, torchvision, PIL", "torch_pil.py", jobs=("f32",), packages=torch,
                module="torchvision", workers=processes,
                worker_word="workers"),
@@ -158,10 +176,8 @@ all_of_them = [
                workers=threads),
     Contestant("tf.data", "tf_data.py", jobs=("f32",), packages=("tensorflow-cpu",), module="tensorflow",
                workers=threads),
-    Contestant("FFCV", "ffcv_beton.py", jobs=("f32",), packages=("torch", "numba", "opencv-python", "ffcv"),
-               module="ffcv", workers=lambda cpus: sorted({max(1, cpus // 2), cpus}),  # Numba refuses more
-               prepare=write_beton,
-               needs="OpenCV's and libjpeg-turbo's headers: apt-get install libopencv-dev libturbojpeg0-dev pkg-config"),
+    ffcv("FFCV", prepare=write_beton),
+    ffcv("FFCV, raw pixels", prepare=write_raw_beton, options=("--raw",)),
     Leat("leat, random windows", jobs=("tokens",), options=("--windows", "random"), scale=8),
     Leat("leat, every token once an epoch", jobs=("tokens",), options=("--windows", "shifted"), scale=8),
     Contestant("nanoGPT's get_batch", "nanogpt.py", jobs=("tokens",), packages=("torch", "numpy"), module="torch", scale=0.15),

@@ -3,7 +3,8 @@
 
 As https://github.com/libffcv/ffcv-imagenet has it, on the CPU: RandomResizedCropRGBImageDecoder, RandomHorizontalFlip,
 NormalizeImage, ToTensor, ToTorchImage; OrderOption.RANDOM, os_cache=True. --workers are num_workers. --write makes the
-.beton of the photographs' own JPEG bytes: FFCV would encode them again, and smaller files were another job.
+.beton of the photographs' own JPEG bytes: FFCV would encode them again, and smaller files were another job. With --raw it holds their
+pixels, which are not decoded then, and take several times the bytes.
 """
 
 import argparse
@@ -12,6 +13,9 @@ import sys
 
 import protocol
 
+raw = "--raw" in sys.argv
+if raw:
+    sys.argv.remove("--raw")
 if "--write" in sys.argv:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, required=True)
@@ -45,20 +49,27 @@ def write(data, to):
 
     paths, labels = protocol.photos(data)
 
+    def stored(path):
+        with PIL.Image.open(path) as picture:
+            if raw:
+                return np.array(picture.convert("RGB"))
+            return (*picture.size, pathlib.Path(path).read_bytes())
+
     class Photos:
         def __len__(self):
             return len(paths)
 
         def __getitem__(self, index):
-            with PIL.Image.open(paths[index]) as picture:
-                width, height = picture.size
-            return (width, height, pathlib.Path(paths[index]).read_bytes()), labels[index]
+            return stored(paths[index]), labels[index]
 
-    largest = max(pathlib.Path(path).stat().st_size for path in paths)
+    def bytes_of(path):
+        with PIL.Image.open(path) as picture:
+            return 3 * picture.size[0] * picture.size[1] if raw else pathlib.Path(path).stat().st_size
+
+    largest = max(map(bytes_of, paths))
     page_size = max(1 << 21, 1 << (largest + 4096).bit_length())
-    writer = ffcv.writer.DatasetWriter(
-        str(to), {"image": StoredJpegField(), "label": IntField()}, num_workers=1, page_size=page_size
-    )
+    field = RGBImageField(write_mode="raw") if raw else StoredJpegField()
+    writer = ffcv.writer.DatasetWriter(str(to), {"image": field, "label": IntField()}, num_workers=1, page_size=page_size)
     writer.from_indexed_dataset(Photos())
 
 
@@ -67,7 +78,7 @@ def measure(given):
     from ffcv.loader import Loader, OrderOption
     from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, ToTensor, ToTorchImage
 
-    beton = str(given.made / "photos.beton")
+    beton = str(given.made / ("photos-raw.beton" if raw else "photos.beton"))
     paths, _labels = protocol.photos(given.data)
     passes = -(-protocol.images_needed(given) // len(paths))
     loader = Loader(
@@ -76,7 +87,7 @@ def measure(given):
         num_workers=given.workers,
         order=OrderOption.RANDOM,
         os_cache=True,
-        custom_fields={"image": StoredJpegField},
+        custom_fields={} if raw else {"image": StoredJpegField},
         drop_last=True,
         indices=np.tile(np.arange(len(paths)), passes),
         pipelines={
@@ -98,7 +109,8 @@ def measure(given):
         given,
         (batch[0] for batch in loader),
         versions={"ffcv": importlib.metadata.version("ffcv"), "torch": torch.__version__},
-        settings=f"num_workers={given.workers}, os_cache=True, OrderOption.RANDOM, the files' own JPEG bytes, INTER_AREA",
+        settings=f"num_workers={given.workers}, os_cache=True, OrderOption.RANDOM, INTER_AREA, "
+        + ("raw pixels" if raw else "the files' own JPEG bytes"),
     )
 
 
