@@ -99,21 +99,6 @@ bottleneck by_spdl(const loader_stats& now) {
   return now.queues.decode >= 0.5 ? bottleneck::decode : bottleneck::read;
 }
 
-double capacity_of(const verdict& of) {
-  switch (of.who) {
-    case bottleneck::read:
-      return of.read.per_s;
-    case bottleneck::decode:
-      return of.decode.per_s;
-    case bottleneck::transfer:
-      return of.transfer.per_s;
-    case bottleneck::consumer:
-      return of.consumer.per_s;
-    default:
-      return 0;
-  }
-}
-
 // Long enough for two windows that end, at the rate of its slowest part.
 run_of_parts run_for(const line_of_parts& parts, const settings& how) {
   const auto seconds = [](std::chrono::microseconds time) { return std::chrono::duration<double>(time).count(); };
@@ -131,7 +116,8 @@ void look_at(const line_of_parts& parts, const settings& how, tally& into) {
   const bool is_named = found.who == parts.slow || found.also == parts.slow;
   into.right += is_named ? 1 : 0;
   into.ties += is_named && found.also ? 1 : 0;
-  const double capacity = capacity_of(found);
+  const leat::capacity* const named = found.capacity_of(found.who);
+  const double capacity = named != nullptr ? named->per_s : 0;
   into.unsure += capacity == 0 ? 1 : 0;
   into.wrong += !is_named && capacity != 0 ? 1 : 0;
   into.tf_data += by_tf_data(slow.stats) == parts.slow ? 1 : 0;

@@ -343,6 +343,7 @@ line_setting loader::pipeline::setting(const line_counts& counts) const {
           .io_threads = io_.size(),
           .reads_at_a_time = io_.count().reads == 0 ? 0 : io_.depth_of(read_bytes),
           .batches_max = memory_.batches,
+          .short_of_memory = memory_.batches_missing,
           .on_device = transfer_->runs_operations()};
 }
 
@@ -351,7 +352,8 @@ line_counts loader::pipeline::counts(const delivery::counters& handed, const row
   const io::io_counters io = io_.count();
   const hand_over::counters ended = ending_.count();
   const device_times timed = transfer_->times();
-  line_counts now{.time_ns = now_ns() - started_ns_,
+  const std::uint64_t at_ns = now_ns();
+  line_counts now{.time_ns = at_ns - started_ns_,
                   .batches = handed.batches,
                   .planned = handed.planned,
                   .samples = handed.samples,
@@ -365,6 +367,7 @@ line_counts loader::pipeline::counts(const delivery::counters& handed, const row
                   .rows_made = made.samples,
                   .decode_ns = made.pool.busy_ns,
                   .decode_wait_ns = made.pool.queue_wait_ns,
+                  .batch_wait_ns = prefetch_.waited_ns(at_ns),
                   .transferred_rows = ended.transferred_rows,
                   .transfer_ns = ended.transfer_ns,
                   .timed_batches = timed.batches,
@@ -463,8 +466,9 @@ loader_stats loader::pipeline::stats() const {
                   .bytes = ended.collated_bytes,
                   .busy_s = in_seconds(ended.transfer_ns),
                   .wait_s = in_seconds(batch_pool_.count().wait_ns)};
-  if (counted.timed_batches != 0) {
-    // Each stands for those that were not timed. (Not their mean times all batches, which may fall.)
+  if (transfer_->runs_operations()) {
+    // Each stands for those that were not timed. (Not their mean times all batches, which may fall; nor what the host took before the
+    // first was timed, which may be more.)
     now.transfer.busy_s = in_seconds(counted.device_copy_ns * timed_every);
   }
   add_items(now.transfer, ending_.transfer_times());

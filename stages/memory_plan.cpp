@@ -161,6 +161,7 @@ memory_plan divide_memory(const memory_needs& needs) {
   if (needs.blocks_by_order) plan.kept_bytes += std::min(left / page_bytes * page_bytes, kept_wanted);
 
   plan.batches = static_cast<std::uint32_t>(batches);
+  plan.batches_missing = batches < batches_wanted;
   plan.batch_bytes = batches * batch_least;
   plan.read_bytes = read_least + read_more;
   plan.scratch_bytes = scratch_least + scratch_more;

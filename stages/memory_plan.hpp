@@ -40,6 +40,7 @@ struct memory_plan {
   std::size_t kept_bytes = 0;    ///< for expanded blocks that later batches want; given up for reads
   std::size_t kept_missing = 0;  ///< what more these would take
   std::uint32_t batches = 0;     ///< with the consumer, and ahead of it
+  bool batches_missing = false;  ///< a larger budget would have more of them
   std::uint32_t decode_threads = 0;
   loader_plan shown;
 };

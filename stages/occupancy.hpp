@@ -50,4 +50,16 @@ class occupancy {
   std::atomic<std::uint64_t> both_{0};
 };
 
+/// One that is there as long as this is.
+class staying {
+ public:
+  explicit staying(occupancy& among) noexcept : among_(among) { among_.add(now_ns()); }
+  staying(const staying&) = delete;
+  staying& operator=(const staying&) = delete;
+  ~staying() { among_.remove(now_ns()); }
+
+ private:
+  occupancy& among_;
+};
+
 }  // namespace leat::stages

@@ -57,7 +57,10 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
     const std::uint64_t first = epoch == span.from.epoch ? span.from.batch : 0;
     for (std::uint64_t index = first; index < count && !flags.is_skipped(epoch); ++index) {
       batch_in_flight* free = batches.try_take();
-      if (free == nullptr) free = co_await batches.take();
+      if (free == nullptr) {
+        const staying here(waiting_);
+        free = co_await batches.take();
+      }
       batch_in_flight& batch = *free;
       if (flags.is_skipped(epoch)) {
         batches.retire(batch);
@@ -149,6 +152,7 @@ bool prefetch::try_lease_memory(batch_in_flight& batch) {
 }
 
 asio::awaitable<void> prefetch::lease_memory(batch_in_flight& batch) {
+  const staying here(waiting_);
   line_.transfer.starve(true);
   batch.memory = co_await line_.batch_pool.async_lease(batch_bytes(), asio::use_awaitable);
   line_.transfer.starve(false);

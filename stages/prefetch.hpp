@@ -8,6 +8,7 @@
 #include "stages/delivery.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/memory_plan.hpp"
+#include "stages/occupancy.hpp"
 #include "stages/read.hpp"
 #include "stages/resumption.hpp"
 #include "stages/run_flags.hpp"
@@ -44,6 +45,8 @@ class prefetch {
   /// Ends when the last batch was handed over, or one ends the run.
   ///   throws   error{errc::usage} for an order that cannot be; whatever breaks a line
   boost::asio::awaitable<void> run();
+  /// How long the next batch has waited for another one to end, or for its memory, in all. Thread: any.
+  [[nodiscard]] std::uint64_t waited_ns(std::uint64_t now_ns) const noexcept { return waiting_.stays_ns(now_ns); }
 
  private:
   boost::asio::awaitable<void> run_in(async::scope& children);
@@ -56,6 +59,7 @@ class prefetch {
   void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end);
 
   const parts line_;
+  occupancy waiting_;           // 0 or 1
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
   std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer
 };

@@ -22,7 +22,7 @@ constexpr double little_stall = 0.01;
 constexpr double much_stall = 0.1;
 // Of the time reads have to be held back for the depth to be what limits them.
 constexpr double held_back = 0.5;
-// Of the samples that there may be at a time.
+// Of the samples that there may be at a time; of the time that the next batch waits for a place.
 constexpr double most = 0.5;
 // A part that does its work in less than this of the time is not worth a capacity.
 constexpr double hardly_busy = 1e-4;
@@ -30,11 +30,6 @@ constexpr double hardly_busy = 1e-4;
 double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 double number(std::uint64_t value) { return static_cast<double>(value); }
 double seconds(std::uint64_t ns) { return number(ns) * 1e-9; }
-
-struct ranked {
-  bottleneck who;
-  const capacity* of;
-};
 
 // Calls `visit` with each count of `a` and the same of `b`.
 template <class Function>
@@ -53,6 +48,7 @@ void for_each_count(line_counts& a, const line_counts& b, Function&& visit) {
   visit(a.rows_made, b.rows_made);
   visit(a.decode_ns, b.decode_ns);
   visit(a.decode_wait_ns, b.decode_wait_ns);
+  visit(a.batch_wait_ns, b.batch_wait_ns);
   visit(a.transferred_rows, b.transferred_rows);
   visit(a.transfer_ns, b.transfer_ns);
   visit(a.timed_batches, b.timed_batches);
@@ -110,124 +106,170 @@ capacity capacity_of_consumer(const line_counts& window) {
 
 std::string percent(double share) { return str_cat(three_digits(share * 100), " %"); }
 
-}  // namespace
+/// A window while it is judged: what is asked of it more than once.
+struct looked_at {
+  const line_counts& window;
+  const line_setting& setting;
+  double span_s = 0;  // without the time between two epochs
+  bool is_timed = false;
+  // Of sources that are no files no more is known than what they gave, and that is what the line did, whoever held it up.
+  bool depth_is_known = false;
+  bool reads_most = false;   // most of the samples that there may be at a time are being read
+  bool waits_place = false;  // the line was full, most of the time
+};
 
-verdict judge(const line_counts& window, const line_setting& setting) {
+/// The parts that have something to do, the slowest first.
+struct ranking {
+  std::array<bottleneck, 4> parts;
+  std::size_t count = 0;
+};
+
+verdict of_nothing(const looked_at& seen) {
+  const line_counts& window = seen.window;
   verdict made;
-  made.decode_threads = setting.decode_threads;
-  made.reads_at_a_time = setting.reads_at_a_time;
-  const std::uint64_t span_ns = window.time_ns - std::min(window.time_ns, window.pause_ns);
-  if (window.planned == 0 || window.batches == 0 || span_ns == 0) {
-    made.why = window.stalled_ns == 0 ? std::string("nothing was handed out in the window")
-                                      : str_cat("nothing came for ", three_digits(seconds(window.stalled_ns)),
-                                                " s of next(); reads_under_way() names reads that nobody answers");
-    made.window_s = seconds(window.time_ns);
-    if (span_ns != 0) made.stall_share = std::min(1.0, ratio(seconds(window.stalled_ns), seconds(span_ns)));
-    return made;
-  }
-  const double window_s = seconds(span_ns);
-  made.window_s = seconds(window.time_ns);
-  made.samples_per_s = ratio(number(window.planned), window_s);
-  made.stall_share = std::min(1.0, ratio(seconds(window.stalled_ns), window_s));
+  made.why = window.stalled_ns == 0 ? std::string("nothing was handed out in the window")
+                                    : str_cat("nothing came for ", three_digits(seconds(window.stalled_ns)),
+                                              " s of next(); reads_under_way() names reads that nobody answers");
+  if (seen.span_s > 0) made.stall_share = std::min(1.0, ratio(seconds(window.stalled_ns), seen.span_s));
+  return made;
+}
+
+// Fills in what each part can do, what the line did, and what `seen` is asked for.
+verdict measure(looked_at& seen) {
+  const line_counts& window = seen.window;
+  const line_setting& setting = seen.setting;
+  verdict made;
+  made.samples_per_s = ratio(number(window.planned), seen.span_s);
+  made.stall_share = std::min(1.0, ratio(seconds(window.stalled_ns), seen.span_s));
 
   made.read = capacity_of_reads(window, setting);
-  const capacity io = over(window.rows_read, window.io_awake_ns, setting.io_threads, window_s);
-  const bool io_limits = io.per_s > 0 && window.reads != 0 && (made.read.per_s == 0 || io.per_s < made.read.per_s);
-  if (io_limits) made.read = io;
-  made.decode = over(window.rows_made, window.decode_ns, setting.decode_threads, window_s);
-  const bool is_timed = setting.on_device && window.timed_batches != 0;
-  if (is_timed) {
-    const std::uint64_t timed_ns = window.device_step_ns + window.device_stall_ns;
-    made.transfer = over(window.timed_rows, window.device_copy_ns, 1, seconds(timed_ns));
-    made.consumer = over(window.timed_rows, window.device_step_ns, 1, seconds(timed_ns));
-    made.stall_share = ratio(seconds(window.device_stall_ns), seconds(timed_ns));
+  const capacity io = over(window.rows_read, window.io_awake_ns, setting.io_threads, seen.span_s);
+  made.io_threads_limit = io.per_s > 0 && window.reads != 0 && (made.read.per_s == 0 || io.per_s < made.read.per_s);
+  if (made.io_threads_limit) made.read = io;
+  made.decode = over(window.rows_made, window.decode_ns, setting.decode_threads, seen.span_s);
+  seen.is_timed = setting.on_device && window.timed_batches != 0;
+  if (seen.is_timed) {
+    const double timed_s = seconds(window.device_step_ns + window.device_stall_ns);
+    made.transfer = over(window.timed_rows, window.device_copy_ns, 1, timed_s);
+    made.consumer = over(window.timed_rows, window.device_step_ns, 1, timed_s);
+    made.stall_share = ratio(seconds(window.device_stall_ns), timed_s);
   } else if (!setting.on_device) {
-    made.transfer = over(window.transferred_rows, window.transfer_ns, 1, window_s);
+    made.transfer = over(window.transferred_rows, window.transfer_ns, 1, seen.span_s);
     made.consumer = capacity_of_consumer(window);
   }
 
-  // Of such sources no more is known than what they gave, and that is what the line did, whoever held it up.
-  const bool depth_is_known = io_limits || setting.reads_at_a_time != 0;
-  constexpr capacity none;
-  std::array<ranked, 4> order = {{{bottleneck::read, depth_is_known ? &made.read : &none},
-                                  {bottleneck::decode, &made.decode},
-                                  {bottleneck::transfer, &made.transfer},
-                                  {bottleneck::consumer, &made.consumer}}};
-  const auto known = std::partition(order.begin(), order.end(), [](const ranked& each) { return each.of->per_s > 0; });
-  std::sort(order.begin(), known, [](const ranked& a, const ranked& b) { return a.of->per_s < b.of->per_s; });
-  const auto count = static_cast<std::size_t>(known - order.begin());
-  if (count == 0) {
-    made.why = "no part took any time";
-    return made;
-  }
-  // Most of the samples that there may be at a time are being read.
+  seen.depth_is_known = made.io_threads_limit || setting.reads_at_a_time != 0;
   const double rows_reading =
-      ratio(number(window.rows_read), number(window.reads)) * ratio(seconds(window.read_ns), window_s);
-  const bool reads_most =
-      rows_reading > most * setting.batches_max * ratio(number(window.planned), number(window.batches));
-  const auto name_it = [&](std::size_t first, std::size_t others_from) {
-    made.who = order[first].who;
-    if (others_from < count) {
-      made.next = order[others_from].who;
-      made.if_free = *order[others_from].of;
-    }
-  };
-  const double least = order[0].of->per_s;
-  const bool is_tied = count > 1 && order[1].of->per_s < least * tie;
+      ratio(number(window.rows_read), number(window.reads)) * ratio(seconds(window.read_ns), seen.span_s);
+  seen.reads_most = rows_reading > most * setting.batches_max * ratio(number(window.planned), number(window.batches));
+  seen.waits_place = seconds(window.batch_wait_ns) > most * seen.span_s;
+  return made;
+}
 
-  const double expected = depth_is_known || !reads_most ? confirmed : 1 / tie;
-  // Where nothing was timed on a device, a wait may be there that the host does not see.
-  const bool may_wait_unseen = setting.on_device && !is_timed;
-  if (made.samples_per_s < expected * least && (made.stall_share > little_stall || may_wait_unseen)) {
-    // Nothing that was counted explains the waiting: every part could do more.
-    if (made.read.at_least && reads_most) {
-      made.read.per_s = made.samples_per_s;
-      made.who = bottleneck::read;
-      const std::size_t other = order[0].who == bottleneck::read ? 1 : 0;
-      if (other < count) {
-        made.next = order[other].who;
-        made.if_free = *order[other].of;
-      }
-      made.why = "most samples are being read, and no other part is busy";
-      return made;
-    }
-    if (order[0].who == bottleneck::consumer) {
-      made.who = bottleneck::variance;
-    } else {
-      made.who = bottleneck::unclear;
-      if (setting.on_device && !is_timed) {
-        made.why =
-            str_cat("nothing on the host holds the line up; what copies and steps take on the device is not known");
-        return made;
-      }
-      made.why = str_cat(name(order[0].who), " could do ", count_text(static_cast<std::uint64_t>(least)),
-                         "/s, and was idle while the consumer waited ", percent(made.stall_share), " of the time");
-      return made;
-    }
-  } else {
-    name_it(0, is_tied ? 2 : 1);
-    if (is_tied) made.also = order[1].who;
-    if (made.who == bottleneck::consumer && !is_tied && made.stall_share > much_stall) made.who = bottleneck::variance;
+ranking rank(const verdict& made, bool depth_is_known) {
+  ranking by;
+  for (const bottleneck part : {bottleneck::read, bottleneck::decode, bottleneck::transfer, bottleneck::consumer}) {
+    const bool is_known = made.capacity_of(part)->per_s > 0 && (part != bottleneck::read || depth_is_known);
+    if (is_known) by.parts[by.count++] = part;
   }
+  std::sort(by.parts.begin(), by.parts.begin() + static_cast<std::ptrdiff_t>(by.count),
+            [&](bottleneck a, bottleneck b) { return made.capacity_of(a)->per_s < made.capacity_of(b)->per_s; });
+  return by;
+}
+
+// The first that is left of them is what the others would wait for then.
+void name_next(verdict& made, const ranking& by, std::size_t at) {
+  if (at >= by.count) return;
+  made.next = by.parts[at];
+  made.if_free = *made.capacity_of(by.parts[at]);
+}
+
+void name_slowest(verdict& made, const ranking& by) {
+  const auto per_s = [&](std::size_t at) { return made.capacity_of(by.parts[at])->per_s; };
+  const bool is_tied = by.count > 1 && per_s(1) < per_s(0) * tie;
+  made.who = by.parts[0];
+  if (is_tied) made.also = by.parts[1];
+  name_next(made, by, is_tied ? 2 : 1);
+  if (made.who == bottleneck::consumer && !is_tied && made.stall_share > much_stall) made.who = bottleneck::variance;
+}
+
+// Nothing that was counted explains the waiting: every part could do more.
+void name_nobody(verdict& made, const ranking& by, const looked_at& seen) {
+  if (made.read.at_least && seen.reads_most) {
+    made.read.per_s = made.samples_per_s;
+    made.who = bottleneck::read;
+    name_next(made, by, by.parts[0] == bottleneck::read ? 1 : 0);
+    made.why = "most samples are being read, and no other part is busy";
+  } else if (seen.setting.on_device && !seen.is_timed) {
+    made.who = bottleneck::unclear;
+    made.why = "nothing on the host holds the line up; what copies and steps take on the device is not known";
+  } else if (by.parts[0] == bottleneck::consumer || seen.waits_place) {
+    made.who = bottleneck::variance;
+  } else {
+    made.who = bottleneck::unclear;
+    made.why = str_cat(name(by.parts[0]), " could do ",
+                       count_text(static_cast<std::uint64_t>(made.capacity_of(by.parts[0])->per_s)),
+                       "/s, and was idle while the consumer waited ", percent(made.stall_share), " of the time");
+  }
+}
+
+std::string_view more_batches(const line_setting& setting) {
+  return setting.short_of_memory ? "a larger host_bytes_max" : "more prefetch_batches";
+}
+
+void say_why(verdict& made, const looked_at& seen) {
+  const line_setting& setting = seen.setting;
   if (made.who == bottleneck::variance) {
     made.also.reset();
     made.next.reset();
     made.if_free = {};
     made.why = str_cat("the consumer waits ", percent(made.stall_share),
                        " of the time, though each part could do more than it takes");
+    if (seen.waits_place) {
+      str_append(made.why, "; there may be ", setting.batches_max, setting.batches_max == 1 ? " batch" : " batches",
+                 " at a time, and the next one waits for its place ",
+                 percent(std::min(1.0, ratio(seconds(seen.window.batch_wait_ns), seen.span_s))), " of the time: give ",
+                 more_batches(setting));
+    }
+  } else if (made.who == bottleneck::consumer && seconds(seen.window.held_all_ns) > 0.5 * seen.span_s) {
+    made.why = str_cat("it holds all ", setting.batches_max, " batches that there may be at a time");
+  } else if (made.who == bottleneck::consumer && made.stall_share > little_stall) {
+    made.why = str_cat("it waits ", percent(made.stall_share), " of the time all the same, which ",
+                       more_batches(setting), " may even out");
+  } else if (made.who == bottleneck::read && made.io_threads_limit) {
+    made.why = str_cat(setting.io_threads == 1 ? "the I/O thread is" : "the I/O threads are",
+                       " busy all the time: give more io_threads, not a deeper queue");
+  }
+}
+
+}  // namespace
+
+verdict judge(const line_counts& window, const line_setting& setting) {
+  looked_at seen{.window = window, .setting = setting};
+  seen.span_s = seconds(window.time_ns - std::min(window.time_ns, window.pause_ns));
+  const bool is_empty = window.planned == 0 || window.batches == 0 || seen.span_s == 0;
+  verdict made = is_empty ? of_nothing(seen) : measure(seen);
+  made.decode_threads = setting.decode_threads;
+  made.reads_at_a_time = setting.reads_at_a_time;
+  made.io_threads = setting.io_threads;
+  made.window_s = seconds(window.time_ns);
+  if (is_empty) return made;
+
+  const ranking by = rank(made, seen.depth_is_known);
+  if (by.count == 0) {
+    made.why = "no part took any time";
     return made;
   }
-  if (made.who == bottleneck::consumer && seconds(window.held_all_ns) > 0.5 * window_s) {
-    made.why = str_cat("it holds all ", setting.batches_max, " batches that there may be at a time");
+  const double expected = seen.depth_is_known || !seen.reads_most ? confirmed : 1 / tie;
+  // Where nothing was timed on a device, a wait may be there that the host does not see.
+  const bool may_wait_unseen = setting.on_device && !seen.is_timed;
+  const bool was_idle = made.samples_per_s < expected * made.capacity_of(by.parts[0])->per_s;
+  if (was_idle && (made.stall_share > little_stall || may_wait_unseen)) {
+    name_nobody(made, by, seen);
+  } else {
+    name_slowest(made, by);
   }
-  if (made.who == bottleneck::consumer && made.why.empty() && made.stall_share > little_stall) {
-    made.why = str_cat("it waits ", percent(made.stall_share),
-                       " of the time all the same, which more prefetch_batches may even out");
-  }
-  if (made.who == bottleneck::read && io_limits) {
-    made.why =
-        setting.io_threads == 1 ? "the I/O thread is busy all the time" : "the I/O threads are busy all the time";
-  }
+  say_why(made, seen);
   return made;
 }
 
@@ -242,6 +284,9 @@ std::string rate(const capacity& of) {
 std::string clause(const verdict& of, bottleneck who) {
   switch (who) {
     case bottleneck::read:
+      if (of.io_threads_limit) {
+        return str_cat(of.io_threads, of.io_threads == 1 ? " I/O thread gives " : " I/O threads give ", rate(of.read));
+      }
       return of.reads_at_a_time == 0   ? str_cat("its sources give ", rate(of.read))
              : of.reads_at_a_time == 1 ? str_cat("1 read at a time gives ", rate(of.read))
                                        : str_cat(of.reads_at_a_time, " reads at a time give ", rate(of.read));

@@ -27,6 +27,7 @@ struct line_counts {
   std::uint64_t rows_made = 0;
   std::uint64_t decode_ns = 0;       ///< of the decode threads, in jobs
   std::uint64_t decode_wait_ns = 0;  ///< of jobs, for a thread
+  std::uint64_t batch_wait_ns = 0;   ///< the next batch waited for one to end, or for its memory
   // Transfer.
   std::uint64_t transferred_rows = 0;
   std::uint64_t transfer_ns = 0;
@@ -55,11 +56,14 @@ struct line_counts {
 ///   on_device         batches go to a device: what the CPU sees of copies and steps is only that they were queued, and a wait in next() is
 ///                     no stall. What the device timed tells; a window without a timed batch says nothing of them
 ///   reads_at_a_time   that the kernel is given, over all I/O threads; 0: sources that are no files decide it
+///   batches_max       that there may be at a time, with the consumer's
+///   short_of_memory   there would be more of them in a larger budget
 struct line_setting {
   std::uint32_t decode_threads = 1;
   std::uint32_t io_threads = 1;
   std::uint32_t reads_at_a_time = 0;
   std::uint32_t batches_max = 0;
+  bool short_of_memory = false;
   bool on_device = false;
 };
 

@@ -57,7 +57,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .world = arguments.here.world,
                          .decode_threads = arguments.threads,
                          .host_bytes_max = arguments.host_bytes_max,
-                         .prefetch_batches = 0,
+                         .prefetch_batches = arguments.prefetch_batches,
                          .reader = arguments.reader,
                          .on_corrupt = arguments.on_corrupt,
                          .corrupt_max = arguments.corrupt_max,
@@ -108,6 +108,8 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_number(app, "--threads", arguments.threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
   add_bytes(app, "--host-bytes-max", arguments.host_bytes_max,
             "memory for reads, decoding and batches (512MiB, or half of what there is)");
+  add_number(app, "--prefetch-batches", arguments.prefetch_batches, 1,
+             "under way or ready beside the trainer's (8, or what the memory allows)");
   add_number(app, "--io-threads", arguments.reader.io_threads, 1, "that read, each with a ring (1)", 64);
   add_number(app, "--queue-depth", arguments.reader.queue_depth, 1, "reads in flight per I/O thread (by size)", 4096);
   add_choice(

@@ -37,7 +37,8 @@ struct epoch_arguments {
   std::optional<double> mixup;
   std::optional<double> cutmix;
   std::uint32_t threads = 0;
-  std::uint64_t host_bytes_max = 0;  // the loader's choice
+  std::uint64_t host_bytes_max = 0;    // the loader's choice
+  std::uint32_t prefetch_batches = 0;  // the same
   std::string device = "host";
   reader_options reader;
   corrupt_policy on_corrupt = corrupt_policy::raise;

@@ -19,12 +19,10 @@ constexpr std::size_t bar_columns_max = 32;
 std::string short_text(const verdict& of) {
   std::string text(name(of.who));
   if (of.also) str_append(text, " and ", name(*of.also));
-  const capacity* const own = of.who == bottleneck::read       ? &of.read
-                              : of.who == bottleneck::decode   ? &of.decode
-                              : of.who == bottleneck::transfer ? &of.transfer
-                              : of.who == bottleneck::consumer ? &of.consumer
-                                                               : nullptr;
-  if (own != nullptr) str_append(text, ", ", count_text(static_cast<std::uint64_t>(own->per_s + 0.5)), "/s");
+  if (const capacity* const own = of.capacity_of(of.who)) {
+    str_append(text, own->at_least ? ", at least " : ", ", count_text(static_cast<std::uint64_t>(own->per_s + 0.5)),
+               "/s");
+  }
   return text;
 }
 
@@ -42,7 +40,8 @@ std::string epoch_progress::draw(const terminal& screen, std::size_t columns) {
   parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
   parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
   parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
-  parts.push_back(short_text(now.verdict));  // fits in 80 columns
+  parts.push_back(
+      short_text(now.verdict));  // fits in 80 columns, but for an "at least" in the second of several epochs
   parts.push_back(rate_text(rate_.bytes_per_s()));
   std::string start = "  ";
   if (epochs_ > 1) {

@@ -31,6 +31,8 @@ constexpr option_words all_words[] = {
     {"corrupt_max", "--corrupt-max"},
     {"decode_threads", "--threads"},
     {"queue_depth", "--queue-depth"},
+    {"io_threads", "--io-threads"},
+    {"prefetch_batches", "--prefetch-batches"},
     {"global_batch_size", "--global-batch-size"},
     {"batch_size", "--batch-size"},
     {"on_corrupt =", "--on-corrupt"},

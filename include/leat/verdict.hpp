@@ -9,7 +9,7 @@
 namespace leat {
 
 /// Whom the others wait for; or why nobody can be named:
-///   variance   every part could do more than the consumer takes, and still it waits now and then: more batches even that out
+///   variance   every part could do more than the line does, and still the consumer waits now and then: more batches even that out
 ///   unclear    what was counted contradicts itself
 ///   unknown    too little was counted
 enum class bottleneck : std::uint8_t { read, decode, transfer, consumer, variance, unclear, unknown };
@@ -39,7 +39,15 @@ struct verdict {
   capacity read, decode, transfer, consumer;
   std::uint32_t decode_threads = 0;
   std::uint32_t reads_at_a_time = 0;  ///< that the kernel is given; 0: sources that are no files decide it
-  std::string why;                    ///< what else there is to say of it
+  std::uint32_t io_threads = 0;
+  bool io_threads_limit = false;  ///< `read` is what the I/O threads' own work allows: a deeper queue would not help
+  std::string why;                ///< what else there is to say of it
+
+  /// Null for a word that is no part.
+  [[nodiscard]] const capacity* capacity_of(bottleneck part) const noexcept {
+    const capacity* const all[] = {&read, &decode, &transfer, &consumer};
+    return part <= bottleneck::consumer ? all[static_cast<std::size_t>(part)] : nullptr;
+  }
 
   /// One sentence or two: "decode: 2 threads give 1,690/s. If it were free: consumer, 2,980/s".
   [[nodiscard]] std::string to_string() const;

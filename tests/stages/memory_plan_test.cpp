@@ -206,6 +206,9 @@ TEST(memory_plan, runs_further_ahead_where_small_batches_are_too_few_reads_to_ke
   EXPECT_EQ(divide_memory(needs).batches, 1U + 192U) << "64 MiB would be 256";
   needs.prefetch_batches = 3;
   EXPECT_EQ(divide_memory(needs).batches, 1U + 3U) << "as many as were asked for";
+  EXPECT_FALSE(divide_memory(needs).batches_missing);
+  needs.prefetch_batches = 10'000;
+  EXPECT_TRUE(divide_memory(needs).batches_missing) << "of 1.9 GB";
   needs = usual();
   needs.batches_in_flight = 128;
   needs.direct = true;
@@ -226,6 +229,7 @@ TEST(memory_plan, takes_no_more_batches_than_there_will_be) {
   memory_needs needs = usual();
   needs.batches_to_come = 2;
   EXPECT_EQ(divide_memory(needs).batches, 2U);
+  EXPECT_FALSE(divide_memory(needs).batches_missing);
 }
 
 TEST(memory_plan, is_a_table_that_names_its_holders) {

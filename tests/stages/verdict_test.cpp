@@ -93,8 +93,19 @@ TEST(verdict, is_read_where_the_thread_that_reads_has_no_time_left) {
   seen.io_awake_ns = 10 * second;
   const verdict found = judge(seen, two_threads);
   EXPECT_EQ(found.who, bottleneck::read);
-  EXPECT_THAT(found.why, HasSubstr("the I/O thread is busy"));
+  EXPECT_TRUE(found.io_threads_limit);
   EXPECT_EQ(found.decode.per_s, 0);
+  EXPECT_EQ(found.to_string(),
+            "read: 1 I/O thread gives 640/s; the I/O thread is busy all the time: give more io_threads, not a deeper "
+            "queue. If it were free: consumer, 1,280/s");
+  line_setting setting = two_threads;
+  setting.io_threads = 2;
+  seen.io_awake_ns = 20 * second;
+  EXPECT_THAT(judge(seen, setting).to_string(), StartsWith("read: 2 I/O threads give 640/s; the I/O threads are busy"));
+  seen.io_awake_ns = second;  // and a disk that is slower than they are
+  seen.read_ns = 32 * 10 * second;
+  seen.held_back_ns = 20 * second;
+  EXPECT_THAT(judge(seen, setting).to_string(), StartsWith("read: 32 reads at a time give 640/s. If"));
 }
 
 TEST(verdict, of_sources_whose_depth_nobody_knows_is_read_where_most_samples_are_there) {
@@ -135,6 +146,28 @@ TEST(verdict, is_variance_where_each_part_could_do_more_and_the_consumer_still_w
   seen.stalled_ns = 5 * second / 10;
   EXPECT_EQ(judge(seen, two_threads).who, bottleneck::consumer);
   EXPECT_THAT(judge(seen, two_threads).why, StartsWith("it waits 5.00 % of the time all the same"));
+}
+
+// Two batches: while the consumer has one, the other is made; then it waits for that.
+TEST(verdict, names_memory_for_batches_where_the_next_one_waits_for_its_place) {
+  line_counts seen = waited_for;
+  seen.decode_ns = 10 * second;
+  seen.batch_wait_ns = 9 * second;
+  line_setting setting = two_threads;
+  setting.batches_max = 2;
+  setting.short_of_memory = true;
+  const verdict found = judge(seen, setting);
+  EXPECT_EQ(found.who, bottleneck::variance) << "a line that is short of batches is not unclear";
+  EXPECT_EQ(found.to_string(),
+            "variance: the consumer waits 50.0 % of the time, though each part could do more than it takes; there may "
+            "be 2 batches at a time, and the next one waits for its place 90.0 % of the time: give a larger "
+            "host_bytes_max");
+  setting.short_of_memory = false;
+  EXPECT_THAT(judge(seen, setting).why, ::testing::EndsWith("give more prefetch_batches"));
+  seen.batch_wait_ns = 4 * second;
+  EXPECT_EQ(judge(seen, setting).who, bottleneck::unclear) << "there is room for more";
+  // Whoever has a part to blame has memory enough.
+  EXPECT_EQ(judge(waited_for, setting).who, bottleneck::decode);
 }
 
 TEST(verdict, is_unclear_where_the_part_that_it_would_be_was_idle) {
@@ -208,7 +241,8 @@ TEST(verdict, of_nothing_is_unknown) {
 
 // --- in virtual time, where the truth is known: the part whose removal gains most -------------------------------------------
 
-enum class condition : std::uint8_t { steady, bursts, tails, drift, others_on_the_disk };
+//   wide_disk   reads do not slow one another down, so that what one takes tells what many would
+enum class condition : std::uint8_t { steady, wide_disk, bursts, tails, drift, others_on_the_disk };
 
 virtual_line_options draw(std::mt19937_64& random, condition under) {
   const auto between = [&](double a, double b) {
@@ -225,6 +259,10 @@ virtual_line_options draw(std::mt19937_64& random, condition under) {
                             .reads_at_a_time = 1U << (random() % 8),
                             .batches = static_cast<unsigned>(4 + random() % 12),
                             .seed = random()};
+  if (under == condition::wide_disk) {
+    line.bus_s = 0;
+    line.channels = 128;
+  }
   if (under == condition::bursts) line.burst_s = line.step_s * static_cast<double>(4 + random() % 20);
   if (under == condition::tails) line.decode_tail = 0.01;
   if (under == condition::drift) line.read_drift = 0.1;
@@ -281,8 +319,8 @@ struct tally {
 tally judge_many(condition under, int cases_wanted, std::uint64_t seed) {
   tally all;
   std::mt19937_64 random(seed);
-  for (int tried = 0; (under == condition::steady ? all.clear : tried) < cases_wanted && tried < 4 * cases_wanted;
-       ++tried) {
+  const bool is_steady = under == condition::steady || under == condition::wide_disk;
+  for (int tried = 0; (is_steady ? all.clear : tried) < cases_wanted && tried < 4 * cases_wanted; ++tried) {
     const virtual_line_options options = draw(random, under);
     virtual_line line(options);
     static_cast<void>(line.run(30));
@@ -313,8 +351,7 @@ tally judge_many(condition under, int cases_wanted, std::uint64_t seed) {
                     ", not " + found.to_string() + " (seed " + std::to_string(options.seed) + ")\n";
     }
     if (who != truth || found.also) continue;
-    const std::array<const capacity*, 4> capacities = {&found.read, &found.decode, &found.transfer, &found.consumer};
-    all.capacity_errors.push_back(std::abs(capacities[who]->per_s / base - 1));
+    all.capacity_errors.push_back(std::abs(found.capacity_of(found.who)->per_s / base - 1));
     if (found.next) all.free_errors.push_back(std::abs(found.if_free.per_s / freed[truth] - 1));
   }
   return all;
@@ -332,12 +369,46 @@ TEST(verdict_in_virtual_time, is_right_in_all_of_400_lines_with_one_clear_bottle
   EXPECT_EQ(all.confident_and_wrong, 0) << all.wrong;
   EXPECT_LE(share_of(all.capacity_errors, 0.5), 0.03);
   EXPECT_LE(share_of(all.capacity_errors, 0.9), 0.08);
+  // Beyond are disks that nobody had pushed, whose reads then slow one another down.
   EXPECT_LE(share_of(all.free_errors, 0.5), 0.03);
-  EXPECT_LE(share_of(all.free_errors, 0.9), 0.10);
+  EXPECT_LE(share_of(all.free_errors, 0.95), 0.10);
+  RecordProperty("if_free_median", std::to_string(share_of(all.free_errors, 0.5)));
+  RecordProperty("if_free_95", std::to_string(share_of(all.free_errors, 0.95)));
+  RecordProperty("if_free_most", std::to_string(share_of(all.free_errors, 1)));
   RecordProperty("longest_item_right", all.others_right);
   RecordProperty("tf_data_right", all.tf_data_right);
   EXPECT_LT(all.others_right, 300) << "the longest item";
   EXPECT_LT(all.tf_data_right, 380) << "tf.data's rule";
+}
+
+TEST(verdict_in_virtual_time, says_within_10_percent_what_the_line_would_give_if_its_part_were_free) {
+  const tally all = judge_many(condition::wide_disk, 120, 22);
+  EXPECT_EQ(all.right, 120) << all.missed;
+  ASSERT_GE(all.free_errors.size(), 100U);
+  // But for one line in a hundred, which has too few batches for what is then the slowest part.
+  EXPECT_LE(share_of(all.free_errors, 0.98), 0.10);
+}
+
+// Whose truth is the same line with room for more of them.
+TEST(verdict_in_virtual_time, asks_for_more_batches_only_where_they_gain) {
+  std::mt19937_64 random(23);
+  std::vector<double> gains;
+  for (int tried = 0; tried < 80; ++tried) {
+    virtual_line_options options = draw(random, condition::steady);
+    options.batches = 2;
+    virtual_line line(options);
+    static_cast<void>(line.run(30));
+    const verdict found = judge(line.run(100), line.setting());
+    if (found.why.find("prefetch_batches") == std::string::npos || found.who != bottleneck::variance) continue;
+    virtual_line_options more = options;
+    more.batches = 8;
+    gains.push_back(throughput_of(more) / found.samples_per_s);
+    EXPECT_GT(gains.back(), 1.05) << found.to_string() << " (seed " << options.seed << ")";
+  }
+  EXPECT_GE(gains.size(), 10U);
+  RecordProperty("asked", static_cast<int>(gains.size()));
+  RecordProperty("least_gain", std::to_string(share_of(gains, 0)));
+  RecordProperty("median_gain", std::to_string(share_of(gains, 0.5)));
 }
 
 TEST(verdict_in_virtual_time, is_never_confident_and_wrong_under_bursts_tails_drift_and_others_on_the_disk) {

@@ -59,7 +59,7 @@ run_of_parts run(const line_of_parts& parts, std::uint64_t batches, const stages
   options.seed = 7;
   options.epochs = 1;
   options.decode_threads = 2;
-  options.prefetch_batches = 4;  // so that a short run is no run ahead
+  options.prefetch_batches = parts.prefetch_batches;
   options.host_bytes_max = std::size_t{40} << 20;
   options.device = leat::host;
   stages::loader_parts with{.windows = windows};

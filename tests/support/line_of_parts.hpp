@@ -21,7 +21,8 @@ struct line_of_parts {
   std::chrono::microseconds step{0};
   passing how = passing::asleep;  // of the slow part; the others sleep
   bottleneck slow = bottleneck::read;
-  bool on_device = false;  // copies and steps are a device's: the trainer queues them and waits for none
+  std::uint32_t prefetch_batches = 4;  // so that a short run is no run ahead
+  bool on_device = false;              // copies and steps are a device's: the trainer queues them and waits for none
 };
 
 /// All parts take 4 ms a batch, but for one that takes so many times as long.

@@ -25,6 +25,7 @@ void virtual_line::pass_time() {
   passed_s_ = now_s_;
   const bool wants_more = next_read_ < (consumed_ + options_.batches) * options_.batch;
   if (reading_ >= options_.reads_at_a_time && wants_more) held_back_s_ += passed;
+  if (!wants_more) batch_wait_s_ += passed;
   read_s_ += passed * reading_;
   decode_s_ += passed * decoding_;
   decode_wait_s_ += passed * static_cast<double>(to_decode_.size());
@@ -118,6 +119,7 @@ stages::line_counts virtual_line::run(std::uint64_t batches) {
                                .rows_made = decoded_,
                                .decode_ns = to_ns(decode_s_),
                                .decode_wait_ns = to_ns(decode_wait_s_),
+                               .batch_wait_ns = to_ns(batch_wait_s_),
                                .transferred_rows = copied_ * options_.batch,
                                .transfer_ns = to_ns(copy_s_),
                                .steps = consumed_,

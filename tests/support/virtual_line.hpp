@@ -80,6 +80,7 @@ class virtual_line {
   double held_back_s_ = 0;
   double decode_s_ = 0;
   double decode_wait_s_ = 0;
+  double batch_wait_s_ = 0;
   double copy_s_ = 0;
   double step_s_ = 0;
   double stalled_s_ = 0;

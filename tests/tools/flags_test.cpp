@@ -10,6 +10,8 @@ TEST(flags, take_the_place_of_a_programs_options) {
             "--host-bytes-max of 4.00 KiB is too small: give 1 MiB, or fewer --threads");
   EXPECT_EQ(in_flags("cut; on_corrupt = skip or substitute goes on without it"),
             "cut; --on-corrupt skip or substitute goes on without it");
+  EXPECT_EQ(in_flags("give more io_threads, or more prefetch_batches"),
+            "give more --io-threads, or more --prefetch-batches");
   EXPECT_EQ(in_flags("try direct = auto"), "try --direct auto");
   EXPECT_EQ(in_flags("replace it (pack_options::overwrite)"), "replace it (--overwrite)");
   EXPECT_EQ(in_flags("no GPU; without loader_options::device_required they stay on the host"),
