@@ -5,7 +5,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -13,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <exception>
 #include <iostream>
 #include <sstream>
 #include <thread>
@@ -60,7 +60,9 @@ int main(int argc, char** argv) {
                      leat::image{"jpg"}.random_resized_crop(64), leat::label{"cls"});
   asio::io_context context(1);
   tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
-  asio::co_spawn(context, serve(acceptor, train), asio::detached);
+  asio::co_spawn(context, serve(acceptor, train), [](std::exception_ptr failed) {
+    if (failed) std::cerr << "the metrics are not served any more\n";
+  });
   std::thread server([&] { context.run(); });
   for (const leat::batch& step : train.blocking()) static_cast<void>(step);
 

@@ -35,7 +35,7 @@ std::string escaped(std::string_view value) {
   return text;
 }
 
-// As short as it can be, and read back as the same number.
+// 12 digits: microseconds of a run of several days.
 std::string number(double value) {
   std::string text = absl::StrFormat("%.12g", value);
   return std::isfinite(value) ? text : value > 0 ? "+Inf" : value < 0 ? "-Inf" : "NaN";
@@ -49,14 +49,16 @@ void check(const std::vector<metric_label>& labels) {
                          std::all_of(name.begin(), name.end(), fits) && !name.starts_with("__");
     if (!is_name) {
       throw error(errc::usage,
-                  str_cat("'", name, "' is no name of a label; give letters, digits and _, no digit first"));
+                  str_cat("'", name,
+                          "' cannot be the name of a label; use letters, digits and _, begin with no digit "
+                          "and not with __"));
     }
     const bool is_ours = std::find(own_labels.begin(), own_labels.end(), name) != own_labels.end();
     const bool is_twice = std::any_of(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(i),
                                       [&](const metric_label& before) { return before.name == name; });
     if (is_ours || is_twice) {
-      throw error(errc::usage, str_cat("the label '", name, "' ", is_ours ? "is one of leat's own" : "is given twice",
-                                       "; give it another name"));
+      throw error(errc::usage, str_cat("the label '", name, "' ", is_ours ? "is one that leat sets" : "is given twice",
+                                       "; use another name"));
     }
   }
 }

@@ -240,6 +240,7 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
   auto done = asio::co_spawn(here, take_all(train, arguments.stop_after, outputs, trainer, report, stop.token()),
                              asio::use_future);
   here.run();
+  report.is_trained = arguments.step_ms.has_value();
   report.au = trainer.au();
   done.get();
   outputs.close();

@@ -146,7 +146,7 @@ json verdict_json(const verdict& of) {
             {"decode", capacity_json(of.decode)},
             {"transfer", capacity_json(of.transfer)},
             {"consumer", capacity_json(of.consumer)}}},
-          {"why", of.why}};
+          {"why", in_flags(of.why)}};
 }
 
 void epoch_report::measure_process() {
@@ -190,7 +190,7 @@ json epoch_report::as_json() const {
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
   object["digest_cpu_s"] = stats.digest_cpu_s;
   object["first_batch_ms"] = first_batch_ms ? json(*first_batch_ms) : json(nullptr);
-  if (au) object["au"] = *au;
+  if (is_trained) object["au"] = au ? json(*au) : json(nullptr);
   if (run_digest) object["digest"] = run_digest->hex();
   if (resumed) object["resumed"] = {{"epoch", resumed->epoch}, {"batch", resumed->batch}};
   object["rss_bytes_max"] = rss_bytes_max;
@@ -260,10 +260,11 @@ std::string epoch_report::as_text(const terminal& screen) const {
         str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ", seconds_text(stats.next.p50_s),
                 " each (median), 1 % over ", seconds_text(stats.next.p99_s)));
   }
-  if (au) {
+  if (is_trained) {
     const double stalled = per_second(stats.stalled_s, stats.elapsed_s);
-    row(text, screen, "trainer",
-        absl::StrFormat("steps took %.1f %% of its time (au); it waited %.1f %%", *au * 100, stalled * 100));
+    const std::string steps = au ? absl::StrFormat("steps took %.1f %% of its time (au)", *au * 100)
+                                 : std::string("no au, which leaves out the first step, and there was no other");
+    row(text, screen, "trainer", str_cat(steps, absl::StrFormat("; it waited %.1f %%", stalled * 100)));
   }
   row(text, screen, "cpu",
       str_cat(seconds_text(cpu_s), ", ", seconds_text(per_second(cpu_s * 1000, samples)), " per 1,000 samples",

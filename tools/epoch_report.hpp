@@ -33,8 +33,8 @@ struct epoch_report {
   double open_seconds = 0;
   std::optional<double> first_batch_ms;
   std::optional<digest> run_digest;
-  std::optional<double>
-      au;  ///< of a trainer that was stood for: its steps' time over all time, the first step left out
+  bool is_trained = false;   ///< a trainer was stood for (--step-ms)
+  std::optional<double> au;  ///< its steps' time over all time, the first step left out; none where there was no other
   struct place {
     std::uint32_t epoch = 0;
     std::uint64_t batch = 0;

@@ -9,10 +9,12 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -69,11 +71,23 @@ json line_of(const loader_stats& now, const loader_stats& before) {
 
 }  // namespace
 
+int write_beside_and_rename(const std::string& path, std::string_view bytes) {
+  unfinished_file begun(path);
+  int failure = begun.open();
+  if (failure == 0) failure = begun.write(std::as_bytes(std::span(bytes)));
+  if (failure == 0) failure = begun.take_name(true);
+  return failure;
+}
+
 /// The two files, and the thread that writes them.
 class run_watch::files {
  public:
   files(const loader& train, const run_watch_options& options)
-      : train_(train), metrics_(options.metrics), windows_(options.windows), labels_(options.labels) {
+      : train_(train),
+        metrics_(options.metrics),
+        windows_(options.windows),
+        labels_(options.labels),
+        write_(options.write) {
     if (!metrics_.empty()) {
       const int failure = write_metrics_file();
       const bool is_full = failure == ENOSPC || failure == EDQUOT;  // no reason to end a run, now or later
@@ -107,9 +121,10 @@ class run_watch::files {
                                   " a file in a folder that is there, and that you may write"));
   }
 
+  // At least once, however short the run was.
   void run() {
     std::unique_lock lock(mutex_);
-    for (int line = 1; !ended_; ++line) {
+    for (int line = 1;; ++line) {
       ended_changed_.wait_for(lock, between_lines, [this] { return ended_; });
       const bool is_last = ended_;
       lock.unlock();
@@ -119,19 +134,12 @@ class run_watch::files {
           tell_once(told_of_metrics_, "--metrics", metrics_, failure);
         }
       }
+      if (is_last) return;
       lock.lock();
     }
   }
 
-  // Beside, and renamed: who reads it finds it whole.
-  [[nodiscard]] int write_metrics_file() {
-    const std::string text = metrics_of(train_, labels_);
-    unfinished_file begun(metrics_);
-    int failure = begun.open();
-    if (failure == 0) failure = begun.write(std::as_bytes(std::span(text)));
-    if (failure == 0) failure = begun.take_name(true);
-    return failure;
-  }
+  [[nodiscard]] int write_metrics_file() { return write_(metrics_, metrics_of(train_, labels_)); }
 
   void write_line() {
     if (lines_ == nullptr) return;
@@ -153,6 +161,7 @@ class run_watch::files {
   const std::string metrics_;
   const std::string windows_;
   const std::vector<metric_label> labels_;
+  const std::function<int(const std::string&, std::string_view)> write_;
   std::FILE* lines_ = nullptr;
   loader_stats before_;
   bool told_of_metrics_ = false;
@@ -179,13 +188,18 @@ class run_watch::server {
       throw error(errc::io, str_cat("cannot listen on 127.0.0.1:", port, ": ", refused.code().message(),
                                     "; give --metrics-port another one, or 0 for any"));
     }
-    asio::co_spawn(context_, serve(), asio::detached);
+    asio::co_spawn(context_, serve(), asio::bind_cancellation_slot(end_.slot(), [this](std::exception_ptr failed) {
+                     if (failed && !ended_) tell(failed);
+                   }));
     thread_ = std::thread([this] { context_.run(); });
   }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
   ~server() {
-    context_.stop();
+    asio::post(context_, [this] {
+      ended_ = true;
+      end_.emit(asio::cancellation_type::terminal);
+    });
     thread_.join();
   }
 
@@ -194,6 +208,15 @@ class run_watch::server {
  private:
   static constexpr std::chrono::seconds patience{2};
   static constexpr std::size_t request_bytes_max = 8192;
+
+  static void tell(const std::exception_ptr& failed) {
+    try {
+      std::rethrow_exception(failed);
+    } catch (const std::exception& what) {
+      complain("epoch",
+               str_cat("warning: --metrics-port: nobody answers any more: ", what.what(), "; the run goes on without"));
+    }
+  }
 
   asio::awaitable<void> serve() {
     for (;;) {
@@ -214,6 +237,7 @@ class run_watch::server {
       try {
         co_await answer(*connection);
       } catch (const std::exception&) {
+        if (ended_) throw;
         // Who asked has gone, was too slow, or said too much; or there is no memory: the next one.
       }
       deadline.cancel();
@@ -245,6 +269,8 @@ class run_watch::server {
   const loader& train_;
   const std::vector<metric_label> labels_;
   asio::io_context context_{1};
+  asio::cancellation_signal end_;  // and `ended_`: the thread of the server
+  bool ended_ = false;
   tcp::acceptor acceptor_{context_};
   std::thread thread_;
 };

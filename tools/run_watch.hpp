@@ -5,22 +5,29 @@
 #include <leat/metrics.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::tools {
+
+/// Whoever reads the file finds it whole. 0 or the errno.
+[[nodiscard]] int write_beside_and_rename(const std::string& path, std::string_view bytes);
 
 ///   metrics        a file that is rewritten every 5 s, written beside and renamed; empty: none
 ///   metrics_port   on loopback, GET /metrics; 0: any that is free
 ///   windows        a file of a JSON line each second; empty: none
 ///   labels         of all metrics
+///   write          puts these bytes in the place of a file: 0 or the errno. Tests have disks of their own
 struct run_watch_options {
   std::string metrics = {};
   std::optional<std::uint16_t> metrics_port = {};
   std::string windows = {};
   std::vector<metric_label> labels = {};
+  std::function<int(const std::string& path, std::string_view bytes)> write = write_beside_and_rename;
 };
 
 /// Watches a loader from threads of its own until it ends, and then writes what has come since. A file that cannot be written later, and

@@ -16,10 +16,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::testing {
@@ -112,6 +114,16 @@ TEST(epoch_watched, writes_its_metrics_whole_and_a_line_of_what_came) {
   EXPECT_LE(au, 1);
 }
 
+TEST(epoch_watched, of_a_single_step_knows_no_au_and_says_so) {
+  const photo_folder photos;
+  const std::vector<std::string> one = {"epoch", photos.path().string(), "--size", "32", "--step-ms", "1", "--limit",
+                                        "1"};
+  std::vector<std::string> in_json = one;
+  in_json.emplace_back("--json");
+  EXPECT_TRUE(run(in_json).json().at("au").is_null());
+  EXPECT_THAT(run(one).out, HasSubstr("no au, which leaves out the first step, and there was no other; it waited "));
+}
+
 TEST(epoch_watched, stands_for_a_trainer_of_no_time_as_well) {
   const photo_folder photos;
   const ended process = run({"epoch", photos.path().string(), "--size", "32", "--batch-size", "5", "--step-ms", "0"});
@@ -141,6 +153,33 @@ TEST(epoch_watched, refuses_a_file_for_two_and_standard_output) {
   EXPECT_EQ(journal.exit_code, 2);
   EXPECT_THAT(journal.err, HasSubstr("--journal and --progress name the same file"));
   EXPECT_EQ(run({"epoch", folder, "--size", "32", "--metrics", "-"}).exit_code, 2);
+}
+
+// The disk is full from the beginning, or later, or for a while.
+TEST(run_watch, tells_once_of_a_disk_that_is_full_for_its_metrics) {
+  const photo_folder photos;
+  leat::loader train = small_loader(photos);
+  const temporary_directory folder;
+  const std::string path = folder.path() / "leat.prom";
+  for (const std::vector<int>& disk : {std::vector{ENOSPC, ENOSPC}, {0, ENOSPC}, {EDQUOT, 0}, {0, EIO}}) {
+    std::size_t written = 0;
+    ::testing::internal::CaptureStderr();
+    {
+      const run_watch watch(train, {.metrics = path, .write = [&](const std::string& to, std::string_view bytes) {
+                                      const int failure = disk.at(written++);
+                                      return failure != 0 ? failure : tools::write_beside_and_rename(to, bytes);
+                                    }});
+      while (train.next_blocking()) {
+      }
+    }
+    const std::vector<std::string> told = lines_of(::testing::internal::GetCapturedStderr());
+    ASSERT_EQ(written, 2U) << "as it begins and as it ends";
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_THAT(told[0], StartsWith("leat epoch: warning: --metrics: cannot write " + path + ": "));
+    EXPECT_THAT(told[0], ::testing::EndsWith("; the run goes on without"));
+  }
+  EXPECT_EQ(parse_metrics(text_of(path)).value("leat_samples_total"), 12) << "what was written while there was room";
+  EXPECT_THROW(run_watch(train, {.metrics = path, .write = [](const auto&, auto) { return EACCES; }}), error);
 }
 
 // /dev/full takes nothing: what every full disk says.
