@@ -244,18 +244,19 @@ class chunked_model final : public dataset_model {
     }
   }
 
-  std::vector<std::uint64_t> blocks() const override {
+  sample_blocks blocks() const override {
     std::uint64_t rows = 1;
     for (std::size_t field = 0; field < arrays_.size(); ++field) {
       if (fields_[field].chunked) rows = std::max(rows, grids_[field].rows_in_chunk());
     }
-    std::vector<std::uint64_t> firsts;
-    if (rows <= rows_.stride) return firsts;
+    if (rows <= rows_.stride) return {};
+    if (rows % rows_.stride == 0) return {size(), rows / rows_.stride};
+    sample_blocks chunks(size());
     for (std::uint64_t row = 0; row < rows_.first_of(size()); row += rows) {
       const std::uint64_t first = row / rows_.stride + (row % rows_.stride != 0);
-      if (first < size()) firsts.push_back(first);
+      if (first < size()) chunks.begin_block(first);
     }
-    return firsts;
+    return chunks;
   }
 
   guard guarded() const noexcept override { return watch_ == nullptr ? guard::none : watch_->rate(); }

@@ -131,17 +131,17 @@ class concat_model final : public dataset_model {
   }
 
   // A part whose samples share none has a block for each sample.
-  std::vector<std::uint64_t> blocks() const override {
-    std::vector<std::uint64_t> firsts;
+  sample_blocks blocks() const override {
+    sample_blocks all(size());
     bool any = false;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const std::uint64_t begin = i == 0 ? 0 : ends_[i - 1];
-      const std::vector<std::uint64_t> inner = parts_[i].model->blocks();
+      const sample_blocks inner = parts_[i].model->blocks();
       any = any || !inner.empty();
-      for (const std::uint64_t first : inner) firsts.push_back(begin + first);
-      for (std::uint64_t sample = begin; inner.empty() && sample < ends_[i]; ++sample) firsts.push_back(sample);
+      for (std::uint64_t block = 0; block < inner.size(); ++block) all.begin_block(begin + inner.first(block));
+      for (std::uint64_t sample = begin; inner.empty() && sample < ends_[i]; ++sample) all.begin_block(sample);
     }
-    return any ? firsts : std::vector<std::uint64_t>();
+    return any ? all : sample_blocks();
   }
 
   guard guarded() const noexcept override { return guarded_; }

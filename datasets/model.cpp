@@ -69,7 +69,7 @@ std::optional<std::string> dataset_model::changed(guard) const { return std::nul
 
 std::vector<std::shared_ptr<const dataset_model>> dataset_model::joined() const { return {}; }
 
-std::vector<std::uint64_t> dataset_model::blocks() const { return {}; }
+sample_blocks dataset_model::blocks() const { return {}; }
 
 window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return {}; }
 

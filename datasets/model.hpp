@@ -3,6 +3,7 @@
 #pragma once
 
 #include "datasets/box.hpp"
+#include "datasets/sample_blocks.hpp"
 #include "io/source.hpp"
 
 #include <leat/dataset.hpp>
@@ -200,10 +201,10 @@ class dataset_model {
   /// What was counted while it was opened. Null if nothing was: then callers ask for each sample.
   [[nodiscard]] virtual const sample_counts* counts() const noexcept { return nullptr; }
 
-  /// The first sample of each block that samples share, ascending, from 0. A block is expanded once if its samples are read near
-  /// one another. If fields have blocks of different lengths, the longest blocks count.
-  ///   default   empty: samples share no blocks
-  [[nodiscard]] virtual std::vector<std::uint64_t> blocks() const;
+  /// The blocks that samples share. A block is expanded once if its samples are read near one another. If fields have blocks of
+  /// different lengths, the longest blocks count.
+  ///   default   none
+  [[nodiscard]] virtual sample_blocks blocks() const;
 
   /// With `batch`, a batch within a millisecond of one that was checked is not checked, unless it is the last of an epoch.
   /// A batch is checked when all its rows are made, before its corrupt samples are reported and before it is delivered.

@@ -82,14 +82,14 @@ class record_model final : public dataset_model {
   }
 
   // Those of the columns of a table are of the same rows.
-  std::vector<std::uint64_t> blocks() const override {
-    std::vector<std::uint64_t> firsts;
+  sample_blocks blocks() const override {
     for (const record_field& field : table_.fields) {
       if (field.packed == nullptr) continue;
-      for (const value_blocks::block& each : field.packed->blocks) firsts.push_back(each.first_row);
-      break;
+      sample_blocks groups(size());
+      for (const value_blocks::block& each : field.packed->blocks) groups.begin_block(each.first_row);
+      return groups;
     }
-    return firsts;
+    return {};
   }
 
   std::string name(std::uint64_t sample) const override {

@@ -121,17 +121,17 @@ class subset_model final : public dataset_model {
     return whole_->members(choice_[sample], wanted, from);
   }
   // Neighbours in the subset that share a block of the whole.
-  std::vector<std::uint64_t> blocks() const override {
-    const std::vector<std::uint64_t> whole = whole_->blocks();
-    std::vector<std::uint64_t> firsts;
-    if (whole.empty()) return firsts;
-    auto before = whole.end();
+  sample_blocks blocks() const override {
+    const sample_blocks whole = whole_->blocks();
+    if (whole.empty()) return whole;
+    sample_blocks shared(choice_.size());
+    std::uint64_t before = 0;
     for (std::uint64_t i = 0; i < choice_.size(); ++i) {
-      const auto block = std::upper_bound(whole.begin(), whole.end(), choice_[i]);
-      if (i == 0 || block != before) firsts.push_back(i);
+      const std::uint64_t block = whole.block_of(choice_[i]);
+      if (i == 0 || block != before) shared.begin_block(i);
       before = block;
     }
-    return firsts;
+    return shared;
   }
   std::uint64_t defects() const noexcept override { return defects_; }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(choice_[sample]); }

@@ -85,16 +85,16 @@ class tar_model final : public dataset_model {
   }
 
   // Shards: taking the samples of a few shards at a time reads few files, one after another.
-  std::vector<std::uint64_t> blocks() const override {
-    std::vector<std::uint64_t> firsts;
+  sample_blocks blocks() const override {
+    sample_blocks shards(table_.size());
     std::uint32_t file = 0;
     for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
       const std::span<const extent_table::record> parts = table_.of(sample);
-      if (parts.empty() || (!firsts.empty() && parts.front().file() == file)) continue;
+      if (parts.empty() || (!shards.empty() && parts.front().file() == file)) continue;
       file = parts.front().file();
-      firsts.push_back(firsts.empty() ? 0 : sample);
+      shards.begin_block(shards.empty() ? 0 : sample);
     }
-    return firsts.size() > 1 ? firsts : std::vector<std::uint64_t>();
+    return shards.size() > 1 ? shards : sample_blocks();
   }
 
   void save(section_writer& into) const {

@@ -73,7 +73,7 @@ class with_column_model final : public dataset_model {
                                    blocking_sources& from) const override {
     return whole_->members(sample, wanted, from);
   }
-  std::vector<std::uint64_t> blocks() const override { return whole_->blocks(); }
+  sample_blocks blocks() const override { return whole_->blocks(); }
   std::uint64_t defects() const noexcept override { return whole_->defects(); }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(sample); }
   guard guarded() const noexcept override { return whole_->guarded(); }

@@ -60,6 +60,19 @@ inline std::uint64_t permutation::encrypt(std::uint64_t x) const noexcept {
   return high * low_size_ + low;
 }
 
+// The rounds of encrypt() from the last to the first, each taken back.
+inline std::uint64_t permutation::decrypt(std::uint64_t x) const noexcept {
+  std::uint64_t high = x / low_size_;
+  std::uint64_t low = x - high * low_size_;
+  for (std::size_t i = round_count; i != 0; i -= 2) {
+    const std::uint64_t to_low = rounds_[i - 1].below(low_size_, high);
+    low = (low < to_low ? low + low_size_ : low) - to_low;
+    const std::uint64_t to_high = rounds_[i - 2].below(high_size_, low);
+    high = (high < to_high ? high + high_size_ : high) - to_high;
+  }
+  return high * low_size_ + low;
+}
+
 std::uint64_t permutation::operator()(std::uint64_t i) const noexcept {
   assert(i < n_);
   if (n_ <= table_size_max) return table_[i];
@@ -67,6 +80,16 @@ std::uint64_t permutation::operator()(std::uint64_t i) const noexcept {
   // hundred end at the first step.
   std::uint64_t x = encrypt(i);
   while (x >= n_) x = encrypt(x);
+  return x;
+}
+
+std::uint64_t permutation::place_of(std::uint64_t thing) const noexcept {
+  assert(thing < n_);
+  if (n_ <= table_size_max) {
+    return static_cast<std::uint64_t>(std::find(table_.begin(), table_.end(), thing) - table_.begin());
+  }
+  std::uint64_t x = decrypt(thing);
+  while (x >= n_) x = decrypt(x);
   return x;
 }
 

@@ -50,6 +50,9 @@ class permutation {
     }
   }
 
+  /// The place where `thing` stands; thing < n. Costs as much as what stands at a place.
+  [[nodiscard]] std::uint64_t place_of(std::uint64_t thing) const noexcept;
+
   [[nodiscard]] std::uint64_t size() const noexcept { return n_; }
 
  private:
@@ -66,6 +69,7 @@ class permutation {
   };
 
   [[nodiscard]] std::uint64_t encrypt(std::uint64_t x) const noexcept;
+  [[nodiscard]] std::uint64_t decrypt(std::uint64_t x) const noexcept;
 
   std::uint64_t n_;
   std::uint64_t high_size_ = 0;  // a

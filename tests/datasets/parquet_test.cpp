@@ -107,7 +107,8 @@ TEST(parquet, a_set_as_the_hub_has_it_gives_pictures_classes_and_packed_texts) {
   expect_packed_texts(samples);
   EXPECT_THAT(samples.notes(), Contains(HasSubstr("'text' is packed (snappy, dictionary)")));
   EXPECT_EQ(info_of(samples.fields(), "text").chunk, dimensions({64}));
-  EXPECT_THAT(samples.model()->blocks(), ElementsAre(0U, 64U));
+  EXPECT_EQ(samples.model()->blocks().size(), 2U);
+  EXPECT_EQ(samples.model()->blocks().first(1), 64U);
 }
 
 TEST(parquet, numbers_and_texts_are_kept_where_they_are_asked_for_whatever_their_codec_and_encoding) {

@@ -1,5 +1,6 @@
 // Shards as open_tar sees them, each shape of archive made by hand.
 #include "datasets/model.hpp"
+#include "datasets/sample_blocks.hpp"
 #include "datasets/webdataset.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -413,8 +414,10 @@ TEST_F(tar, shards_are_the_blocks_of_their_samples) {
   archive().end().save(path("x-1.tar"));
   archive().file("c.jpg", "3").file("d.jpg", "4").file("e.jpg", "5").end().save(path("x-2.tar"));
   const std::string root = directory_.path().string();
-  EXPECT_THAT(open_tar(root + "/x-{0..2}.tar").model()->blocks(), ElementsAre(0, 2));
-  EXPECT_THAT(open_tar(root + "/x-2.tar").model()->blocks(), ElementsAre());
+  const datasets::sample_blocks shards = open_tar(root + "/x-{0..2}.tar").model()->blocks();
+  EXPECT_EQ(shards.size(), 2U);
+  EXPECT_EQ(shards.first(1), 2U);
+  EXPECT_TRUE(open_tar(root + "/x-2.tar").model()->blocks().empty());
 }
 
 TEST_F(tar, a_missing_shard_is_named) {

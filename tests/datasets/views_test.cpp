@@ -1,5 +1,6 @@
 // subset, slice, split and concat.
 #include "datasets/model.hpp"
+#include "datasets/sample_blocks.hpp"
 #include "datasets/sample_counts.hpp"
 #include "datasets/shuffle.hpp"
 #include "tests/datasets/archive.hpp"
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -343,6 +345,41 @@ TEST(read_column, reads_integers_out_of_shards) {
   const std::vector<std::uint64_t> some = {5999, 7, 2500};
   EXPECT_EQ(read_column(set.subset(some), "cls"),
             (std::vector<std::int64_t>{classes[5999], classes[7], classes[2500]}));
+}
+
+TEST(sample_blocks, of_one_length_take_no_memory_and_others_8_bytes_each) {
+  const auto sizes_of = [](const datasets::sample_blocks& blocks) {
+    std::vector<std::uint64_t> sizes;
+    for (std::uint64_t block = 0; block < blocks.size(); ++block) {
+      sizes.push_back(blocks.samples_of(block));
+      for (std::uint64_t k = 0; k < sizes.back(); ++k) EXPECT_EQ(blocks.block_of(blocks.first(block) + k), block);
+    }
+    return sizes;
+  };
+  std::mt19937 draws(3);
+  for (int round = 0; round < 400; ++round) {
+    // Blocks of a length, of which the first and the last one may have others, or any number may.
+    std::vector<std::uint64_t> sizes(1 + draws() % 9, 1 + draws() % 6);
+    sizes.front() = 1 + draws() % 9;
+    sizes.back() = 1 + draws() % 9;
+    if (round % 3 == 0) sizes[draws() % sizes.size()] += 1;
+    datasets::sample_blocks blocks(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+    std::uint64_t first = 0;
+    for (const std::uint64_t size : sizes) {
+      blocks.begin_block(first);
+      first += size;
+    }
+    ASSERT_EQ(sizes_of(blocks), sizes);
+    const bool alike =
+        sizes.size() < 4 ||
+        std::all_of(sizes.begin() + 1, sizes.end() - 1, [&](std::uint64_t size) { return size == sizes[1]; });
+    EXPECT_EQ(blocks.memory_bytes() == 0, alike);
+    const std::uint64_t ends = std::max(sizes.front(), sizes.back());
+    EXPECT_EQ(blocks.equal() != 0, alike && (sizes.size() < 3 || ends <= sizes[1]));
+  }
+  EXPECT_EQ(sizes_of({10, 4}), (std::vector<std::uint64_t>{4, 4, 2}));
+  EXPECT_EQ(sizes_of({3, 4}), (std::vector<std::uint64_t>{3}));
+  EXPECT_TRUE(datasets::sample_blocks().empty());
 }
 
 TEST(read_column, says_what_is_no_integer_and_what_is_not_there) {

@@ -3,6 +3,7 @@
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/model.hpp"
+#include "datasets/sample_blocks.hpp"
 #include "stages/order/order_model.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/raw_files.hpp"
@@ -863,8 +864,8 @@ TEST(shuffled_blocks, give_each_sample_once_and_those_of_few_blocks_at_a_time) {
       make_both(root, {.shape = {103, 2}, .chunk = {8, 2}, .filters = {{.kind = filter_kind::zlib}}}, 3);
   const dataset twice = concat(std::vector<dataset>{same.chunked, same.chunked});
   for (const dataset& samples : {same.chunked, twice, same.chunked.slice(5, 90)}) {
-    const std::vector<std::uint64_t> firsts = samples.model()->blocks();
-    ASSERT_GT(firsts.size(), 11U);
+    const datasets::sample_blocks blocks = samples.model()->blocks();
+    ASSERT_GT(blocks.size(), 11U);
     for (const std::uint32_t pool_blocks : {1U, 3U, 50U}) {
       const auto order = shuffled_blocks(pool_blocks).model().bind(samples, {.seed = 5, .batch_size = 7});
       std::vector<std::uint64_t> first_epoch;
@@ -876,10 +877,8 @@ TEST(shuffled_blocks, give_each_sample_once_and_those_of_few_blocks_at_a_time) {
         std::set<std::uint64_t> open;
         std::map<std::uint64_t, std::uint64_t> left;
         for (const std::uint64_t sample : all) {
-          const auto block =
-              static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), sample) - firsts.begin()) - 1;
-          const std::uint64_t end = block + 1 < firsts.size() ? firsts[block + 1] : samples.size();
-          if (left.try_emplace(block, end - firsts[block]).second) open.insert(block);
+          const std::uint64_t block = blocks.block_of(sample);
+          if (left.try_emplace(block, blocks.samples_of(block)).second) open.insert(block);
           if (--left[block] == 0) open.erase(block);
           ASSERT_LE(open.size(), pool_blocks);
         }

@@ -1,7 +1,10 @@
 // What each order gives, asked in any way; and that it is as random as it says, beside orders that are not.
+#include "base/random.hpp"
 #include "datasets/model.hpp"
+#include "datasets/sample_blocks.hpp"
 #include "stages/order/made_ahead.hpp"
 #include "stages/order/order_model.hpp"
+#include "stages/order/permutation.hpp"
 #include "stages/order/share_schedule.hpp"
 #include "tests/support/chi_square.hpp"
 #include "tests/support/failures.hpp"
@@ -30,6 +33,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -42,6 +46,7 @@ using testing::deviation_max;
 using testing::for_each_seed;
 using ::testing::HasSubstr;
 using picks = std::vector<pick>;
+using stages::permutation;
 
 dataset numbers(std::uint64_t samples) {
   return from_function(samples, [](std::uint64_t) { return std::vector<std::byte>(); }, {.field = "x", .bytes_max = 1});
@@ -93,10 +98,10 @@ std::vector<std::int64_t> zipf_lengths(std::uint64_t samples, std::uint64_t seed
 }
 
 /// As numbers(), where so many neighbours share a block: those of an array of numbers in chunks would have to lie in a file.
-dataset in_blocks(std::uint64_t samples, std::uint64_t block) {
+dataset in_blocks(const datasets::sample_blocks& blocks) {
   class in_blocks_model final : public datasets::dataset_model {
    public:
-    in_blocks_model(const dataset& of, std::uint64_t block) : of_(of.model()), block_(block) {}
+    in_blocks_model(const dataset& of, datasets::sample_blocks blocks) : of_(of.model()), blocks_(std::move(blocks)) {}
     std::uint64_t size() const noexcept override { return of_->size(); }
     std::span<const field_info> fields() const noexcept override { return of_->fields(); }
     std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
@@ -108,19 +113,15 @@ dataset in_blocks(std::uint64_t samples, std::uint64_t block) {
     void parts(std::uint64_t sample, datasets::part_list& out) const override { of_->parts(sample, out); }
     datasets::field_origin origin(std::uint16_t field) const noexcept override { return of_->origin(field); }
     std::string name(std::uint64_t sample) const override { return of_->name(sample); }
-    std::vector<std::uint64_t> blocks() const override {
-      std::vector<std::uint64_t> firsts;
-      for (std::uint64_t first = 0; first < size(); first += block_) firsts.push_back(first);
-      return firsts;
-    }
+    datasets::sample_blocks blocks() const override { return blocks_; }
     void describe(description& out) const override { of_->describe(out); }
     dataset_memory memory() const override { return of_->memory(); }
 
    private:
     std::shared_ptr<const datasets::dataset_model> of_;
-    std::uint64_t block_;
+    datasets::sample_blocks blocks_;
   };
-  return dataset(std::make_shared<in_blocks_model>(numbers(samples), block));
+  return dataset(std::make_shared<in_blocks_model>(numbers(blocks.samples()), blocks));
 }
 
 std::vector<named_order> all_orders() {
@@ -139,7 +140,7 @@ std::vector<named_order> all_orders() {
       {"bucketed", bucketed({.length = "length", .tokens_max = 4096, .rows_max = 40}),
        plain.with_column("length", zipf_lengths(size_of_all, 3))},
       {"mixture", mixed_by({0.5, 0.3, 0.2}), concat({numbers(200), numbers(7), numbers(93)})},
-      {"shuffled_blocks", shuffled_blocks(2), in_blocks(size_of_all, 17)},
+      {"shuffled_blocks", shuffled_blocks(2), in_blocks({size_of_all, 17})},
   };
 }
 
@@ -336,6 +337,53 @@ TEST(order, never_changes) {
   };
   for (const auto& [name, text] : recorded) EXPECT_EQ(got[name], text) << name;
   EXPECT_EQ(got.size(), recorded.size());
+}
+
+// --- blocks shuffled, and samples within some of them ------------------------------------------------------------------
+
+// Wherever the first and the last one come, and whether their pools are found by arithmetic or in a list.
+TEST(shuffled_blocks, stand_pool_by_pool_in_an_order_of_the_seed_whatever_their_lengths) {
+  const auto blocks_at = [](const std::vector<std::uint64_t>& firsts, std::uint64_t samples) {
+    datasets::sample_blocks blocks(samples);
+    for (const std::uint64_t first : firsts) blocks.begin_block(first);
+    return blocks;
+  };
+  std::vector<std::uint64_t> threes{0};  // more than a permutation keeps as a table
+  while (threes.size() < 400) threes.push_back(threes.back() == 0 ? 2 : threes.back() + 3);
+  const std::vector<std::pair<datasets::sample_blocks, std::uint64_t>> all = {
+      {{97, 8}, 8},
+      {{96, 8}, 8},
+      {{5, 8}, 8},
+      {blocks_at({0, 3, 11, 19, 27}, 29), 8},
+      {blocks_at({0, 3}, 29), 26},
+      {blocks_at({0, 20, 23, 26}, 29), 0},
+      {blocks_at({0, 3, 6, 9}, 29), 0},
+      {blocks_at({0, 1, 8, 9, 21}, 29), 0},
+      {blocks_at(threes, threes.back() + 1), 3},
+  };
+  for (const auto& [blocks, equal] : all) {
+    SCOPED_TRACE(blocks.samples());
+    EXPECT_EQ(blocks.equal(), equal);
+    for (const std::uint32_t pool_blocks : {1U, 2U, 3U, 7U}) {
+      const auto of = bound(shuffled_blocks(pool_blocks), in_blocks(blocks), 7, 4);
+      for (std::uint32_t epoch = 0; epoch < 5; ++epoch) {
+        const permutation order(blocks.size(), random_draws(7, epoch, 0, "blocks"));
+        picks wanted;
+        for (std::uint64_t pool = 0; pool * pool_blocks < blocks.size(); ++pool) {
+          std::vector<std::uint64_t> samples;
+          for (std::uint64_t i = pool * pool_blocks; i < std::min((pool + 1) * pool_blocks, blocks.size()); ++i) {
+            const std::uint64_t block = order(i);
+            for (std::uint64_t k = 0; k < blocks.samples_of(block); ++k) samples.push_back(blocks.first(block) + k);
+          }
+          const permutation inside(samples.size(), random_draws(7, epoch, pool, "pool"));
+          for (std::uint64_t i = 0; i < samples.size(); ++i) {
+            wanted.push_back({.sample = samples[inside(i)], .draw = samples[inside(i)], .epoch = epoch});
+          }
+        }
+        ASSERT_EQ(epoch_of(*of, epoch), wanted) << pool_blocks << " a pool, epoch " << epoch;
+      }
+    }
+  }
 }
 
 // --- each sample so many times ----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ bool is_bijection(const permutation& order) {
   std::vector<bool> seen(order.size());
   for (std::uint64_t i = 0; i < order.size(); ++i) {
     const std::uint64_t image = order(i);
-    if (image >= order.size() || seen[image]) return false;
+    if (image >= order.size() || seen[image] || order.place_of(image) != i) return false;
     seen[image] = true;
   }
   return true;
