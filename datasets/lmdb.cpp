@@ -8,6 +8,7 @@
 #include "datasets/proto_value.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/serialized_value.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -22,6 +23,12 @@
 namespace leat {
 namespace datasets {
 namespace {
+
+// What makes records that leat reads out of any that Python can unpickle.
+constexpr std::string_view unpickling =
+    "write its values again as msgpack, where you trust them: python3 -c \"import lmdb, msgpack, pickle; "
+    "a = lmdb.open('OLD', readonly=True).begin(); b = lmdb.open('NEW', map_size=1 << 40).begin(write=True); "
+    "[b.put(k, msgpack.packb(pickle.loads(v), default=lambda x: x.tobytes())) for k, v in a.cursor()]; b.commit()\"";
 
 // Keys under which the writers of such sets keep facts about the whole set, and no sample.
 bool is_about_the_set(std::string_view key) {
@@ -118,6 +125,50 @@ void split_datums(const file_bytes& file, record_table& table) {
       {.name = "label", .kind = field_kind::label, .extension = "cls", .places = {}, .picker = pick_datum_label()});
 }
 
+// Records of msgpack or pickle, whose values are fields.
+void split_serialized(const file_bytes& file, record_table& table) {
+  constexpr std::uint64_t record_bytes_max = std::uint64_t{64} << 20;
+  std::vector<value_place>& places = table.fields.front().places;
+  if (places.empty() || places.front().bytes > record_bytes_max) return;
+  const std::vector<std::byte> first = file.read(places.front().offset, places.front().bytes);
+  const std::optional<serialization> how = serialization_of(first);
+  if (!how) return;
+  std::vector<serialized_member> members;
+  try {
+    members = read_serialized(*how, first);
+  } catch (const error& failure) {
+    if (*how == serialization::msgpack || failure.code() == errc::format) return;  // It only begins like one.
+    throw error(failure.code(), str_cat(file.path(), ": its first value is ", failure.what(),
+                                        ". Nothing is unpickled here; ", unpickling));
+  }
+  using content = serialized_member::content;
+  const auto has_bytes = [](const serialized_member& each) {
+    return each.holds == content::bytes || each.holds == content::text;
+  };
+  // A few numbers may as well be bytes of something else.
+  if (*how == serialization::msgpack && std::none_of(members.begin(), members.end(), has_bytes)) return;
+  std::vector<record_field> fields;
+  for (const serialized_member& each : members) {
+    if (std::any_of(fields.begin(), fields.end(), [&](const record_field& one) { return one.name == each.path; })) {
+      throw error(errc::format, str_cat(file.path(), ": its first value has two of the name '", each.path, "'"));
+    }
+    record_field field{.name = each.path, .kind = field_kind::label};
+    field.picker = pick_member(*how, each.path, each.holds);
+    if (has_bytes(each)) {
+      const value_kind kind =
+          each.holds == content::text ? value_kind{field_kind::text, "txt"} : kind_of_value(each.bytes);
+      field.kind = kind.kind;
+      field.extension = kind.extension;
+    } else if (each.holds == content::none) {
+      field.kind = field_kind::bytes;  // Nothing tells what it is elsewhere.
+    }
+    fields.push_back(std::move(field));
+  }
+  if (fields.empty()) return;
+  table.records = std::move(places);
+  table.fields = std::move(fields);
+}
+
 record_table table_of(const lmdb_contents& contents, const file_bytes& file) {
   record_table table{.format = "lmdb", .title = file.path()};
   const std::vector<entry> entries = entries_of(contents, table.notes);
@@ -160,6 +211,9 @@ record_table table_of(const lmdb_contents& contents, const file_bytes& file) {
   }
   for (record_field& field : table.fields) find_kind_of_values(file, field);
   if (names.empty() && table.fields.front().kind == field_kind::bytes) split_datums(file, table);
+  if (names.empty() && table.records.empty() && table.fields.front().kind == field_kind::bytes) {
+    split_serialized(file, table);
+  }
   return table;
 }
 

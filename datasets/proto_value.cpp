@@ -2,10 +2,10 @@
 
 #include "base/text.hpp"
 #include "datasets/cursor.hpp"
+#include "datasets/number_text.hpp"
 
 #include <leat/error.hpp>
 
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -97,31 +97,6 @@ void for_each_feature(std::span<const std::byte> record, const Each& each) {
     }
   }
 }
-
-/// Text of numbers.
-class number_text {
- public:
-  explicit number_text(std::span<std::byte> into)
-      : begin_(reinterpret_cast<char*>(into.data())), at_(begin_), end_(begin_ + into.size()) {}
-
-  template <class Number>
-  bool add(Number value) {
-    if (at_ != begin_) {
-      if (at_ == end_) return false;
-      *at_++ = ' ';
-    }
-    const auto [next, failure] = std::to_chars(at_, end_, value);
-    if (failure != std::errc{}) return false;
-    at_ = next;
-    return true;
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(at_ - begin_); }
-
- private:
-  char* begin_;
-  char* at_;
-  char* end_;
-};
 
 float float_of(std::span<const std::byte> bytes) {
   float value = 0;
@@ -218,7 +193,7 @@ class datum_picker final : public value_picker {
     if (!label_) return copy(found->data, into);
     if (!found->has_label) return "the Datum has no label";
     number_text text(into);
-    text.add(found->label);
+    if (!text.add(found->label)) return "the label is longer than its room";
     into = into.first(text.bytes());
     return std::nullopt;
   }

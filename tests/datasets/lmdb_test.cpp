@@ -1,6 +1,7 @@
 // LMDB databases that py-lmdb wrote (tests/data/lmdb/make.py): every value is known from its key.
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "datasets/serialized_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -15,7 +16,10 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -85,6 +89,103 @@ TEST(lmdb, named_databases_are_asked_for_and_what_is_not_read_is_named) {
               HasSubstr("DUPSORT"));
   EXPECT_EQ(open(path_of("empty.mdb")).size(), 0U);
   EXPECT_EQ(open({path_of("ocr.mdb"), path_of("ocr.mdb")}).size(), 60U);
+}
+
+// Every value of every sample, of pickles of three protocols and of msgpack, is a field or a reason.
+TEST(lmdb, dicts_of_pickle_and_msgpack_are_fields) {
+  for (const char* name : {"pickled.mdb", "msgpack.mdb"}) {
+    const dataset samples = open(path_of(name));
+    ASSERT_EQ(samples.size(), 12U);
+    EXPECT_THAT(names_of(samples),
+                ElementsAre("image", "label", "meta.id", "meta.again", "box", "seen", "nothing", "long"));
+    EXPECT_EQ(samples.fields()[0].kind, field_kind::picture);
+    EXPECT_EQ(samples.fields()[1].kind, field_kind::label);
+    EXPECT_EQ(samples.fields()[2].kind, field_kind::text);
+    testing::value_reader values(samples);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      SCOPED_TRACE(str_cat(name, " ", i));
+      EXPECT_EQ(values.text(i, "image"), "\xff\xd8\xff\xe0" + value_of(i));
+      EXPECT_EQ(values.text(i, "label"), std::to_string(static_cast<std::int64_t>(i) * 1000 - 5000));
+      EXPECT_EQ(values.text(i, "meta.id"), str_cat("key ", i));
+      EXPECT_EQ(values.text(i, "meta.again"), str_cat("key ", i));
+      EXPECT_EQ(values.text(i, "box"), i == 0 ? "0 0 0.5" : str_cat(i, " -", i, " ", i, ".5"));
+      EXPECT_EQ(values.text(i, "seen"), i % 2 == 0 ? "1" : "0");
+      EXPECT_EQ(values.text(i, "long"), std::string(300, 'x'));
+    }
+    EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(2, "nothing")); }),
+                HasSubstr("is None here"));
+    EXPECT_TRUE(samples.read(3, "nothing").empty());
+  }
+  const dataset tuples = open(path_of("tuples.mdb"));
+  EXPECT_THAT(names_of(tuples), ElementsAre("0", "1"));
+  testing::value_reader values(tuples);
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(values.text(i, "0"), "\xff\xd8\xff\xe0" + value_of(i));
+    EXPECT_EQ(values.text(i, "1"), std::to_string(static_cast<std::int64_t>(i) - 6));
+  }
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("objects.mdb"))); }),
+              AllOf(HasSubstr("objects.mdb"), HasSubstr("the opcode 0x93"), HasSubstr("msgpack.packb")));
+}
+
+std::vector<std::byte> record_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(lmdb, records_that_are_damaged_or_hostile_are_refused) {
+  using datasets::serialization;
+  using namespace std::string_view_literals;
+  const auto refused = [](errc code, serialization how, std::string_view text) {
+    const std::vector<std::byte> record = record_of(text);
+    return message_of(code, [&] { static_cast<void>(datasets::read_serialized(how, record)); });
+  };
+  // A list that has itself twice, and again.
+  EXPECT_THAT(refused(errc::limit, serialization::pickle, "\x80\x04]\x94h\0ah\0a."sv), HasSubstr("deep"));
+  std::string nested = "\x80\x04K\x01";
+  for (int i = 0; i < 60; ++i) nested += "\x94h" + std::string(1, static_cast<char>(i)) + "\x86";
+  EXPECT_THAT(refused(errc::limit, serialization::pickle, nested + "."), HasSubstr("65536 values"));
+  EXPECT_THAT(refused(errc::limit, serialization::msgpack, std::string(100, '\x91')), HasSubstr("deep"));
+  EXPECT_THAT(refused(errc::format, serialization::msgpack, "\xdd\xff\xff\xff\xff\x01"),
+              HasSubstr("more values than the record has bytes"));
+  EXPECT_THAT(refused(errc::unsupported, serialization::pickle,
+                      "\x80\x04"
+                      "cos\nsystem\n."),
+              HasSubstr("opcode 0x63"));
+  EXPECT_THAT(refused(errc::unsupported, serialization::msgpack, "\x91\xd4\x01\x01"), HasSubstr("extension"));
+  EXPECT_THAT(refused(errc::format, serialization::pickle, "\x80\x04\x86."), HasSubstr("not there"));
+  EXPECT_THAT(refused(errc::format, serialization::pickle, "\x80\x04h\x05."), HasSubstr("memo"));
+  // Cut anywhere or changed anywhere, a record comes to an end, and a value is no longer than what it lies in.
+  std::mt19937_64 random(6);
+  for (const char* name : {"pickled.mdb", "msgpack.mdb"}) {
+    const dataset samples = open(path_of(name));
+    datasets::part_list parts;
+    samples.model()->parts(1, parts);
+    std::ifstream from(path_of(name), std::ios::binary);
+    from.seekg(static_cast<std::streamoff>(parts.front().where.offset));
+    std::string whole(parts.front().where.stored_bytes, '\0');
+    from.read(whole.data(), static_cast<std::streamsize>(whole.size()));
+    const serialization how = *datasets::serialization_of(record_of(whole));
+    for (std::size_t end = 0; end < whole.size(); ++end) {
+      EXPECT_THROW(static_cast<void>(datasets::read_serialized(how, record_of(whole.substr(0, end)))), error) << end;
+    }
+    for (int i = 0; i < 2000; ++i) {
+      std::string changed = whole;
+      changed[random() % changed.size()] = static_cast<char>(random());
+      const std::vector<std::byte> record = record_of(changed);
+      for (const auto& [path, holds] : {std::pair{"image", datasets::serialized_member::content::bytes},
+                                        {"label", datasets::serialized_member::content::number},
+                                        {"box", datasets::serialized_member::content::numbers}}) {
+        const auto picker = datasets::pick_member(how, path, holds);
+        std::vector<std::byte> room(picker->room(record.size()));
+        std::span<std::byte> into(room);
+        if (const auto reason = picker->pick(record, into)) {
+          EXPECT_FALSE(reason->empty());
+        } else {
+          EXPECT_LE(into.size(), room.size());
+        }
+      }
+    }
+  }
 }
 
 TEST(lmdb, files_that_were_cut_or_changed_come_to_an_end) {

@@ -1,7 +1,7 @@
 // Does a file that was made up bring down the readers of tables? It may only be read, or refused with an error of leat's.
 //
 // The first byte of an input says what the rest is: a Parquet file, an Arrow file or stream, a block of Snappy, whose next bytes say what it becomes, an LMDB
-// database, a TFRecord file, lines of JSON, rows of CSV, or a message. scripts/fuzz runs it.
+// database, a TFRecord file, lines of JSON, rows of CSV, a message, or a record of msgpack or pickle. scripts/fuzz runs it.
 #include "datasets/arrow_file.hpp"
 #include "datasets/codecs/snappy.hpp"
 #include "datasets/hub_features.hpp"
@@ -12,6 +12,7 @@
 #include "datasets/parquet_pages.hpp"
 #include "datasets/parquet_values.hpp"
 #include "datasets/proto_value.hpp"
+#include "datasets/serialized_value.hpp"
 #include "datasets/tfrecord.hpp"
 #include "tests/fuzz/bytes_in_memory.hpp"
 
@@ -180,6 +181,18 @@ void read_csv(std::span<const std::byte> bytes) {
   }
 }
 
+void read_serialized_record(std::span<const std::byte> bytes) {
+  static_cast<void>(datasets::serialization_of(bytes));
+  for (const auto how : {datasets::serialization::msgpack, datasets::serialization::pickle}) {
+    if_it_can([&] {
+      const std::vector<datasets::serialized_member> found = datasets::read_serialized(how, bytes);
+      for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 8); ++i) {
+        pick(*datasets::pick_member(how, found[i].path, found[i].holds), bytes);
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace leat
 
@@ -187,7 +200,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    switch (data[0] % 8) {
+    switch (data[0] % 9) {
       case 0:
         leat::read_parquet(bytes);
         break;
@@ -209,8 +222,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 6:
         leat::read_arrow(bytes);
         break;
-      default:
+      case 7:
         leat::read_message(bytes);
+        break;
+      default:
+        leat::read_serialized_record(bytes);
     }
     ++leat::seen.files;
   } catch (const leat::error&) {

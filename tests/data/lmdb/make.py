@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes the LMDB databases of tests/datasets/lmdb_test.cpp: pip install lmdb, then run it in this directory.
+"""Writes the LMDB databases of tests/datasets/lmdb_test.cpp: pip install lmdb msgpack, then run it in this directory.
 
 The value of the key number i is i * 37 % 101 times the number as text; every tenth one is 30 times as long, and so has pages of its own.
 """
 import os
+import pickle
 import shutil
 
 import lmdb
+import msgpack
 
 
 def value(i):
@@ -70,3 +72,34 @@ env.close()
 
 lmdb_empty = make("empty.mdb", subdir=False)
 lmdb_empty.close()
+
+
+# What scripts that convert folders of pictures write.
+def sample(i):
+    key = "key %d" % i  # It comes twice: a pickle names it by its memo.
+    return {"image": b"\xff\xd8\xff\xe0" + value(i), "label": i * 1000 - 5000, "meta": {"id": key, "again": key},
+            "box": [i, -i, i + 0.5], "seen": i % 2 == 0, "nothing": None if i != 3 else b"", "long": "x" * 300}
+
+
+env = make("pickled.mdb", subdir=False)
+with env.begin(write=True) as txn:
+    for i in range(12):
+        txn.put(b"%02d" % i, pickle.dumps(sample(i), protocol=3 + i % 3))
+env.close()
+
+env = make("tuples.mdb", subdir=False)
+with env.begin(write=True) as txn:
+    for i in range(12):
+        txn.put(b"%02d" % i, pickle.dumps((sample(i)["image"], i - 6), protocol=3 + i % 3))
+env.close()
+
+env = make("msgpack.mdb", subdir=False)
+with env.begin(write=True) as txn:
+    for i in range(12):
+        txn.put(b"%02d" % i, msgpack.packb(sample(i), use_single_float=i % 2 == 1))
+env.close()
+
+env = make("objects.mdb", subdir=False)
+with env.begin(write=True) as txn:
+    txn.put(b"0", pickle.dumps((b"bytes", range(3)), protocol=4))
+env.close()
