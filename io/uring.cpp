@@ -257,11 +257,17 @@ void uring::submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint
 }
 
 // Handles the result of io_uring_enter(2). EBUSY: completions must be reaped first; EAGAIN: no memory at this moment; EINTR: a
-// signal, a debugger. The caller tries again, after a pause if it is refused repeatedly.
+// signal, a debugger, a profiler's timer. The caller tries again, after a pause if it is refused repeatedly.
 void uring::note(int result) noexcept {
   if (result >= 0 || result == -ETIME || io_uring_cq_ready(&ring_) != 0) {
     refusals_ = 0;
     if (result >= 0 || result == -ETIME) return;
+  }
+  // A wait that a signal ended is no refusal, however many there are: the kernel has taken what there was to submit, and answers where
+  // nothing is waited for.
+  if (result == -EINTR && io_uring_sq_ready(&ring_) == 0 && fetch()) {
+    refusals_ = 0;
+    return;
   }
   if (!comes_round_again(-result)) {
     failure_ = -result;

@@ -61,8 +61,8 @@ class uring {
   /// (from now; 0: none) has passed. May return early.
   void submit_and_wait(unsigned count, std::uint64_t patience_ns, std::uint64_t deadline_ns);
 
-  /// The errno of io_uring_enter(2) that has ended this ring; 0 while it works. EINTR, EAGAIN and EBUSY are tried again, at
-  /// growing intervals for two seconds; every other errno ends it at once. From then on nothing is submitted; the kernel still
+  /// The errno of io_uring_enter(2) that has ended this ring; 0 while it works. EAGAIN and EBUSY are tried again, at growing
+  /// intervals for two seconds, and so is EINTR of calls that submit or do not wait; every other errno ends it at once. From then on nothing is submitted; the kernel still
   /// has the entries that were submitted before: see fetch().
   [[nodiscard]] int failure() const noexcept { return failure_; }
 

@@ -2,6 +2,7 @@
 // without one. It stands before liburing and the C library (the linker's --wrap). Whatever is refused, a run gives the same
 // batches or an error that says what failed, and the loader ends.
 #include "io/ring_state.hpp"
+#include "io/uring.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"
@@ -55,8 +56,9 @@ struct fault {
   int code = 0;
   std::uint64_t first = never;
   bool for_ever = false;
-  bool made = false;       ///< the call is made, and fails all the same
-  bool only_enter = true;  ///< of io_uring_enter(2); else also what sets a ring up and what threads read with
+  bool made = false;        ///< the call is made, and fails all the same
+  bool only_waits = false;  ///< those that would wait
+  bool only_enter = true;   ///< of io_uring_enter(2); else also what sets a ring up and what threads read with
 };
 
 /// Counts calls and chooses those that fail. Thread: any.
@@ -73,9 +75,9 @@ class saboteur {
   [[nodiscard]] unsigned forbidden_flags() const { return forbidden_flags_; }
 
   /// The errno that this call is to fail with, or 0.
-  int next(bool is_enter) {
+  int next(bool is_enter, bool waits = false) {
     const std::lock_guard lock(mutex_);
-    if (fault_.only_enter && !is_enter) return 0;
+    if ((fault_.only_enter && !is_enter) || (fault_.only_waits && !waits)) return 0;
     const std::uint64_t number = calls_.fetch_add(1);
     const bool hit = fault_.for_ever ? number >= fault_.first : number == fault_.first;
     return hit ? fault_.code : 0;
@@ -113,8 +115,8 @@ saboteur& calls() {
 }
 
 template <class Call>
-int enter(const Call& call) {
-  const int failure = calls().next(true);
+int enter(const Call& call, bool waits = false) {
+  const int failure = calls().next(true, waits);
   if (failure == 0) return call();
   if (calls().makes_the_call()) static_cast<void>(call());
   return -failure;
@@ -222,6 +224,20 @@ TEST_F(ring_faults, a_ring_that_is_told_to_try_again_for_ever_fails_after_a_boun
   }
 }
 
+// A process that is stopped and goes on, again and again; a profiler's timer. A ring that nobody gave anything was ended by 250 of these.
+TEST_F(ring_faults, a_wait_that_a_signal_ends_is_no_refusal_however_often) {
+  if (!has_io_uring()) GTEST_SKIP() << "no io_uring here";
+  io::uring idle(8, 8, 0);
+  calls().begin({.code = EINTR, .first = 0, .for_ever = true, .only_waits = true});
+  for (int signals = 0; signals < 1000; ++signals) idle.submit_and_wait(2, 100'000'000, 0);
+  EXPECT_EQ(idle.failure(), 0);
+  EXPECT_GE(calls().made(), 1000U);
+  const outcome got =
+      run(rung_of_test::plain, {.code = EINTR, .first = 0, .for_ever = true, .made = true, .only_waits = true});
+  EXPECT_FALSE(got.seen.failed) << got.seen.message;
+  EXPECT_EQ(got.seen.batches, run(rung_of_test::plain, {}).seen.batches);
+}
+
 TEST_F(ring_faults, any_call_that_fails_once_or_for_ever_gives_the_same_batches_or_is_named) {
   std::vector<outcome> in_peace;
   for (const rung_of_test rung : rungs) in_peace.push_back(run(rung, {.only_enter = false}));
@@ -320,7 +336,7 @@ int __wrap_io_uring_submit_and_wait(io_uring* ring, unsigned count) {
 }
 int __wrap_io_uring_submit_and_wait_timeout(io_uring* ring, io_uring_cqe** cqe, unsigned count, __kernel_timespec* time,
                                             sigset_t* mask) {
-  return enter([&] { return __real_io_uring_submit_and_wait_timeout(ring, cqe, count, time, mask); });
+  return enter([&] { return __real_io_uring_submit_and_wait_timeout(ring, cqe, count, time, mask); }, true);
 }
 int __wrap_io_uring_submit_and_get_events(io_uring* ring) {
   return enter([&] { return __real_io_uring_submit_and_get_events(ring); });
