@@ -95,6 +95,21 @@ TEST(stats, count_what_was_handed_out_and_what_it_took) {
   EXPECT_GT(last.scratch_bytes_peak, 0U);
 }
 
+TEST(stats, count_mixing_as_a_job_of_the_decode_threads_and_no_sample) {
+  const watchdog dog("mixing");
+  loader_options options = small_options();
+  options.epochs = 1;
+  options.mix = mixup();
+  loader train(fake_dataset(testing::make_samples(1, 45)), options, testing::all_fields());
+  std::uint64_t batches = 0;
+  while (train.next_blocking()) ++batches;
+  const loader_stats now = train.stats();
+  EXPECT_EQ(now.decode.count, 45U);
+  std::uint64_t jobs = 0;
+  for (const std::uint64_t each : now.decode.items.counts) jobs += each;
+  EXPECT_EQ(jobs, 45 + batches) << "one for each batch";
+}
+
 TEST(stats, may_be_asked_by_any_thread_at_any_time) {
   const watchdog dog("stats by any thread");
   const fake_dataset set(labels(400));
