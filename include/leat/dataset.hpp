@@ -403,8 +403,8 @@ struct table_options {
 
 /// Values of LMDB databases (version 0.9) where they lie, in the order of their keys: the field "value", which is of pictures where the
 /// first value is one. Keys that name a field and a number ("image-000000001", "label-000000001"; "256-00017") are samples with these
-/// fields; a Datum of Caffe has the fields "data" and "label". A sample is called by its key. Keys about the set ("num-samples",
-/// "length", "__len__", ...) are left out. Only pages of the tree are read when it is opened.
+/// fields; a Datum of Caffe has "data" and "label", msgpack and pickles what the first one has. A sample is called by its key. Keys about
+/// the set ("num-samples", "length", "__len__", ...) are left out. Only pages of the tree are read when it is opened.
 ///   environments   folders with data.mdb, or files, by paths, brace lists and globs
 ///   database       a named one; empty: the main one, or the only one
 ///   throws         error{errc::not_found} a file, or a database, with those that are there; error{errc::format} damage, with file and offset;
