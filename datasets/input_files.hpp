@@ -73,6 +73,9 @@ class input_files {
 /// A hierarchy below `folder`, all of whose files are among these.
 [[nodiscard]] dataset open_zarr_files(const input_files& files, const std::string& folder, const zarr_options& options);
 [[nodiscard]] dataset open_record_files(const input_files& files);
+/// All files of a source, as tar shards. No index of them is kept.
+[[nodiscard]] dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards,
+                                            const tar_options& options);
 [[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);
 
 }  // namespace leat::datasets

@@ -1,12 +1,15 @@
 // Finds out what a SOURCE of the command line is, from its files.
 #include "base/text.hpp"
 #include "datasets/content.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/remote_files.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
+#include "io/remote/address.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -129,41 +132,66 @@ dataset chosen_of(const dataset& opened, const open_options& options) {
   return options.arrays.fields.empty() ? opened : opened.with_fields(options.arrays.fields);
 }
 
-dataset open_as(file_kind kind, const std::vector<std::string>& files, const open_options& options) {
-  if (!is_table(kind)) refuse_table_options(options, files.front());
-  if (!is_table(kind) && kind != file_kind::hdf5) refuse_windows(options.arrays, files.front());
+tar_options shard_options_of(const open_options& options) {
+  tar_options shards = options.tar;
+  shards.index = options.index;
+  return shards;
+}
+
+// Files of any source, of a kind that is no tar shards.
+dataset open_as(file_kind kind, const datasets::input_files& files, const open_options& options) {
+  const std::string& first = files.names().front();
+  if (!is_table(kind)) refuse_table_options(options, first);
+  if (!is_table(kind) && kind != file_kind::hdf5) refuse_windows(options.arrays, first);
   switch (kind) {
     case file_kind::npy:
-      return open_npy(files);
+      return datasets::open_npy_files(files, {});
     case file_kind::npz:
-      return open_npz(files);
+      return datasets::open_npz_files(files, {});
     case file_kind::hdf5:
-      return open_hdf5(files, options.arrays);
+      return datasets::open_hdf5_files(files, options.arrays);
     case file_kind::parquet:
-      return open_parquet(files, table_options_of(options, files.front()));
+      return datasets::open_parquet_files(files, table_options_of(options, first));
     case file_kind::arrow:
-      return open_arrow(files, table_options_of(options, files.front()));
+      return datasets::open_arrow_files(files, table_options_of(options, first));
     case file_kind::tfrecord:
-      return open_tfrecord(files, table_options_of(options, files.front()));
+      return datasets::open_tfrecord_files(files, table_options_of(options, first));
     case file_kind::jsonl:
-      return open_jsonl(files, table_options_of(options, files.front()));
+      return datasets::open_jsonl_files(files, table_options_of(options, first));
     case file_kind::csv:
-      return open_csv(files, table_options_of(options, files.front()));
+      return datasets::open_csv_files(files, table_options_of(options, first));
     case file_kind::lmdb:
-      return open_lmdb(files, options.lmdb);
+      return datasets::open_lmdb_files(files, options.lmdb);
     case file_kind::records:
-      return open_records(files);
+      return datasets::open_record_files(files);
     case file_kind::tokens:
-      return open_tokens(files);
+      return datasets::open_token_files(files, {});
     case file_kind::raw:
-      throw error(errc::usage, str_cat(files.front(), ": it has no header, and no file beside it says what it holds: ",
-                                       datasets::looks_like(files.front())));
     case file_kind::other:
       break;
   }
-  tar_options shards = options.tar;
-  shards.index = options.index;
-  return open_tar(files, shards);
+  throw error(errc::usage, str_cat(first, ": it has no header, and no file beside it says what it holds: ",
+                                   datasets::looks_like(*files.open(first))));
+}
+
+// Objects at addresses.
+std::vector<dataset> open_remote(std::span<const std::string> addresses, const open_options& options) {
+  if (!options.tables.path_column.empty()) {
+    throw error(errc::unsupported,
+                str_cat(io::redacted(addresses.front()),
+                        ": a table of paths is read from a disk only, so far; copy it, with its pictures"));
+  }
+  return datasets::open_objects(
+      addresses, options.remote,
+      [&](file_kind kind, const datasets::input_files& files) {
+        const dataset opened = open_as(kind, files, options);
+        return chooses_itself(kind) ? opened : chosen_of(opened, options);
+      },
+      [&](std::shared_ptr<const io::source_description> shards) {
+        refuse_table_options(options, shards->file_name(0));
+        refuse_windows(options.arrays, shards->file_name(0));
+        return chosen_of(datasets::open_shards_of_source(std::move(shards), shard_options_of(options)), options);
+      });
 }
 
 }  // namespace
@@ -178,9 +206,21 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   file_kind kind = file_kind::other;
   const auto open_files = [&] {
     if (files.empty()) return;
-    const dataset opened = open_as(kind, files, options);
-    parts.push_back(chooses_itself(kind) ? opened : chosen_of(opened, options));
+    if (kind == file_kind::other) {
+      refuse_table_options(options, files.front());
+      refuse_windows(options.arrays, files.front());
+      parts.push_back(chosen_of(open_tar(files, shard_options_of(options)), options));
+    } else {
+      const dataset opened = open_as(kind, *datasets::files_on_disk(files), options);
+      parts.push_back(chooses_itself(kind) ? opened : chosen_of(opened, options));
+    }
     files.clear();
+  };
+  std::vector<std::string> addresses;
+  const auto open_addresses = [&] {
+    if (addresses.empty()) return;
+    for (dataset& part : open_remote(addresses, options)) parts.push_back(std::move(part));
+    addresses.clear();
   };
   const auto add_file = [&](std::string path, file_kind of) {
     if (of != kind) open_files();
@@ -188,6 +228,12 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     files.push_back(std::move(path));
   };
   for (const std::string& source : sources) {
+    if (datasets::is_remote(source)) {
+      open_files();
+      for (std::string& each : datasets::expand_addresses(source)) addresses.push_back(std::move(each));
+      continue;
+    }
+    open_addresses();
     for (std::string& path : paths_of(source)) {
       if (!is_folder(path)) {
         const file_kind found = datasets::kind_of_file(path);
@@ -241,6 +287,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     }
   }
   open_files();
+  open_addresses();
   return concat(parts);
 }
 

@@ -1,6 +1,7 @@
 #include "datasets/patterns.hpp"
 
 #include "base/text.hpp"
+#include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
 
@@ -248,10 +249,12 @@ void refuse_address(std::string_view source) {
                          "and give what is in FOLDER"
       : scheme == "s3" ? "copy it first, as with `aws s3 sync`, or mount it, and give the path"
       : scheme == "gs" ? "copy it first, as with `gcloud storage cp -r`, or mount it, and give the path"
-      : scheme == "file"                      ? "leave 'file://' out"
-      : scheme == "http" || scheme == "https" ? "download it first, as with `curl -LO`, and give the path"
-                                              : "copy or mount it, and give the path";
-  throw error(errc::unsupported, str_cat(source, ": leat reads and writes local files only, so far; ", remedy));
+      : scheme == "file" ? "leave 'file://' out"
+      : scheme == "http" || scheme == "https"
+          ? "leat::open() reads it; else download it, as with `curl -LO`, and give the path"
+          : "copy or mount it, and give the path";
+  throw error(errc::unsupported, str_cat(is_pipe ? std::string(source) : io::redacted(source),
+                                         ": this reads and writes local files only, so far; ", remedy));
 }
 
 std::vector<std::string> expand_paths(std::string_view pattern) {

@@ -18,7 +18,7 @@ namespace leat::datasets {
 /// True where expand_braces would give more than the text itself.
 [[nodiscard]] bool has_braces(std::string_view pattern);
 
-/// Refuses addresses (s3://bucket/x, pipe:cat x), from which leat cannot read.
+/// Refuses addresses (s3://bucket/x, pipe:cat x) where a path is wanted.
 ///   throws   error{errc::unsupported} says how to get a file from there
 void refuse_address(std::string_view source);
 

@@ -5,6 +5,7 @@
 #include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/hdf5_bytes.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/lmdb_tree.hpp"
 #include "datasets/npy_header.hpp"
 #include "datasets/tfrecord.hpp"
@@ -30,9 +31,9 @@ bool starts_with(std::span<const std::byte> start, std::string_view text) {
 }
 
 // The signature may lie behind bytes of the user's.
-bool is_hdf5(const std::string& path) {
+bool is_hdf5(const file_bytes& file) {
   try {
-    return hdf5_signature(local_file(path)).has_value();
+    return hdf5_signature(file).has_value();
   } catch (const error&) {
     return false;  // Opening it reports what is wrong.
   }
@@ -84,30 +85,44 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view en
 
 file_kind kind_of_file(const std::string& path) {
   if (path.ends_with(".tar")) return file_kind::other;
-  if (!file_exists(path)) {
-    return file_exists(path + ".bin") && file_exists(path + ".idx") ? file_kind::tokens : file_kind::other;
+  return kind_of_file(*files_on_disk({path}), path);
+}
+
+file_kind kind_of_file(const input_files& files, const std::string& name) {
+  if (name.ends_with(".tar")) return file_kind::other;
+  if (!files.has(name)) {
+    return files.has(name + ".bin") && files.has(name + ".idx") ? file_kind::tokens : file_kind::other;
   }
-  const std::vector<std::byte> start = start_of_file(path, start_bytes);
+  std::unique_ptr<file_bytes> file;
+  std::vector<std::byte> start;
+  try {
+    file = files.open(name);
+    start = file->read(0, start_bytes);
+  } catch (const error& failed) {
+    if (failed.code() == errc::io) throw;  // Else opening it reports the error.
+  }
   if (is_npy(start)) return file_kind::npy;
   if (starts_with(start, megatron_magic)) return file_kind::tokens;
   if (starts_with(start, "PAR1") || starts_with(start, "PARE")) return file_kind::parquet;
   if (is_arrow(start)) return file_kind::arrow;
   if (is_lmdb(start)) return file_kind::lmdb;
   if (is_tfrecord(start)) return file_kind::tfrecord;
-  if (path.ends_with(".npy")) return file_kind::npy;  // Opening it reports what is wrong.
-  if (path.ends_with(".npz")) return file_kind::npz;
-  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return file_kind::jsonl;
-  if (path.ends_with(".csv") || path.ends_with(".tsv")) return file_kind::csv;
-  if (path.ends_with(".bin")) {
-    if (file_exists(with_extension(path, ".json"))) return file_kind::records;
-    if (starts_with(start_of_file(with_extension(path, ".idx"), start_bytes), megatron_magic)) return file_kind::tokens;
+  if (name.ends_with(".npy")) return file_kind::npy;  // Opening it reports what is wrong.
+  if (name.ends_with(".npz")) return file_kind::npz;
+  if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return file_kind::jsonl;
+  if (name.ends_with(".csv") || name.ends_with(".tsv")) return file_kind::csv;
+  if (name.ends_with(".bin")) {
+    if (files.has(with_extension(name, ".json"))) return file_kind::records;
+    const std::string index = with_extension(name, ".idx");
+    if (files.has(index) && starts_with(files.open(index)->read(0, start_bytes), megatron_magic))
+      return file_kind::tokens;
     if (start.size() >= sizeof(std::uint32_t)) {
       const auto magic = number_at<std::uint32_t>(start, 0);
       if (magic == llmc_magic_u16 || magic == llmc_magic_u32 || magic == llmc_magic_eval) return file_kind::tokens;
     }
     return file_kind::raw;
   }
-  return is_hdf5(path) ? file_kind::hdf5 : file_kind::other;
+  return file != nullptr && is_hdf5(*file) ? file_kind::hdf5 : file_kind::other;
 }
 
 std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes) {

@@ -14,6 +14,7 @@
 namespace leat::datasets {
 
 class file_bytes;
+class input_files;
 
 enum class file_kind : std::uint8_t {
   npy,
@@ -33,6 +34,9 @@ enum class file_kind : std::uint8_t {
 
 /// Looks into the file unless its name ends in .tar. A file that cannot be read is `other`: opening it reports the error.
 [[nodiscard]] file_kind kind_of_file(const std::string& path);
+
+/// The same of a file of any source. What cannot be read at all is thrown.
+[[nodiscard]] file_kind kind_of_file(const input_files& files, const std::string& name);
 
 /// The path with its extension replaced, or added where its last part has none.
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);

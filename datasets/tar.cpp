@@ -4,6 +4,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/kept_index.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
@@ -38,7 +39,9 @@ constexpr std::uint32_t indexing_loops_max = 8;
 
 class tar_model final : public dataset_model {
  public:
-  tar_model(std::shared_ptr<const io::file_table> files, std::vector<shard_index> shards, at_end_marker at_marker)
+  ///   source   of these files, by the same numbers
+  tar_model(std::shared_ptr<const io::file_table> files, std::shared_ptr<const io::source_description> source,
+            std::vector<shard_index> shards, at_end_marker at_marker)
       : files_(std::move(files)), at_marker_(at_marker) {
     std::uint64_t samples = 0;
     std::uint64_t parts = 0;
@@ -51,7 +54,7 @@ class tar_model final : public dataset_model {
       take(shard);
       shard = {};  // One shard at a time is held twice.
     }
-    sources_.push_back(std::make_shared<io::file_description>(files_));
+    sources_.push_back(std::move(source));
   }
 
   /// As save() wrote it.
@@ -332,7 +335,34 @@ std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vecto
       });
 }
 
+tar_index_options index_options_of(const tar_options& options) {
+  tar_index_options index;
+  if (options.shards_in_flight != 0) index.shards_in_flight = options.shards_in_flight;
+  if (options.ignore_zeros) index.at_marker = at_end_marker::go_on;
+  return index;
+}
+
 }  // namespace
+
+dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards, const tar_options& options) {
+  // A request takes tens of milliseconds, in which a MiB comes: members that are smaller are read over.
+  tar_index_options index_options = index_options_of(options);
+  index_options.stride_read_over_max = std::uint64_t{1} << 20;
+  index_options.window_bytes_max = std::uint64_t{1} << 20;
+  const std::uint32_t loops_wanted =
+      std::clamp<std::uint32_t>(shards->files(), 1, std::min(usable_cores(), indexing_loops_max));
+  std::vector<shard_index> indexes;
+  {
+    const opening_loop loops(opening_loop::traffic::many, loops_wanted);
+    indexes = index_tar_shards(*shards, loops.connectors(), index_options);
+  }
+  auto files = std::make_shared<io::file_table>();
+  for (std::uint32_t i = 0; i < shards->files(); ++i) files->add(shards->file_name(i), indexes[i].file_bytes);
+  files->finish();
+  return dataset(std::make_shared<const tar_model>(std::move(files), std::move(shards), std::move(indexes),
+                                                   index_options.at_marker));
+}
+
 }  // namespace datasets
 
 dataset open_tar(std::span<const std::string> shards, const tar_options& options) {
@@ -342,9 +372,7 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
     for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));
   }
   if (paths.empty()) throw error(errc::usage, "open_tar: no shard was given; name one, as train-{000..127}.tar");
-  tar_index_options index_options;
-  if (options.shards_in_flight != 0) index_options.shards_in_flight = options.shards_in_flight;
-  if (options.ignore_zeros) index_options.at_marker = at_end_marker::go_on;
+  const tar_index_options index_options = index_options_of(options);
   const at_end_marker at_marker = index_options.at_marker;
   kept_index index(options.index, str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
                    key_of(paths, at_marker));
@@ -357,8 +385,9 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   // Walking is the CPU's work where the headers are in memory.
   const opening_loop loops(opening_loop::traffic::many,
                            std::clamp<std::uint32_t>(files->files(), 1, std::min(usable_cores(), indexing_loops_max)));
-  std::vector<shard_index> indexes = index_tar_shards(io::file_description(files), loops.connectors(), index_options);
-  auto model = std::make_shared<const tar_model>(files, std::move(indexes), at_marker);
+  auto source = std::make_shared<const io::file_description>(files);
+  std::vector<shard_index> indexes = index_tar_shards(*source, loops.connectors(), index_options);
+  auto model = std::make_shared<const tar_model>(files, std::move(source), std::move(indexes), at_marker);
   section_writer content;
   if (index.is_written(model->size())) {
     content.add_all(std::span<const file_stamp>(stamps));

@@ -25,10 +25,6 @@ constexpr std::uint64_t page_bytes = 4 << 10;
 // For shards of large members: the header's page, and the next one if this much does not fit. A label behind a
 // photograph and the next photograph's header then take one read a sample instead of 1.25.
 constexpr std::uint64_t window_bytes_min = 2 << 10;
-constexpr std::uint64_t window_bytes_max = 256 << 10;
-// Up to this distance from header to header, reading over costs less than skipping: 20 KiB apart, 24,000 headers took 280 ms
-// read over and 440 ms skipped, on a virtual disk of 3 GiB/s; 55 KiB apart (photographs with labels) skipping won.
-constexpr std::uint64_t stride_read_over_max = 24 << 10;
 // Within this distance of a shard's end all is read: the end marker, and the zeros that fill the last record of 10 KiB.
 constexpr std::uint64_t end_bytes = 12 << 10;
 
@@ -55,11 +51,11 @@ class window_memory {
 /// The shards, of which each scan takes the next one. Thread: any.
 class indexing {
  public:
-  indexing(const io::source_description& shards, at_end_marker at_marker)
-      : shards_(shards), at_marker_(at_marker), indexes_(shards.files()), failed_file_(shards.files()) {}
+  indexing(const io::source_description& shards, const tar_index_options& options)
+      : shards_(shards), options_(options), indexes_(shards.files()), failed_file_(shards.files()) {}
 
   [[nodiscard]] const io::source_description& shards() const noexcept { return shards_; }
-  [[nodiscard]] at_end_marker at_marker() const noexcept { return at_marker_; }
+  [[nodiscard]] const tar_index_options& options() const noexcept { return options_; }
 
   /// The next shard to walk. After a failure only those before it matter: one of them may fail too, and then it is the
   /// one to report.
@@ -90,7 +86,7 @@ class indexing {
 
  private:
   const io::source_description& shards_;
-  const at_end_marker at_marker_;
+  const tar_index_options options_;
   std::vector<shard_index> indexes_;
   std::atomic<std::uint32_t> next_file_{0};
   std::atomic<std::uint32_t> failed_file_;  // written under the mutex
@@ -175,7 +171,7 @@ void shard_scan::opened() noexcept {
     if (open_.size_bytes == 0) {
       throw error(errc::format, path + ": offset 0: the shard is empty, not even an archive's end; write it again");
     }
-    walk_.emplace(path, open_.size_bytes, 0, all_.at_marker());
+    walk_.emplace(path, open_.size_bytes, 0, all_.options().at_marker);
     grouper_.emplace(std::move(path), file_);
     members_ = 0;
     walk_on();
@@ -192,8 +188,11 @@ void shard_scan::walk_on() {
       case tar_walk::result::wants:
         read(walk_->wants());
         return;
-      case tar_walk::result::end:
-        all_.store(file_, grouper_->finish(*walk_));
+      case tar_walk::result::end: {
+        shard_index done = grouper_->finish(*walk_);
+        done.file_bytes = open_.size_bytes;
+        all_.store(file_, std::move(done));
+      }
         end_shard();
         return;
     }
@@ -205,7 +204,7 @@ void shard_scan::walk_on() {
 std::uint64_t shard_scan::window_bytes() const noexcept {
   if (members_ == 0) return first_window_bytes;
   const std::uint64_t stride = walk_->position() / members_;
-  return stride <= stride_read_over_max ? window_bytes_max : window_bytes_min;
+  return stride <= all_.options().stride_read_over_max ? all_.options().window_bytes_max : window_bytes_min;
 }
 
 void shard_scan::read(const tar_walk::wanted& wanted) {
@@ -253,7 +252,7 @@ std::vector<shard_index> index_tar_shards(const io::source_description& shards, 
   const auto count = static_cast<std::uint32_t>(loops.size());
   const std::uint32_t scans =
       std::clamp<std::uint32_t>(options.shards_in_flight, count, std::max(count, shards.files()));
-  indexing all(shards, options.at_marker);
+  indexing all(shards, options);
   io::source_set sources(loops);
   sources.add(shards);
   std::deque<shard_scan> running;

@@ -44,6 +44,7 @@ struct shard_index {
   std::vector<damaged> defects;
   std::uint64_t members_skipped = 0;  ///< links, devices, files without a key
   std::uint64_t links_skipped = 0;    ///< of them, symbolic links
+  std::uint64_t file_bytes = 0;       ///< of the shard
   std::vector<std::string> notes;
 };
 

@@ -15,6 +15,8 @@ constexpr option_words all_words[] = {
     {"without loader_options::device_required", "with --device auto"},
     {"read with preadv", "read with --reader preadv"},
     {"tar_options::ignore_zeros", "--ignore-zeros"},
+    {"allow_http", "--allow-http"},
+    {"ca_file", "--ca-file"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},

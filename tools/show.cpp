@@ -498,7 +498,7 @@ int show(const show_arguments& arguments, interruption& stop) {
         maker.add_cells(place, shown.cells);
       }
     }
-    shown.title = str_cat(arguments.sources.front(), arguments.sources.size() > 1 ? " and more" : "");
+    shown.title = str_cat(shown_source(arguments.sources.front()), arguments.sources.size() > 1 ? " and more" : "");
   } catch (const error& failure) {
     if (!stop.requested() || failure.code() != errc::cancelled) throw;
     leave();

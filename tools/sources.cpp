@@ -2,6 +2,8 @@
 
 #include "base/text.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/remote_files.hpp"
+#include "io/remote/address.hpp"
 #include "tools/arguments.hpp"
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
@@ -25,7 +27,7 @@ namespace {
 // Said here, since what can be done with such a file is the command's own.
 void refuse_unknown(const std::vector<std::string>& sources, datasets::token_advice advice) {
   for (const std::string& source : sources) {
-    if (!source.ends_with(".bin")) continue;
+    if (!source.ends_with(".bin") || datasets::is_remote(source)) continue;
     for (const std::string& path : datasets::expand_paths(source)) {
       if (datasets::kind_of_file(path) != datasets::file_kind::raw) continue;
       throw error(errc::usage, str_cat(path, ": it has no header, and no file beside it says what it holds: ",
@@ -37,6 +39,7 @@ void refuse_unknown(const std::vector<std::string>& sources, datasets::token_adv
 // Files that say of themselves that they hold something else; a --token-type insists.
 void refuse_other_kinds(const std::vector<std::string>& sources) {
   for (const std::string& source : sources) {
+    if (datasets::is_remote(source)) continue;
     for (const std::string& path : datasets::expand_paths(source)) {
       const bool is_records = path.ends_with(".bin") && datasets::kind_of_file(path) == datasets::file_kind::records;
       if (!is_records && !path.ends_with(".tar") && !path.ends_with(".npz")) continue;
@@ -58,6 +61,10 @@ void check_type(const dataset& opened, const token_options& asked) {
 }
 
 }  // namespace
+
+std::string shown_source(const std::string& source) {
+  return datasets::is_remote(source) ? io::redacted(source) : source;
+}
 
 std::string advise_loading(dtype type) {
   return str_cat("tokens are loaded with --tokens LENGTH, as --tokens 1024",
@@ -94,6 +101,9 @@ void add_opening_options(CLI::App& app, open_options& opening) {
       "--array-samples", [&opening] { opening.arrays.samples = array_options::sample::array; },
       "of HDF5 and Zarr: each array is a sample, of one type and shape; those of one name in different groups are a "
       "field");
+  app.add_flag("--allow-http", opening.remote.allow_http, "read from http:// too, where it may be changed on its way");
+  add_text(app, "--ca-file", opening.remote.ca_file, "FILE",
+           "certificates (PEM) that are trusted beside the system's, for https://");
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,
@@ -118,7 +128,7 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
   const auto began = std::chrono::steady_clock::now();
   const leaving_at_once leaving(stop, leave);
   const std::string what =
-      one_line(sources.size() == 1 ? sources.front() : counted(sources.size(), "source", "sources"));
+      one_line(sources.size() == 1 ? shown_source(sources.front()) : counted(sources.size(), "source", "sources"));
   const status_line shown([&](const terminal& screen, std::size_t columns) {
     const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - began;
     const std::string line = str_cat("  opening ", what);

@@ -19,7 +19,7 @@ class App;
 
 namespace leat::tools {
 
-/// --ignore-zeros, --index and --index-use.
+/// --ignore-zeros, --index, --index-use and others.
 void add_opening_options(CLI::App& app, open_options& opening);
 
 /// While it lives a stop request ends the process with the interruption's exit code, on another thread, after `leave` has had
@@ -31,6 +31,9 @@ class leaving_at_once {
  private:
   std::stop_callback<std::function<void()>> leaving_;
 };
+
+/// As it may be shown: an address without its query, which may be a signature.
+[[nodiscard]] std::string shown_source(const std::string& source);
 
 /// What a command that loads says of a file that could be tokens.
 [[nodiscard]] std::string advise_loading(dtype type);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <leat/extent.hpp>
+#include <leat/remote.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>
@@ -497,20 +498,23 @@ struct token_options {
 ///   arrays   of HDF5 and Zarr; where it asks for windows, or arrays as samples, all sources are of these formats. `fields` are those of
 ///            any source: dataset::with_fields()
 ///   tables   of Parquet, Arrow, TFRecord, MDS, JSONL and CSV; where it asks for something all sources are of these formats. Where it names no fields, those of `arrays` are meant
+///   remote   of objects at addresses
 struct open_options {
   tar_options tar = {};
   index_options index = {};
   array_options arrays = {};
   table_options tables = {};
   lmdb_options lmdb = {};
+  remote_options remote = {};
 };
 
 /// What the command does with its SOURCEs: a folder that holds *.tar files is those shards, sorted; one with zarr.json,
 /// .zgroup or .zarray is Zarr; one with data.mdb is LMDB, with an index.json of shards MDS, with metadata.jsonl or metadata.csv the pictures
 /// that this lists; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
 /// HDF5, Parquet, Arrow, LMDB, TFRecord, references to chunks, records, tokens), or its name (.jsonl, .csv, .tsv), else a shard; brace lists and globs stand for several. Several become one, in their order.
+/// An https:// or http:// address is a file, too, which is read by ranges (docs/remote.md).
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
-///            address (hf://, s3://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
+///            address that leat does not read (hf://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about
 [[nodiscard]] dataset open(std::span<const std::string> sources, const open_options& options = {});
 [[nodiscard]] dataset open(std::initializer_list<std::string_view> sources, const open_options& options = {});

@@ -1,0 +1,40 @@
+// Datasets whose files are objects at addresses.
+#pragma once
+
+#include <leat/dataset.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::io {
+class source_description;
+}
+
+namespace leat::datasets {
+
+enum class file_kind : std::uint8_t;
+class input_files;
+
+/// Whether open() reads from there.
+[[nodiscard]] bool is_remote(std::string_view source) noexcept;
+
+/// The addresses that one with brace lists stands for. What follows its first '?' is of each of them.
+///   throws   error{errc::usage} a glob, for which a server cannot be asked; as expand_braces()
+[[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern);
+
+/// A dataset of files of one kind, out of whatever source.
+///   shards   the same files, where they are tar shards
+using kind_opener = std::function<dataset(file_kind kind, const input_files& files)>;
+using shard_opener = std::function<dataset(std::shared_ptr<const io::source_description> shards)>;
+
+/// Opens objects: neighbours of one kind together, in their order.
+///   throws   as io::describe_objects(), and what the openers throw
+[[nodiscard]] std::vector<dataset> open_objects(std::span<const std::string> addresses, const remote_options& options,
+                                                const kind_opener& open_kind, const shard_opener& open_shards);
+
+}  // namespace leat::datasets

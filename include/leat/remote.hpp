@@ -1,0 +1,24 @@
+// Objects at addresses: https://host/train-{000..127}.tar.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace leat {
+
+/// How objects at addresses are read: open_options::remote.
+///   ca_file          certificates (PEM) that are trusted beside the system's; servers are always verified
+///   allow_http       http:// too, where whoever is on the way may see and change what comes
+///   connections_max  of each I/O thread that reads
+///   silence_max      a server that sends nothing for so long is asked anew
+///   patience         for one read with all its tries, and a second more for each 64 KiB of it
+struct remote_options {
+  std::string ca_file = {};
+  bool allow_http = false;
+  std::uint32_t connections_max = 32;
+  std::chrono::milliseconds silence_max = std::chrono::seconds(30);
+  std::chrono::milliseconds patience = std::chrono::minutes(2);
+};
+
+}  // namespace leat

@@ -1,0 +1,135 @@
+#include "io/remote/address.hpp"
+
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace leat::io {
+namespace {
+
+// What a request line may hold; all else is written as %XX. A percent sign is taken for the beginning of one.
+bool stays(char letter) {
+  const bool is_word =
+      (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
+  return is_word || std::string_view("-._~:/?[]@!$&'()*+,;=%").find(letter) != std::string_view::npos;
+}
+
+std::string encoded(std::string_view text) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  for (const char letter : text) {
+    if (stays(letter)) {
+      out += letter;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(letter);
+    out += '%';
+    out += digits[byte >> 4U];
+    out += digits[byte & 15U];
+  }
+  return out;
+}
+
+bool is_host(std::string_view host) {
+  return !host.empty() && host.size() <= 255 && std::all_of(host.begin(), host.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' || letter == '.' ||
+           letter == '_' || letter == ':';
+  });
+}
+
+// Nothing where it is none; it is said what is wrong by who calls.
+std::optional<address> parsed(std::string_view text) {
+  const bool tls = text.starts_with("https://");
+  if (!is_address(text)) return std::nullopt;
+  const bool has_control = std::any_of(text.begin(), text.end(), [](char letter) {
+    return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
+  });
+  if (has_control) return std::nullopt;
+  std::string_view rest = text.substr(tls ? 8 : 7);
+  rest = rest.substr(0, rest.find('#'));
+  const std::size_t authority_end = std::min(rest.find_first_of("/?"), rest.size());
+  std::string_view authority = rest.substr(0, authority_end);
+  if (authority.find('@') != std::string_view::npos) return std::nullopt;
+  address found;
+  found.tls = tls;
+  found.port = tls ? 443 : 80;
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    if (end == std::string_view::npos) return std::nullopt;
+    found.host = authority.substr(1, end - 1);
+    authority.remove_prefix(end + 1);
+    if (!authority.empty() && authority.front() != ':') return std::nullopt;
+    port = authority.substr(authority.empty() ? 0 : 1);
+  } else {
+    const std::size_t colon = authority.find(':');
+    found.host = authority.substr(0, colon);
+    if (found.host.find(':') != std::string::npos) return std::nullopt;
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+  }
+  std::transform(found.host.begin(), found.host.end(), found.host.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  if (!is_host(found.host)) return std::nullopt;
+  if (!port.empty()) {
+    const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), found.port);
+    if (failure != std::errc() || end != port.data() + port.size() || found.port == 0) return std::nullopt;
+  }
+  const std::string_view path = rest.substr(authority_end);
+  found.target = encoded(path);
+  if (!found.target.starts_with('/')) found.target.insert(0, "/");
+  found.shown = redacted(text);
+  return found;
+}
+
+}  // namespace
+
+std::string address::host_header() const {
+  const std::string name = host.find(':') == std::string::npos ? host : str_cat("[", host, "]");
+  return port == (tls ? 443 : 80) ? name : str_cat(name, ":", port);
+}
+
+bool is_address(std::string_view text) noexcept { return text.starts_with("https://") || text.starts_with("http://"); }
+
+std::string redacted(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (scheme == std::string_view::npos) return std::string(text.substr(0, text.find_first_of("?#")));
+  const std::string_view rest = text.substr(scheme + 3);
+  const std::size_t authority_end = std::min(rest.find_first_of("/?#"), rest.size());
+  std::string_view authority = rest.substr(0, authority_end);
+  authority.remove_prefix(authority.rfind('@') + 1);  // npos + 1 is 0
+  const std::string_view path = rest.substr(authority_end);
+  std::string shown = str_cat(text.substr(0, scheme + 3), authority, path.substr(0, path.find_first_of("?#")));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char letter) { return static_cast<unsigned char>(letter) < 0x20; }, '?');
+  return shown;
+}
+
+address parse_address(std::string_view text) {
+  if (std::optional<address> found = parsed(text)) return *std::move(found);
+  const std::string_view authority = text.substr(0, text.find('/', text.find("://") + 3));
+  throw error(
+      errc::usage,
+      str_cat(redacted(text), authority.find('@') != std::string_view::npos
+                                  ? ": an address with a user or a password is not read; give a signed one, which has "
+                                    "its secret in the query"
+                                  : ": this is no address of an object; write https://host/path"));
+}
+
+std::optional<address> follow(const address& from, std::string_view location) {
+  if (location.starts_with('/') && !location.starts_with("//")) {
+    address next = from;
+    next.target = encoded(location.substr(0, location.find('#')));
+    const std::size_t path = from.shown.find('/', from.shown.find("://") + 3);
+    next.shown = redacted(str_cat(from.shown.substr(0, path), location));
+    return next;
+  }
+  std::optional<address> next = parsed(location);
+  if (next && from.tls && !next->tls) return std::nullopt;
+  return next;
+}
+
+}  // namespace leat::io

@@ -1,0 +1,37 @@
+// Addresses of objects: https://host:port/path?query. What is shown of one has no query, which may be a signature.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat::io {
+
+struct address {
+  bool tls = true;
+  std::string host;  ///< without the brackets of an IPv6 address
+  std::uint16_t port = 443;
+  std::string target;  ///< path and query, as the server gets them
+  std::string shown;   ///< for errors and names: without the query
+
+  [[nodiscard]] bool is_same_server(const address& other) const noexcept {
+    return tls == other.tls && port == other.port && host == other.host;
+  }
+  /// The value of the header Host.
+  [[nodiscard]] std::string host_header() const;
+};
+
+/// Whether leat reads from such an address: http:// or https://.
+[[nodiscard]] bool is_address(std::string_view text) noexcept;
+/// `text` without query, fragment, user and password: what may be shown.
+[[nodiscard]] std::string redacted(std::string_view text);
+
+///   throws   error{errc::usage}: not an address of an object, with what is shown of it; a user or password in it
+[[nodiscard]] address parse_address(std::string_view text);
+
+/// Where a redirect leads: an address, or a path of the same server.
+///   returns   nothing where it is no address, or leads from https to http
+[[nodiscard]] std::optional<address> follow(const address& from, std::string_view location);
+
+}  // namespace leat::io

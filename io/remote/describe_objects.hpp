@@ -1,0 +1,19 @@
+// The door to objects at addresses, which is there in every build.
+#pragma once
+
+#include "io/source.hpp"
+
+#include <leat/remote.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace leat::io {
+
+///   throws   error{errc::usage}: no address of an object, or one of http:// that was not allowed;
+///            error{errc::unsupported} in a build without this part
+[[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
+                                                                         const remote_options& options);
+
+}  // namespace leat::io

@@ -1,0 +1,89 @@
+// Ranges of objects over HTTP/1.1, with or without TLS, straight into the memory they are for. One thread of its own talks to the
+// servers: a loop of io/ has no reactor for sockets, and what TLS takes is not to hold up the loop.
+#pragma once
+
+#include "io/remote/address.hpp"
+
+#include <leat/remote.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::io {
+
+/// What a server says of an object.
+struct object_facts {
+  std::uint64_t size_bytes = 0;
+  std::string etag;
+  std::string last_modified;
+
+  /// Of all of these; never 0.
+  [[nodiscard]] std::uint64_t version() const noexcept;
+};
+
+enum class fetch_end : std::uint8_t {
+  pending,
+  whole,     ///< all bytes are there
+  short_of,  ///< the object ends before them
+  missing,   ///< there is no such object
+  changed,   ///< it is another one than was expected
+  refused,   ///< by the server, for good: `why` says it
+  failed,    ///< after all tries, or by what a server must not do: `why` says it
+  cancelled
+};
+
+/// One range that is wanted. Who asks fills the first block and calls http_client::start(); after `ended` the client has let go of it
+/// and of its memory.
+struct fetch : std::enable_shared_from_this<fetch> {
+  const address* where = nullptr;  ///< outlives it
+  std::uint64_t offset = 0;
+  std::span<std::byte> into;                 ///< as many bytes as are wanted, one at least
+  const object_facts* expected = nullptr;    ///< outlives it; null where the object may be any
+  void (*ended)(fetch&) noexcept = nullptr;  ///< on the client's thread, once
+  void* owner = nullptr;
+
+  fetch_end end = fetch_end::pending;
+  std::size_t bytes_received = 0;
+  std::optional<object_facts> seen;  ///< where a server has said them
+  std::string why;                   ///< without the address
+
+  // The client's own.
+  struct progress;
+  std::shared_ptr<progress> state;
+};
+
+/// What is tried again and when; tests want to wait for less.
+struct retry_options {
+  std::uint32_t tries_max = 10;  ///< without a byte between them
+  std::chrono::milliseconds wait_first = std::chrono::milliseconds(50);
+  std::chrono::milliseconds wait_max = std::chrono::seconds(20);
+  double tokens = 500;  ///< a try takes one, a success gives a tenth back
+};
+
+class http_client {
+ public:
+  /// Starts the thread.
+  ///   throws   error{errc::usage} a ca_file that cannot be read or has no certificate; error{errc::limit} no thread to be had
+  explicit http_client(const remote_options& options, const retry_options& retries = {});
+  http_client(const http_client&) = delete;
+  http_client& operator=(const http_client&) = delete;
+  /// Joins the thread. Every fetch has ended before.
+  ~http_client();
+
+  // Thread: any.
+  void start(std::vector<std::shared_ptr<fetch>> wanted);
+  /// It ends soon, cancelled or with the outcome that was faster.
+  void cancel(std::shared_ptr<fetch> wanted);
+
+ private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace leat::io

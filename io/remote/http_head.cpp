@@ -1,0 +1,96 @@
+#include "io/remote/http_head.hpp"
+
+#include "base/text.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace leat::io {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string_view view_of(boost::beast::string_view text) noexcept { return {text.data(), text.size()}; }
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t length_max = 100;
+  std::string out(text.substr(0, length_max));
+  std::replace_if(out.begin(), out.end(), [](char letter) { return letter < 0x20 || letter > 0x7E; }, '?');
+  return out;
+}
+
+// The whole text is a number.
+std::optional<std::uint64_t> number_of(std::string_view text) noexcept {
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<std::size_t> http_head_end(std::string_view bytes, std::size_t from) noexcept {
+  const std::size_t end = bytes.find("\r\n\r\n", from < 3 ? 0 : from - 3);
+  if (end == std::string_view::npos) return std::nullopt;
+  return end + 4;
+}
+
+std::optional<http_head> parse_http_head(std::string_view head, std::string& refusal) {
+  if (static_cast<std::size_t>(std::count(head.begin(), head.end(), '\n')) > http_head_lines_max) {
+    refusal = str_cat("its header has more than ", http_head_lines_max, " lines");
+    return std::nullopt;
+  }
+  http::response_parser<http::empty_body> parser;
+  parser.header_limit(static_cast<std::uint32_t>(http_head_bytes_max));
+  parser.body_limit(boost::none);
+  parser.skip(true);  // The body is not read by it.
+  boost::system::error_code failure;
+  parser.put(boost::asio::buffer(head.data(), head.size()), failure);
+  if (failure || !parser.is_header_done()) {
+    refusal = str_cat("its header is not HTTP/1.1 (", failure ? failure.message() : std::string("it is cut"), ")");
+    return std::nullopt;
+  }
+  const auto& message = parser.get();
+  http_head found;
+  found.status = message.result_int();
+  found.reason = printable(view_of(message.reason()));
+  if (const auto bytes = parser.content_length()) found.content_bytes = *bytes;
+  found.is_chunked = parser.chunked();
+  found.keeps_alive = parser.keep_alive();
+  found.etag = view_of(message[http::field::etag]);
+  found.last_modified = view_of(message[http::field::last_modified]);
+  found.location = view_of(message[http::field::location]);
+  found.content_range = view_of(message[http::field::content_range]);
+  found.content_encoding = view_of(message[http::field::content_encoding]);
+  found.retry_after_s = number_of(view_of(message[http::field::retry_after])).value_or(0);
+  return found;
+}
+
+std::optional<content_range> parse_content_range(std::string_view text) noexcept {
+  if (!text.starts_with("bytes ")) return std::nullopt;
+  text.remove_prefix(6);
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  content_range found;
+  if (const std::string_view total = text.substr(slash + 1); total != "*") {
+    found.total = number_of(total);
+    if (!found.total) return std::nullopt;
+  }
+  const std::string_view places = text.substr(0, slash);
+  if (places == "*") return found;
+  const std::size_t dash = places.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = number_of(places.substr(0, dash));
+  const auto last = number_of(places.substr(dash + 1));
+  if (!first || !last || *last < *first || (found.total && *last >= *found.total)) return std::nullopt;
+  found.is_satisfied = true;
+  found.first = *first;
+  found.last = *last;
+  return found;
+}
+
+}  // namespace leat::io

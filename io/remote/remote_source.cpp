@@ -1,0 +1,218 @@
+#include "io/remote/remote_source.hpp"
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "base/text.hpp"
+#include "io/read_error.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+namespace leat::io {
+namespace {
+
+std::unique_ptr<const source_failure> say(fault whose, errc code, const std::string& what) {
+  return std::make_unique<const source_failure>(source_failure{whose, error(code, what)});
+}
+
+}  // namespace
+
+// Of one loop. Fetches go to the client's thread in bunches, and come home in bunches: one posted function for all that ended before it
+// runs.
+class connected_objects final : public source {
+ public:
+  connected_objects(const remote_description& of, connector& loop)
+      : of_(of), loop_(loop), client_(of.options_, of.retries_) {}
+
+  void start(std::span<read_operation* const> operations) override {
+    std::vector<std::shared_ptr<fetch>> wanted;
+    wanted.reserve(operations.size());
+    for (read_operation* const each : operations) {
+      each->started_ns = now_ns();
+      each->failure = 0;
+      each->data = {};
+      std::shared_ptr<object_fetch> made = make(each->file);
+      made->read = each;
+      made->offset = each->offset;
+      made->into = each->into.bytes.first(each->bytes);
+      made->expected = of_.opened_[each->file].load(std::memory_order_acquire);
+      each->state = made.get();
+      if (each->bytes == 0) {
+        made->end = fetch_end::whole;
+        come_home(std::move(made));
+      } else {
+        wanted.push_back(std::move(made));
+      }
+    }
+    if (!wanted.empty()) client_.start(std::move(wanted));
+  }
+  // By a range of one byte: a signed address is good for GET alone, and it shows whether the server has ranges at all.
+  void start(open_operation& operation) override {
+    operation.failure = 0;
+    std::shared_ptr<object_fetch> made = make(operation.file);
+    made->open = &operation;
+    made->into = {&made->first, 1};
+    operation.state = made.get();
+    std::vector<std::shared_ptr<fetch>> wanted;
+    wanted.push_back(std::move(made));
+    client_.start(std::move(wanted));
+  }
+  void cancel(read_operation& operation) override {
+    client_.cancel(static_cast<object_fetch*>(operation.state)->shared_from_this());
+  }
+  [[nodiscard]] error explain(const read_operation& failed) const override {
+    if (failed.said != nullptr) return failed.said->why;
+    return explain_read({.failure = failed.failure,
+                         .path = of_.names_[failed.file],
+                         .offset = failed.offset,
+                         .bytes = failed.bytes,
+                         .data_bytes = failed.data.size()});
+  }
+  [[nodiscard]] error explain(const open_operation& failed) const override {
+    return failed.said != nullptr ? failed.said->why : explain_open(failed.failure, of_.names_[failed.file]);
+  }
+
+ private:
+  struct object_fetch : fetch {
+    std::uint32_t file = 0;
+    read_operation* read = nullptr;
+    open_operation* open = nullptr;
+    std::byte first{};
+  };
+
+  std::shared_ptr<object_fetch> make(std::uint32_t file) {
+    auto made = std::make_shared<object_fetch>();
+    made->file = file;
+    made->where = &of_.objects_[file].where;
+    made->owner = this;
+    made->ended = [](fetch& ended) noexcept {
+      static_cast<connected_objects*>(ended.owner)
+          ->come_home(std::static_pointer_cast<object_fetch>(ended.shared_from_this()));
+    };
+    return made;
+  }
+
+  // Thread: any. The operation is not done before the posted function has run, so this is there until then.
+  void come_home(std::shared_ptr<object_fetch> ended) {
+    {
+      const mutex_lock lock(mutex_);
+      ended_.push_back(std::move(ended));
+      if (ended_.size() > 1) return;
+    }
+    loop_.post([](void* self) noexcept { static_cast<connected_objects*>(self)->settle_all(); }, this);
+  }
+  void settle_all() noexcept {
+    std::vector<std::shared_ptr<object_fetch>> all;
+    {
+      const mutex_lock lock(mutex_);
+      all.swap(ended_);
+    }
+    for (const std::shared_ptr<object_fetch>& each : all) {
+      if (each->read != nullptr) {
+        settle(*each, *each->read);
+      } else {
+        settle(*each, *each->open);
+      }
+    }
+  }
+
+  void settle(object_fetch& ended, read_operation& read) {
+    read.state = nullptr;
+    const remote_object& object = of_.objects_[ended.file];
+    if (ended.end == fetch_end::whole) {
+      const bool goes_on = ended.expected == nullptr && read.offset == 0 && read.bytes == object.size_bytes &&
+                           ended.seen && ended.seen->size_bytes > read.bytes;
+      read.failure = goes_on ? EFBIG : 0;
+      if (!goes_on) read.data = ended.into;
+    } else if (ended.end == fetch_end::short_of) {
+      read.failure = ENODATA;
+      read.data = ended.into.first(ended.bytes_received);
+    } else {
+      explain_in(read, ended, str_cat(of_.names_[ended.file], " at offset ", read.offset, ", ", read.bytes, " bytes"));
+    }
+    read.done(read);
+  }
+  void settle(object_fetch& ended, open_operation& open) {
+    open.state = nullptr;
+    const std::string& name = of_.names_[ended.file];
+    if (ended.end != fetch_end::whole && ended.end != fetch_end::short_of) {
+      explain_in(open, ended, name);
+    } else if (!ended.seen) {
+      open.failure = EPROTO;
+      open.said = say(fault::environment, errc::io, str_cat(name, ": the server does not say how large it is"));
+    } else {
+      open.size_bytes = ended.seen->size_bytes;
+      open.version = ended.seen->version();
+      // The first look holds.
+      std::atomic<const object_facts*>& kept = of_.opened_[ended.file];
+      if (kept.load(std::memory_order_acquire) == nullptr) {
+        const object_facts* none = nullptr;
+        auto made = std::make_unique<const object_facts>(*std::move(ended.seen));
+        if (kept.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel))
+          static_cast<void>(made.release());
+      }
+    }
+    open.done(open);
+  }
+
+  template <class Operation>
+  static void explain_in(Operation& failed, const object_fetch& ended, const std::string& where) {
+    switch (ended.end) {
+      case fetch_end::missing:
+        failed.failure = ENOENT;
+        failed.said = say(fault::unreadable, errc::not_found, str_cat(where, ": ", ended.why));
+        return;
+      case fetch_end::changed:
+        failed.failure = ESTALE;
+        failed.said = say(fault::environment, errc::changed,
+                          str_cat(where, ": the object has changed since the dataset was opened (", ended.why,
+                                  "); open it again when nobody writes to it"));
+        return;
+      case fetch_end::refused:
+        failed.failure = EACCES;
+        failed.said = say(fault::environment, errc::permission, str_cat(where, ": ", ended.why));
+        return;
+      case fetch_end::cancelled:
+        failed.failure = ECANCELED;
+        return;
+      default:
+        failed.failure = ECOMM;
+        failed.said = say(fault::environment, errc::io, str_cat(where, ": ", ended.why));
+        return;
+    }
+  }
+
+  const remote_description& of_;
+  connector& loop_;
+  mutex mutex_;
+  std::vector<std::shared_ptr<object_fetch>> ended_ ABSL_GUARDED_BY(mutex_);
+  http_client client_;  // Its thread ends first.
+};
+
+remote_description::remote_description(std::vector<remote_object> objects, const remote_options& options,
+                                       const retry_options& retries)
+    : objects_(std::move(objects)),
+      options_(options),
+      retries_(retries),
+      opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
+  absl::flat_hash_map<std::string, std::uint32_t> times;
+  for (const remote_object& each : objects_) {
+    const std::uint32_t before = times[each.where.shown]++;
+    names_.push_back(before == 0 ? each.where.shown : str_cat(each.where.shown, " (", before + 1, ")"));
+  }
+}
+
+remote_description::~remote_description() {
+  for (std::size_t i = 0; i < objects_.size(); ++i) delete opened_[i].load(std::memory_order_relaxed);
+}
+
+std::unique_ptr<source> remote_description::connect(connector& loop) const {
+  return std::make_unique<connected_objects>(*this, loop);
+}
+
+}  // namespace leat::io

@@ -1,0 +1,50 @@
+// Objects at addresses as a source that datasets hold.
+#pragma once
+
+#include "io/file_table.hpp"
+#include "io/remote/address.hpp"
+#include "io/remote/http_client.hpp"
+#include "io/source.hpp"
+
+#include <leat/remote.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace leat::io {
+
+///   size_bytes   as an earlier run, or a listing, has seen it
+struct remote_object {
+  address where;
+  std::uint64_t size_bytes = file_table::unknown_size;
+};
+
+/// What the first opening of an object sees of it (its size, its tag) holds for all reads that follow, of every source that is
+/// connected: an object that is another one by then ends the run.
+class remote_description final : public source_description {
+ public:
+  explicit remote_description(std::vector<remote_object> objects, const remote_options& options,
+                              const retry_options& retries = {});
+  ~remote_description() override;
+
+  /// Starts a thread for the network.
+  [[nodiscard]] std::unique_ptr<source> connect(connector& loop) const override;
+  [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
+  /// Without the query; of several that differ in nothing else, with a number behind it.
+  [[nodiscard]] std::string file_name(std::uint32_t file) const override { return names_[file]; }
+
+ private:
+  friend class connected_objects;
+
+  const std::vector<remote_object> objects_;
+  std::vector<std::string> names_;
+  const remote_options options_;
+  const retry_options retries_;
+  // By object; set once, by whoever opens it first.
+  const std::unique_ptr<std::atomic<const object_facts*>[]> opened_;
+};
+
+}  // namespace leat::io

@@ -1,0 +1,426 @@
+// Objects over HTTP and TLS: the source contract, and then each thing that a server does wrong. Each read ends with the right bytes or
+// with an error that names it.
+#include "io/remote/remote_source.hpp"
+
+#include "io/make_ring_loop.hpp"
+#include "io/preadv_loop.hpp"
+#include "io/remote/address.hpp"
+#include "io/remote/http_head.hpp"
+#include "tests/io/loop_subject.hpp"
+#include "tests/io/source_contract.hpp"
+#include "tests/support/fault_server.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using transport = fault_server::transport;
+using wrong = http_fault::kind;
+
+constexpr io::retry_options soon = {
+    .tries_max = 4, .wait_first = std::chrono::milliseconds(1), .wait_max = std::chrono::milliseconds(4)};
+
+std::string as_text(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+remote_options options_for(const fault_server& server, const temporary_directory& folder) {
+  remote_options options;
+  options.allow_http = true;
+  if (!server.certificate().empty()) {
+    options.ca_file = (folder.path() / "ca.pem").string();
+    std::ofstream(options.ca_file) << server.certificate();
+  }
+  return options;
+}
+
+class remote_subject final : public source_subject {
+ public:
+  remote_subject(std::shared_ptr<io::arena> memory, const running_loop::maker& make, transport how)
+      : server_(how), running_({}, std::move(memory), make) {}
+  ~remote_subject() override {
+    running_.call([this] { source_.reset(); });
+  }
+
+  std::uint32_t add_file(const std::vector<std::byte>& contents) override {
+    const auto number = static_cast<std::uint32_t>(objects_.size());
+    server_.put(std::to_string(number), as_text(contents));
+    objects_.push_back({io::parse_address(server_.address(std::to_string(number))), contents.size()});
+    return number;
+  }
+  std::uint32_t add_missing_file() override {
+    objects_.push_back({io::parse_address(server_.address("missing"))});
+    return static_cast<std::uint32_t>(objects_.size() - 1);
+  }
+  void replace_file(std::uint32_t file, const std::vector<std::byte>& contents) override {
+    server_.put(std::to_string(file), as_text(contents));
+  }
+  void connect() override {
+    description_.emplace(objects_, options_for(server_, folder_));
+    running_.call([this] { source_ = description_->connect(running_.loop()); });
+  }
+  [[nodiscard]] io::source& source() override { return *source_; }
+  void call(const std::function<void()>& function) override { running_.call(function); }
+  void run_until_zero(std::atomic<std::size_t>& left) override {
+    for (std::size_t now = left.load(); now != 0; now = left.load()) left.wait(now);
+  }
+
+ private:
+  temporary_directory folder_;
+  fault_server server_;
+  std::vector<io::remote_object> objects_;
+  std::optional<io::remote_description> description_;
+  running_loop running_;
+  std::unique_ptr<io::source> source_;
+};
+
+source_maker remote_on(std::string name, const running_loop::maker& make, transport how) {
+  return {std::move(name), [make, how](std::shared_ptr<io::arena> memory) {
+            return std::make_unique<remote_subject>(std::move(memory), make, how);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    remote, source_contract,
+    ::testing::Values(remote_on(
+                          "http_on_the_ring", [](io::io_context& context) { return io::make_ring_loop(context, {}); },
+                          transport::plain),
+                      remote_on(
+                          "https_on_preadv",
+                          [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); },
+                          transport::tls)),
+    name_of_maker);
+
+/// One object of 100,000 bytes, and reads of it by a client that is soon out of patience.
+class remote_faults : public ::testing::Test {
+ protected:
+  remote_faults() { server_.put("a.bin", content_); }
+  ~remote_faults() override {
+    if (source_) running_.call([this] { source_.reset(); });
+  }
+
+  static std::string made(std::size_t bytes) {
+    std::vector<std::byte> filled(bytes);
+    fill_seeded(19, 0, filled);
+    return as_text(filled);
+  }
+
+  void connect(const remote_options& options, const std::string& address) {
+    description_.emplace(std::vector<io::remote_object>{{io::parse_address(address)}}, options, soon);
+    running_.call([this] { source_ = description_->connect(running_.loop()); });
+  }
+  void connect() { connect({.allow_http = true}, server_.address("a.bin?secret=hush")); }
+  void fail_with(const http_fault& plan, std::uint64_t requests = ~std::uint64_t{0}) {
+    server_.set_rule([plan, requests, first = server_.requests()](const served_request& asked) {
+      return asked.number - first < requests ? plan : http_fault();
+    });
+  }
+
+  struct one_read : io::read_operation {
+    std::vector<std::byte> memory;
+    std::atomic<bool> is_done{false};
+  };
+  static std::unique_ptr<one_read> make(std::uint64_t from, std::uint64_t count) {
+    auto read = std::make_unique<one_read>();
+    read->offset = from;
+    read->bytes = count;
+    read->memory.assign(count + 64, std::byte{0xDB});
+    read->into = {std::span(read->memory).first(count), io::read_target::no_piece};
+    read->done = [](io::read_operation& ended) noexcept {
+      auto& self = static_cast<one_read&>(ended);
+      self.is_done = true;
+      self.is_done.notify_all();
+    };
+    return read;
+  }
+  void start(one_read& read) {
+    running_.call([&] {
+      io::read_operation* const one[] = {&read};
+      source_->start(one);
+    });
+  }
+  std::unique_ptr<one_read> read(std::uint64_t from, std::uint64_t count) {
+    auto made = make(from, count);
+    start(*made);
+    made->is_done.wait(false);
+    EXPECT_EQ(
+        std::count(made->memory.begin() + static_cast<std::ptrdiff_t>(count), made->memory.end(), std::byte{0xDB}), 64);
+    return made;
+  }
+  // The error of a read whose source has said one.
+  std::string failure_of(std::uint64_t from, std::uint64_t count) {
+    const auto failed = read(from, count);
+    EXPECT_NE(failed->failure, 0);
+    if (failed->said == nullptr) return "nothing was said";
+    EXPECT_THAT(failed->said->why.what(), Not(HasSubstr("hush")));
+    return failed->said->why.what();
+  }
+  void expect_right(const one_read& read) {
+    ASSERT_EQ(read.failure, 0) << (read.said ? read.said->why.what() : "");
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(read.data.data()), read.data.size()),
+              content_.substr(read.offset, read.bytes));
+  }
+  struct one_open : io::open_operation {
+    std::atomic<bool> is_done{false};
+  };
+  std::unique_ptr<one_open> open() {
+    auto made = std::make_unique<one_open>();
+    made->done = [](io::open_operation& ended) noexcept {
+      auto& self = static_cast<one_open&>(ended);
+      self.is_done = true;
+      self.is_done.notify_all();
+    };
+    running_.call([&] { source_->start(*made); });
+    made->is_done.wait(false);
+    return made;
+  }
+
+  const std::string content_ = made(100'000);
+  fault_server server_;
+  running_loop running_{{},
+                        std::make_shared<io::arena>(io::arena_options{.bytes_max = std::size_t{1} << 20}),
+                        [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); }};
+  std::optional<io::remote_description> description_;
+  std::unique_ptr<io::source> source_;
+};
+
+TEST_F(remote_faults, what_passes_is_tried_again_and_the_bytes_are_right) {
+  connect();
+  for (const http_fault& plan : {http_fault{.what = wrong::hang_up}, http_fault{.what = wrong::status, .status = 503},
+                                 http_fault{.what = wrong::status, .status = 429, .headers = "Retry-After: 0\r\n"},
+                                 http_fault{.what = wrong::status, .status = 408}, http_fault{.what = wrong::cut}}) {
+    fail_with(plan, 2);
+    expect_right(*read(1'000, 50'000));
+  }
+  // What has come is not asked for again: so each cut brings the read further, however many there are.
+  fail_with({.what = wrong::cut, .bytes = 7'000}, 14);
+  expect_right(*read(1, 99'999));
+  fail_with({.what = wrong::cut, .bytes = 1}, 3);
+  expect_right(*read(99'990, 10));
+}
+
+TEST_F(remote_faults, what_does_not_pass_is_an_error_that_names_it) {
+  connect();
+  fail_with({.what = wrong::status, .status = 503});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("a.bin at offset 5, 10 bytes: 503 As Told (4 tries"));
+  fail_with({.what = wrong::hang_up});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("closed the connection before it had answered"));
+  fail_with({.what = wrong::whole});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("answers a request for a range with the whole object"));
+  expect_right(*read(0, 100'000));  // The whole object was wanted.
+  fail_with({.what = wrong::wrong_range});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("another range (bytes 4-13/100000) than bytes 5-14"));
+  fail_with({.what = wrong::too_many});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("another range"));
+  fail_with({.what = wrong::long_header});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("header is longer than 65536 bytes"));
+  fail_with({.what = wrong::many_lines});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("header has more than 100 lines"));
+  fail_with({.what = wrong::no_http});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("is not HTTP/1.1"));
+  fail_with({.what = wrong::compressed});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("compressed"));
+  fail_with({.what = wrong::status, .status = 403});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("403 As Told: reading it is not allowed"));
+  fail_with({.what = wrong::status, .status = 418});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("418 As Told"));
+  fail_with({.what = wrong::status, .status = 404});
+  const auto missing = read(5, 10);
+  ASSERT_NE(missing->said, nullptr);
+  EXPECT_EQ(missing->said->whose, io::fault::unreadable) << "one object that is not there";
+  fail_with({});
+  expect_right(*read(5, 10));
+}
+
+TEST_F(remote_faults, an_object_that_is_another_one_ends_the_run) {
+  connect();
+  const auto opened = open();
+  EXPECT_EQ(opened->failure, 0);
+  EXPECT_EQ(opened->size_bytes, 100'000U);
+  expect_right(*read(50, 1'000));
+  EXPECT_THAT(server_.all_headers(), HasSubstr("If-Match: \"tag-1\""));
+  server_.put("a.bin", made(100'000));  // As long, and with another tag.
+  const auto changed = read(50, 1'000);
+  EXPECT_EQ(changed->failure, ESTALE);
+  ASSERT_NE(changed->said, nullptr);
+  EXPECT_EQ(changed->said->whose, io::fault::environment);
+  EXPECT_EQ(changed->said->why.code(), errc::changed);
+  EXPECT_THAT(changed->said->why.what(), HasSubstr("has changed since the dataset was opened (412"));
+  EXPECT_NE(open()->version, opened->version);
+}
+
+TEST_F(remote_faults, an_object_that_is_replaced_between_two_parts_of_a_read_is_not_put_together) {
+  connect();
+  server_.set_rule([first = true](const served_request&) mutable {
+    return std::exchange(first, false) ? http_fault{.what = wrong::cut, .bytes = 600}
+                                       : http_fault{.what = wrong::status, .status = 412};
+  });
+  EXPECT_THAT(failure_of(0, 1'000), HasSubstr("has changed"));
+  EXPECT_THAT(server_.all_headers(), HasSubstr("Range: bytes=600-999"));
+}
+
+TEST_F(remote_faults, redirects_are_followed_five_times_and_never_from_https_to_http) {
+  connect();
+  server_.put("b.bin", content_);
+  server_.set_rule([](const served_request& asked) {
+    return asked.target.starts_with("/a.bin")
+               ? http_fault{.what = wrong::status, .status = 302, .headers = "Location: /b.bin?s=1\r\n"}
+               : http_fault();
+  });
+  expect_right(*read(10, 100));
+  const std::uint64_t before = server_.requests();
+  expect_right(*read(20, 100));
+  EXPECT_EQ(server_.requests() - before, 1U) << "where it leads is remembered";
+  // Until the address is refused.
+  server_.set_rule([](const served_request& asked) {
+    return asked.target.starts_with("/b.bin") ? http_fault{.what = wrong::status, .status = 403} : http_fault();
+  });
+  expect_right(*read(30, 100));
+  fail_with({.what = wrong::status, .status = 307, .headers = "Location: /a.bin\r\n"});
+  EXPECT_THAT(failure_of(5, 10), HasSubstr("more than 5 redirects"));
+  const io::address secure = io::parse_address("https://h/a");
+  EXPECT_EQ(io::follow(secure, "http://h/a"), std::nullopt);
+  EXPECT_EQ(io::follow(secure, "ftp://h/a"), std::nullopt);
+  ASSERT_TRUE(io::follow(secure, "https://i:8443/b?sig=1"));
+  EXPECT_EQ(io::follow(secure, "https://i:8443/b?sig=1")->shown, "https://i:8443/b");
+}
+
+TEST_F(remote_faults, a_read_that_is_cancelled_ends_at_once_whatever_the_server_does) {
+  connect();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{20'000}}) {
+    std::mutex guard;
+    std::condition_variable arrived;
+    bool is_there = false;
+    server_.set_rule([&, bytes](const served_request&) {
+      {
+        const std::lock_guard lock(guard);
+        is_there = true;
+      }
+      arrived.notify_all();
+      return http_fault{.what = wrong::stall, .bytes = bytes};
+    });
+    const auto stalled = make(0, 50'000);
+    start(*stalled);
+    {
+      std::unique_lock lock(guard);
+      arrived.wait(lock, [&] { return is_there; });
+    }
+    running_.call([&] { source_->cancel(*stalled); });
+    stalled->is_done.wait(false);
+    EXPECT_EQ(stalled->failure, ECANCELED);
+    server_.set_rule({});
+  }
+  expect_right(*read(5, 10));
+}
+
+TEST_F(remote_faults, a_server_that_falls_silent_is_asked_anew) {
+  connect({.allow_http = true, .silence_max = std::chrono::milliseconds(100)}, server_.address("a.bin"));
+  fail_with({.what = wrong::stall, .bytes = 500}, 1);
+  expect_right(*read(0, 1'000));
+}
+
+TEST_F(remote_faults, connections_are_kept_and_no_more_of_them_are_opened_than_allowed) {
+  connect({.allow_http = true, .connections_max = 3}, server_.address("a.bin"));
+  std::vector<std::unique_ptr<one_read>> reads;
+  std::vector<io::read_operation*> all;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    reads.push_back(make(i * 900, 800));
+    all.push_back(reads.back().get());
+  }
+  running_.call([&] { source_->start(all); });
+  for (const auto& each : reads) {
+    each->is_done.wait(false);
+    expect_right(*each);
+  }
+  EXPECT_LE(server_.connections(), 3U);
+  EXPECT_EQ(server_.requests(), 100U);
+}
+
+TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_refused) {
+  const temporary_directory folder;
+  fault_server server(transport::tls);
+  server.put("a", "abc");
+  running_loop running({}, std::make_shared<io::arena>(io::arena_options{.bytes_max = std::size_t{1} << 20}),
+                       [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); });
+  const auto open = [&](const remote_options& options, const std::string& address) {
+    const io::remote_description objects({{io::parse_address(address)}}, options, soon);
+    std::atomic<std::size_t> left = 1;
+    counted_open opened(0, left);
+    std::unique_ptr<io::source> source;
+    running.call([&] {
+      source = objects.connect(running.loop());
+      source->start(opened);
+    });
+    left.wait(1);
+    std::string why = opened.failure == 0 ? "" : opened.said->why.what();
+    running.call([&] { source.reset(); });
+    return why;
+  };
+  const std::string address = server.address("a");
+  const std::string by_number = "https://127.0.0.1" + address.substr(address.rfind(':'));
+  const remote_options trusting = options_for(server, folder);
+  EXPECT_EQ(open(trusting, address), "");
+  EXPECT_EQ(open(trusting, by_number), "");
+  EXPECT_THAT(open({}, address), HasSubstr("the certificate of localhost is not trusted: self-signed certificate"));
+  // 127.0.0.2 is the same machine, and not in the certificate; the server listens on 127.0.0.1 alone.
+  EXPECT_THAT(open(trusting, "https://127.0.0.2" + address.substr(address.rfind(':'))), HasSubstr("onnect"));
+  EXPECT_THROW(static_cast<void>(io::http_client({.ca_file = "/no/such.pem"})), error);
+}
+
+TEST(address, is_split_encoded_and_shown_without_its_secrets) {
+  const io::address found = io::parse_address("https://Host.Example:8443/a b/x.tar?X-Amz-Signature=hush#part");
+  EXPECT_EQ(found.host, "host.example");
+  EXPECT_EQ(found.port, 8443);
+  EXPECT_EQ(found.target, "/a%20b/x.tar?X-Amz-Signature=hush");
+  EXPECT_EQ(found.shown, "https://Host.Example:8443/a b/x.tar");
+  EXPECT_EQ(found.host_header(), "host.example:8443");
+  EXPECT_EQ(io::parse_address("https://[::1]/x").host_header(), "[::1]");
+  EXPECT_EQ(io::parse_address("http://h").target, "/");
+  for (const char* const bad : {"https://", "https:///x", "https://h:0/", "https://h:99999/", "https://h:1x/",
+                                "https://a:b:c/", "https://h /x", "https://h/x\r\nHost: i", "https://[::1/x"}) {
+    EXPECT_THROW(static_cast<void>(io::parse_address(bad)), error) << bad;
+  }
+  try {
+    static_cast<void>(io::parse_address("https://user:hush@host/x?hush"));
+    FAIL();
+  } catch (const error& refused) {
+    EXPECT_THAT(refused.what(), HasSubstr("https://host/x: an address with a user"));
+    EXPECT_THAT(refused.what(), Not(HasSubstr("hush")));
+  }
+}
+
+TEST(http_head, says_what_a_range_is_or_nothing) {
+  const auto range = io::parse_content_range("bytes 5-9/100");
+  ASSERT_TRUE(range && range->is_satisfied);
+  EXPECT_EQ(range->first, 5U);
+  EXPECT_EQ(range->last, 9U);
+  EXPECT_EQ(range->total, 100U);
+  EXPECT_FALSE(io::parse_content_range("bytes */7")->is_satisfied);
+  EXPECT_EQ(io::parse_content_range("bytes 0-1/*")->total, std::nullopt);
+  for (const char* const bad : {"", "bytes", "bytes 5-4/10", "bytes 0-10/10", "items 0-1/2", "bytes 0-1", "bytes -1/2",
+                                "bytes 0-99999999999999999999/*", "bytes 0-1/2 "}) {
+    EXPECT_FALSE(io::parse_content_range(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,138 @@
+// Epochs over HTTP beside the same ones from files: the same batches, whatever the server does wrong, or an error that says what.
+#include "tests/datasets/archive.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/fault_server.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/loader.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::archive;
+using testing::fault_server;
+using ::testing::HasSubstr;
+using testing::http_fault;
+using testing::loader;
+using testing::loader_options;
+using ::testing::Not;
+using testing::seen_run;
+using testing::served_request;
+
+constexpr int shards = 3;
+
+std::string shard_of(int number) {
+  archive made;
+  for (int i = 0; i < 20; ++i) {
+    testing::seeded_random random(static_cast<std::uint64_t>(100 * number + i));
+    std::vector<std::byte> content(1 + random.below(30'000));
+    testing::fill_seeded(static_cast<std::uint64_t>(100 * number + i), 0, content);
+    const std::string key = std::to_string(1'000 * number + i);
+    made.file(key + ".bin", {reinterpret_cast<const char*>(content.data()), content.size()});
+    made.file(key + ".cls", std::to_string(i % 10));
+  }
+  return std::move(made.end().bytes());
+}
+
+class remote_epoch : public ::testing::Test {
+ protected:
+  remote_epoch() {
+    for (int i = 0; i < shards; ++i) put("train-" + std::to_string(i) + ".tar", shard_of(i));
+    put("rows.npy", testing::npy_text(testing::npy_dict("<i4", "60, 1024"),
+                                      testing::bytes_of(testing::counting<std::int32_t>(60 * 1024))));
+    put("records.bin", testing::bytes_of(testing::counting<std::int16_t>(600)));
+    put("records.json", R"({"fields": [{"name": "x", "dtype": "i16", "shape": [10]}]})");
+  }
+  void put(const std::string& name, const std::string& content) {
+    server_.put(name, content);
+    testing::write_file(folder_.path() / name, content);
+  }
+  [[nodiscard]] dataset here(const std::string& name) const { return open((folder_.path() / name).string()); }
+  [[nodiscard]] dataset there(const std::string& name, const remote_options& options = {.allow_http = true}) const {
+    return open(server_.address(name), {.remote = options});
+  }
+  static std::vector<field> fields() { return {bytes("bin"), label("cls")}; }
+
+  const testing::temporary_directory folder_;
+  fault_server server_;
+};
+
+TEST_F(remote_epoch, has_the_batches_of_the_files) {
+  const loader_options options = testing::small_options();
+  const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());
+  ASSERT_EQ(tar.batches.size(), 16U);
+  EXPECT_EQ(testing::run_all(there("train-{0..2}.tar"), options, fields()).batches, tar.batches);
+  loader_options twin = options;
+  twin.reader.backend = read_backend::preadv;
+  EXPECT_EQ(testing::run_all(there("train-{0..2}.tar?signature=hush"), twin, fields()).batches, tar.batches);
+  const seen_run rows = testing::run_all(here("rows.npy"), options, {array("npy")});
+  EXPECT_EQ(testing::run_all(there("rows.npy"), options, {array("npy")}).batches, rows.batches);
+  const seen_run records = testing::run_all(here("records.bin"), options, {array("x")});
+  EXPECT_EQ(testing::run_all(there("records.bin"), options, {array("x")}).batches, records.batches);
+  ASSERT_FALSE(rows.batches.empty() || records.batches.empty());
+  EXPECT_THAT(there("train-1.tar?signature=hush").name(3), HasSubstr("/train-1.tar/1003"));
+  EXPECT_THAT(there("train-1.tar?signature=hush").name(3), Not(HasSubstr("hush")));
+}
+
+TEST_F(remote_epoch, has_them_too_where_one_request_in_five_goes_wrong) {
+  const loader_options options = testing::small_options();
+  const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());
+  server_.set_rule([random = testing::seeded_random(19)](const served_request&) mutable {
+    const http_fault faults[] = {{.what = http_fault::kind::hang_up},
+                                 {.what = http_fault::kind::status, .status = 503},
+                                 {.what = http_fault::kind::cut, .bytes = 10},
+                                 {.what = http_fault::kind::cut, .bytes = 5'000}};
+    return random.below(5) == 0 ? faults[random.below(std::size(faults))] : http_fault();
+  });
+  EXPECT_EQ(testing::run_all(there("train-{0..2}.tar"), options, fields()).batches, tar.batches);
+}
+
+TEST_F(remote_epoch, ends_where_an_object_has_changed_and_where_reading_is_not_allowed_any_more_under_every_policy) {
+  loader_options options = testing::small_options();
+  options.on_corrupt = corrupt_policy::skip;
+  const dataset samples = there("train-{0..2}.tar?signature=hush");
+  server_.put("train-1.tar", shard_of(1));
+  seen_run ended = testing::run_all(samples, options, fields());
+  EXPECT_EQ(ended.failed, errc::changed);
+  EXPECT_THAT(ended.message, HasSubstr("/train-1.tar"));
+  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::status, .status = 403}; });
+  ended = testing::run_all(samples, options, fields());
+  EXPECT_EQ(ended.failed, errc::permission);
+  EXPECT_THAT(ended.message, HasSubstr("403"));
+  EXPECT_THAT(ended.message, Not(HasSubstr("hush")));
+}
+
+TEST_F(remote_epoch, is_left_at_once_while_a_server_says_nothing) {
+  const dataset samples = there("train-{0..2}.tar");
+  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall, .bytes = 100}; });
+  loader running(samples, testing::small_options(), fields());
+  testing::trainer waiting(running);
+  const auto asked = waiting.ask();
+  running.stop();
+  waiting.wait();
+  EXPECT_TRUE(asked->completed);
+}
+
+TEST_F(remote_epoch, is_refused_over_http_unless_that_is_allowed_and_says_what_is_missing) {
+  const auto said = [&](errc code, const std::string& name, const remote_options& options) {
+    return testing::message_of(code, [&] { static_cast<void>(there(name, options)); });
+  };
+  EXPECT_THAT(said(errc::usage, "train-0.tar?s=hush", {}),
+              ::testing::AllOf(HasSubstr("allow_http"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(said(errc::not_found, "train-7.tar?s=hush", {.allow_http = true}),
+              ::testing::AllOf(HasSubstr("404"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(said(errc::usage, "train-*.tar", {.allow_http = true}), HasSubstr("braces"));
+}
+
+}  // namespace
+}  // namespace leat
