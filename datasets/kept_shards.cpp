@@ -2,11 +2,11 @@
 
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "datasets/webdataset.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t compared_bytes_max = std::uint64_t{16} << 20;
 
 std::string_view key_of(std::string_view member) {
-  const std::size_t slash = member.rfind('/');
-  return member.substr(0, member.find('.', slash == std::string_view::npos ? 0 : slash));
+  const std::optional<member_name> name = split_member_name(member);
+  return name ? name->key : member;
 }
 
 std::vector<const member*> by_name(const sample_members& sample) {
