@@ -30,6 +30,39 @@ bool is_in(std::span<const std::string> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Expands the values of a column, whose blocks are batches.
+class arrow_expander final : public block_expander {
+ public:
+  ///   begin   of the first row's value in the buffer that the batch's becomes
+  struct values {
+    arrow_codec codec = arrow_codec::none;
+    std::uint64_t begin = 0;
+  };
+  explicit arrow_expander(std::vector<values> blocks) : blocks_(std::move(blocks)) {}
+
+  std::optional<std::string> expand(std::size_t block, std::span<const std::byte> stored,
+                                    std::span<const std::uint32_t>, std::span<std::byte> decoded) const override {
+    const values& of = blocks_[block];
+    const std::optional<std::uint64_t> all = size_of(of, stored);
+    if (all && *all == decoded.size()) return expand_arrow_buffer(of.codec, stored, decoded);
+    if (!all || *all < of.begin || *all - of.begin < decoded.size()) return "the buffer of values is not what it was";
+    // A slice of a larger table, or padding.
+    std::vector<std::byte> whole(*all);
+    if (std::optional<std::string> reason = expand_arrow_buffer(of.codec, stored, whole)) return reason;
+    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(of.begin), decoded.size(), decoded.begin());
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return blocks_.capacity() * sizeof(values); }
+
+ private:
+  static std::optional<std::uint64_t> size_of(const values& of, std::span<const std::byte> stored) {
+    return of.codec == arrow_codec::none ? stored.size() : expanded_bytes(stored, stored.size());
+  }
+
+  std::vector<values> blocks_;
+};
+
 /// Reads a file's columns, batch after batch.
 class table_reader {
  public:
@@ -37,7 +70,11 @@ class table_reader {
       : file_(file),
         options_(options),
         contents_(read_arrow(file)),
-        features_(read_hub_features(contents_.hub_features)) {}
+        features_(read_hub_features(contents_.hub_features)) {
+    for (const arrow_batch& batch : contents_.batches) {
+      if (batch.codec != arrow_codec::none) packed_by_ = batch.codec == arrow_codec::lz4 ? "lz4" : "zstd";
+    }
+  }
 
   record_table read() {
     table_.format = "arrow";
@@ -46,6 +83,10 @@ class table_reader {
     for (const arrow_column& column : contents_.columns) add(column);
     for (const auto* asked : {&options_.fields, &options_.columns}) {
       for (const std::string& name : *asked) check_is_there(name);
+    }
+    if (!packed_by_.empty() && !table_.fields.empty()) {
+      note(str_cat("its batches are packed (", packed_by_,
+                   "), and expanded whole; shuffle blocks of them, or write it without compression"));
     }
     if (!numbers_.empty()) {
       note(str_cat("numbers that are not kept, as nobody asked for them: ", numbers_, "; name them as columns"));
@@ -76,10 +117,13 @@ class table_reader {
     names_.push_back(name);
     const bool as_column = is_in(options_.columns, name) || is_in(options_.columns, column.path);
     const bool asked = as_column || is_in(options_.fields, name) || is_in(options_.fields, column.path);
-    if (!column.not_read.empty()) {
-      if (asked)
-        throw error(errc::unsupported, str_cat(file_.path(), ": the column '", column.path, "' ", column.not_read));
-      return note(str_cat("left out: the column '", column.path, "' ", column.not_read));
+    std::string_view not_read = column.not_read;
+    if (column.view != 0 && !packed_by_.empty())
+      not_read = "has views in packed batches; write it without compression, or as string or binary";
+    if (column.view != 0 && as_column) not_read = "has views, which are no classes; write it as string or binary";
+    if (!not_read.empty()) {
+      if (asked) throw error(errc::unsupported, str_cat(file_.path(), ": the column '", column.path, "' ", not_read));
+      return note(str_cat("left out: the column '", column.path, "' ", not_read));
     }
     const hub_features::class_names* const labels = features_.labels_of(column.path);
     if (column.what == kind::number || column.what == kind::truth) {
@@ -120,8 +164,36 @@ class table_reader {
                 str_cat(file_.path(), ": it has no column '", name, "'; it has ", all, did_you_mean(name, names_)));
   }
 
-  std::vector<std::byte> read_buffer(const arrow_buffer& buffer, std::uint64_t bytes,
+  // What a buffer becomes.
+  std::uint64_t expanded_bytes_of(const arrow_batch& batch, const arrow_buffer& buffer,
+                                  const arrow_column& column) const {
+    if (batch.codec == arrow_codec::none) return buffer.bytes;
+    const std::optional<std::uint64_t> bytes = expanded_bytes(file_.read(buffer.offset, 8), buffer.bytes);
+    if (!bytes) fail(buffer.offset, column, "a packed buffer that does not begin with its size");
+    return *bytes;
+  }
+
+  // All of a buffer.
+  std::vector<std::byte> read_buffer(const arrow_batch& batch, const arrow_buffer& buffer,
                                      const arrow_column& column) const {
+    const std::vector<std::byte> stored = file_.read(buffer.offset, buffer.bytes);
+    if (stored.size() != buffer.bytes) fail(buffer.offset, column, "the file ends within a buffer");
+    if (batch.codec == arrow_codec::none) return stored;
+    std::vector<std::byte> expanded(expanded_bytes_of(batch, buffer, column));
+    if (const std::optional<std::string> reason = expand_arrow_buffer(batch.codec, stored, expanded))
+      fail(buffer.offset, column, *reason);
+    return expanded;
+  }
+
+  std::vector<std::byte> read_buffer(const arrow_batch& batch, const arrow_buffer& buffer, std::uint64_t bytes,
+                                     const arrow_column& column) const {
+    if (batch.codec != arrow_codec::none) {
+      std::vector<std::byte> all = read_buffer(batch, buffer, column);
+      if (all.size() < bytes)
+        fail(buffer.offset, column, str_cat("a buffer of ", all.size(), " bytes where ", bytes, " are needed"));
+      all.resize(bytes);
+      return all;
+    }
     if (buffer.bytes < bytes)
       fail(buffer.offset, column, str_cat("a buffer of ", buffer.bytes, " bytes where ", bytes, " are needed"));
     std::vector<std::byte> read = file_.read(buffer.offset, bytes);
@@ -136,7 +208,7 @@ class table_reader {
     buffers.push_back(column.buffer);
     for (const std::size_t each : buffers) {
       const arrow_buffer& buffer = batch.buffers[each];
-      if (buffer.bytes != 0) all.push_back(read_buffer(buffer, (batch.rows + 7) / 8, column));
+      if (buffer.bytes != 0) all.push_back(read_buffer(batch, buffer, (batch.rows + 7) / 8, column));
     }
     return all;
   }
@@ -146,13 +218,13 @@ class table_reader {
     });
   }
 
-  // Calls each(row, begin, end), of values of variable length, in units of the values' buffer; end < begin: a null.
+  // Calls each(row, begin, end, whether it is there), of values of variable length, in units of the values' buffer. They follow one another.
   template <class Each>
   void for_each_range(const arrow_batch& batch, const arrow_column& column, const Each& each) const {
     if (batch.rows == 0) return;
     const auto validity = validity_of(batch, column);
     const arrow_buffer& where = batch.buffers[column.buffer + 1];
-    const std::vector<std::byte> offsets = read_buffer(where, (batch.rows + 1) * column.offset_bytes, column);
+    const std::vector<std::byte> offsets = read_buffer(batch, where, (batch.rows + 1) * column.offset_bytes, column);
     const auto offset = [&](std::uint64_t row) {
       return column.offset_bytes == 4 ? std::int64_t{number_at<std::int32_t>(offsets, row * 4)}
                                       : number_at<std::int64_t>(offsets, row * 8);
@@ -162,7 +234,7 @@ class table_reader {
       const std::int64_t end = offset(row + 1);
       if (begin < 0 || end < begin)
         fail(where.offset, column, str_cat("offsets that go back, in row ", row, " of a batch"));
-      if (is_there(validity, row)) each(row, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end));
+      each(row, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end), is_there(validity, row));
       begin = end;
     }
   }
@@ -170,7 +242,7 @@ class table_reader {
   // Validity bits of a list's elements; empty where no element is null.
   std::vector<std::byte> validity_of_elements(const arrow_batch& batch, const arrow_column& column) const {
     const arrow_buffer& buffer = batch.buffers[column.element_buffer - 1];
-    return buffer.bytes == 0 ? std::vector<std::byte>() : read_buffer(buffer, buffer.bytes, column);
+    return buffer.bytes == 0 ? std::vector<std::byte>() : read_buffer(batch, buffer, column);
   }
   // A null element has no value: the bytes in its place may be anything.
   void check_elements(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
@@ -184,13 +256,37 @@ class table_reader {
     }
   }
 
+  // A view is 16 bytes: its value's length, and the value itself or, of more than 12 bytes, its first four, the buffer and the place in it.
+  void place_views(const arrow_batch& batch, const arrow_column& column, std::span<value_place> places) const {
+    constexpr std::uint64_t view_bytes = 16;
+    constexpr std::uint64_t within_max = 12;
+    const arrow_buffer& where = batch.buffers[column.buffer + 1];
+    const std::vector<arrow_buffer>& data = batch.views[column.view - 1];
+    const auto validity = validity_of(batch, column);
+    const std::vector<std::byte> views = read_buffer(batch, where, batch.rows * view_bytes, column);
+    for (std::uint64_t row = 0; row < batch.rows; ++row) {
+      if (!is_there(validity, row)) continue;
+      const std::uint64_t at = row * view_bytes;
+      const std::uint64_t bytes = number_at<std::uint32_t>(views, at);
+      places[row] = {.offset = where.offset + at + 4, .bytes = bytes};
+      if (bytes <= within_max) continue;
+      const auto buffer = number_at<std::uint32_t>(views, at + 8);
+      const std::uint64_t begin = number_at<std::uint32_t>(views, at + 12);
+      if (buffer >= data.size() || begin > data[buffer].bytes || bytes > data[buffer].bytes - begin)
+        fail(where.offset, column, str_cat("a view of what its buffers do not have, in row ", row, " of a batch"));
+      places[row].offset = data[buffer].offset + begin;
+    }
+  }
+
   void place(const arrow_batch& batch, const arrow_column& column, std::span<value_place> places) const {
+    if (column.view != 0) return place_views(batch, column, places);
     if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list) {
       const bool is_list = column.what == kind::list;
       const arrow_buffer& values = batch.buffers[is_list ? column.element_buffer : column.buffer + 2];
       const std::uint64_t each_bytes = is_list ? size_bytes(column.type) : 1;
       const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
-      return for_each_range(batch, column, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end) {
+      return for_each_range(batch, column, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end, bool there) {
+        if (!there) return;
         if (end > values.bytes / each_bytes)
           fail(values.offset, column, str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
         places[row] = {.offset = values.offset + begin * each_bytes, .bytes = (end - begin) * each_bytes};
@@ -219,6 +315,10 @@ class table_reader {
       field.shape.push_back(static_cast<std::int64_t>(column.size));
     }
     if (column.what == kind::fixed_list || column.what == kind::list) field.type = column.type;
+    if (!packed_by_.empty()) {
+      add_packed_values(column, field);
+      return table_.fields.push_back(std::move(field));
+    }
     field.places.resize(contents_.rows, {.offset = value_place::missing});
     for_each_batch([&](const arrow_batch& batch) {
       place(batch, column, std::span(field.places).subspan(batch.first_row, batch.rows));
@@ -227,14 +327,90 @@ class table_reader {
     table_.fields.push_back(std::move(field));
   }
 
+  // Values of batches that are packed: each batch is a block. Where they end is known from the offsets, which are expanded here.
+  void add_packed_values(const arrow_column& column, record_field& field) const {
+    auto packed = std::make_shared<value_blocks>();
+    packed->packed_by = packed_by_;
+    std::vector<arrow_expander::values> blocks;
+    for_each_batch([&](const arrow_batch& batch) {
+      if (batch.rows == 0) return;
+      const arrow_buffer& values = values_of(batch, column);
+      const std::uint64_t all = expanded_bytes_of(batch, values, column);
+      blocks.push_back({.codec = batch.codec});
+      add_ends(batch, column, all, blocks.back().begin, packed->ends);
+      packed->blocks.push_back(
+          {.first_row = batch.first_row, .rows = batch.rows, .offset = values.offset, .bytes = values.bytes});
+    });
+    packed->expander = std::make_shared<arrow_expander>(std::move(blocks));
+    if (column.what == kind::bytes || column.what == kind::fixed) find_kind(*packed, column, field);
+    // Rows of blocks are of any length: its numbers are a sequence.
+    if (column.what == kind::fixed_list) {
+      field.kind = field_kind::bytes;
+      field.shape = {};
+    }
+    field.packed = std::move(packed);
+  }
+
+  static const arrow_buffer& values_of(const arrow_batch& batch, const arrow_column& column) {
+    const bool is_list = column.what == kind::list || column.what == kind::fixed_list;
+    const bool has_offsets = column.what == kind::bytes || column.what == kind::text;
+    return batch.buffers[is_list ? column.element_buffer : column.buffer + (has_offsets ? 2 : 1)];
+  }
+
+  //   all     bytes that the batch's values become
+  //   begin   set to where the first row's value begins in them
+  void add_ends(const arrow_batch& batch, const arrow_column& column, std::uint64_t all, std::uint64_t& begin,
+                std::vector<std::uint32_t>& ends) const {
+    const bool is_list = column.what == kind::list || column.what == kind::fixed_list;
+    const std::uint64_t element_bytes = is_list ? size_bytes(column.type) : 1;
+    const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
+    const auto add = [&](std::uint64_t row, std::uint64_t from, std::uint64_t to, bool there) {
+      if (to > all / element_bytes)
+        fail(values_of(batch, column).offset, column,
+             str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
+      if (row == 0) begin = from * element_bytes;
+      const std::uint64_t end = to * element_bytes - begin;
+      if (end > value_blocks::decoded_bytes_max) {
+        throw error(errc::limit, str_cat(file_.path(), ": the column '", column.path, "' has a batch of more than ",
+                                         value_blocks::decoded_bytes_max, " bytes, packed; write smaller batches"));
+      }
+      if (there && is_list) check_elements(elements, from, to, column, batch.first_row + row);
+      ends.push_back(static_cast<std::uint32_t>(end) | (there ? 0 : value_blocks::missing));
+    };
+    if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list)
+      return for_each_range(batch, column, add);
+    const auto validity = validity_of(batch, column);
+    for (std::uint64_t row = 0; row < batch.rows; ++row)
+      add(row, row * column.size, (row + 1) * column.size, is_there(validity, row));
+  }
+
+  void find_kind(const value_blocks& packed, const arrow_column& column, record_field& field) const {
+    for (std::size_t i = 0; i < packed.blocks.size(); ++i) {
+      const value_blocks::block& block = packed.blocks[i];
+      if (packed.decoded_bytes(i) == 0) continue;
+      std::vector<std::byte> values(packed.decoded_bytes(i));
+      if (const std::optional<std::string> reason =
+              packed.expander->expand(i, file_.read(block.offset, block.bytes), packed.ends_of(i), values))
+        fail(block.offset, column, *reason);
+      for (std::uint64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
+        const std::optional<value_blocks::value> first = packed.value_of(row, i);
+        if (first && first->bytes != 0) return take_kind(std::span(values).subspan(first->begin, first->bytes), field);
+      }
+    }
+  }
+
+  static void take_kind(std::span<const std::byte> value, record_field& field) {
+    const value_kind found = kind_of_value(value);
+    field.extension = found.extension;
+    if (found.kind == field_kind::picture) field.kind = field_kind::picture;
+  }
+
   void find_kind(record_field& field) const {
     const auto first = std::find_if(field.places.begin(), field.places.end(),
                                     [](const value_place& each) { return each.is_there() && each.bytes != 0; });
     if (first == field.places.end()) return;
     constexpr std::uint64_t looked_at = 512;
-    const value_kind found = kind_of_value(file_.read(first->offset, std::min(first->bytes, looked_at)));
-    field.extension = found.extension;
-    if (found.kind == field_kind::picture) field.kind = field_kind::picture;
+    take_kind(file_.read(first->offset, std::min(first->bytes, looked_at)), field);
   }
 
   template <class Each>
@@ -253,13 +429,13 @@ class table_reader {
       }
       const arrow_buffer& values = batch.buffers[column.buffer + 1];
       if (column.what == kind::truth) {
-        const std::vector<std::byte> bits = read_buffer(values, (batch.rows + 7) / 8, column);
+        const std::vector<std::byte> bits = read_buffer(batch, values, (batch.rows + 7) / 8, column);
         for (std::uint64_t row = 0; row < batch.rows; ++row) {
           numbers.whole.push_back(std::to_integer<unsigned>(bits[row / 8]) >> (row % 8) & 1U);
         }
         return;
       }
-      const std::vector<std::byte> bytes = read_buffer(values, batch.rows * size_bytes(column.type), column);
+      const std::vector<std::byte> bytes = read_buffer(batch, values, batch.rows * size_bytes(column.type), column);
       if (is_real) {
         numbers.bytes.insert(numbers.bytes.end(), bytes.begin(), bytes.end());
       } else {
@@ -277,19 +453,13 @@ class table_reader {
     few_texts texts;
     for_each_batch([&](const arrow_batch& batch) {
       const arrow_buffer& values = batch.buffers[column.buffer + 2];
-      const std::vector<std::byte> bytes = read_buffer(values, values.bytes, column);
-      std::uint64_t next = 0;
-      const auto skip_to = [&](std::uint64_t row) {
-        for (; next < row; ++next) texts.add_missing();
-      };
-      for_each_range(batch, column, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end) {
+      const std::vector<std::byte> bytes = read_buffer(batch, values, column);
+      for_each_range(batch, column, [&](std::uint64_t, std::uint64_t begin, std::uint64_t end, bool there) {
+        if (!there) return texts.add_missing();
         if (end > bytes.size()) fail(values.offset, column, "a value that ends behind its buffer");
-        skip_to(row);
-        ++next;
         if (!texts.add({reinterpret_cast<const char*>(bytes.data()) + begin, end - begin}))
           refuse_texts(name, file_.path());
       });
-      skip_to(batch.rows);
     });
     classes_.emplace_back(name, std::move(texts));
   }
@@ -306,6 +476,7 @@ class table_reader {
   record_table table_;
   std::vector<std::string> names_;
   std::string numbers_;
+  std::string packed_by_;  // of the batches, where any is
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
 #include "datasets/arrow_file.hpp"
 
 #include "base/text.hpp"
+#include "datasets/codecs/lz4.hpp"
+#include "datasets/codecs/zstd.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/flat_buffer.hpp"
 
 #include <leat/error.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -100,6 +103,8 @@ class schema_reader {
     }
   }
   [[nodiscard]] std::size_t buffers() const noexcept { return buffers_; }
+  /// The last buffer of each column of views, behind which its values' buffers stand.
+  [[nodiscard]] std::span<const std::size_t> views() const noexcept { return views_; }
 
  private:
   // `wanted`: it is a column, and not within a list.
@@ -217,17 +222,21 @@ class schema_reader {
         buffers_ += 2;
         column.not_read = "has dates, times or decimals; write them as numbers";
         return add(std::move(column), wanted);
-      case type_id::none:
       case type_id::binary_view:
       case type_id::text_view:
+        buffers_ += 2;
+        views_.push_back(column.buffer + 1);
+        column.what = id == type_id::text_view ? arrow_column::kind::text : arrow_column::kind::bytes;
+        column.view = views_.size();
+        return add(std::move(column), wanted);
+      case type_id::none:
       case type_id::list_view:
       case type_id::large_list_view:
         break;
     }
-    throw error(
-        errc::unsupported,
-        str_cat("the column '", column.path,
-                "' is of views, or of a type that is not known; cast it to string, binary or list, and write it anew"));
+    throw error(errc::unsupported,
+                str_cat("the column '", column.path,
+                        "' is of views of lists, or of a type that is not known; cast it to lists, and write it anew"));
   }
 
   void add(arrow_column column, bool wanted) {
@@ -236,6 +245,7 @@ class schema_reader {
 
   arrow_contents& out_;
   std::size_t buffers_ = 0;
+  std::vector<std::size_t> views_;
   std::size_t seen_ = 0;
   std::size_t path_bytes_ = 0;
 };
@@ -245,46 +255,11 @@ class message_walker {
   explicit message_walker(const file_bytes& file) : file_(file), window_(file), schema_(out_) {}
 
   arrow_contents read() {
-    std::uint64_t at = begins_file() ? magic.size() : 0;
-    const bool is_file = at != 0;
-    const std::uint64_t end = is_file ? begin_of_footer() : file_.size();
-    bool has_schema = false;
-    while (end - at >= 8) {
-      const std::uint64_t begin = at;
-      auto bytes = std::uint64_t{window_.at(at, 4).number<std::uint32_t>()};
-      at += 4;
-      if (bytes == continuation) {
-        bytes = window_.at(at, 4).number<std::uint32_t>();
-        at += 4;
-      }
-      if (bytes == 0) break;  // the end of the stream
-      if (bytes > metadata_bytes_max || bytes > end - at)
-        fail_at(file_.path(), begin, str_cat("a message of ", bytes, " bytes"));
-      const std::span<const std::byte> view = window_.view(at, bytes);
-      const std::vector<std::byte> metadata(view.begin(), view.end());
-      const flat_table message = flat_table::root(file_.path(), metadata, at);
-      const std::uint64_t body = at + bytes;
-      const auto body_bytes = message.number<std::int64_t>(3);
-      if (body_bytes < 0 || static_cast<std::uint64_t>(body_bytes) > end - body) {
-        fail_at(file_.path(), begin,
-                str_cat("a body of ", body_bytes, " bytes, behind the end of the messages at ", end));
-      }
-      enum { schema = 1, record_batch = 3 };
-      const auto kind = message.number<std::uint8_t>(1);
-      const std::optional<flat_table> header = message.table(2);
-      if (!header) message.fail("a message without a header");
-      if (kind == schema && !has_schema) {
-        has_schema = true;
-        schema_.read(*header, file_.path());
-      } else if (kind == record_batch) {
-        if (!has_schema) message.fail("a batch before the schema");
-        read_batch(*header, body, static_cast<std::uint64_t>(body_bytes));
-      }
-      at = body + static_cast<std::uint64_t>(body_bytes);
+    if (begins_file()) {
+      read_file();
+    } else {
+      read_stream();
     }
-    if (!has_schema) fail_at(file_.path(), 0, "no schema in an Arrow file");
-    constexpr std::uint64_t padding_max = 16;
-    if (is_file && end - at > padding_max) fail_at(file_.path(), at, "the batches end before the footer of the file");
     return std::move(out_);
   }
 
@@ -294,61 +269,167 @@ class message_walker {
     return start.size() == magic.size() && std::memcmp(start.data(), magic.data(), magic.size()) == 0;
   }
 
+  struct message_bytes {
+    std::vector<std::byte> metadata;
+    std::uint64_t at = 0;  // of the metadata
+    [[nodiscard]] std::uint64_t body() const noexcept { return at + metadata.size(); }
+  };
+  // Its length, with or without the mark before it, and its metadata. Empty at the end of a stream.
+  message_bytes message_at(std::uint64_t begin, std::uint64_t end) {
+    std::uint64_t at = begin;
+    if (end - at < 8) return {};
+    auto bytes = std::uint64_t{window_.at(at, 4).number<std::uint32_t>()};
+    at += 4;
+    if (bytes == continuation) {
+      bytes = window_.at(at, 4).number<std::uint32_t>();
+      at += 4;
+    }
+    if (bytes > metadata_bytes_max || bytes > end - at)
+      fail_at(file_.path(), begin, str_cat("a message of ", bytes, " bytes"));
+    const std::span<const std::byte> view = window_.view(at, bytes);
+    return {.metadata = {view.begin(), view.end()}, .at = at};
+  }
+
+  // Takes a schema or a batch; returns where its body ends.
+  std::uint64_t take(const message_bytes& from, std::uint64_t end) {
+    const flat_table message = flat_table::root(file_.path(), from.metadata, from.at);
+    const auto body_bytes = message.number<std::int64_t>(3);
+    if (body_bytes < 0 || static_cast<std::uint64_t>(body_bytes) > end - from.body()) {
+      fail_at(file_.path(), from.at,
+              str_cat("a body of ", body_bytes, " bytes, behind the end of the messages at ", end));
+    }
+    enum { schema = 1, record_batch = 3 };
+    const auto kind = message.number<std::uint8_t>(1);
+    const std::optional<flat_table> header = message.table(2);
+    if (!header) message.fail("a message without a header");
+    if (kind == schema && !has_schema_) {
+      has_schema_ = true;
+      schema_.read(*header, file_.path());
+    } else if (kind == record_batch) {
+      if (!has_schema_) message.fail("a batch before the schema");
+      read_batch(*header, from.body(), static_cast<std::uint64_t>(body_bytes));
+    }
+    return from.body() + static_cast<std::uint64_t>(body_bytes);
+  }
+
+  void read_stream() {
+    for (std::uint64_t at = 0;;) {
+      const message_bytes message = message_at(at, file_.size());
+      if (message.metadata.empty()) break;
+      at = take(message, file_.size());
+    }
+    if (!has_schema_) fail_at(file_.path(), 0, "no schema in an Arrow file");
+  }
+
+  // By its footer, which has the schema and names the batches: what lies before them need not be messages (polars).
+  void read_file() {
+    const std::uint64_t end = begin_of_footer();
+    const std::vector<std::byte> bytes = file_.read(end, file_.size() - end - tail_bytes);
+    const flat_table footer = flat_table::root(file_.path(), bytes, end);
+    const std::optional<flat_table> schema = footer.table(1);
+    if (!schema) footer.fail("a footer without a schema");
+    has_schema_ = true;
+    schema_.read(*schema, file_.path());
+    constexpr std::size_t block_bytes = 24;
+    const flat_table::elements blocks = footer.vector(3, block_bytes);
+    std::uint64_t before = 0;  // one behind the other: else a few bytes of file would be any number of rows
+    for (std::size_t i = 0; i < blocks.count; ++i) {
+      const auto offset = footer.number_at<std::uint64_t>(blocks, i * block_bytes);
+      if (offset < before || offset > end) {
+        footer.fail(str_cat("a batch at ", offset, ", where the one before ends at ", before, ", and all at ", end));
+      }
+      const message_bytes message = message_at(offset, end);
+      if (message.metadata.empty()) footer.fail(str_cat("a batch at ", offset, " that is none"));
+      before = take(message, end);
+    }
+  }
+
   // A file ends with its footer, the footer's length and the magic number: one that was cut between two batches lacks them.
+  static constexpr std::string_view last = magic.substr(0, 6);
+  static constexpr std::uint64_t tail_bytes = 4 + last.size();
   std::uint64_t begin_of_footer() const {
-    constexpr std::string_view last = magic.substr(0, 6);
-    constexpr std::uint64_t tail_bytes = 4 + last.size();
     const std::uint64_t size = file_.size();
     const std::vector<std::byte> tail =
         size < magic.size() + tail_bytes ? std::vector<std::byte>() : file_.read(size - tail_bytes, tail_bytes);
     if (tail.size() != tail_bytes || std::memcmp(tail.data() + 4, last.data(), last.size()) != 0)
       fail_at(file_.path(), size, "an Arrow file that does not end as one");
     const std::uint64_t footer_bytes = number_at<std::uint32_t>(tail, 0);
-    if (footer_bytes > size - magic.size() - tail_bytes)
+    if (footer_bytes > size - magic.size() - tail_bytes || footer_bytes > metadata_bytes_max)
       fail_at(file_.path(), size - tail_bytes, str_cat("a footer of ", footer_bytes, " bytes"));
     return size - tail_bytes - footer_bytes;
   }
 
   void read_batch(const flat_table& header, std::uint64_t body, std::uint64_t body_bytes) {
     arrow_batch batch;
+    if (const std::optional<flat_table> packed = header.table(3)) batch.codec = codec_of(*packed);
     const auto rows = header.number<std::int64_t>(0);
-    // Values take bytes, if they are not null.
+    // Values take bytes, if they are not null; LZ4 makes a byte of 255 at most.
     constexpr std::uint64_t rows_always = std::uint64_t{1} << 20;
-    if (rows < 0 ||
-        (static_cast<std::uint64_t>(rows) > rows_always && static_cast<std::uint64_t>(rows) / 8 > body_bytes)) {
+    const std::uint64_t rows_a_byte = batch.codec == arrow_codec::none ? 8 : 8 * 255;
+    if (rows < 0 || (static_cast<std::uint64_t>(rows) > rows_always &&
+                     static_cast<std::uint64_t>(rows) / rows_a_byte > body_bytes)) {
       header.fail(str_cat("a batch of ", rows, " rows in ", body_bytes, " bytes"));
-    }
-    if (header.table(3)) {
-      throw error(errc::unsupported,
-                  str_cat(file_.path(),
-                          ": its batches are compressed, which leat does not read yet; write it without compression, "
-                          "or as Parquet with compression none"));
     }
     batch.first_row = out_.rows;
     batch.rows = static_cast<std::uint64_t>(rows);
     constexpr std::size_t buffer_bytes = 16;
     const flat_table::elements buffers = header.vector(2, buffer_bytes);
-    if (buffers.count != schema_.buffers()) {
-      header.fail(str_cat("a batch of ", buffers.count, " buffers where the schema has ", schema_.buffers()));
+    const flat_table::elements of_views = header.vector(4, sizeof(std::uint64_t));
+    if (of_views.count != schema_.views().size()) {
+      header.fail(str_cat("buffers of ", of_views.count, " columns of views, of which the schema has ",
+                          schema_.views().size()));
     }
+    std::uint64_t wanted = schema_.buffers();
+    for (std::size_t i = 0; i < of_views.count; ++i) {
+      const auto of_view = header.number_at<std::uint64_t>(of_views, i * sizeof(std::uint64_t));
+      wanted += std::min<std::uint64_t>(of_view, buffers.count + 1);
+    }
+    if (buffers.count != wanted) {
+      header.fail(str_cat("a batch of ", buffers.count, " buffers where the schema has ", wanted));
+    }
+    batch.views.resize(of_views.count);
+    std::size_t view = 0;
+    std::uint64_t of_view_left = 0;
     for (std::size_t i = 0; i < buffers.count; ++i) {
       const auto offset = header.number_at<std::uint64_t>(buffers, i * buffer_bytes);
       const auto bytes = header.number_at<std::uint64_t>(buffers, i * buffer_bytes + 8);
       if (offset > body_bytes || bytes > body_bytes - offset) {
         header.fail(str_cat("a buffer of ", bytes, " bytes at ", offset, " in a body of ", body_bytes));
       }
-      batch.buffers.push_back({.offset = body + offset, .bytes = bytes});
+      const arrow_buffer buffer = {.offset = body + offset, .bytes = bytes};
+      if (of_view_left != 0) {
+        batch.views[view - 1].push_back(buffer);
+        --of_view_left;
+        continue;
+      }
+      if (view < of_views.count && batch.buffers.size() == schema_.views()[view]) {
+        of_view_left = header.number_at<std::uint64_t>(of_views, view * sizeof(std::uint64_t));
+        ++view;
+      }
+      batch.buffers.push_back(buffer);
     }
     if (batch.rows > (std::uint64_t{1} << 40) - out_.rows) header.fail("more rows than a file has room for");
     out_.rows += batch.rows;
     out_.batches.push_back(std::move(batch));
   }
 
+  static arrow_codec codec_of(const flat_table& packed) {
+    const auto codec = packed.number<std::int8_t>(0);
+    if (codec > 1 || codec < 0 || packed.number<std::int8_t>(1) != 0) {
+      packed.fail(str_cat("batches packed by codec ", codec, ", which leat does not know; write it with lz4 or zstd"));
+    }
+    return codec == 0 ? arrow_codec::lz4 : arrow_codec::zstd;
+  }
+
   const file_bytes& file_;
   file_window window_;
   arrow_contents out_;
   schema_reader schema_;
+  bool has_schema_ = false;
 };
+
+constexpr std::uint64_t size_bytes = sizeof(std::int64_t);
+constexpr std::int64_t as_it_was = -1;
 
 }  // namespace
 
@@ -359,6 +440,32 @@ bool is_arrow(std::span<const std::byte> start) noexcept {
   const auto bytes = number_at<std::uint32_t>(start, 4);
   const auto root = number_at<std::uint32_t>(start, 8);
   return bytes != 0 && bytes % 8 == 0 && bytes <= metadata_bytes_max && root >= 4 && root < bytes;
+}
+
+std::optional<std::uint64_t> expanded_bytes(std::span<const std::byte> start, std::uint64_t stored_bytes) {
+  if (stored_bytes == 0) return 0;
+  if (stored_bytes < size_bytes || start.size() < size_bytes) return std::nullopt;
+  const auto bytes = number_at<std::int64_t>(start, 0);
+  if (bytes == as_it_was) return stored_bytes - size_bytes;
+  // 128 KiB of zeros are 4 bytes of Zstandard: RFC 8878.
+  constexpr std::uint64_t bytes_of_a_byte = 32'768;
+  if (bytes < 0 || static_cast<std::uint64_t>(bytes) / bytes_of_a_byte > stored_bytes) return std::nullopt;
+  return static_cast<std::uint64_t>(bytes);
+}
+
+std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<const std::byte> stored,
+                                               std::span<std::byte> decoded) {
+  const std::optional<std::uint64_t> bytes =
+      codec == arrow_codec::none ? stored.size() : expanded_bytes(stored, stored.size());
+  if (!bytes) return "a packed buffer that does not begin with its size";
+  if (*bytes != decoded.size())
+    return str_cat("a buffer of ", *bytes, " bytes where ", decoded.size(), " were expected");
+  if (stored.empty()) return std::nullopt;
+  const bool is_packed = codec != arrow_codec::none && number_at<std::int64_t>(stored, 0) != as_it_was;
+  if (codec != arrow_codec::none) stored = stored.subspan(size_bytes);
+  if (is_packed) return codec == arrow_codec::lz4 ? expand_lz4_frame(stored, decoded) : expand_zstd(stored, decoded);
+  std::copy(stored.begin(), stored.end(), decoded.begin());
+  return std::nullopt;
 }
 
 arrow_contents read_arrow(const file_bytes& file) {

@@ -22,6 +22,7 @@ namespace leat::datasets {
 ///   size            of values of a fixed size, in bytes; of lists of a fixed size, in elements
 ///   buffer          of its validity, among those of a batch: the offsets (if there are) and the values follow
 ///   element_buffer  of a list, of its elements' values
+///   view            of values with views instead of offsets: its number among such columns, from 1 on; arrow_batch::views has its data
 ///   validities      of the structs that it is in
 ///   not_read        of others, why
 struct arrow_column {
@@ -33,6 +34,7 @@ struct arrow_column {
   std::uint64_t size = 0;
   std::size_t buffer = 0;
   std::size_t element_buffer = 0;
+  std::size_t view = 0;
   std::vector<std::size_t> validities;
   std::string not_read;
 };
@@ -42,10 +44,16 @@ struct arrow_buffer {
   std::uint64_t bytes = 0;
 };
 
+/// How the buffers of a batch are packed, each by itself.
+enum class arrow_codec : std::uint8_t { none, lz4, zstd };
+
+///   views   buffers of values of each column of views
 struct arrow_batch {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
+  arrow_codec codec = arrow_codec::none;
   std::vector<arrow_buffer> buffers;
+  std::vector<std::vector<arrow_buffer>> views;
 };
 
 struct arrow_contents {
@@ -58,10 +66,19 @@ struct arrow_contents {
 /// Whether a file's first bytes are those of an Arrow file, or of a stream.
 [[nodiscard]] bool is_arrow(std::span<const std::byte> start) noexcept;
 
-/// Metadata are read, one message after another; no buffer is. Buffers lie within the file.
-///   throws   error{errc::format} damage, with file and offset; error{errc::unsupported} compressed batches, big-endian files, and views, each
-///            with what to do
-///   source   arrow.apache.org: Columnar format; format/{Schema,Message}.fbs
+/// Metadata are read, of a file those that its footer names, of a stream one message after another; no buffer is. Buffers lie within the
+/// file.
+///   throws   error{errc::format} damage, with file and offset; error{errc::unsupported} big-endian files, other codecs, and views of lists,
+///            each with what to do
+///   source   arrow.apache.org: Columnar format; format/{Schema,Message,File}.fbs
 [[nodiscard]] arrow_contents read_arrow(const file_bytes& file);
+
+/// What a packed buffer becomes: it begins with its size, or with -1 where it is as it was. Nothing where it does not, or says more than
+/// its bytes can become.
+[[nodiscard]] std::optional<std::uint64_t> expanded_bytes(std::span<const std::byte> start, std::uint64_t stored_bytes);
+/// Expands a packed buffer. Thread-safe.
+///   decoded   becomes exactly full, or there is a reason
+[[nodiscard]] std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<const std::byte> stored,
+                                                             std::span<std::byte> decoded);
 
 }  // namespace leat::datasets

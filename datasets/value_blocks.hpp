@@ -1,4 +1,5 @@
-// Values of one column that lie packed in blocks, each of which is expanded as one: a column's part of a row group of Parquet.
+// Values of one column that lie packed in blocks, each of which is expanded as one: a column's part of a row
+// group of Parquet, or of a batch of Arrow.
 #pragma once
 
 #include <algorithm>

@@ -4,10 +4,13 @@
 #include "datasets/codecs/big_endian.hpp"
 
 #include <lz4.h>
+#include <lz4frame.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <new>
 
 namespace leat::datasets {
 namespace {
@@ -26,6 +29,35 @@ std::optional<std::string> expand_lz4_block(std::span<const std::byte> stored, s
   if (written < 0) return str_cat("damaged lz4 data in ", stored.size(), " bytes");
   if (static_cast<std::size_t>(written) == decoded.size()) return std::nullopt;
   return str_cat("lz4 data become ", written, " bytes where ", decoded.size(), " were expected");
+}
+
+std::optional<std::string> expand_lz4_frame(std::span<const std::byte> stored, std::span<std::byte> decoded) {
+  struct free_context {
+    void operator()(LZ4F_dctx* one) const noexcept { LZ4F_freeDecompressionContext(one); }
+  };
+  thread_local const std::unique_ptr<LZ4F_dctx, free_context> with([] {
+    LZ4F_dctx* made = nullptr;
+    return LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0 ? nullptr : made;
+  }());
+  if (!with) throw std::bad_alloc();
+  LZ4F_resetDecompressionContext(with.get());
+  const std::size_t all = stored.size();
+  const std::size_t wanted = decoded.size();
+  std::size_t hint = 1;  // bytes that are still to come; 0 at the end of a frame
+  while (!stored.empty()) {
+    std::size_t taken = stored.size();
+    std::size_t written = decoded.size();
+    hint = LZ4F_decompress(with.get(), decoded.data(), &written, stored.data(), &taken, nullptr);
+    if (LZ4F_isError(hint) != 0) {
+      return str_cat("damaged lz4 data in ", all, " bytes: ", LZ4F_getErrorName(hint));
+    }
+    stored = stored.subspan(taken);
+    decoded = decoded.subspan(written);
+    if (taken == 0 && written == 0) return str_cat("lz4 data become more than ", wanted, " bytes");
+  }
+  if (hint != 0) return cut_short(all);
+  if (decoded.empty()) return std::nullopt;
+  return str_cat("lz4 data become ", wanted - decoded.size(), " bytes where ", wanted, " were expected");
 }
 
 std::optional<std::string> expand_lz4(std::span<const std::byte> stored, std::span<std::byte> decoded) {

@@ -1,4 +1,4 @@
-// What LZ4 packed, by liblz4, in the two frames that array formats put around its blocks.
+// What LZ4 packed, by liblz4: in its own frames, and in the two that array formats put around its blocks.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,13 @@ namespace leat::datasets {
 ///   returns   the reason why not; nothing where it was done
 [[nodiscard]] std::optional<std::string> expand_lz4_hdf5(std::span<const std::byte> stored,
                                                          std::span<std::byte> decoded);
+
+/// One frame of LZ4, or several that follow one another. Thread-safe.
+///   decoded   becomes exactly full, or there is a reason
+///   returns   the reason why not; nothing where it was done
+///   source    lz4: doc/lz4_Frame_format.md
+[[nodiscard]] std::optional<std::string> expand_lz4_frame(std::span<const std::byte> stored,
+                                                          std::span<std::byte> decoded);
 
 /// One bare block.
 [[nodiscard]] std::optional<std::string> expand_lz4_block(std::span<const std::byte> stored,

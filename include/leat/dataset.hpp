@@ -394,9 +394,9 @@ struct table_options {
 [[nodiscard]] dataset open_parquet(const std::string& files, const table_options& options = {});
 
 /// Rows of Arrow IPC files and streams, as they lie: fields, columns and the Hub's metadata as open_parquet() has them. Lists of numbers of
-/// one length are fields of field_kind::tensor, those of any length bytes, which leat::sequence reads. Batches must not be compressed, as
-/// those that Hub's libraries keep in their cache and write with save_to_disk() are not.
-///   throws   as open_parquet(); error{errc::unsupported} compressed batches, views and big-endian files, each with what to do
+/// one length are fields of field_kind::tensor, those of any length bytes, which leat::sequence reads. A batch that is packed (lz4, zstd) is
+/// expanded for the rows of a batch that are in it, as open_parquet() does; lists of one length are bytes there, too.
+///   throws   as open_parquet(); error{errc::unsupported} views of lists and big-endian files, each with what to do
 ///   source   arrow.apache.org: Arrow Columnar Format
 [[nodiscard]] dataset open_arrow(std::span<const std::string> files, const table_options& options = {});
 [[nodiscard]] dataset open_arrow(std::initializer_list<std::string_view> files, const table_options& options = {});

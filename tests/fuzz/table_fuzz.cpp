@@ -1,7 +1,8 @@
 // Does a file that was made up bring down the readers of tables? It may only be read, or refused with an error of leat's.
 //
-// The first byte of an input says what the rest is: a Parquet file, an Arrow file or stream, a block of Snappy, whose next bytes say what it becomes, an LMDB
-// database, a TFRecord file, lines of JSON, rows of CSV, a message, or a record of msgpack or pickle. scripts/fuzz runs it.
+// The first byte of an input says what the rest is: a Parquet file, an Arrow file or stream, a block of Snappy or a packed buffer of Arrow, whose next
+// bytes say what it becomes, an LMDB database, a TFRecord file, lines of JSON, rows of CSV, a message, or a record of msgpack or pickle.
+// scripts/fuzz runs it.
 #include "datasets/arrow_file.hpp"
 #include "datasets/codecs/snappy.hpp"
 #include "datasets/hub_features.hpp"
@@ -24,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -131,6 +133,15 @@ void read_database(std::span<const std::byte> bytes) {
   if (key_bytes != found.key_bytes.size() || found.keys.size() != found.values.size()) std::abort();
 }
 
+void expand_buffer(std::span<const std::byte> bytes) {
+  const std::optional<std::uint64_t> becomes = datasets::expanded_bytes(bytes, bytes.size());
+  if (!becomes || *becomes > (std::uint64_t{1} << 20)) return;
+  std::vector<std::byte> decoded(*becomes);
+  for (const auto codec : {datasets::arrow_codec::none, datasets::arrow_codec::lz4, datasets::arrow_codec::zstd}) {
+    if (!datasets::expand_arrow_buffer(codec, bytes, decoded)) ++seen.values;
+  }
+}
+
 void read_arrow(std::span<const std::byte> bytes) {
   static_cast<void>(datasets::is_arrow(bytes));
   const datasets::arrow_contents found = datasets::read_arrow(testing::bytes_in_memory(bytes));
@@ -206,6 +217,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 1:
         leat::expand_snappy(bytes);
+        leat::expand_buffer(bytes);
         break;
       case 2:
         leat::read_database(bytes);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the Arrow files of tests/datasets/arrow_test.cpp: pip install pyarrow, then run it in this directory.
+"""Writes the Arrow files of tests/datasets/arrow_test.cpp: pip install pyarrow polars, then run it in this directory.
 
 The values are those of ../parquet/make.py; beside them
   vector   three numbers from the row's on, f32;  ids  0 ... number % 4 - 1, i32, null in rows 2, 13, 24 ...;  large  "large " and the number
 """
 import json
 
+import polars
 import pyarrow as pa
 
 ROWS = 100
@@ -37,10 +38,20 @@ with pa.OSFile("stream.arrow", "wb") as f, pa.ipc.new_stream(f, whole.schema) as
     writer.write_table(whole, max_chunksize=30)
 with pa.OSFile("file.arrow", "wb") as f, pa.ipc.new_file(f, whole.schema) as writer:
     writer.write_table(whole, max_chunksize=64)
-small = whole.select(["text", "label"])
-with pa.OSFile("compressed.arrow", "wb") as f, pa.ipc.new_file(f, small.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-    writer.write_table(small)
-views = pa.table({"view": pa.array(["a", "b"], pa.string_view())})
+packed = whole.drop_columns(["nested", "kind", "when"])
+with pa.OSFile("lz4.arrow", "wb") as f, pa.ipc.new_file(f, packed.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+    writer.write_table(packed, max_chunksize=64)
+with pa.OSFile("zstd.arrow", "wb") as f, pa.ipc.new_stream(f, packed.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    writer.write_table(packed, max_chunksize=30)
+# Polars writes views: short texts lie within them, long ones beside them. Nothing tells the length of what stands before the batches.
+frame = polars.DataFrame({
+    "text": [None if i % 7 == 3 else f"text {i}" * (i % 4) for i in rows],
+    "label": list(rows),
+    "bytes": [bytes([i]) * (i % 20) for i in rows],
+})
+frame.write_ipc("polars.arrow", compression="uncompressed", record_batch_size=40)
+frame.write_ipc("polars-old.arrow", compression="zstd", compat_level=polars.CompatLevel.oldest(), record_batch_size=40)
+views = pa.table({"view": pa.array([[1], [2]], pa.list_view(pa.int32()))})
 with pa.OSFile("views.arrow", "wb") as f, pa.ipc.new_file(f, views.schema) as writer:
     writer.write_table(views)
 
