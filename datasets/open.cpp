@@ -6,6 +6,7 @@
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/saved_set.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
@@ -259,6 +260,10 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       if (datasets::is_mds(path)) {
         open_files();
         parts.push_back(open_mds(path, table_options_of(options, path)));
+        continue;
+      }
+      if (const auto saved = datasets::files_of_saved_set(path)) {
+        for (const std::string& file : *saved) add_file(file, file_kind::arrow);
         continue;
       }
       if (const std::optional<std::string> table = datasets::table_of_pictures(path)) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -142,6 +143,41 @@ TEST(arrow, what_is_not_read_is_named_with_what_to_do) {
   EXPECT_THAT(
       message_of(errc::not_found, [] { static_cast<void>(open_arrow(path_of("file.arrow"), {.fields = {"txt"}})); }),
       HasSubstr("did you mean 'text'"));
+}
+
+// That the Hub's datasets wrote, with save_to_disk(): the shards are in the order of state.json.
+TEST(arrow, folders_of_save_to_disk_are_opened_by_themselves) {
+  namespace fs = std::filesystem;
+  const dataset saved = open(path_of("saved"));
+  ASSERT_EQ(saved.size(), 10U);
+  EXPECT_THAT(saved.classes(), ElementsAre("cat", "dog", "eel"));
+  for (std::uint64_t row = 0; row < 10; ++row) {
+    EXPECT_EQ(testing::value_reader(saved).text(row, "text"), str_cat("text ", row));
+    EXPECT_EQ(saved.label(row), static_cast<std::int64_t>(row % 3));
+  }
+
+  const testing::temporary_directory directory;
+  const std::string folder = (directory.path() / "set").string();
+  fs::copy(path_of("saved"), folder);
+  const auto say = [&](std::string_view name, std::string_view what) {
+    std::ofstream(fs::path(folder) / name) << what;
+  };
+  say("state.json",
+      R"({"_data_files": [{"filename": "data-00001-of-00002.arrow"}, {"filename": "data-00000-of-00002.arrow"}]})");
+  const dataset turned = open(folder);
+  EXPECT_EQ(testing::value_reader(turned).text(0, "text"), "text 5");
+  EXPECT_EQ(testing::value_reader(turned).text(9, "text"), "text 4");
+  const auto refused = [&](errc why) { return message_of(why, [&] { static_cast<void>(open(folder)); }); };
+  say("state.json", R"({"_data_files": [{"filename": "../saved/data-00000-of-00002.arrow"}]})");
+  EXPECT_THAT(refused(errc::format), HasSubstr("state.json: it names no file beside it"));
+  say("state.json", R"({"_data_files": []})");
+  EXPECT_THAT(refused(errc::format), HasSubstr("state.json: it lists no files"));
+  say("state.json", R"({"_data_files": [{"filename": "none.arrow"}]})");
+  EXPECT_THAT(refused(errc::not_found), HasSubstr("none.arrow"));
+  say("state.json", R"({"_data_files": [{"filename": "x"}], "_indices_data_files": [{"filename": "indices.arrow"}]})");
+  EXPECT_THAT(refused(errc::unsupported), HasSubstr("flatten_indices()"));
+  say("dataset_dict.json", R"({"splits": ["train", "test"]})");
+  EXPECT_THAT(refused(errc::usage), AllOf(HasSubstr("give one of"), HasSubstr("set/train")));
 }
 
 // Also between two batches, where what is left looks whole.

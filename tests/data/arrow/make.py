@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes the Arrow files of tests/datasets/arrow_test.cpp: pip install pyarrow polars, then run it in this directory.
+saved/ is of Hugging Face's datasets: pip install datasets.
 
 The values are those of ../parquet/make.py; beside them
   vector   three numbers from the row's on, f32;  ids  0 ... number % 4 - 1, i32, null in rows 2, 13, 24 ...;  large  "large " and the number
 """
 import json
 
+import datasets
 import polars
 import pyarrow as pa
 
@@ -65,3 +67,7 @@ for name, columns in {
     table = pa.table(columns)
     with pa.OSFile(f"{name}.arrow", "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
         writer.write_table(table)
+
+datasets.Dataset.from_dict({"text": [f"text {i}" for i in range(10)], "label": [i % 3 for i in range(10)]},
+                           features=datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=NAMES)})
+                           ).save_to_disk("saved", num_shards=2)

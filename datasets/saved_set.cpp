@@ -1,0 +1,78 @@
+#include "datasets/saved_set.hpp"
+
+#include "base/text.hpp"
+#include "datasets/file_bytes.hpp"
+#include "datasets/raw_files.hpp"
+
+#include <leat/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace leat::datasets {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::uint64_t state_bytes_max = std::uint64_t{64} << 20;
+constexpr int depth_max = 64;
+
+std::string path_in(const std::string& folder, std::string_view name) {
+  return folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
+}
+
+json read_json(const std::string& path) {
+  const local_file file(path);
+  if (file.size() > state_bytes_max) throw error(errc::format, str_cat(path, ": it has ", file.size(), " bytes"));
+  const std::vector<std::byte> content = file.read(0, file.size());
+  const char* const begin = reinterpret_cast<const char*>(content.data());
+  return json::parse(
+      begin, begin + content.size(), [](int depth, json::parse_event_t, json&) { return depth <= depth_max; }, false);
+}
+
+// A folder of splits has folders, each of which is a set.
+[[noreturn]] void refuse_splits(const std::string& folder, const std::string& path) {
+  const json splits = read_json(path);
+  std::string names;
+  if (splits.is_object() && splits.contains("splits") && splits["splits"].is_array()) {
+    for (const json& each : splits["splits"]) {
+      if (each.is_string()) str_append(names, names.empty() ? "" : ", ", path_in(folder, each.get<std::string>()));
+    }
+  }
+  throw error(errc::usage, str_cat(folder, ": this has the splits of a set, each in a folder of its own; give one of ",
+                                   names.empty() ? std::string("them") : names));
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> files_of_saved_set(const std::string& folder) {
+  if (const std::string splits = path_in(folder, "dataset_dict.json"); file_exists(splits))
+    refuse_splits(folder, splits);
+  const std::string path = path_in(folder, "state.json");
+  if (!file_exists(path)) return std::nullopt;
+  const json state = read_json(path);
+  if (!state.is_object() || !state.contains("_data_files")) return std::nullopt;  // a state.json of another program
+  constexpr std::string_view indices = "_indices_data_files";
+  if (state.contains(indices) && !state[indices].is_null() && !state[indices].empty()) {
+    throw error(errc::unsupported, str_cat(path,
+                                           ": its samples are chosen by an index beside them; call "
+                                           "flatten_indices() before save_to_disk()"));
+  }
+  std::vector<std::string> files;
+  const json& listed = state["_data_files"];
+  for (const json& each : listed) {
+    const bool has_name = each.is_object() && each.contains("filename") && each["filename"].is_string();
+    const std::string name = has_name ? each["filename"].get<std::string>() : std::string();
+    if (name.empty() || name.find('/') != std::string::npos) {
+      throw error(errc::format, str_cat(path, ": it names no file beside it where it lists its files; was it edited?"));
+    }
+    files.push_back(path_in(folder, name));
+  }
+  if (!listed.is_array() || files.empty()) throw error(errc::format, str_cat(path, ": it lists no files"));
+  return files;
+}
+
+}  // namespace leat::datasets
