@@ -231,7 +231,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   for (const std::string& source : sources) {
     if (datasets::is_remote(source)) {
       open_files();
-      for (std::string& each : datasets::expand_addresses(source)) addresses.push_back(std::move(each));
+      for (std::string& each : datasets::expand_addresses(source, options.remote)) addresses.push_back(std::move(each));
       continue;
     }
     open_addresses();

@@ -247,7 +247,7 @@ void refuse_address(std::string_view source) {
       is_pipe          ? "let the command write a file, and give that"
       : scheme == "hf" ? "download it first, as with `hf download OWNER/NAME --repo-type dataset --local-dir FOLDER`, "
                          "and give what is in FOLDER"
-      : scheme == "s3" ? "copy it first, as with `aws s3 sync`, or mount it, and give the path"
+      : scheme == "s3" ? "leat::open() reads it; else copy it, as with `aws s3 sync`, and give the path"
       : scheme == "gs" ? "copy it first, as with `gcloud storage cp -r`, or mount it, and give the path"
       : scheme == "file" ? "leave 'file://' out"
       : scheme == "http" || scheme == "https"

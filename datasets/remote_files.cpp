@@ -78,9 +78,20 @@ std::vector<object> look_at(std::span<const std::string> addresses, const remote
 
 bool is_remote(std::string_view source) noexcept { return io::is_address(source); }
 
-std::vector<std::string> expand_addresses(std::string_view pattern) {
-  const std::size_t query = std::min(pattern.find('?'), pattern.size());
+std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options) {
+  const std::size_t query = io::is_s3(pattern) ? pattern.size() : std::min(pattern.find('?'), pattern.size());
   std::vector<std::string> addresses = expand_braces(pattern.substr(0, query));
+  if (io::is_s3(pattern)) {
+    std::vector<std::string> all;
+    for (std::string& each : addresses) {
+      if (each.find_first_of("*?[") == std::string::npos) {
+        all.push_back(std::move(each));
+        continue;
+      }
+      for (std::string& match : io::match_objects(each, options)) all.push_back(std::move(match));
+    }
+    return all;
+  }
   for (std::string& each : addresses) {
     if (each.find('*') != std::string::npos) {
       throw error(errc::usage, str_cat(each,

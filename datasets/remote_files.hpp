@@ -23,9 +23,9 @@ class input_files;
 /// Whether open() reads from there.
 [[nodiscard]] bool is_remote(std::string_view source) noexcept;
 
-/// The addresses that one with brace lists stands for. What follows its first '?' is of each of them.
-///   throws   error{errc::usage} a glob, for which a server cannot be asked; as expand_braces()
-[[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern);
+/// The addresses that one with brace lists stands for, of s3:// with globs as well. What follows the first '?' of others is of each of them.
+///   throws   error{errc::usage} a glob, for which a server cannot be asked; as expand_braces() and io::match_objects()
+[[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options);
 
 /// A dataset of files of one kind, out of whatever source.
 ///   shards   the same files, where they are tar shards

@@ -104,6 +104,10 @@ void add_opening_options(CLI::App& app, open_options& opening) {
   app.add_flag("--allow-http", opening.remote.allow_http, "read from http:// too, where it may be changed on its way");
   add_text(app, "--ca-file", opening.remote.ca_file, "FILE",
            "certificates (PEM) that are trusted beside the system's, for https://");
+  add_text(app, "--endpoint", opening.remote.endpoint, "URL",
+           "of s3:// at a store that is not AWS (AWS_ENDPOINT_URL_S3)");
+  add_text(app, "--region", opening.remote.region, "NAME", "of s3:// at AWS (AWS_REGION, or us-east-1)");
+  app.add_flag("--anonymous", opening.remote.anonymous, "requests of s3:// are not signed");
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,

@@ -512,7 +512,7 @@ struct open_options {
 /// .zgroup or .zarray is Zarr; one with data.mdb is LMDB, with an index.json of shards MDS, with metadata.jsonl or metadata.csv the pictures
 /// that this lists; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
 /// HDF5, Parquet, Arrow, LMDB, TFRecord, references to chunks, records, tokens), or its name (.jsonl, .csv, .tsv), else a shard; brace lists and globs stand for several. Several become one, in their order.
-/// An https:// or http:// address is a file, too, which is read by ranges (docs/remote.md).
+/// An https://, http:// or s3:// address is a file, too, which is read by ranges (docs/remote.md).
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address that leat does not read (hf://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about

@@ -1,4 +1,4 @@
-// Objects at addresses: https://host/train-{000..127}.tar.
+// Objects at addresses: https://host/train-{000..127}.tar, s3://bucket/train-{000..127}.tar.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,26 @@ namespace leat {
 ///   connections_max  of each I/O thread that reads
 ///   silence_max      a server that sends nothing for so long is asked anew
 ///   patience         for one read with all its tries, and a second more for each 64 KiB of it
+/// Of s3://, where AWS's environment variables and profile files say nothing else:
+///   endpoint         of a store that is not AWS: https://host:port
+///   region           us-east-1
+///   anonymous        requests are not signed: buckets that all may read
+///   access_key_id, secret_access_key, session_token
+///                    before all that the environment and the files say
+///   profile          before the environment's keys
 struct remote_options {
   std::string ca_file = {};
   bool allow_http = false;
   std::uint32_t connections_max = 32;
   std::chrono::milliseconds silence_max = std::chrono::seconds(30);
   std::chrono::milliseconds patience = std::chrono::minutes(2);
+  std::string endpoint = {};
+  std::string region = {};
+  bool anonymous = false;
+  std::string access_key_id = {};
+  std::string secret_access_key = {};
+  std::string session_token = {};
+  std::string profile = {};
 };
 
 }  // namespace leat

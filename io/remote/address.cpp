@@ -33,6 +33,8 @@ std::string encoded(std::string_view text) {
   return out;
 }
 
+bool is_web(std::string_view text) noexcept { return text.starts_with("https://") || text.starts_with("http://"); }
+
 bool is_host(std::string_view host) {
   return !host.empty() && host.size() <= 255 && std::all_of(host.begin(), host.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' || letter == '.' ||
@@ -43,7 +45,7 @@ bool is_host(std::string_view host) {
 // Nothing where it is none; it is said what is wrong by who calls.
 std::optional<address> parsed(std::string_view text) {
   const bool tls = text.starts_with("https://");
-  if (!is_address(text)) return std::nullopt;
+  if (!is_web(text)) return std::nullopt;
   const bool has_control = std::any_of(text.begin(), text.end(), [](char letter) {
     return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
   });
@@ -92,7 +94,9 @@ std::string address::host_header() const {
   return port == (tls ? 443 : 80) ? name : str_cat(name, ":", port);
 }
 
-bool is_address(std::string_view text) noexcept { return text.starts_with("https://") || text.starts_with("http://"); }
+bool is_s3(std::string_view text) noexcept { return text.starts_with("s3://"); }
+
+bool is_address(std::string_view text) noexcept { return is_web(text) || is_s3(text); }
 
 std::string redacted(std::string_view text) {
   const std::size_t scheme = text.find("://");
@@ -102,7 +106,9 @@ std::string redacted(std::string_view text) {
   std::string_view authority = rest.substr(0, authority_end);
   authority.remove_prefix(authority.rfind('@') + 1);  // npos + 1 is 0
   const std::string_view path = rest.substr(authority_end);
-  std::string shown = str_cat(text.substr(0, scheme + 3), authority, path.substr(0, path.find_first_of("?#")));
+  const bool has_query = !is_s3(text);
+  std::string shown =
+      str_cat(text.substr(0, scheme + 3), authority, has_query ? path.substr(0, path.find_first_of("?#")) : path);
   std::replace_if(
       shown.begin(), shown.end(), [](char letter) { return static_cast<unsigned char>(letter) < 0x20; }, '?');
   return shown;

@@ -22,9 +22,10 @@ struct address {
   [[nodiscard]] std::string host_header() const;
 };
 
-/// Whether leat reads from such an address: http:// or https://.
+/// Whether leat reads from such an address: http://, https:// or s3://.
 [[nodiscard]] bool is_address(std::string_view text) noexcept;
-/// `text` without query, fragment, user and password: what may be shown.
+[[nodiscard]] bool is_s3(std::string_view text) noexcept;
+/// `text` without query, fragment, user and password: what may be shown. (s3://bucket/key has none of them.)
 [[nodiscard]] std::string redacted(std::string_view text);
 
 ///   throws   error{errc::usage}: not an address of an object, with what is shown of it; a user or password in it

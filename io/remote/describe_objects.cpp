@@ -3,9 +3,11 @@
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/remote_source.hpp"
+#include "io/remote/s3.hpp"
 
 #include <leat/error.hpp>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,14 @@ namespace leat::io {
 std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
                                                            const remote_options& options) {
   std::vector<remote_object> objects;
+  std::optional<s3_access> store;
   for (const std::string& each : addresses) {
+    if (is_s3(each)) {
+      const s3_name name = parse_s3_name(each);
+      if (!store) store = find_s3_access(options);
+      objects.push_back({.where = address_of(name, *store), .is_in_store = true});
+      continue;
+    }
     address where = parse_address(each);
     if (!where.tls && !options.allow_http) {
       throw error(errc::usage,
@@ -22,9 +31,9 @@ std::shared_ptr<const source_description> describe_objects(std::span<const std::
                           ": what comes over http:// can be read and changed on its way; give https://, or "
                           "allow_http"));
     }
-    objects.push_back({std::move(where)});
+    objects.push_back({.where = std::move(where)});
   }
-  return std::make_shared<const remote_description>(std::move(objects), options);
+  return std::make_shared<const remote_description>(std::move(objects), options, retry_options(), std::move(store));
 }
 
 }  // namespace leat::io

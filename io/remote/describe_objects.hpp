@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace leat::io {
 
@@ -15,5 +16,9 @@ namespace leat::io {
 ///            error{errc::unsupported} in a build without this part
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
                                                                          const remote_options& options);
+
+/// The addresses that one with * ? [ stands for: * and ? do not cross a slash. Sorted by byte.
+///   throws   error{errc::not_found} there is none; error{errc::unsupported} in a build without this part; else as list_bucket() and find_s3_access()
+[[nodiscard]] std::vector<std::string> match_objects(const std::string& pattern, const remote_options& options);
 
 }  // namespace leat::io

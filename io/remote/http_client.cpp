@@ -34,7 +34,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <exception>
 #include <random>
@@ -145,8 +147,9 @@ struct fetch::progress {
 
 class http_client::impl {
  public:
-  impl(const remote_options& options, const retry_options& retries)
+  impl(const remote_options& options, const retry_options& retries, const s3_access* store)
       : options_(options), retries_(retries), tokens_(retries.tokens), tls_(ssl::context::tls_client) {
+    if (store != nullptr && !store->keys.empty()) signer_.emplace(store->keys, store->region);
     tls_.set_verify_mode(ssl::verify_peer);
     SSL_CTX_set_min_proto_version(tls_.native_handle(), TLS1_2_VERSION);
     error_code failure;
@@ -426,12 +429,28 @@ class http_client::impl {
     co_return next;
   }
 
-  [[nodiscard]] static std::string request_of(const fetch& wanted, const object_facts* expected) {
+  // A redirect is followed without a signature.
+  [[nodiscard]] std::string request_of(const fetch& wanted, const object_facts* expected) {
     const address& to = wanted.state->at;
-    std::string text = str_cat(
-        "GET ", to.target, " HTTP/1.1\r\nHost: ", to.host_header(),
-        "\r\nRange: bytes=", wanted.offset + wanted.bytes_received, "-", wanted.offset + wanted.into.size() - 1,
-        "\r\nAccept-Encoding: identity\r\nUser-Agent: leat/", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, "\r\n");
+    std::string text = str_cat("GET ", to.target, " HTTP/1.1\r\nHost: ", to.host_header(), "\r\n");
+    std::vector<header_line> to_sign = {{"host", to.host_header()}};
+    if (wanted.whole_bytes_max == 0) {
+      const std::string range =
+          str_cat("bytes=", wanted.offset + wanted.bytes_received, "-", wanted.offset + wanted.into.size() - 1);
+      text += str_cat("Range: ", range, "\r\n");
+      to_sign.push_back({"range", range});
+    }
+    text +=
+        str_cat("Accept-Encoding: identity\r\nUser-Agent: leat/", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, "\r\n");
+    if (wanted.is_signed && signer_ && wanted.state->redirects == 0 && !wanted.state->is_remembered) {
+      const std::string_view target = to.target;
+      const std::size_t query = std::min(target.find('?'), target.size());
+      for (const header_line& each :
+           signer_->sign(target.substr(0, query), target.substr(std::min(query + 1, target.size())), std::move(to_sign),
+                         static_cast<std::int64_t>(std::time(nullptr)) + skew_s_)) {
+        text += str_cat(each.name, ": ", each.value, "\r\n");
+      }
+    }
     if (expected != nullptr && is_strong(expected->etag)) text += str_cat("If-Match: ", expected->etag, "\r\n");
     return text += "\r\n";
   }
@@ -469,30 +488,48 @@ class http_client::impl {
     }
     const std::optional<http_head> head = parse_http_head(std::string_view(received).substr(0, *end), wanted.why);
     if (!head) co_return step::give_up;
-    std::string_view rest = std::string_view(received).substr(*end);
+    if (wanted.whole_bytes_max > 0 && head->status == 200)
+      co_return co_await receive_text(wanted, line, *head, is_reusable);
+    const std::string_view rest = std::string_view(received).substr(*end);
     if (head->status == 206 || head->status == 200) {
       co_return co_await receive(wanted, line, *head, rest, expected, is_reusable);
     }
-    // The words of an error are not read, but read over.
+    // An error's words: a store's code is in them.
+    std::string words(rest.substr(0, error_body_bytes_max));
     if (head->content_bytes && *head->content_bytes <= error_body_bytes_max && rest.size() <= *head->content_bytes) {
-      std::uint64_t left = *head->content_bytes - rest.size();
-      std::vector<char> words(std::min<std::uint64_t>(left, error_body_bytes_max));
-      while (left > 0) {
-        const auto [broken, bytes] = co_await line.read_some(asio::buffer(words.data(), left));
+      std::size_t there = words.size();
+      words.resize(*head->content_bytes);
+      while (there < words.size()) {
+        const auto [broken, bytes] = co_await line.read_some(asio::buffer(words.data() + there, words.size() - there));
         line.silent_since_ns = now_ns();
         if (broken) break;
-        left -= bytes;
+        there += bytes;
       }
-      is_reusable = left == 0 && head->keeps_alive;
+      is_reusable = there == words.size() && head->keeps_alive;
+      words.resize(there);
       if (wanted.end != fetch_end::pending) co_return step::over;
     }
-    co_return judge(wanted, *head, expected);
+    if (head->status == 403 && wanted.is_signed && signer_ && correct_clock(*head)) co_return step::again_now;
+    co_return judge(wanted, *head, s3_error_code(words), expected);
+  }
+
+  // A store refuses signatures of another time than its own, by a quarter of an hour. Its clock is taken once.
+  bool correct_clock(const http_head& head) {
+    constexpr std::int64_t skew_min_s = 60;
+    if (is_clock_corrected_ || !head.date_unix_s) return false;
+    const std::int64_t skew_s = *head.date_unix_s - static_cast<std::int64_t>(std::time(nullptr));
+    if (std::abs(skew_s) < skew_min_s) return false;
+    is_clock_corrected_ = true;
+    skew_s_ = skew_s;
+    return true;
   }
 
   // What an answer without bytes means.
-  step judge(fetch& wanted, const http_head& head, const object_facts* expected) {
+  //   code   of a store: "AccessDenied"; may be empty
+  step judge(fetch& wanted, const http_head& head, const std::string& code, const object_facts* expected) {
     fetch::progress& at = *wanted.state;
-    const std::string said = head.reason.empty() ? str_cat(head.status) : str_cat(head.status, " ", head.reason);
+    const std::string said =
+        str_cat(head.status, head.reason.empty() ? "" : " ", head.reason, code.empty() ? "" : ", ", code);
     const auto over = [&](fetch_end how, std::string why) {
       wanted.why = std::move(why);
       finish(wanted, how);
@@ -512,6 +549,10 @@ class http_client::impl {
       case 307:
       case 308: {
         const std::optional<address> next = follow(at.at, head.location);
+        if (!next && wanted.is_signed && !head.bucket_region.empty()) {
+          return over(fetch_end::refused,
+                      str_cat(said, ": the bucket is in the region ", head.bucket_region, "; give that as region"));
+        }
         if (!next || (!next->tls && !options_.allow_http)) {
           return over(fetch_end::refused, str_cat(said, ", to an address that is not followed"));
         }
@@ -551,6 +592,30 @@ class http_client::impl {
       return step::again_later;
     }
     return step::give_up;
+  }
+
+  asio::awaitable<step> receive_text(fetch& wanted, connection& line, const http_head& head, bool& is_reusable) {
+    http_text text(wanted.whole_bytes_max);
+    http_text::state now = text.feed(line.received);
+    std::vector<char> more(std::size_t{64} << 10);
+    while (now == http_text::state::more) {
+      const auto [broken, bytes] = co_await line.read_some(asio::buffer(more));
+      line.silent_since_ns = now_ns();
+      if (wanted.end != fetch_end::pending) co_return step::over;
+      if (broken) {
+        wanted.why = words_of(line, broken, "before its answer's end");
+        co_return step::again_later;
+      }
+      now = text.feed({more.data(), bytes});
+    }
+    if (now == http_text::state::refused) {
+      wanted.why = text.refusal();
+      co_return step::give_up;
+    }
+    wanted.whole = text.take();
+    is_reusable = head.keeps_alive;
+    finish(wanted, fetch_end::whole);
+    co_return step::over;
   }
 
   // A body, straight to where it is wanted, and never a byte beyond.
@@ -643,6 +708,9 @@ class http_client::impl {
   const remote_options options_;
   const retry_options retries_;
   double tokens_;
+  std::optional<sigv4_signer> signer_;
+  std::int64_t skew_s_ = 0;
+  bool is_clock_corrected_ = false;
   ssl::context tls_;
   std::deque<std::shared_ptr<fetch>> waiting_;
   std::uint32_t workers_ = 0;
@@ -656,8 +724,8 @@ class http_client::impl {
   std::thread thread_;
 };
 
-http_client::http_client(const remote_options& options, const retry_options& retries)
-    : impl_(std::make_unique<impl>(options, retries)) {}
+http_client::http_client(const remote_options& options, const retry_options& retries, const s3_access* store)
+    : impl_(std::make_unique<impl>(options, retries, store)) {}
 http_client::~http_client() = default;
 void http_client::start(std::vector<std::shared_ptr<fetch>> wanted) { impl_->start(std::move(wanted)); }
 void http_client::cancel(std::shared_ptr<fetch> wanted) { impl_->cancel(std::move(wanted)); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "io/remote/address.hpp"
+#include "io/remote/s3.hpp"
 
 #include <leat/remote.hpp>
 
@@ -47,11 +48,15 @@ struct fetch : std::enable_shared_from_this<fetch> {
   const object_facts* expected = nullptr;    ///< outlives it; null where the object may be any
   void (*ended)(fetch&) noexcept = nullptr;  ///< on the client's thread, once
   void* owner = nullptr;
+  /// Where it is not 0: not a range, but the whole answer, a text, goes to `whole`.
+  std::size_t whole_bytes_max = 0;
+  bool is_signed = false;  ///< by the client's keys, where it is asked for at `where`
 
   fetch_end end = fetch_end::pending;
   std::size_t bytes_received = 0;
   std::optional<object_facts> seen;  ///< where a server has said them
   std::string why;                   ///< without the address
+  std::string whole;
 
   // The client's own.
   struct progress;
@@ -70,7 +75,9 @@ class http_client {
  public:
   /// Starts the thread.
   ///   throws   error{errc::usage} a ca_file that cannot be read or has no certificate; error{errc::limit} no thread to be had
-  explicit http_client(const remote_options& options, const retry_options& retries = {});
+  ///   store   whose requests are signed, where it has keys; null: none
+  explicit http_client(const remote_options& options, const retry_options& retries = {},
+                       const s3_access* store = nullptr);
   http_client(const http_client&) = delete;
   http_client& operator=(const http_client&) = delete;
   /// Joins the thread. Every fetch has ended before.

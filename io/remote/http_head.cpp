@@ -5,9 +5,12 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
+#include <utility>
 
 namespace leat::io {
 namespace {
@@ -66,8 +69,60 @@ std::optional<http_head> parse_http_head(std::string_view head, std::string& ref
   found.location = view_of(message[http::field::location]);
   found.content_range = view_of(message[http::field::content_range]);
   found.content_encoding = view_of(message[http::field::content_encoding]);
+  found.bucket_region = printable(view_of(message["x-amz-bucket-region"]));
+  found.date_unix_s = parse_http_date(std::string(view_of(message[http::field::date])));
   found.retry_after_s = number_of(view_of(message[http::field::retry_after])).value_or(0);
   return found;
+}
+
+struct http_text::impl {
+  http::response_parser<http::string_body> parser;
+};
+
+http_text::http_text(std::size_t bytes_max) : impl_(std::make_unique<impl>()) {
+  impl_->parser.header_limit(static_cast<std::uint32_t>(http_head_bytes_max));
+  impl_->parser.body_limit(bytes_max);
+  impl_->parser.eager(true);
+}
+http_text::~http_text() = default;
+
+http_text::state http_text::feed(std::string_view bytes) {
+  pending_ += bytes;
+  while (!impl_->parser.is_done() && !pending_.empty()) {
+    boost::system::error_code failure;
+    const std::size_t used = impl_->parser.put(boost::asio::buffer(pending_.data(), pending_.size()), failure);
+    pending_.erase(0, used);
+    if (failure == http::error::need_more) break;
+    if (failure) {
+      refusal_ = str_cat("its text is not taken (", failure.message(), ")");
+      return state::refused;
+    }
+    if (used == 0) break;
+  }
+  return impl_->parser.is_done() ? state::whole : state::more;
+}
+
+std::string http_text::take() { return std::move(impl_->parser.get().body()); }
+
+std::optional<std::int64_t> parse_http_date(const std::string& text) {
+  std::tm parts{};
+  const char* const end = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return static_cast<std::int64_t>(::timegm(&parts));
+}
+
+std::string s3_error_code(std::string_view body) {
+  constexpr std::size_t length_max = 64;
+  constexpr std::string_view opens = "<Code>";
+  const std::size_t begin = body.find(opens);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view code =
+      body.substr(begin + opens.size(), body.find('<', begin + opens.size()) - begin - opens.size());
+  const bool is_word =
+      code.size() <= length_max && std::all_of(code.begin(), code.end(), [](char letter) {
+        return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
+      });
+  return is_word ? std::string(code) : std::string();
 }
 
 std::optional<content_range> parse_content_range(std::string_view text) noexcept {

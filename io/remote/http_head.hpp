@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +20,12 @@ struct http_head {
   bool is_chunked = false;
   bool keeps_alive = false;
   std::uint64_t retry_after_s = 0;
+  std::optional<std::int64_t> date_unix_s;  ///< the server's clock
   std::string etag;
   std::string last_modified;
   std::string location;
   std::string content_range;
+  std::string bucket_region;  ///< of S3, printable
   std::string content_encoding;
 };
 
@@ -33,6 +36,35 @@ struct http_head {
 ///   head      whole
 ///   refusal   of a head that is none: what is wrong with it
 [[nodiscard]] std::optional<http_head> parse_http_head(std::string_view head, std::string& refusal);
+
+/// An answer whose body is a text of bounded size, of a length that is said or in chunks.
+class http_text {
+ public:
+  enum class state : std::uint8_t { more, whole, refused };
+
+  explicit http_text(std::size_t bytes_max);
+  http_text(const http_text&) = delete;
+  http_text& operator=(const http_text&) = delete;
+  ~http_text();
+
+  /// The next bytes of the answer, from its head on.
+  state feed(std::string_view bytes);
+  /// Once it is whole.
+  [[nodiscard]] std::string take();
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+  std::string pending_;
+  std::string refusal_;
+};
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT" in seconds since 1970; nothing for other texts.
+[[nodiscard]] std::optional<std::int64_t> parse_http_date(const std::string& text);
+
+/// The code of a store's error, "AccessDenied" of "<Error><Code>AccessDenied</Code>...": letters and digits; else empty.
+[[nodiscard]] std::string s3_error_code(std::string_view body);
 
 /// "bytes 0-99/1000", "bytes 0-99/*", or of an answer that has none, "bytes */1000".
 struct content_range {

@@ -27,7 +27,7 @@ std::unique_ptr<const source_failure> say(fault whose, errc code, const std::str
 class connected_objects final : public source {
  public:
   connected_objects(const remote_description& of, connector& loop)
-      : of_(of), loop_(loop), client_(of.options_, of.retries_) {}
+      : of_(of), loop_(loop), client_(of.options_, of.retries_, of.store_ ? &*of.store_ : nullptr) {}
 
   void start(std::span<read_operation* const> operations) override {
     std::vector<std::shared_ptr<fetch>> wanted;
@@ -89,6 +89,7 @@ class connected_objects final : public source {
     auto made = std::make_shared<object_fetch>();
     made->file = file;
     made->where = &of_.objects_[file].where;
+    made->is_signed = of_.objects_[file].is_in_store;
     made->owner = this;
     made->ended = [](fetch& ended) noexcept {
       static_cast<connected_objects*>(ended.owner)
@@ -195,10 +196,11 @@ class connected_objects final : public source {
 };
 
 remote_description::remote_description(std::vector<remote_object> objects, const remote_options& options,
-                                       const retry_options& retries)
+                                       const retry_options& retries, std::optional<s3_access> store)
     : objects_(std::move(objects)),
       options_(options),
       retries_(retries),
+      store_(std::move(store)),
       opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
   absl::flat_hash_map<std::string, std::uint32_t> times;
   for (const remote_object& each : objects_) {

@@ -4,6 +4,7 @@
 #include "io/file_table.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/http_client.hpp"
+#include "io/remote/s3.hpp"
 #include "io/source.hpp"
 
 #include <leat/remote.hpp>
@@ -11,15 +12,18 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace leat::io {
 
 ///   size_bytes   as an earlier run, or a listing, has seen it
+///   is_in_store  asked for with the store's keys
 struct remote_object {
   address where;
   std::uint64_t size_bytes = file_table::unknown_size;
+  bool is_in_store = false;
 };
 
 /// What the first opening of an object sees of it (its size, its tag) holds for all reads that follow, of every source that is
@@ -27,7 +31,7 @@ struct remote_object {
 class remote_description final : public source_description {
  public:
   explicit remote_description(std::vector<remote_object> objects, const remote_options& options,
-                              const retry_options& retries = {});
+                              const retry_options& retries = {}, std::optional<s3_access> store = std::nullopt);
   ~remote_description() override;
 
   /// Starts a thread for the network.
@@ -43,6 +47,7 @@ class remote_description final : public source_description {
   std::vector<std::string> names_;
   const remote_options options_;
   const retry_options retries_;
+  const std::optional<s3_access> store_;
   // By object; set once, by whoever opens it first.
   const std::unique_ptr<std::atomic<const object_facts*>[]> opened_;
 };

@@ -7,12 +7,22 @@
 
 namespace leat::io {
 
-std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
-                                                           const remote_options&) {
+namespace {
+
+[[noreturn]] void refuse(const std::string& address) {
   throw error(errc::unsupported,
-              str_cat(addresses.empty() ? std::string("an address") : redacted(addresses.front()),
+              str_cat(redacted(address),
                       ": this leat was built without objects at addresses; build it with -DLEAT_REMOTE=ON, for which "
                       "`apt-get install libssl-dev` brings OpenSSL, or copy the files and give their paths"));
 }
+
+}  // namespace
+
+std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
+                                                           const remote_options&) {
+  refuse(addresses.empty() ? "an address" : addresses.front());
+}
+
+std::vector<std::string> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
 
 }  // namespace leat::io

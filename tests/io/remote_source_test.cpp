@@ -5,7 +5,11 @@
 #include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/remote/address.hpp"
+#include "io/remote/describe_objects.hpp"
 #include "io/remote/http_head.hpp"
+#include "io/remote/s3.hpp"
+#include "io/remote/s3_listing.hpp"
+#include "io/remote/sigv4.hpp"
 #include "tests/io/loop_subject.hpp"
 #include "tests/io/source_contract.hpp"
 #include "tests/support/fault_server.hpp"
@@ -22,8 +26,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -384,6 +390,176 @@ TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_ref
   // 127.0.0.2 is the same machine, and not in the certificate; the server listens on 127.0.0.1 alone.
   EXPECT_THAT(open(trusting, "https://127.0.0.2" + address.substr(address.rfind(':'))), HasSubstr("onnect"));
   EXPECT_THROW(static_cast<void>(io::http_client({.ca_file = "/no/such.pem"})), error);
+}
+
+std::string hex(std::size_t number) {
+  std::ostringstream out;
+  out << std::hex << number;
+  return out.str();
+}
+
+/// An environment of a test's own.
+io::environment environment_of(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::string() : found->second;
+  };
+}
+
+// docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html, and the suite's get-vanilla.
+TEST(sigv4, signs_as_aws_has_published) {
+  constexpr std::int64_t then = 1'369'353'600;  // 20130524T000000Z
+  io::sigv4_signer signer({"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, "us-east-1");
+  const io::header_line host{"host", "examplebucket.s3.amazonaws.com"};
+  const auto signature = [](const std::vector<io::header_line>& added) {
+    const std::string& line = added.back().value;
+    EXPECT_EQ(added.back().name, "authorization");
+    return line.substr(line.find("Signature=") + 10);
+  };
+  const auto object = signer.sign("/test.txt", "", {host, {"range", "bytes=0-9"}}, then);
+  EXPECT_EQ(signature(object), "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
+  EXPECT_THAT(object.back().value, HasSubstr("Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, "
+                                             "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, "));
+  EXPECT_EQ(signature(signer.sign("/", "lifecycle=", {host}, then)),
+            "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
+  EXPECT_EQ(signature(signer.sign("/", "max-keys=2&prefix=J", {host}, then)),
+            "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
+  io::sigv4_signer vanilla({"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"}, "us-east-1", "service");
+  EXPECT_EQ(signature(vanilla.sign("/", "", {{"host", "example.amazonaws.com"}}, 1'440'938'160)),
+            "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
+}
+
+TEST(s3, finds_its_keys_and_where_objects_lie) {
+  const temporary_directory folder;
+  const std::string credentials = (folder.path() / "credentials").string();
+  const std::string config = (folder.path() / "config").string();
+  std::ofstream(credentials)
+      << "[default]\naws_access_key_id = A\naws_secret_access_key=B\n[other]\n# no\naws_access_key_id=C\n"
+         "aws_secret_access_key=D\naws_session_token=T\n";
+  std::ofstream(config) << "[default]\nregion=eu-west-1\ns3 =\n  region = wrong\n[profile far]\nrole_arn = x\n";
+  const auto find = [&](const remote_options& options, std::map<std::string, std::string> more = {}) {
+    more["AWS_SHARED_CREDENTIALS_FILE"] = credentials;
+    more["AWS_CONFIG_FILE"] = config;
+    return io::find_s3_access(options, environment_of(std::move(more)));
+  };
+  EXPECT_EQ(find({}).keys.secret, "B");
+  EXPECT_EQ(find({}).region, "eu-west-1");
+  EXPECT_EQ(find({}, {{"AWS_PROFILE", "other"}}).keys.token, "T");
+  EXPECT_EQ(find({}, {{"AWS_ACCESS_KEY_ID", "E"}, {"AWS_SECRET_ACCESS_KEY", "F"}}).keys.secret, "F");
+  EXPECT_EQ(find({.profile = "other"}, {{"AWS_ACCESS_KEY_ID", "E"}, {"AWS_SECRET_ACCESS_KEY", "F"}}).keys.secret, "D");
+  EXPECT_EQ(find({.access_key_id = "G", .secret_access_key = "H"}).keys.id, "G");
+  EXPECT_TRUE(find({.anonymous = true}).keys.empty());
+  const auto said = [&](const remote_options& options, std::map<std::string, std::string> more) {
+    try {
+      static_cast<void>(find(options, std::move(more)));
+    } catch (const error& refused) {
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(said({.profile = "none"}, {}), HasSubstr("no keys for s3:// were found"));
+  EXPECT_THAT(said({.profile = "far"}, {}), HasSubstr("role_arn"));
+  EXPECT_THAT(said({}, {{"AWS_ENDPOINT_URL_S3", "http://h"}}), HasSubstr("allow_http"));
+  EXPECT_THAT(said({.access_key_id = "G"}, {}), HasSubstr("without its secret"));
+
+  const auto place = [&](const char* text, const remote_options& options) {
+    const io::address at = io::address_of(io::parse_s3_name(text), find(options));
+    EXPECT_EQ(at.shown, text);
+    return at.host_header() + at.target;
+  };
+  EXPECT_EQ(place("s3://bucket/a b/c+?.tar", {}), "bucket.s3.eu-west-1.amazonaws.com/a%20b/c%2B%3F.tar");
+  EXPECT_EQ(place("s3://my.bucket/a", {.region = "us-east-2"}), "s3.us-east-2.amazonaws.com/my.bucket/a");
+  EXPECT_EQ(place("s3://bucket/a", {.endpoint = "https://store:9000/s3/"}), "store:9000/s3/bucket/a");
+  for (const char* const bad : {"s3://bucket", "s3://bucket/", "s3://B/x", "s3:///x", "s3://"}) {
+    EXPECT_THROW(static_cast<void>(io::parse_s3_name(bad)), error) << bad;
+  }
+}
+
+TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
+  fault_server server;
+  const remote_options options{
+      .allow_http = true, .endpoint = server.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
+  server.set_rule([](const served_request& asked) {
+    const bool is_first = asked.target.find("continuation-token") == std::string::npos;
+    const std::string page = is_first ? "<?xml version=\"1.0\"?><ListBucketResult "
+                                        "xmlns=\"x\"><IsTruncated>true</IsTruncated><NextContinuationToken>a+b&amp;"
+                                        "</NextContinuationToken><Contents><Key>t/b-2.tar</Key><Size>7</Size></"
+                                        "Contents><Contents><Key>t/sub/b-3.tar</Key>"
+                                        "<Size>1</Size></Contents></ListBucketResult>"
+                                      : "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>t/b-%31.tar</"
+                                        "Key><Size>5</Size></Contents>"
+                                        "<Contents><Key>t/b+c.txt</Key><Size>5</Size></Contents></ListBucketResult>";
+    if (!is_first)
+      EXPECT_THAT(asked.target, HasSubstr("?continuation-token=a%2Bb%26&encoding-type=url&list-type=2&prefix=t%2Fb"));
+    // In two chunks, as AWS does.
+    const std::string chunks =
+        "a\r\n" + page.substr(0, 10) + "\r\n" + hex(page.size() - 10) + "\r\n" + page.substr(10) + "\r\n0\r\n\r\n";
+    return http_fault{
+        .what = wrong::status, .status = 200, .headers = "Transfer-Encoding: chunked\r\n", .body = chunks};
+  });
+  EXPECT_THAT(io::match_objects("s3://bucket/t/b*.tar", options),
+              ::testing::ElementsAre("s3://bucket/t/b-1.tar", "s3://bucket/t/b-2.tar"));
+  EXPECT_THAT(server.all_headers(), HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date"));
+  const auto said = [&](const std::string& body) {
+    server.set_rule(
+        [body](const served_request&) { return http_fault{.what = wrong::status, .status = 200, .body = body}; });
+    try {
+      static_cast<void>(io::match_objects("s3://bucket/t/b*.tar", options));
+    } catch (const error& refused) {
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(said("<html>"), HasSubstr("is no listing"));
+  EXPECT_THAT(said("<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"),
+              HasSubstr("no object matches"));
+  EXPECT_THAT(said("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></"
+                   "ListBucketResult>"),
+              HasSubstr("does not go on"));
+  for (const char* const bad : {"", "<ListBucketResult>", "</ListBucketResult><ListBucketResult",
+                                "<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>",
+                                "<ListBucketResult><Contents><Key>%4</Key><Size>1</Size></Contents></ListBucketResult>",
+                                "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
+                                "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"}) {
+    EXPECT_FALSE(io::parse_s3_page(bad)) << bad;
+  }
+}
+
+TEST_F(remote_faults, requests_to_a_store_are_signed_and_its_clock_and_its_words_are_taken) {
+  server_.put("bucket/a.bin", content_);
+  const std::string address = server_.address("");
+  const io::s3_access store{{"KEYID", "hush"}, "eu-west-1", io::parse_address(address)};
+  description_.emplace(
+      std::vector<io::remote_object>{{.where = io::address_of({"bucket", "a.bin"}, store), .is_in_store = true}},
+      remote_options{.allow_http = true}, soon, store);
+  running_.call([this] { source_ = description_->connect(running_.loop()); });
+  // A clock that is 40 years behind: the second request has its time.
+  server_.set_rule([](const served_request& asked) {
+    const bool is_on_time = asked.value("x-amz-date").starts_with("19941106T08");
+    return is_on_time
+               ? http_fault()
+               : http_fault{.what = wrong::status, .status = 403, .headers = "Date: Sun, 06 Nov 1994 08:40:00 GMT\r\n"};
+  });
+  expect_right(*read(7, 1'000));
+  EXPECT_THAT(server_.all_headers(),
+              HasSubstr("authorization: AWS4-HMAC-SHA256 Credential=KEYID/19941106/eu-west-1/s3/aws4_request"));
+  EXPECT_EQ(server_.requests(), 2U);
+  server_.set_rule([](const served_request&) {
+    return http_fault{.what = wrong::status, .status = 403, .body = "<?xml?><Error><Code>AccessDenied</Code></Error>"};
+  });
+  EXPECT_THAT(failure_of(0, 10), HasSubstr("s3://bucket/a.bin at offset 0, 10 bytes: 403 As Told, AccessDenied"));
+  server_.set_rule([](const served_request&) {
+    return http_fault{.what = wrong::status, .status = 301, .headers = "x-amz-bucket-region: eu-north-1\r\n"};
+  });
+  EXPECT_THAT(failure_of(0, 10), HasSubstr("in the region eu-north-1"));
+  // Who it leads to gets no signature.
+  server_.set_rule([](const served_request& asked) {
+    return asked.target == "/bucket/a.bin"
+               ? http_fault{.what = wrong::status, .status = 307, .headers = "Location: /bucket/a.bin?2\r\n"}
+               : http_fault{.what = wrong::status, .status = asked.value("authorization").empty() ? 404U : 500U};
+  });
+  EXPECT_THAT(failure_of(0, 10), HasSubstr("404"));
+  EXPECT_THAT(server_.all_headers(), Not(HasSubstr("hush")));
 }
 
 TEST(address, is_split_encoded_and_shown_without_its_secrets) {

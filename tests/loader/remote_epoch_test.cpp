@@ -84,6 +84,27 @@ TEST_F(remote_epoch, has_the_batches_of_the_files) {
   EXPECT_THAT(there("train-1.tar?signature=hush").name(3), Not(HasSubstr("hush")));
 }
 
+TEST_F(remote_epoch, has_them_from_a_bucket_whose_names_were_listed) {
+  std::string listing = "<ListBucketResult><IsTruncated>false</IsTruncated>";
+  for (int i = 0; i < shards; ++i) {
+    server_.put("bucket/train-" + std::to_string(i) + ".tar", shard_of(i));
+    listing += "<Contents><Key>train-" + std::to_string(i) + ".tar</Key><Size>1</Size></Contents>";
+  }
+  server_.set_rule([page = listing + "</ListBucketResult>"](const served_request& asked) {
+    return asked.target.find("list-type=2") == std::string::npos
+               ? http_fault()
+               : http_fault{.what = http_fault::kind::status, .status = 200, .body = page};
+  });
+  const remote_options store{
+      .allow_http = true, .endpoint = server_.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
+  const dataset samples = open("s3://bucket/train-*.tar", {.remote = store});
+  const loader_options options = testing::small_options();
+  EXPECT_EQ(testing::run_all(samples, options, fields()).batches,
+            testing::run_all(here("train-{0..2}.tar"), options, fields()).batches);
+  EXPECT_EQ(samples.name(3), "s3://bucket/train-0.tar/3");
+  EXPECT_THAT(server_.all_headers(), ::testing::AllOf(HasSubstr("Credential=KEYID/"), Not(HasSubstr("hush"))));
+}
+
 TEST_F(remote_epoch, has_them_too_where_one_request_in_five_goes_wrong) {
   const loader_options options = testing::small_options();
   const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());

@@ -202,7 +202,10 @@ class fault_server::impl {
     if (plan.what == hang_up) return {"", true};
     if (plan.what == no_http) return {"SSH-2.0-OpenSSH_9.2\r\n\r\n", true};
     if (plan.what == status) {
-      return {str_cat("HTTP/1.1 ", plan.status, " As Told\r\nContent-Length: 4\r\n", plan.headers, "\r\ntold")};
+      const bool is_chunked = plan.headers.find("chunked") != std::string::npos;
+      return {str_cat("HTTP/1.1 ", plan.status, " As Told\r\n",
+                      is_chunked ? "" : str_cat("Content-Length: ", plan.body.size(), "\r\n"), plan.headers, "\r\n",
+                      plan.body)};
     }
     std::string extra = "Server: faults\r\n";
     if (plan.what == long_header) extra = str_cat("X-Long: ", std::string(std::size_t{65} << 10, 'x'), "\r\n");

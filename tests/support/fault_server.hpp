@@ -41,6 +41,7 @@ struct http_fault {
   unsigned status = 503;
   std::string headers = {};  ///< "Location: /b\r\n"
   std::size_t bytes = 0;
+  std::string body = "told";  ///< of `status`
 };
 
 class fault_server {

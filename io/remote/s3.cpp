@@ -1,0 +1,177 @@
+#include "io/remote/s3.hpp"
+
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <utility>
+
+namespace leat::io {
+namespace {
+
+using section = std::map<std::string, std::string, std::less<>>;
+
+constexpr std::size_t profile_bytes_max = std::size_t{1} << 20;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// One section of a file as AWS's tools write it; empty where there is none.
+section section_of(const std::string& path, std::string_view name) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  for (char each = 0; text.size() < profile_bytes_max && in.get(each);) text += each;
+  section found;
+  bool is_inside = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view whole = std::string_view(text).substr(at, end - at);
+    at = end + 1;
+    const std::string_view line = trimmed(whole);
+    if (line.empty() || line.front() == '#' || line.front() == ';') continue;
+    if (line.front() == '[') {
+      std::string_view title = trimmed(line.substr(1, std::min(line.find(']'), line.size()) - 1));
+      if (title.starts_with("profile ")) title = trimmed(title.substr(8));
+      is_inside = title == name;
+      continue;
+    }
+    const std::size_t equals = line.find('=');
+    // Lines that are moved in belong to the one before: settings of "s3 =", of which none is needed.
+    if (!is_inside || equals == std::string_view::npos || whole.front() == ' ' || whole.front() == '\t') continue;
+    found.insert_or_assign(std::string(trimmed(line.substr(0, equals))), std::string(trimmed(line.substr(equals + 1))));
+  }
+  return found;
+}
+
+std::string first_of(std::initializer_list<std::string_view> choices) {
+  for (const std::string_view each : choices) {
+    if (!each.empty()) return std::string(each);
+  }
+  return {};
+}
+
+std::string value(const section& from, std::string_view name) {
+  const auto found = from.find(name);
+  return found == from.end() ? std::string() : found->second;
+}
+
+bool is_region(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
+  });
+}
+
+}  // namespace
+
+environment of_process() {
+  return [](const char* name) {
+    const char* const found = std::getenv(name);
+    return std::string(found == nullptr ? "" : found);
+  };
+}
+
+s3_access find_s3_access(const remote_options& options, const environment& from) {
+  const std::string profile = first_of({options.profile, from("AWS_PROFILE"), "default"});
+  const std::string home = str_cat(from("HOME"), "/.aws/");
+  const std::string credentials_path = first_of({from("AWS_SHARED_CREDENTIALS_FILE"), home + "credentials"});
+  const std::string config_path = first_of({from("AWS_CONFIG_FILE"), home + "config"});
+  const section credentials = section_of(credentials_path, profile);
+  const section config = section_of(config_path, profile);
+  const auto of_profile = [&](std::string_view name) {
+    return first_of({value(credentials, name), value(config, name)});
+  };
+
+  s3_access found;
+  found.region =
+      first_of({options.region, from("AWS_REGION"), from("AWS_DEFAULT_REGION"), of_profile("region"), "us-east-1"});
+  if (!is_region(found.region))
+    throw error(errc::usage, str_cat("'", found.region, "' is no name of a region, as us-east-1 is"));
+  const std::string endpoint =
+      first_of({options.endpoint, from("AWS_ENDPOINT_URL_S3"), from("AWS_ENDPOINT_URL"), of_profile("endpoint_url")});
+  if (!endpoint.empty()) {
+    if (!is_address(endpoint) || is_s3(endpoint))
+      throw error(errc::usage, str_cat(endpoint, ": an endpoint is an address, as https://s3.example.org"));
+    found.endpoint = parse_address(endpoint);
+    if (!found.endpoint->tls && !options.allow_http) {
+      throw error(errc::usage, str_cat(found.endpoint->shown,
+                                       ": what comes over http:// can be read and changed on its way; give "
+                                       "https://, or allow_http"));
+    }
+  }
+  if (options.anonymous) return found;
+  if (!options.access_key_id.empty()) {
+    found.keys = {options.access_key_id, options.secret_access_key, options.session_token};
+  } else if (options.profile.empty() && !from("AWS_ACCESS_KEY_ID").empty()) {
+    found.keys = {from("AWS_ACCESS_KEY_ID"), from("AWS_SECRET_ACCESS_KEY"), from("AWS_SESSION_TOKEN")};
+  } else if (!of_profile("aws_access_key_id").empty()) {
+    found.keys = {of_profile("aws_access_key_id"), of_profile("aws_secret_access_key"),
+                  of_profile("aws_session_token")};
+  } else {
+    for (const std::string_view way :
+         {"role_arn", "sso_session", "sso_start_url", "credential_process", "web_identity_token_file"}) {
+      if (of_profile(way).empty()) continue;
+      throw error(errc::unsupported,
+                  str_cat("the profile '", profile, "' has its keys by ", way,
+                          ", which leat does not know, so far; `aws configure export-credentials --format env` "
+                          "gives them to the environment"));
+    }
+    throw error(errc::usage, str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ",
+                                     credentials_path, " or ", config_path, " any for the profile '", profile,
+                                     "'; a bucket that all may read is read with anonymous"));
+  }
+  if (found.keys.secret.empty())
+    throw error(errc::usage, "an access key for s3:// was given without its secret; give both");
+  const auto has_control = [](const std::string& text) {
+    return std::any_of(text.begin(), text.end(), [](char letter) { return letter <= 0x20 || letter > 0x7E; });
+  };
+  if (has_control(found.keys.id) || has_control(found.keys.token)) {
+    throw error(errc::usage, "the access key or session token for s3:// has blanks or line ends in it; copy it again");
+  }
+  return found;
+}
+
+s3_name parse_s3_name(std::string_view text) {
+  const std::string_view rest = text.substr(std::min<std::size_t>(text.size(), 5));
+  const std::size_t slash = rest.find('/');
+  s3_name found{std::string(rest.substr(0, slash)),
+                slash == std::string_view::npos ? "" : std::string(rest.substr(slash + 1))};
+  const bool is_bucket = found.bucket.size() >= 3 && found.bucket.size() <= 63 &&
+                         std::all_of(found.bucket.begin(), found.bucket.end(), [](char letter) {
+                           return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
+                                  letter == '-' || letter == '.' || letter == '_';
+                         });
+  if (!text.starts_with("s3://") || !is_bucket || found.key.empty()) {
+    throw error(errc::usage, str_cat(redacted(text), ": this is no address of an object; write s3://bucket/key"));
+  }
+  return found;
+}
+
+address address_of(const s3_name& name, const s3_access& at) {
+  address found;
+  const std::string key = aws_encoded(name.key, true);
+  if (at.endpoint) {
+    found = *at.endpoint;
+    std::string below = found.target.substr(0, found.target.find('?'));
+    if (!below.ends_with('/')) below += '/';
+    found.target = str_cat(below, name.bucket, "/", key);
+  } else if (name.bucket.find('.') != std::string::npos) {
+    // A certificate for *.s3.amazonaws.com is not good for names with a dot more.
+    found.host = str_cat("s3.", at.region, ".amazonaws.com");
+    found.target = str_cat("/", name.bucket, "/", key);
+  } else {
+    found.host = str_cat(name.bucket, ".s3.", at.region, ".amazonaws.com");
+    found.target = str_cat("/", key);
+  }
+  if (at.region.starts_with("cn-") && !at.endpoint) found.host += ".cn";
+  found.shown = redacted(str_cat("s3://", name.bucket, "/", name.key));
+  return found;
+}
+
+}  // namespace leat::io

@@ -1,0 +1,45 @@
+// s3://bucket/key at AWS, and at whoever speaks the same: where it lies and who may read it.
+#pragma once
+
+#include "io/remote/address.hpp"
+#include "io/remote/sigv4.hpp"
+
+#include <leat/remote.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat::io {
+
+/// How a store is read.
+///   keys       empty: without a signature
+///   endpoint   of a store that is not AWS
+struct s3_access {
+  access_keys keys;
+  std::string region;
+  std::optional<address> endpoint;
+};
+
+/// An environment variable; empty where it is not set. Tests have an environment of their own.
+using environment = std::function<std::string(const char* name)>;
+[[nodiscard]] environment of_process();
+
+/// Options come first, then the environment (AWS_ACCESS_KEY_ID and its kin, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), then the profile
+/// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say.
+///   throws   error{errc::usage}: no keys, with where they were looked for; an endpoint that is no address, or of http:// that was not
+///            allowed; error{errc::unsupported}: a profile whose keys come from elsewhere (role_arn, sso_*, credential_process)
+[[nodiscard]] s3_access find_s3_access(const remote_options& options, const environment& from = of_process());
+
+struct s3_name {
+  std::string bucket;
+  std::string key;
+};
+///   throws   error{errc::usage}: not s3://bucket/key
+[[nodiscard]] s3_name parse_s3_name(std::string_view text);
+
+/// Where the object lies: at AWS in the bucket's own host, else in a path below the endpoint. Shown as s3://bucket/key.
+[[nodiscard]] address address_of(const s3_name& name, const s3_access& at);
+
+}  // namespace leat::io

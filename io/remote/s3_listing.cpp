@@ -1,0 +1,163 @@
+#include "io/remote/s3_listing.hpp"
+
+#include "base/text.hpp"
+#include "io/remote/describe_objects.hpp"
+#include "io/remote/http_client.hpp"
+
+#include <leat/error.hpp>
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <future>
+#include <memory>
+#include <utility>
+
+namespace leat::io {
+namespace {
+
+// What stands between <name> and </name>, from `at` on, which moves behind it.
+std::optional<std::string_view> element(std::string_view xml, std::string_view name, std::size_t& at) {
+  const std::string opens = str_cat("<", name, ">");
+  const std::string closes = str_cat("</", name, ">");
+  const std::size_t begin = xml.find(opens, at);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = xml.find(closes, begin + opens.size());
+  if (end == std::string_view::npos) return std::nullopt;
+  at = end + closes.size();
+  return xml.substr(begin + opens.size(), end - begin - opens.size());
+}
+std::optional<std::string_view> element(std::string_view xml, std::string_view name) {
+  std::size_t at = 0;
+  return element(xml, name, at);
+}
+
+// Without XML's five entities; others do not occur where keys are encoded.
+std::string plain(std::string_view text) {
+  constexpr std::pair<std::string_view, char> entities[] = {
+      {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+  std::string out;
+  while (!text.empty()) {
+    const auto* const found = std::find_if(std::begin(entities), std::end(entities),
+                                           [&](const auto& each) { return text.starts_with(each.first); });
+    if (found != std::end(entities)) {
+      out += found->second;
+      text.remove_prefix(found->first.size());
+    } else {
+      out += text.front();
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+// "a%20b+c" as "a b c".
+std::optional<std::string> decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+') {
+      out += ' ';
+    } else if (text[i] != '%') {
+      out += text[i];
+    } else {
+      unsigned byte = 0;
+      if (text.size() - i < 3) return std::nullopt;
+      const auto [end, failure] = std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16);
+      if (failure != std::errc() || end != text.data() + i + 3) return std::nullopt;
+      out += static_cast<char>(byte);
+      i += 2;
+    }
+  }
+  return out;
+}
+
+// One page, asked for and waited for.
+std::string page_of(http_client& client, const address& where, const std::string& shown) {
+  auto asked = std::make_shared<fetch>();
+  std::promise<void> ended;
+  asked->where = &where;
+  asked->whole_bytes_max = s3_page_bytes_max;
+  asked->is_signed = true;
+  asked->owner = &ended;
+  asked->ended = [](fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+  client.start({asked});
+  ended.get_future().wait();
+  if (asked->end == fetch_end::whole) return std::move(asked->whole);
+  throw error(asked->end == fetch_end::missing   ? errc::not_found
+              : asked->end == fetch_end::refused ? errc::permission
+                                                 : errc::io,
+              str_cat(shown, ": its names cannot be listed: ", asked->why));
+}
+
+}  // namespace
+
+std::optional<s3_page> parse_s3_page(std::string_view xml) {
+  const std::optional<std::string_view> result = [&]() -> std::optional<std::string_view> {
+    const std::size_t begin = xml.find("<ListBucketResult");
+    const std::size_t end = xml.find("</ListBucketResult>");
+    if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return std::nullopt;
+    return xml.substr(begin, end - begin);
+  }();
+  if (!result) return std::nullopt;
+  s3_page page;
+  std::size_t at = 0;
+  while (const std::optional<std::string_view> object = element(*result, "Contents", at)) {
+    const std::optional<std::string_view> key = element(*object, "Key");
+    const std::optional<std::string_view> size = element(*object, "Size");
+    if (!key || !size) return std::nullopt;
+    s3_listed& added = page.objects.emplace_back();
+    std::optional<std::string> name = decoded(plain(*key));
+    const auto [end, failure] = std::from_chars(size->data(), size->data() + size->size(), added.size_bytes);
+    if (!name || failure != std::errc() || end != size->data() + size->size()) return std::nullopt;
+    added.key = *std::move(name);
+  }
+  if (element(*result, "IsTruncated") == "true") {
+    const std::optional<std::string_view> token = element(*result, "NextContinuationToken");
+    if (!token || token->empty()) return std::nullopt;
+    page.next = plain(*token);
+  }
+  return page;
+}
+
+std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix, const s3_access& store,
+                                   const remote_options& options) {
+  http_client client(options, {}, &store);
+  const std::string shown = redacted(str_cat("s3://", bucket, "/", prefix));
+  std::vector<s3_listed> all;
+  std::string token;
+  do {
+    address where = address_of({bucket, ""}, store);
+    // In the order of the names, as they are signed.
+    where.target += str_cat("?", token.empty() ? "" : str_cat("continuation-token=", aws_encoded(token, false), "&"),
+                            "encoding-type=url&list-type=2&prefix=", aws_encoded(prefix, false));
+    std::optional<s3_page> page = parse_s3_page(page_of(client, where, shown));
+    if (!page) throw error(errc::io, str_cat(shown, ": what the store answers is no listing"));
+    // A store that gives the same token again would go on for ever.
+    if (!page->next.empty() && (page->next == token || page->objects.empty())) {
+      throw error(errc::io, str_cat(shown, ": the store's listing does not go on"));
+    }
+    std::move(page->objects.begin(), page->objects.end(), std::back_inserter(all));
+    if (all.size() > s3_names_max) {
+      throw error(errc::limit, str_cat(shown, ": more than ", s3_names_max,
+                                       " objects begin so; write more of the name before the first *"));
+    }
+    token = std::move(page->next);
+  } while (!token.empty());
+  std::sort(all.begin(), all.end(), [](const s3_listed& a, const s3_listed& b) { return a.key < b.key; });
+  return all;
+}
+
+std::vector<std::string> match_objects(const std::string& pattern, const remote_options& options) {
+  const s3_name name = parse_s3_name(pattern);
+  const std::string prefix = name.key.substr(0, name.key.find_first_of("*?[\\"));
+  std::vector<std::string> found;
+  for (const s3_listed& each : list_bucket(name.bucket, prefix, find_s3_access(options), options)) {
+    if (::fnmatch(name.key.c_str(), each.key.c_str(), FNM_PATHNAME) == 0)
+      found.push_back(str_cat("s3://", name.bucket, "/", each.key));
+  }
+  if (found.empty()) throw error(errc::not_found, str_cat(pattern, ": no object matches; check the pattern"));
+  return found;
+}
+
+}  // namespace leat::io

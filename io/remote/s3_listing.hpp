@@ -1,0 +1,39 @@
+// The names in a bucket, as ListObjectsV2 gives them.
+#pragma once
+
+#include "io/remote/s3.hpp"
+
+#include <leat/remote.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::io {
+
+inline constexpr std::size_t s3_page_bytes_max = std::size_t{16} << 20;
+inline constexpr std::size_t s3_names_max = 10'000'000;
+
+struct s3_listed {
+  std::string key;
+  std::uint64_t size_bytes = 0;
+};
+
+/// One page of a listing.
+///   next   the token of the next page; empty on the last one
+struct s3_page {
+  std::vector<s3_listed> objects;
+  std::string next;
+};
+/// Of an answer with encoding-type=url; nothing where it is no such listing.
+[[nodiscard]] std::optional<s3_page> parse_s3_page(std::string_view xml);
+
+/// All objects whose keys begin with `prefix`, in the order of their bytes. Blocks.
+///   throws   error{errc::permission}, error{errc::not_found}, error{errc::io}: what the store says; error{errc::limit} more than ten million
+[[nodiscard]] std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix,
+                                                 const s3_access& store, const remote_options& options);
+
+}  // namespace leat::io
