@@ -115,7 +115,7 @@ struct looked_at {
   // Of sources that are no files no more is known than what they gave, and that is what the line did, whoever held it up.
   bool depth_is_known = false;
   bool reads_most = false;   // most of the samples that there may be at a time are being read
-  bool waits_place = false;  // the line was full, most of the time
+  bool waits_place = false;  // the line was full most of the time, of batches that took as long as their parts
 };
 
 /// The parts that have something to do, the slowest first.
@@ -123,6 +123,23 @@ struct ranking {
   std::array<bottleneck, 4> parts;
   std::size_t count = 0;
 };
+
+// What a batch takes from its first read to its end, as far as it was counted. A line whose batches take up their places for much longer
+// is held up elsewhere: by threads that wait for a core, say.
+double batch_s(const looked_at& seen) {
+  const line_counts& window = seen.window;
+  const double batches = number(window.batches);
+  const auto of_batch = [&](std::uint64_t ns) { return ratio(seconds(ns), batches); };
+  // Of items that a part works on side by side, as many as a batch has.
+  const auto side_by_side = [&](std::uint64_t ns, std::uint64_t items, double places) {
+    return ratio(seconds(ns), number(items)) * std::max(1.0, places > 0 ? number(items) / batches / places : 1.0);
+  };
+  return side_by_side(window.read_ns, window.reads, seen.setting.reads_at_a_time) + of_batch(window.io_awake_ns) +
+         side_by_side(window.decode_ns, window.rows_made, seen.setting.decode_threads) +
+         ratio(seconds(window.decode_wait_ns), number(window.rows_made)) + of_batch(window.transfer_ns) +
+         ratio(seconds(window.device_copy_ns + window.device_step_ns), number(window.timed_batches)) +
+         of_batch(window.ready_ns) + of_batch(std::max(window.step_ns, window.out_ns));
+}
 
 verdict of_nothing(const looked_at& seen) {
   const line_counts& window = seen.window;
@@ -162,7 +179,8 @@ verdict measure(looked_at& seen) {
   const double rows_reading =
       ratio(number(window.rows_read), number(window.reads)) * ratio(seconds(window.read_ns), seen.span_s);
   seen.reads_most = rows_reading > most * setting.batches_max * ratio(number(window.planned), number(window.batches));
-  seen.waits_place = seconds(window.batch_wait_ns) > most * seen.span_s;
+  const double place_s = seen.span_s * setting.batches_max / number(window.batches);
+  seen.waits_place = seconds(window.batch_wait_ns) > most * seen.span_s && batch_s(seen) > most * place_s;
   return made;
 }
 
