@@ -116,6 +116,10 @@ struct looked_at {
   bool depth_is_known = false;
   bool reads_most = false;   // most of the samples that there may be at a time are being read
   bool waits_place = false;  // the line was full most of the time, of batches that took as long as their parts
+  // Without the time between two epochs, in which a line is full because nobody asks.
+  [[nodiscard]] double batch_wait_s() const {
+    return seconds(window.batch_wait_ns - std::min(window.batch_wait_ns, window.pause_ns));
+  }
 };
 
 /// The parts that have something to do, the slowest first.
@@ -134,11 +138,14 @@ double batch_s(const looked_at& seen) {
   const auto side_by_side = [&](std::uint64_t ns, std::uint64_t items, double places) {
     return ratio(seconds(ns), number(items)) * std::max(1.0, places > 0 ? number(items) / batches / places : 1.0);
   };
+  // Between two epochs all that there may be is here.
+  const double ready_s =
+      std::max(0.0, seconds(window.ready_ns) - static_cast<double>(seen.setting.batches_max) * seconds(window.pause_ns));
   return side_by_side(window.read_ns, window.reads, seen.setting.reads_at_a_time) + of_batch(window.io_awake_ns) +
          side_by_side(window.decode_ns, window.rows_made, seen.setting.decode_threads) +
          ratio(seconds(window.decode_wait_ns), number(window.rows_made)) + of_batch(window.transfer_ns) +
          ratio(seconds(window.device_copy_ns + window.device_step_ns), number(window.timed_batches)) +
-         of_batch(window.ready_ns) + of_batch(std::max(window.step_ns, window.out_ns));
+         ratio(ready_s, batches) + of_batch(std::max(window.step_ns, window.out_ns));
 }
 
 verdict of_nothing(const looked_at& seen) {
@@ -180,7 +187,7 @@ verdict measure(looked_at& seen) {
       ratio(number(window.rows_read), number(window.reads)) * ratio(seconds(window.read_ns), seen.span_s);
   seen.reads_most = rows_reading > most * setting.batches_max * ratio(number(window.planned), number(window.batches));
   const double place_s = seen.span_s * setting.batches_max / number(window.batches);
-  seen.waits_place = seconds(window.batch_wait_ns) > most * seen.span_s && batch_s(seen) > most * place_s;
+  seen.waits_place = seen.batch_wait_s() > most * seen.span_s && batch_s(seen) > most * place_s;
   return made;
 }
 
@@ -246,7 +253,7 @@ void say_why(verdict& made, const looked_at& seen) {
     if (seen.waits_place) {
       str_append(made.why, "; there may be ", setting.batches_max, setting.batches_max == 1 ? " batch" : " batches",
                  " at a time, and the next one waits for its place ",
-                 percent(std::min(1.0, ratio(seconds(seen.window.batch_wait_ns), seen.span_s))), " of the time: give ",
+                 percent(std::min(1.0, ratio(seen.batch_wait_s(), seen.span_s))), " of the time: give ",
                  more_batches(setting));
     }
   } else if (made.who == bottleneck::consumer && seconds(seen.window.held_all_ns) > 0.5 * seen.span_s) {

@@ -172,6 +172,17 @@ TEST(verdict, names_memory_for_batches_where_the_next_one_waits_for_its_place) {
   setting.batches_max = 2;
   seen.batch_wait_ns = 4 * second;
   EXPECT_EQ(judge(seen, setting).who, bottleneck::unclear) << "there is room for more";
+  // And a pause of 30 s, in which the line is full.
+  seen.time_ns += 30 * second;
+  seen.pause_ns = 30 * second;
+  seen.batch_wait_ns += 30 * second;
+  seen.ready_ns = 2 * 30 * second;
+  EXPECT_EQ(judge(seen, setting).who, bottleneck::unclear) << "there is room for more while somebody asks";
+  seen.batch_wait_ns += 5 * second;
+  EXPECT_THAT(judge(seen, setting).why, HasSubstr("waits for its place 90.0 % of the time"));
+  setting.batches_max = 8;
+  seen.ready_ns = 8 * 30 * second;
+  EXPECT_EQ(judge(seen, setting).who, bottleneck::unclear) << "what is ready in the pause explains no 800 ms";
 }
 
 TEST(verdict, is_unclear_where_the_part_that_it_would_be_was_idle) {
