@@ -139,8 +139,8 @@ double batch_s(const looked_at& seen) {
     return ratio(seconds(ns), number(items)) * std::max(1.0, places > 0 ? number(items) / batches / places : 1.0);
   };
   // Between two epochs all that there may be is here.
-  const double ready_s =
-      std::max(0.0, seconds(window.ready_ns) - static_cast<double>(seen.setting.batches_max) * seconds(window.pause_ns));
+  const double ready_s = std::max(
+      0.0, seconds(window.ready_ns) - static_cast<double>(seen.setting.batches_max) * seconds(window.pause_ns));
   return side_by_side(window.read_ns, window.reads, seen.setting.reads_at_a_time) + of_batch(window.io_awake_ns) +
          side_by_side(window.decode_ns, window.rows_made, seen.setting.decode_threads) +
          ratio(seconds(window.decode_wait_ns), number(window.rows_made)) + of_batch(window.transfer_ns) +
