@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace leat::datasets {
 namespace {
@@ -33,17 +35,20 @@ json read_json(const std::string& path) {
       begin, begin + content.size(), [](int depth, json::parse_event_t, json&) { return depth <= depth_max; }, false);
 }
 
-// A folder of splits has folders, each of which is a set.
-[[noreturn]] void refuse_splits(const std::string& folder, const std::string& path) {
+// A folder of splits has folders, each of which is a set. Where one is not there, the list is another program's, or was left behind.
+void refuse_splits(const std::string& folder, const std::string& path) {
   const json splits = read_json(path);
+  if (!splits.is_object() || !splits.contains("splits") || !splits["splits"].is_array()) return;
   std::string names;
-  if (splits.is_object() && splits.contains("splits") && splits["splits"].is_array()) {
-    for (const json& each : splits["splits"]) {
-      if (each.is_string()) str_append(names, names.empty() ? "" : ", ", path_in(folder, each.get<std::string>()));
-    }
+  for (const json& each : splits["splits"]) {
+    const std::string split = each.is_string() ? path_in(folder, each.get<std::string>()) : std::string();
+    std::error_code failure;
+    if (!std::filesystem::is_directory(split, failure)) return;
+    str_append(names, names.empty() ? "" : ", ", split);
   }
-  throw error(errc::usage, str_cat(folder, ": this has the splits of a set, each in a folder of its own; give one of ",
-                                   names.empty() ? std::string("them") : names));
+  if (names.empty()) return;
+  throw error(errc::usage,
+              str_cat(folder, ": this has the splits of a set, each in a folder of its own; give one of ", names));
 }
 
 }  // namespace
