@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace leat::datasets {
@@ -332,15 +334,19 @@ class message_walker {
     schema_.read(*schema, file_.path());
     constexpr std::size_t block_bytes = 24;
     const flat_table::elements blocks = footer.vector(3, block_bytes);
-    std::uint64_t before = 0;  // one behind the other: else a few bytes of file would be any number of rows
+    // In any order, each with bytes of its own: else a few bytes of file would be any number of rows.
+    std::map<std::uint64_t, std::uint64_t> taken;  // begin, end
     for (std::size_t i = 0; i < blocks.count; ++i) {
       const auto offset = footer.number_at<std::uint64_t>(blocks, i * block_bytes);
-      if (offset < before || offset > end) {
-        footer.fail(str_cat("a batch at ", offset, ", where the one before ends at ", before, ", and all at ", end));
-      }
-      const message_bytes message = message_at(offset, end);
+      const auto behind = taken.lower_bound(offset);
+      const bool is_free = (behind == taken.begin() || std::prev(behind)->second <= offset) &&
+                           (behind == taken.end() || behind->first != offset);
+      if (!is_free || offset > end)
+        footer.fail(str_cat("a batch at ", offset, ", where another one is, or which is behind ", end));
+      const std::uint64_t room_end = behind == taken.end() ? end : behind->first;
+      const message_bytes message = message_at(offset, room_end);
       if (message.metadata.empty()) footer.fail(str_cat("a batch at ", offset, " that is none"));
-      before = take(message, end);
+      taken.emplace_hint(behind, offset, take(message, room_end));
     }
   }
 

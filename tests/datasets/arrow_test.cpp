@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -177,6 +178,9 @@ TEST(arrow, folders_of_save_to_disk_are_opened_by_themselves) {
   say("state.json", R"({"_data_files": [{"filename": "x"}], "_indices_data_files": [{"filename": "indices.arrow"}]})");
   EXPECT_THAT(refused(errc::unsupported), HasSubstr("flatten_indices()"));
   say("dataset_dict.json", R"({"splits": ["train", "test"]})");
+  fs::create_directory(fs::path(folder) / "train");
+  EXPECT_THAT(refused(errc::unsupported), HasSubstr("flatten_indices()")) << "a split of two is not there";
+  fs::create_directory(fs::path(folder) / "test");
   EXPECT_THAT(refused(errc::usage), AllOf(HasSubstr("give one of"), HasSubstr("set/train")));
 }
 
@@ -192,6 +196,38 @@ TEST(arrow, a_file_that_does_not_end_as_one_is_refused) {
                 HasSubstr("an Arrow file that does not end as one"))
         << missing;
   }
+}
+
+// Rows are in the order of the footer, wherever their batches lie.
+TEST(arrow, batches_of_a_footer_need_not_be_in_the_order_of_the_file) {
+  std::ifstream whole(path_of("file.arrow"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  const auto number = [&](std::size_t at) { return number_of(dtype::i64, reinterpret_cast<std::byte*>(&bytes[at])); };
+  const auto bytes_of_metadata = [&](std::size_t at) {
+    return number_of(dtype::i32, reinterpret_cast<std::byte*>(&bytes[at]));
+  };
+  // Two blocks, each an offset, the bytes of its metadata and those of its body.
+  std::size_t block = bytes.size() / 8 * 8 - 48;
+  while (block != 0 && (number(block) <= 0 || number(block + 16) <= 0 ||
+                        number(block) + bytes_of_metadata(block + 8) + number(block + 16) != number(block + 24)))
+    block -= 2;
+  ASSERT_NE(block, 0U);
+  std::swap_ranges(&bytes[block], &bytes[block + 24], &bytes[block + 24]);
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "turned.arrow").string();
+  std::ofstream(path, std::ios::binary) << bytes;
+  const dataset samples = open_arrow(path);
+  ASSERT_EQ(samples.size(), rows);
+  testing::value_reader values(samples);
+  const std::string first = values.text(0, "after");
+  EXPECT_NE(first, "after 0");
+  std::vector<std::string> all;
+  for (std::uint64_t row = 0; row < rows; ++row) all.push_back(values.text(row, "after"));
+  EXPECT_THAT(all, Contains("after 0"));
+  bytes.replace(block, 24, bytes, block + 24, 24);
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_arrow(path)); }),
+              HasSubstr("where another one is"));
 }
 
 TEST(arrow, columns_of_several_files_are_joined_by_their_names) {
