@@ -135,6 +135,9 @@ struct fetch::progress {
   address at;                  // where it is asked for now
   bool is_remembered = false;  // `at` is what a redirect said before
   unsigned redirects = 0;
+  bool was_begun_anew = false;           // after a refusal where redirects had led, since the last wait
+  std::optional<std::int64_t> signed_s;  // the skew its last request was signed with; nothing where it was not signed
+  bool is_clock_corrected = false;
   connection* in_use = nullptr;
   bool writes = false;  // the memory may be written to
   bool is_cancelled = false;
@@ -269,6 +272,7 @@ class http_client::impl {
       if (served->end != fetch_end::pending) co_return;
       if (at.is_cancelled) co_return finish(*served, fetch_end::cancelled);
       assert(next != step::over);
+      if (next == step::give_up && at.is_remembered && begins_anew(*served)) continue;
       if (next == step::again_now) continue;
       if (next == step::give_up) co_return finish(*served, fetch_end::failed);
       ++at.tries_all;
@@ -279,6 +283,8 @@ class http_client::impl {
                               std::floor(seconds * 10) / 10, " s", limit, ")");
         co_return finish(*served, fetch_end::failed);
       }
+      from_the_start(*served);
+      at.was_begun_anew = false;
       tokens_ -= 1;
       spawn(queue_later(served, wait_before(at)));
       co_return;
@@ -303,6 +309,23 @@ class http_client::impl {
     asio::steady_timer timer(*context_, wait);
     co_await timer.async_wait(answers);
     if (wanted->end == fetch_end::pending) queue(std::move(wanted));
+  }
+
+  // Where redirects have led may be an address that lasts for an hour, or a server that is gone.
+  void from_the_start(fetch& wanted) {
+    fetch::progress& at = *wanted.state;
+    if (at.redirects == 0 && !at.is_remembered) return;
+    moved_.erase(wanted.where);
+    at.redirects = 0;
+    at.is_remembered = false;
+    at.at = *wanted.where;
+  }
+  // Once, so that it ends.
+  bool begins_anew(fetch& wanted) {
+    fetch::progress& at = *wanted.state;
+    if ((at.redirects == 0 && !at.is_remembered) || std::exchange(at.was_begun_anew, true)) return false;
+    from_the_start(wanted);
+    return true;
   }
 
   std::unique_ptr<connection> take_idle(const address& to) {
@@ -361,6 +384,10 @@ class http_client::impl {
     } else {
       tcp::resolver resolver(*context_);
       auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), answers);
+      if (opened.is_late) {
+        why = words_of(opened, unknown, "while the server's name was looked up");
+        co_return step::again_later;
+      }
       if (unknown) {
         why = str_cat("the name of the server, ", to.host, ", is not found: ", unknown.message());
         co_return unknown == asio::error::host_not_found ? step::give_up : step::again_later;
@@ -442,12 +469,15 @@ class http_client::impl {
     }
     text +=
         str_cat("Accept-Encoding: identity\r\nUser-Agent: leat/", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, "\r\n");
+    std::optional<std::int64_t>& signed_s = wanted.state->signed_s;
+    signed_s.reset();
     if (wanted.is_signed && signer_ && wanted.state->redirects == 0 && !wanted.state->is_remembered) {
+      signed_s = skew_s_;
       const std::string_view target = to.target;
       const std::size_t query = std::min(target.find('?'), target.size());
       for (const header_line& each :
            signer_->sign(target.substr(0, query), target.substr(std::min(query + 1, target.size())), std::move(to_sign),
-                         static_cast<std::int64_t>(std::time(nullptr)) + skew_s_)) {
+                         static_cast<std::int64_t>(std::time(nullptr)) + *signed_s)) {
         text += str_cat(each.name, ": ", each.value, "\r\n");
       }
     }
@@ -509,19 +539,22 @@ class http_client::impl {
       words.resize(there);
       if (wanted.end != fetch_end::pending) co_return step::over;
     }
-    if (head->status == 403 && wanted.is_signed && signer_ && correct_clock(*head)) co_return step::again_now;
+    if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
     co_return judge(wanted, *head, s3_error_code(words), expected);
   }
 
-  // A store refuses signatures of another time than its own, by a quarter of an hour. Its clock is taken once.
-  bool correct_clock(const http_head& head) {
+  // A store refuses signatures of another time than its own, by a quarter of an hour: its clock is taken, once by each fetch. Others were
+  // on their way with the old one.
+  bool correct_clock(fetch::progress& at, const http_head& head) {
     constexpr std::int64_t skew_min_s = 60;
-    if (is_clock_corrected_ || !head.date_unix_s) return false;
-    const std::int64_t skew_s = *head.date_unix_s - static_cast<std::int64_t>(std::time(nullptr));
-    if (std::abs(skew_s) < skew_min_s) return false;
-    is_clock_corrected_ = true;
-    skew_s_ = skew_s;
-    return true;
+    if (!at.signed_s || at.is_clock_corrected) return false;
+    if (*at.signed_s == skew_s_) {
+      if (!head.date_unix_s) return false;
+      const std::int64_t skew_s = *head.date_unix_s - static_cast<std::int64_t>(std::time(nullptr));
+      if (std::abs(skew_s - skew_s_) < skew_min_s) return false;
+      skew_s_ = skew_s;
+    }
+    return at.is_clock_corrected = true;
   }
 
   // What an answer without bytes means.
@@ -535,11 +568,7 @@ class http_client::impl {
       finish(wanted, how);
       return step::over;
     };
-    if (at.is_remembered && head.status >= 400 && head.status < 500 && head.status != 408 && head.status != 429) {
-      // Where it was redirected to may be an address that lasts for an hour.
-      moved_.erase(wanted.where);
-      at.is_remembered = false;
-      at.at = *wanted.where;
+    if (head.status >= 400 && head.status < 500 && head.status != 408 && head.status != 429 && begins_anew(wanted)) {
       return step::again_now;
     }
     switch (head.status) {
@@ -645,14 +674,15 @@ class http_client::impl {
       total = bytes;
     } else {
       const std::optional<content_range> range = parse_content_range(head.content_range);
+      // Where it does not say the size, the one that it had holds: what comes is still compared with the tag and the end.
+      if (range) total = range->total;
+      if (!total && expected != nullptr) total = expected->size_bytes;
       if (!range || !range->is_satisfied || range->first != begin || range->last >= end ||
-          range->last - range->first + 1 != bytes ||
-          (range->last + 1 < end && range->total && range->last + 1 != *range->total)) {
+          range->last - range->first + 1 != bytes || (range->last + 1 < end && total && range->last + 1 != *total)) {
         wanted.why = str_cat("the server sends another range (", redacted_range(head.content_range), ") than bytes ",
                              begin, "-", end - 1);
         co_return step::give_up;
       }
-      total = range->total;
     }
     if (total) {
       object_facts seen{*total, head.etag, head.last_modified};
@@ -662,7 +692,7 @@ class http_client::impl {
         co_return step::over;
       }
       wanted.seen = std::move(seen);
-    } else if (wanted.expected == nullptr) {
+    } else {
       wanted.why = "the server does not say how large the object is";
       co_return step::give_up;
     }
@@ -710,7 +740,6 @@ class http_client::impl {
   double tokens_;
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;
-  bool is_clock_corrected_ = false;
   ssl::context tls_;
   std::deque<std::shared_ptr<fetch>> waiting_;
   std::uint32_t workers_ = 0;

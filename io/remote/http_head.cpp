@@ -99,7 +99,13 @@ http_text::state http_text::feed(std::string_view bytes) {
     }
     if (used == 0) break;
   }
-  return impl_->parser.is_done() ? state::whole : state::more;
+  if (impl_->parser.is_done()) return state::whole;
+  // A chunk's first line or a trailer that does not end.
+  if (pending_.size() > http_head_bytes_max) {
+    refusal_ = str_cat("a line of its text is longer than ", http_head_bytes_max, " bytes");
+    return state::refused;
+  }
+  return state::more;
 }
 
 std::string http_text::take() { return std::move(impl_->parser.get().body()); }

@@ -272,6 +272,14 @@ TEST_F(remote_faults, an_object_that_is_another_one_ends_the_run) {
   EXPECT_EQ(changed->said->why.code(), errc::changed);
   EXPECT_THAT(changed->said->why.what(), HasSubstr("has changed since the dataset was opened (412"));
   EXPECT_NE(open()->version, opened->version);
+  // A server that does not say the size with the range: the end and the tag are compared all the same.
+  fail_with({.what = wrong::status, .status = 206, .headers = "Content-Range: bytes 0-3/*\r\nETag: \"tag-1\"\r\n"});
+  EXPECT_THAT(failure_of(0, 8), HasSubstr("another range (bytes 0-3/*)"));
+  fail_with({.what = wrong::status,
+             .status = 206,
+             .headers = "Content-Range: bytes 0-7/*\r\nETag: \"tag-9\"\r\n",
+             .body = "8 bytes."});
+  EXPECT_THAT(failure_of(0, 8), HasSubstr("has changed"));
 }
 
 TEST_F(remote_faults, an_object_that_is_replaced_between_two_parts_of_a_read_is_not_put_together) {
@@ -301,6 +309,16 @@ TEST_F(remote_faults, redirects_are_followed_five_times_and_never_from_https_to_
     return asked.target.starts_with("/b.bin") ? http_fault{.what = wrong::status, .status = 403} : http_fault();
   });
   expect_right(*read(30, 100));
+  // Or does not pass; and a refusal of the first try there is asked about where it came from.
+  for (const unsigned status : {503U, 404U}) {
+    const auto leads = std::make_shared<int>(1);
+    server_.set_rule([status, leads](const served_request& asked) {
+      if (asked.target.starts_with("/b.bin")) return http_fault{.what = wrong::status, .status = status};
+      return (*leads)-- > 0 ? http_fault{.what = wrong::status, .status = 302, .headers = "Location: /b.bin\r\n"}
+                            : http_fault();
+    });
+    expect_right(*read(40, 100));
+  }
   fail_with({.what = wrong::status, .status = 307, .headers = "Location: /a.bin\r\n"});
   EXPECT_THAT(failure_of(5, 10), HasSubstr("more than 5 redirects"));
   const io::address secure = io::parse_address("https://h/a");
@@ -533,17 +551,29 @@ TEST_F(remote_faults, requests_to_a_store_are_signed_and_its_clock_and_its_words
       std::vector<io::remote_object>{{.where = io::address_of({"bucket", "a.bin"}, store), .is_in_store = true}},
       remote_options{.allow_http = true}, soon, store);
   running_.call([this] { source_ = description_->connect(running_.loop()); });
-  // A clock that is 40 years behind: the second request has its time.
+  // A clock that is 40 years behind: all that were on their way are asked again with its time.
   server_.set_rule([](const served_request& asked) {
     const bool is_on_time = asked.value("x-amz-date").starts_with("19941106T08");
     return is_on_time
                ? http_fault()
                : http_fault{.what = wrong::status, .status = 403, .headers = "Date: Sun, 06 Nov 1994 08:40:00 GMT\r\n"};
   });
+  std::vector<std::unique_ptr<one_read>> reads;
+  std::vector<io::read_operation*> all;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    reads.push_back(make(i * 900, 800));
+    all.push_back(reads.back().get());
+  }
+  running_.call([&] { source_->start(all); });
+  for (const auto& each : reads) {
+    each->is_done.wait(false);
+    expect_right(*each);
+  }
+  const std::uint64_t before = server_.requests();
   expect_right(*read(7, 1'000));
+  EXPECT_EQ(server_.requests() - before, 1U) << "the store's clock is kept";
   EXPECT_THAT(server_.all_headers(),
               HasSubstr("authorization: AWS4-HMAC-SHA256 Credential=KEYID/19941106/eu-west-1/s3/aws4_request"));
-  EXPECT_EQ(server_.requests(), 2U);
   server_.set_rule([](const served_request&) {
     return http_fault{.what = wrong::status, .status = 403, .body = "<?xml?><Error><Code>AccessDenied</Code></Error>"};
   });
@@ -581,6 +611,20 @@ TEST(address, is_split_encoded_and_shown_without_its_secrets) {
   } catch (const error& refused) {
     EXPECT_THAT(refused.what(), HasSubstr("https://host/x: an address with a user"));
     EXPECT_THAT(refused.what(), Not(HasSubstr("hush")));
+  }
+}
+
+TEST(http_text, of_lines_that_do_not_end_no_more_is_kept_than_of_a_header) {
+  for (const char* const begins : {"1;", "0\r\nTrailer: "}) {
+    io::http_text text(1'000);
+    EXPECT_EQ(text.feed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), io::http_text::state::more);
+    io::http_text::state now = text.feed(begins);
+    std::size_t fed = 0;
+    for (; now == io::http_text::state::more && fed < 10 * io::http_head_bytes_max; fed += 1'000) {
+      now = text.feed(std::string(1'000, 'a'));
+    }
+    EXPECT_EQ(now, io::http_text::state::refused);
+    EXPECT_LE(fed, io::http_head_bytes_max + 1'000);
   }
 }
 
