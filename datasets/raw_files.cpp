@@ -88,8 +88,10 @@ file_kind kind_of_file(const std::string& path) {
   return kind_of_file(*files_on_disk({path}), path);
 }
 
-file_kind kind_of_file(const input_files& files, const std::string& name) {
-  if (name.ends_with(".tar")) return file_kind::other;
+file_kind kind_of_file(const input_files& files, const std::string& name) { return kind_of_file(files, name, name); }
+
+file_kind kind_of_file(const input_files& files, const std::string& name, const std::string& called) {
+  if (called.ends_with(".tar")) return file_kind::other;
   if (!files.has(name)) {
     return files.has(name + ".bin") && files.has(name + ".idx") ? file_kind::tokens : file_kind::other;
   }
@@ -107,13 +109,13 @@ file_kind kind_of_file(const input_files& files, const std::string& name) {
   if (is_arrow(start)) return file_kind::arrow;
   if (is_lmdb(start)) return file_kind::lmdb;
   if (is_tfrecord(start)) return file_kind::tfrecord;
-  if (name.ends_with(".npy")) return file_kind::npy;  // Opening it reports what is wrong.
-  if (name.ends_with(".npz")) return file_kind::npz;
-  if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return file_kind::jsonl;
-  if (name.ends_with(".csv") || name.ends_with(".tsv")) return file_kind::csv;
-  if (name.ends_with(".bin")) {
-    if (files.has(with_extension(name, ".json"))) return file_kind::records;
-    const std::string index = with_extension(name, ".idx");
+  if (called.ends_with(".npy")) return file_kind::npy;  // Opening it reports what is wrong.
+  if (called.ends_with(".npz")) return file_kind::npz;
+  if (called.ends_with(".jsonl") || called.ends_with(".ndjson")) return file_kind::jsonl;
+  if (called.ends_with(".csv") || called.ends_with(".tsv")) return file_kind::csv;
+  if (called.ends_with(".bin")) {
+    if (files.has(with_extension(called, ".json"))) return file_kind::records;
+    const std::string index = with_extension(called, ".idx");
     if (files.has(index) && starts_with(files.open(index)->read(0, start_bytes), megatron_magic))
       return file_kind::tokens;
     if (start.size() >= sizeof(std::uint32_t)) {

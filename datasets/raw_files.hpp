@@ -36,6 +36,8 @@ enum class file_kind : std::uint8_t {
 [[nodiscard]] file_kind kind_of_file(const std::string& path);
 
 /// The same of a file of any source. What cannot be read at all is thrown.
+///   called   what it is called where it came from, if another of that name made `name` longer; its ending is looked at
+[[nodiscard]] file_kind kind_of_file(const input_files& files, const std::string& name, const std::string& called);
 [[nodiscard]] file_kind kind_of_file(const input_files& files, const std::string& name);
 
 /// The path with its extension replaced, or added where its last part has none.

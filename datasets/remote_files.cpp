@@ -21,7 +21,7 @@ constexpr std::string_view companion_endings[] = {".json", ".idx"};
 
 // "https://h/a.bin?sig" and ".json": "https://h/a.json?sig".
 std::string beside(const std::string& address, std::string_view ending) {
-  const std::size_t query = std::min(address.find('?'), address.size());
+  const std::size_t query = io::is_s3(address) ? address.size() : std::min(address.find('?'), address.size());
   return str_cat(with_extension(address.substr(0, query), ending), address.substr(query));
 }
 
@@ -50,8 +50,8 @@ bool is_there(blocking_source& source, std::uint32_t number) {
 
 std::vector<object> look_at(std::span<const std::string> addresses, const remote_options& options) {
   std::vector<object> all;
-  blocking_sources connected;
   std::vector<std::shared_ptr<const io::source_description>> keep;
+  blocking_sources connected;  // of those: it ends first
   for (const std::string& address : addresses) {
     object& each = all.emplace_back();
     each.address = address;
@@ -70,7 +70,8 @@ std::vector<object> look_at(std::span<const std::string> addresses, const remote
   const auto source = io::describe_objects(with_companions, options);
   const std::vector<std::string> names = first_names(*source, addresses.size());
   const std::unique_ptr<input_files> files = files_of_source(source, names);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].kind = kind_of_file(*files, names[i]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i].kind = kind_of_file(*files, names[i], io::redacted(all[i].address));
   return all;
 }
 
@@ -79,6 +80,8 @@ std::vector<object> look_at(std::span<const std::string> addresses, const remote
 bool is_remote(std::string_view source) noexcept { return io::is_address(source); }
 
 std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options) {
+  // parse_address() says what is wrong with it, without showing it.
+  if (io::has_user(pattern)) static_cast<void>(io::parse_address(pattern));
   const std::size_t query = io::is_s3(pattern) ? pattern.size() : std::min(pattern.find('?'), pattern.size());
   std::vector<std::string> addresses = expand_braces(pattern.substr(0, query));
   if (io::is_s3(pattern)) {
@@ -94,7 +97,7 @@ std::vector<std::string> expand_addresses(std::string_view pattern, const remote
   }
   for (std::string& each : addresses) {
     if (each.find('*') != std::string::npos) {
-      throw error(errc::usage, str_cat(each,
+      throw error(errc::usage, str_cat(io::redacted(each),
                                        ": a server cannot be asked which files it has; name them by braces, as "
                                        "train-{000..127}.tar"));
     }

@@ -33,6 +33,11 @@ std::string encoded(std::string_view text) {
   return out;
 }
 
+std::string printable(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](char letter) { return static_cast<unsigned char>(letter) < 0x20; }, '?');
+  return text;
+}
+
 bool is_web(std::string_view text) noexcept { return text.starts_with("https://") || text.starts_with("http://"); }
 
 bool is_host(std::string_view host) {
@@ -98,28 +103,32 @@ bool is_s3(std::string_view text) noexcept { return text.starts_with("s3://"); }
 
 bool is_address(std::string_view text) noexcept { return is_web(text) || is_s3(text); }
 
-std::string redacted(std::string_view text) {
+bool has_user(std::string_view text) noexcept {
   const std::size_t scheme = text.find("://");
-  if (scheme == std::string_view::npos) return std::string(text.substr(0, text.find_first_of("?#")));
+  if (scheme == std::string_view::npos || is_s3(text)) return false;
   const std::string_view rest = text.substr(scheme + 3);
-  const std::size_t authority_end = std::min(rest.find_first_of("/?#"), rest.size());
-  std::string_view authority = rest.substr(0, authority_end);
-  authority.remove_prefix(authority.rfind('@') + 1);  // npos + 1 is 0
-  const std::string_view path = rest.substr(authority_end);
-  const bool has_query = !is_s3(text);
-  std::string shown =
-      str_cat(text.substr(0, scheme + 3), authority, has_query ? path.substr(0, path.find_first_of("?#")) : path);
-  std::replace_if(
-      shown.begin(), shown.end(), [](char letter) { return static_cast<unsigned char>(letter) < 0x20; }, '?');
-  return shown;
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
+  if (authority.find('@') != std::string_view::npos) return true;
+  const std::size_t colon = authority.find(':');
+  return !authority.starts_with('[') && colon != std::string_view::npos &&
+         authority.find_first_not_of("0123456789", colon + 1) != std::string_view::npos &&
+         rest.find('@') != std::string_view::npos;
+}
+
+std::string redacted(std::string_view text) {
+  if (is_s3(text)) return printable(std::string(text));
+  const std::size_t scheme = text.find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  std::string_view rest = text.substr(begin);
+  if (has_user(text)) rest.remove_prefix(rest.rfind('@') + 1);
+  return printable(str_cat(text.substr(0, begin), rest.substr(0, rest.find_first_of("?#"))));
 }
 
 address parse_address(std::string_view text) {
   if (std::optional<address> found = parsed(text)) return *std::move(found);
-  const std::string_view authority = text.substr(0, text.find('/', text.find("://") + 3));
   throw error(
       errc::usage,
-      str_cat(redacted(text), authority.find('@') != std::string_view::npos
+      str_cat(redacted(text), has_user(text)
                                   ? ": an address with a user or a password is not read; give a signed one, which has "
                                     "its secret in the query"
                                   : ": this is no address of an object; write https://host/path"));

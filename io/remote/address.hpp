@@ -25,6 +25,8 @@ struct address {
 /// Whether leat reads from such an address: http://, https:// or s3://.
 [[nodiscard]] bool is_address(std::string_view text) noexcept;
 [[nodiscard]] bool is_s3(std::string_view text) noexcept;
+/// Whether there is a user or a password before the host; also one with an unencoded '/', '?' or '#' in it.
+[[nodiscard]] bool has_user(std::string_view text) noexcept;
 /// `text` without query, fragment, user and password: what may be shown. (s3://bucket/key has none of them.)
 [[nodiscard]] std::string redacted(std::string_view text);
 

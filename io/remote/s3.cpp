@@ -97,7 +97,8 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
       first_of({options.endpoint, from("AWS_ENDPOINT_URL_S3"), from("AWS_ENDPOINT_URL"), of_profile("endpoint_url")});
   if (!endpoint.empty()) {
     if (!is_address(endpoint) || is_s3(endpoint))
-      throw error(errc::usage, str_cat(endpoint, ": an endpoint is an address, as https://s3.example.org"));
+      throw error(errc::usage, str_cat(endpoint.find('@') == std::string::npos ? redacted(endpoint) : "endpoint",
+                                       ": an endpoint is an address, as https://s3.example.org"));
     found.endpoint = parse_address(endpoint);
     if (!found.endpoint->tls && !options.allow_http) {
       throw error(errc::usage, str_cat(found.endpoint->shown,

@@ -101,13 +101,15 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
   }();
   if (!result) return std::nullopt;
   s3_page page;
+  // Not every store encodes names because it was asked to.
+  const bool is_encoded = element(*result, "EncodingType") == "url";
   std::size_t at = 0;
   while (const std::optional<std::string_view> object = element(*result, "Contents", at)) {
     const std::optional<std::string_view> key = element(*object, "Key");
     const std::optional<std::string_view> size = element(*object, "Size");
     if (!key || !size) return std::nullopt;
     s3_listed& added = page.objects.emplace_back();
-    std::optional<std::string> name = decoded(plain(*key));
+    std::optional<std::string> name = is_encoded ? decoded(plain(*key)) : plain(*key);
     const auto [end, failure] = std::from_chars(size->data(), size->data() + size->size(), added.size_bytes);
     if (!name || failure != std::errc() || end != size->data() + size->size()) return std::nullopt;
     added.key = *std::move(name);
@@ -153,6 +155,8 @@ std::vector<std::string> match_objects(const std::string& pattern, const remote_
   const std::string prefix = name.key.substr(0, name.key.find_first_of("*?[\\"));
   std::vector<std::string> found;
   for (const s3_listed& each : list_bucket(name.bucket, prefix, find_s3_access(options), options)) {
+    // An object whose name ends so stands for a folder.
+    if (each.key.ends_with('/')) continue;
     if (::fnmatch(name.key.c_str(), each.key.c_str(), FNM_PATHNAME) == 0)
       found.push_back(str_cat("s3://", name.bucket, "/", each.key));
   }

@@ -28,7 +28,7 @@ struct s3_page {
   std::vector<s3_listed> objects;
   std::string next;
 };
-/// Of an answer with encoding-type=url; nothing where it is no such listing.
+/// Its keys are decoded where it says that they are encoded. Nothing where it is no such listing.
 [[nodiscard]] std::optional<s3_page> parse_s3_page(std::string_view xml);
 
 /// All objects whose keys begin with `prefix`, in the order of their bytes. Blocks.

@@ -479,6 +479,9 @@ TEST(s3, finds_its_keys_and_where_objects_lie) {
   EXPECT_THAT(said({.profile = "far"}, {}), HasSubstr("role_arn"));
   EXPECT_THAT(said({}, {{"AWS_ENDPOINT_URL_S3", "http://h"}}), HasSubstr("allow_http"));
   EXPECT_THAT(said({.access_key_id = "G"}, {}), HasSubstr("without its secret"));
+  for (const char* const endpoint : {"user:hush@host", "https://user:hush@host", "ftp://user:hush@host"}) {
+    EXPECT_THAT(said({.endpoint = endpoint}, {}), Not(HasSubstr("hush")));
+  }
 
   const auto place = [&](const char* text, const remote_options& options) {
     const io::address at = io::address_of(io::parse_s3_name(text), find(options));
@@ -499,14 +502,17 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
       .allow_http = true, .endpoint = server.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
   server.set_rule([](const served_request& asked) {
     const bool is_first = asked.target.find("continuation-token") == std::string::npos;
-    const std::string page = is_first ? "<?xml version=\"1.0\"?><ListBucketResult "
-                                        "xmlns=\"x\"><IsTruncated>true</IsTruncated><NextContinuationToken>a+b&amp;"
-                                        "</NextContinuationToken><Contents><Key>t/b-2.tar</Key><Size>7</Size></"
-                                        "Contents><Contents><Key>t/sub/b-3.tar</Key>"
-                                        "<Size>1</Size></Contents></ListBucketResult>"
-                                      : "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>t/b-%31.tar</"
-                                        "Key><Size>5</Size></Contents>"
-                                        "<Contents><Key>t/b+c.txt</Key><Size>5</Size></Contents></ListBucketResult>";
+    const std::string page = is_first
+                                 ? "<?xml version=\"1.0\"?><ListBucketResult "
+                                   "xmlns=\"x\"><EncodingType>url</EncodingType><IsTruncated>true</"
+                                   "IsTruncated><NextContinuationToken>a+b&amp;"
+                                   "</NextContinuationToken><Contents><Key>t/b-2.tar</Key><Size>7</Size></"
+                                   "Contents><Contents><Key>t/sub/b-3.tar</Key>"
+                                   "<Size>1</Size></Contents></ListBucketResult>"
+                                 : "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
+                                   "<Contents><Key>t/b-%31.tar</"
+                                   "Key><Size>5</Size></Contents>"
+                                   "<Contents><Key>t/b+c.txt</Key><Size>5</Size></Contents></ListBucketResult>";
     if (!is_first)
       EXPECT_THAT(asked.target, HasSubstr("?continuation-token=a%2Bb%26&encoding-type=url&list-type=2&prefix=t%2Fb"));
     // In two chunks, as AWS does.
@@ -534,13 +540,22 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
   EXPECT_THAT(said("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></"
                    "ListBucketResult>"),
               HasSubstr("does not go on"));
+  // What stands for a folder is no object to read.
+  EXPECT_THAT(said("<ListBucketResult><Contents><Key>t/</Key><Size>0</Size></Contents></ListBucketResult>"),
+              HasSubstr("no object matches"));
+  EXPECT_THROW(static_cast<void>(io::match_objects("s3://bucket/t/*", options)), error);
   for (const char* const bad : {"", "<ListBucketResult>", "</ListBucketResult><ListBucketResult",
                                 "<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>",
-                                "<ListBucketResult><Contents><Key>%4</Key><Size>1</Size></Contents></ListBucketResult>",
+                                "<ListBucketResult><Contents><Key>%4</Key><Size>1</Size></Contents><EncodingType>url</"
+                                "EncodingType></ListBucketResult>",
                                 "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
                                 "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"}) {
     EXPECT_FALSE(io::parse_s3_page(bad)) << bad;
   }
+  const auto plain = io::parse_s3_page(
+      "<ListBucketResult><Contents><Key>a+%41&amp;</Key><Size>1</Size></Contents></ListBucketResult>");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->objects.front().key, "a+%41&") << "names that are not encoded";
 }
 
 TEST_F(remote_faults, requests_to_a_store_are_signed_and_its_clock_and_its_words_are_taken) {
@@ -605,13 +620,20 @@ TEST(address, is_split_encoded_and_shown_without_its_secrets) {
                                 "https://a:b:c/", "https://h /x", "https://h/x\r\nHost: i", "https://[::1/x"}) {
     EXPECT_THROW(static_cast<void>(io::parse_address(bad)), error) << bad;
   }
-  try {
-    static_cast<void>(io::parse_address("https://user:hush@host/x?hush"));
-    FAIL();
-  } catch (const error& refused) {
-    EXPECT_THAT(refused.what(), HasSubstr("https://host/x: an address with a user"));
-    EXPECT_THAT(refused.what(), Not(HasSubstr("hush")));
+  for (const char* const secret : {"user:hush", "hush", "user:hu/sh", "user:hu?sh", "user:hu#sh", "user:a@hu/sh"}) {
+    for (const char* const rest : {"@host/x?q", "@host/{0..3}.tar"}) {
+      const std::string address = std::string("https://") + secret + rest;
+      try {
+        static_cast<void>(io::parse_address(address));
+        ADD_FAILURE() << address;
+      } catch (const error& refused) {
+        EXPECT_THAT(refused.what(), HasSubstr("an address with a user"));
+        EXPECT_THAT(refused.what(), Not(HasSubstr("hu")));
+      }
+    }
   }
+  EXPECT_EQ(io::redacted("https://user:hush@host/x?hush"), "https://host/x");
+  EXPECT_EQ(io::redacted("https://host:80/a@b?hush"), "https://host:80/a@b");
 }
 
 TEST(http_text, of_lines_that_do_not_end_no_more_is_kept_than_of_a_header) {

@@ -80,12 +80,24 @@ TEST_F(remote_epoch, has_the_batches_of_the_files) {
   const seen_run records = testing::run_all(here("records.bin"), options, {array("x")});
   EXPECT_EQ(testing::run_all(there("records.bin"), options, {array("x")}).batches, records.batches);
   ASSERT_FALSE(rows.batches.empty() || records.batches.empty());
+  EXPECT_EQ(there("records.{bin,bin}").size(), 2 * here("records.bin").size()) << "the second is named with a number";
+  for (const char* const secret : {"user:hush@", "user:hu/sh@", "user:hu?sh@"}) {
+    for (const char* const rest : {"host/*.tar", "host/{a", "host/a.tar"}) {
+      try {
+        static_cast<void>(open(std::string("https://") + secret + rest));
+        ADD_FAILURE() << secret << rest;
+      } catch (const error& refused) {
+        EXPECT_THAT(refused.what(), HasSubstr(": an address with a user"));
+        EXPECT_THAT(refused.what(), Not(HasSubstr("hu")));
+      }
+    }
+  }
   EXPECT_THAT(there("train-1.tar?signature=hush").name(3), HasSubstr("/train-1.tar/1003"));
   EXPECT_THAT(there("train-1.tar?signature=hush").name(3), Not(HasSubstr("hush")));
 }
 
 TEST_F(remote_epoch, has_them_from_a_bucket_whose_names_were_listed) {
-  std::string listing = "<ListBucketResult><IsTruncated>false</IsTruncated>";
+  std::string listing = "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>";
   for (int i = 0; i < shards; ++i) {
     server_.put("bucket/train-" + std::to_string(i) + ".tar", shard_of(i));
     listing += "<Contents><Key>train-" + std::to_string(i) + ".tar</Key><Size>1</Size></Contents>";
