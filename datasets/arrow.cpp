@@ -26,6 +26,8 @@ namespace {
 
 using kind = arrow_column::kind;
 
+constexpr std::uint64_t padding_max = 64;
+
 bool is_in(std::span<const std::string> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -33,9 +35,11 @@ bool is_in(std::span<const std::string> names, std::string_view name) {
 /// Expands the values of a column, whose blocks are batches.
 class arrow_expander final : public block_expander {
  public:
-  ///   begin   of the first row's value in the buffer that the batch's becomes
+  ///   bytes   that the batch's buffer becomes
+  ///   begin   of the first row's value in them
   struct values {
     arrow_codec codec = arrow_codec::none;
+    std::uint64_t bytes = 0;
     std::uint64_t begin = 0;
   };
   explicit arrow_expander(std::vector<values> blocks) : blocks_(std::move(blocks)) {}
@@ -43,11 +47,9 @@ class arrow_expander final : public block_expander {
   std::optional<std::string> expand(std::size_t block, std::span<const std::byte> stored,
                                     std::span<const std::uint32_t>, std::span<std::byte> decoded) const override {
     const values& of = blocks_[block];
-    const std::optional<std::uint64_t> all = size_of(of, stored);
-    if (all && *all == decoded.size()) return expand_arrow_buffer(of.codec, stored, decoded);
-    if (!all || *all < of.begin || *all - of.begin < decoded.size()) return "the buffer of values is not what it was";
+    if (of.bytes == decoded.size()) return expand_arrow_buffer(of.codec, stored, decoded);
     // A slice of a larger table, or padding.
-    std::vector<std::byte> whole(*all);
+    std::vector<std::byte> whole(of.bytes);
     if (std::optional<std::string> reason = expand_arrow_buffer(of.codec, stored, whole)) return reason;
     std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(of.begin), decoded.size(), decoded.begin());
     return std::nullopt;
@@ -56,10 +58,6 @@ class arrow_expander final : public block_expander {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return blocks_.capacity() * sizeof(values); }
 
  private:
-  static std::optional<std::uint64_t> size_of(const values& of, std::span<const std::byte> stored) {
-    return of.codec == arrow_codec::none ? stored.size() : expanded_bytes(stored, stored.size());
-  }
-
   std::vector<values> blocks_;
 };
 
@@ -164,41 +162,58 @@ class table_reader {
                 str_cat(file_.path(), ": it has no column '", name, "'; it has ", all, did_you_mean(name, names_)));
   }
 
-  // What a buffer becomes.
+  // What a buffer of packed batches becomes: no more than a block may have.
+  //   start   its first 8 bytes
+  std::uint64_t expanded_bytes_of(const arrow_batch& batch, const arrow_buffer& buffer,
+                                  std::span<const std::byte> start, const arrow_column& column) const {
+    const std::optional<std::uint64_t> bytes = expanded_bytes(batch.codec, start, buffer.bytes);
+    if (!bytes)
+      fail(buffer.offset, column,
+           "a packed buffer that does not begin with its size, or says more than its bytes can become");
+    if (*bytes > value_blocks::decoded_bytes_max) {
+      throw error(errc::limit, str_cat(file_.path(), ": at offset ", buffer.offset, ": the column '", column.path,
+                                       "' has a batch of ", *bytes, " bytes, packed, and ",
+                                       value_blocks::decoded_bytes_max, " are the most; write smaller batches"));
+    }
+    return *bytes;
+  }
   std::uint64_t expanded_bytes_of(const arrow_batch& batch, const arrow_buffer& buffer,
                                   const arrow_column& column) const {
-    if (batch.codec == arrow_codec::none) return buffer.bytes;
-    const std::optional<std::uint64_t> bytes = expanded_bytes(file_.read(buffer.offset, 8), buffer.bytes);
-    if (!bytes) fail(buffer.offset, column, "a packed buffer that does not begin with its size");
-    return *bytes;
+    return expanded_bytes_of(batch, buffer, file_.read(buffer.offset, sizeof(std::int64_t)), column);
   }
 
   // All of a buffer.
-  std::vector<std::byte> read_buffer(const arrow_batch& batch, const arrow_buffer& buffer,
-                                     const arrow_column& column) const {
+  //   least, most   bytes that a packed one may become
+  std::vector<std::byte> read_buffer(const arrow_batch& batch, const arrow_buffer& buffer, const arrow_column& column,
+                                     std::uint64_t least = 0,
+                                     std::uint64_t most = value_blocks::decoded_bytes_max) const {
     const std::vector<std::byte> stored = file_.read(buffer.offset, buffer.bytes);
     if (stored.size() != buffer.bytes) fail(buffer.offset, column, "the file ends within a buffer");
     if (batch.codec == arrow_codec::none) return stored;
-    std::vector<std::byte> expanded(expanded_bytes_of(batch, buffer, column));
+    const std::uint64_t all = expanded_bytes_of(batch, buffer, stored, column);
+    if (all < least || all > most) fail_size(buffer, column, all, least);
+    std::vector<std::byte> expanded(all);
     if (const std::optional<std::string> reason = expand_arrow_buffer(batch.codec, stored, expanded))
       fail(buffer.offset, column, *reason);
     return expanded;
   }
 
+  // The bytes of it that are needed. A packed one, which is expanded whole, is no longer but for padding.
   std::vector<std::byte> read_buffer(const arrow_batch& batch, const arrow_buffer& buffer, std::uint64_t bytes,
                                      const arrow_column& column) const {
     if (batch.codec != arrow_codec::none) {
-      std::vector<std::byte> all = read_buffer(batch, buffer, column);
-      if (all.size() < bytes)
-        fail(buffer.offset, column, str_cat("a buffer of ", all.size(), " bytes where ", bytes, " are needed"));
+      std::vector<std::byte> all = read_buffer(batch, buffer, column, bytes, bytes + padding_max);
       all.resize(bytes);
       return all;
     }
-    if (buffer.bytes < bytes)
-      fail(buffer.offset, column, str_cat("a buffer of ", buffer.bytes, " bytes where ", bytes, " are needed"));
+    if (buffer.bytes < bytes) fail_size(buffer, column, buffer.bytes, bytes);
     std::vector<std::byte> read = file_.read(buffer.offset, bytes);
     if (read.size() != bytes) fail(buffer.offset, column, "the file ends within a buffer");
     return read;
+  }
+  [[noreturn]] void fail_size(const arrow_buffer& buffer, const arrow_column& column, std::uint64_t bytes,
+                              std::uint64_t needed) const {
+    fail(buffer.offset, column, str_cat("a buffer of ", bytes, " bytes where ", needed, " are needed"));
   }
 
   // Validity bits of a column and of the structs that it is in; empty where nothing is null.
@@ -242,7 +257,11 @@ class table_reader {
   // Validity bits of a list's elements; empty where no element is null.
   std::vector<std::byte> validity_of_elements(const arrow_batch& batch, const arrow_column& column) const {
     const arrow_buffer& buffer = batch.buffers[column.element_buffer - 1];
-    return buffer.bytes == 0 ? std::vector<std::byte>() : read_buffer(batch, buffer, column);
+    if (buffer.bytes == 0) return {};
+    if (batch.codec == arrow_codec::none) return read_buffer(batch, buffer, column);
+    const std::uint64_t elements =
+        expanded_bytes_of(batch, batch.buffers[column.element_buffer], column) / size_bytes(column.type);
+    return read_buffer(batch, buffer, column, 0, (elements + 7) / 8 + padding_max);
   }
   // A null element has no value: the bytes in its place may be anything.
   void check_elements(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
@@ -307,6 +326,14 @@ class table_reader {
     }
   }
 
+  // Values of no bytes: nothing in the file but its length speaks for their number.
+  void check_rows(const arrow_column& column) const {
+    const bool has_no_bytes = (column.what == kind::fixed || column.what == kind::fixed_list) && column.size == 0;
+    if (!has_no_bytes || contents_.rows <= arrow_contents::rows_always || contents_.rows / 8 <= file_.size()) return;
+    fail(contents_.batches.front().buffers[column.buffer].offset, column,
+         str_cat(contents_.rows, " values of no bytes in a file of ", file_.size()));
+  }
+
   void add_field(const arrow_column& column, const std::string& name, bool is_picture) {
     record_field field{.name = name};
     field.kind = is_picture ? field_kind::picture : column.what == kind::text ? field_kind::text : field_kind::bytes;
@@ -315,6 +342,7 @@ class table_reader {
       field.shape.push_back(static_cast<std::int64_t>(column.size));
     }
     if (column.what == kind::fixed_list || column.what == kind::list) field.type = column.type;
+    check_rows(column);
     if (!packed_by_.empty()) {
       add_packed_values(column, field);
       return table_.fields.push_back(std::move(field));
@@ -336,7 +364,7 @@ class table_reader {
       if (batch.rows == 0) return;
       const arrow_buffer& values = values_of(batch, column);
       const std::uint64_t all = expanded_bytes_of(batch, values, column);
-      blocks.push_back({.codec = batch.codec});
+      blocks.push_back({.codec = batch.codec, .bytes = all});
       add_ends(batch, column, all, blocks.back().begin, packed->ends);
       packed->blocks.push_back(
           {.first_row = batch.first_row, .rows = batch.rows, .offset = values.offset, .bytes = values.bytes});
@@ -357,7 +385,7 @@ class table_reader {
     return batch.buffers[is_list ? column.element_buffer : column.buffer + (has_offsets ? 2 : 1)];
   }
 
-  //   all     bytes that the batch's values become
+  //   all     bytes that the batch's values become, value_blocks::decoded_bytes_max at most
   //   begin   set to where the first row's value begins in them
   void add_ends(const arrow_batch& batch, const arrow_column& column, std::uint64_t all, std::uint64_t& begin,
                 std::vector<std::uint32_t>& ends) const {
@@ -370,10 +398,6 @@ class table_reader {
              str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
       if (row == 0) begin = from * element_bytes;
       const std::uint64_t end = to * element_bytes - begin;
-      if (end > value_blocks::decoded_bytes_max) {
-        throw error(errc::limit, str_cat(file_.path(), ": the column '", column.path, "' has a batch of more than ",
-                                         value_blocks::decoded_bytes_max, " bytes, packed; write smaller batches"));
-      }
       if (there && is_list) check_elements(elements, from, to, column, batch.first_row + row);
       ends.push_back(static_cast<std::uint32_t>(end) | (there ? 0 : value_blocks::missing));
     };

@@ -370,9 +370,8 @@ class message_walker {
     if (const std::optional<flat_table> packed = header.table(3)) batch.codec = codec_of(*packed);
     const auto rows = header.number<std::int64_t>(0);
     // Values take bytes, if they are not null; LZ4 makes a byte of 255 at most.
-    constexpr std::uint64_t rows_always = std::uint64_t{1} << 20;
     const std::uint64_t rows_a_byte = batch.codec == arrow_codec::none ? 8 : 8 * 255;
-    if (rows < 0 || (static_cast<std::uint64_t>(rows) > rows_always &&
+    if (rows < 0 || (static_cast<std::uint64_t>(rows) > arrow_contents::rows_always &&
                      static_cast<std::uint64_t>(rows) / rows_a_byte > body_bytes)) {
       header.fail(str_cat("a batch of ", rows, " rows in ", body_bytes, " bytes"));
     }
@@ -448,22 +447,22 @@ bool is_arrow(std::span<const std::byte> start) noexcept {
   return bytes != 0 && bytes % 8 == 0 && bytes <= metadata_bytes_max && root >= 4 && root < bytes;
 }
 
-std::optional<std::uint64_t> expanded_bytes(std::span<const std::byte> start, std::uint64_t stored_bytes) {
-  if (stored_bytes == 0) return 0;
+std::optional<std::uint64_t> expanded_bytes(arrow_codec codec, std::span<const std::byte> start,
+                                            std::uint64_t stored_bytes) {
+  if (codec == arrow_codec::none || stored_bytes == 0) return stored_bytes;
   if (stored_bytes < size_bytes || start.size() < size_bytes) return std::nullopt;
   const auto bytes = number_at<std::int64_t>(start, 0);
   if (bytes == as_it_was) return stored_bytes - size_bytes;
-  // 128 KiB of zeros are 4 bytes of Zstandard: RFC 8878.
-  constexpr std::uint64_t bytes_of_a_byte = 32'768;
+  // 128 KiB of zeros are 4 bytes of Zstandard: RFC 8878. A byte of an LZ4 length is 255 of a match.
+  const std::uint64_t bytes_of_a_byte = codec == arrow_codec::lz4 ? 255 : 32'768;
   if (bytes < 0 || static_cast<std::uint64_t>(bytes) / bytes_of_a_byte > stored_bytes) return std::nullopt;
   return static_cast<std::uint64_t>(bytes);
 }
 
 std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<const std::byte> stored,
                                                std::span<std::byte> decoded) {
-  const std::optional<std::uint64_t> bytes =
-      codec == arrow_codec::none ? stored.size() : expanded_bytes(stored, stored.size());
-  if (!bytes) return "a packed buffer that does not begin with its size";
+  const std::optional<std::uint64_t> bytes = expanded_bytes(codec, stored, stored.size());
+  if (!bytes) return "a packed buffer that does not begin with its size, or says more than its bytes can become";
   if (*bytes != decoded.size())
     return str_cat("a buffer of ", *bytes, " bytes where ", decoded.size(), " were expected");
   if (stored.empty()) return std::nullopt;

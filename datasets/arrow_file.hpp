@@ -56,7 +56,9 @@ struct arrow_batch {
   std::vector<std::vector<arrow_buffer>> views;
 };
 
+///   rows_always   whatever the bytes of a batch, it may have as many rows
 struct arrow_contents {
+  static constexpr std::uint64_t rows_always = std::uint64_t{1} << 20;
   std::uint64_t rows = 0;
   std::vector<arrow_column> columns;
   std::vector<arrow_batch> batches;
@@ -73,9 +75,10 @@ struct arrow_contents {
 ///   source   arrow.apache.org: Columnar format; format/{Schema,Message,File}.fbs
 [[nodiscard]] arrow_contents read_arrow(const file_bytes& file);
 
-/// What a packed buffer becomes: it begins with its size, or with -1 where it is as it was. Nothing where it does not, or says more than
+/// What a buffer becomes: a packed one begins with its size, or with -1 where it is as it was. Nothing where it does not, or says more than
 /// its bytes can become.
-[[nodiscard]] std::optional<std::uint64_t> expanded_bytes(std::span<const std::byte> start, std::uint64_t stored_bytes);
+[[nodiscard]] std::optional<std::uint64_t> expanded_bytes(arrow_codec codec, std::span<const std::byte> start,
+                                                          std::uint64_t stored_bytes);
 /// Expands a packed buffer. Thread-safe.
 ///   decoded   becomes exactly full, or there is a reason
 [[nodiscard]] std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<const std::byte> stored,

@@ -124,6 +124,37 @@ TEST(arrow, damage_to_a_packed_batch_concerns_its_samples) {
               AllOf(HasSubstr("damaged.arrow"), HasSubstr("lz4")));
 }
 
+// What a file says of its sizes takes no memory that its bytes do not account for.
+TEST(arrow, buffers_and_rows_that_say_more_than_the_file_has_are_refused) {
+  std::ifstream from(path_of("lz4.arrow"), std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(from), {}};
+  const dataset samples = open_arrow(path_of("lz4.arrow"));
+  const std::uint16_t field = *samples.model()->find_field("after");
+  datasets::part_list parts;
+  const datasets::need after{.field = field};
+  samples.model()->parts(70, {&after, 1}, parts);
+  const std::uint64_t values = parts.front().where.offset;
+  const auto size = [](std::int64_t bytes) {
+    return std::string(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+  };
+  const std::size_t offsets = whole.rfind(size((rows - 64 + 1) * 4), values);  // of the second batch
+  ASSERT_NE(offsets, std::string::npos);
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "more.arrow").string();
+  const auto refused = [&](std::uint64_t at, std::int64_t bytes) {
+    std::ofstream(path, std::ios::binary) << std::string(whole).replace(at, 8, size(bytes));
+    return message_of(errc::format, [&] { static_cast<void>(open_arrow(path)); });
+  };
+  EXPECT_THAT(refused(offsets, 1 << 12), AllOf(HasSubstr(str_cat("more.arrow: at offset ", offsets)),
+                                               HasSubstr("a buffer of 4096 bytes where 148 are needed")));
+  EXPECT_THAT(refused(values, std::int64_t{1} << 20), AllOf(HasSubstr(str_cat("more.arrow: at offset ", values)),
+                                                            HasSubstr("says more than its bytes can become")));
+  for (const char* name : {"empty.arrow", "empty-lz4.arrow"}) {
+    EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_arrow(path_of(name))); }),
+                AllOf(HasSubstr(name), HasSubstr("'empty'"), HasSubstr("3145728 values of no bytes")));
+  }
+}
+
 TEST(arrow, texts_that_are_asked_for_are_classes_over_all_files) {
   const dataset samples =
       open_arrow({path_of("stream.arrow"), path_of("file.arrow")}, {.fields = {"text"}, .columns = {"species"}});

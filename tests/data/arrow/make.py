@@ -53,6 +53,11 @@ frame = polars.DataFrame({
 })
 frame.write_ipc("polars.arrow", compression="uncompressed", record_batch_size=40)
 frame.write_ipc("polars-old.arrow", compression="zstd", compat_level=polars.CompatLevel.oldest(), record_batch_size=40)
+# Three million values of no bytes.
+empty = pa.table({"empty": pa.array([b""] * (3 << 20), pa.binary(0))})
+for name, compression in {"empty": None, "empty-lz4": "lz4"}.items():
+    with pa.OSFile(f"{name}.arrow", "wb") as f, pa.ipc.new_file(f, empty.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(empty, max_chunksize=1 << 20)
 views = pa.table({"view": pa.array([[1], [2]], pa.list_view(pa.int32()))})
 with pa.OSFile("views.arrow", "wb") as f, pa.ipc.new_file(f, views.schema) as writer:
     writer.write_table(views)
