@@ -26,9 +26,12 @@ namespace {
 
 // What makes records that leat reads out of any that Python can unpickle.
 constexpr std::string_view unpickling =
-    "write its values again as msgpack, where you trust them: python3 -c \"import lmdb, msgpack, pickle; "
-    "a = lmdb.open('OLD', readonly=True).begin(); b = lmdb.open('NEW', map_size=1 << 40).begin(write=True); "
-    "[b.put(k, msgpack.packb(pickle.loads(v), default=lambda x: x.tobytes())) for k, v in a.cursor()]; b.commit()\"";
+    "nothing is unpickled here; where you trust them, write the values again as msgpack, arrays without their shapes: "
+    "python3 -c "
+    "\"import lmdb, msgpack, pickle; a = lmdb.open('OLD', readonly=True).begin(); "
+    "b = lmdb.open('NEW', map_size=1 << 40).begin(write=True); "
+    "d = lambda x: x.item() if getattr(x, 'ndim', 1) == 0 else x.tobytes(); "
+    "[b.put(k, msgpack.packb(pickle.loads(v), default=d)) for k, v in a.cursor()]; b.commit()\"";
 
 // Keys under which the writers of such sets keep facts about the whole set, and no sample.
 bool is_about_the_set(std::string_view key) {
@@ -137,9 +140,12 @@ void split_serialized(const file_bytes& file, record_table& table) {
   try {
     members = read_serialized(*how, first);
   } catch (const error& failure) {
-    if (*how == serialization::msgpack || failure.code() == errc::format) return;  // It only begins like one.
-    throw error(failure.code(), str_cat(file.path(), ": its first value is ", failure.what(),
-                                        ". Nothing is unpickled here; ", unpickling));
+    // Damage: it only begins like one.
+    if (failure.code() == errc::format) return;
+    const bool makes_objects = *how == serialization::pickle && failure.code() == errc::unsupported;
+    table.notes.push_back(str_cat("the first value is ", failure.what(), ", so 'value' is its bytes",
+                                  makes_objects ? str_cat("; ", unpickling) : ""));
+    return;
   }
   using content = serialized_member::content;
   const auto has_bytes = [](const serialized_member& each) {
@@ -148,9 +154,15 @@ void split_serialized(const file_bytes& file, record_table& table) {
   // A few numbers may as well be bytes of something else.
   if (*how == serialization::msgpack && std::none_of(members.begin(), members.end(), has_bytes)) return;
   std::vector<record_field> fields;
+  std::string left_out;
   for (const serialized_member& each : members) {
     if (std::any_of(fields.begin(), fields.end(), [&](const record_field& one) { return one.name == each.path; })) {
-      throw error(errc::format, str_cat(file.path(), ": its first value has two of the name '", each.path, "'"));
+      table.notes.push_back(str_cat("the first value has two of the name '", each.path, "', so 'value' is its bytes"));
+      return;
+    }
+    if (each.holds == content::other) {
+      str_append(left_out, left_out.empty() ? "" : ", ", each.path);
+      continue;
     }
     record_field field{.name = each.path, .kind = field_kind::label};
     field.picker = pick_member(*how, each.path, each.holds);
@@ -164,6 +176,7 @@ void split_serialized(const file_bytes& file, record_table& table) {
     }
     fields.push_back(std::move(field));
   }
+  if (!left_out.empty()) table.notes.push_back(str_cat("lists of more than numbers are left out: ", left_out));
   if (fields.empty()) return;
   table.records = std::move(places);
   table.fields = std::move(fields);

@@ -77,7 +77,7 @@ class record_model final : public dataset_model {
                 std::span<std::byte> bytes) const override {
     const value_blocks& packed = *table_.fields[of.field].packed;
     const value_blocks::value value = packed.value_of(sample, packed.block_of(sample)).value_or(value_blocks::value());
-    assert(value.bytes == bytes.size());
+    assert(value.bytes == bytes.size() && value.begin + value.bytes <= decoded.size());
     if (value.bytes != 0) std::memcpy(bytes.data(), decoded.data() + value.begin, value.bytes);
   }
 
@@ -245,7 +245,9 @@ class record_model final : public dataset_model {
     const std::optional<value_blocks::value> value = packed.value_of(sample, number);
     if (!value) return;
     const value_blocks::block& block = packed.blocks[number];
-    part one{.field = field, .where = {.file = table_.file, .offset = block.offset}, .decode = 1, .block = number};
+    // A column's own: where one of them is empty, two may begin at one offset.
+    part one{
+        .field = field, .where = {.file = table_.file, .offset = block.offset}, .decode = field + 1U, .block = number};
     one.where.stored_bytes = block.bytes;
     one.where.decoded_bytes = packed.decoded_bytes(number);
     one.value_bytes = value->bytes;

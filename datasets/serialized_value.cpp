@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t values_max = 65'536;
 constexpr int depth_max = 64;
 constexpr std::size_t key_bytes_max = 256;
+constexpr std::size_t path_bytes_max = 1024;
 const std::string no_file = "the record";
 
 /// One value. Lists, tuples and dicts name others by their numbers, dicts a key and its value in turn.
@@ -318,6 +319,9 @@ class pickle_reader {
     if (marks_.empty()) at_.fail("a pickle without a mark where it needs one");
     const auto from = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     std::vector<std::uint32_t> items(from, stack_.end());
+    // Values may be named many times over: what is kept of that is bounded.
+    named_ += items.size();
+    if (named_ > values_max) throw error(errc::limit, str_cat("more than ", values_max, " values"));
     stack_.erase(from, stack_.end());
     marks_.pop_back();
     return items;
@@ -331,9 +335,9 @@ class pickle_reader {
     stack_.push_back(to);
     value& into = tree_.values[to];
     if (into.is != is) at_.fail("a pickle that adds to what is no list or dict");
-    // A list may be added to itself and many times: what is kept is bounded.
-    added_ += items.size();
-    if (added_ > values_max) throw error(errc::limit, str_cat("more than ", values_max, " values"));
+    // Those to a mark were counted there.
+    named_ += items.size() <= 2 ? items.size() : 0;
+    if (named_ > values_max) throw error(errc::limit, str_cat("more than ", values_max, " values"));
     into.items.insert(into.items.end(), items.begin(), items.end());
     return true;
   }
@@ -357,14 +361,19 @@ class pickle_reader {
   std::vector<std::uint32_t> stack_;
   std::vector<std::size_t> marks_;
   std::vector<std::uint32_t> memo_;
-  std::size_t added_ = 0;
+  std::size_t named_ = 0;
 };
 
 value_tree read_tree(serialization how, std::span<const std::byte> record) {
   return how == serialization::msgpack ? msgpack_reader(record).read() : pickle_reader(record).read();
 }
 
-/// Calls each(path, value) for the values that are no lists and dicts, or lists of numbers, until that says to end.
+bool is_of_numbers(const value_tree& tree, const value& list) {
+  return list.is == value::what::list && std::all_of(list.items.begin(), list.items.end(),
+                                                     [&](std::uint32_t each) { return tree.values[each].is_number(); });
+}
+
+/// Calls each(path, value) for the values that are no dicts, nor lists that are the record itself and not of numbers, until that says to end.
 template <class Each>
 class walk {
  public:
@@ -377,8 +386,12 @@ class walk {
     if (depth > depth_max || ++visited_ > values_max) {
       throw error(errc::limit, str_cat("more than ", values_max, " values, or more than ", depth_max, " deep"));
     }
+    if (path.size() > path_bytes_max)
+      throw error(errc::limit, str_cat("a path of more than ", path_bytes_max, " bytes"));
     const value& here = tree_.values[number];
-    if (here.is_leaf() || is_of_numbers(here)) return each_(path.empty() ? "value" : path, here);
+    // How many a list has differs from record to record, so that its places are no fields; but for those of a record that is a list.
+    const bool is_list = here.is == value::what::list && (depth > 0 || here.items.empty());
+    if (here.is_leaf() || is_list || is_of_numbers(here)) return each_(path.empty() ? "value" : path, here);
     const std::size_t step = here.is == value::what::dict ? 2 : 1;
     for (std::size_t i = 0; i + step <= here.items.size(); i += step) {
       const std::string key = step == 2 ? key_of(tree_.values[here.items[i]]) : std::to_string(i);
@@ -387,11 +400,7 @@ class walk {
     return false;
   }
 
-  [[nodiscard]] bool is_of_numbers(const value& list) const {
-    return list.is == value::what::list && !list.items.empty() &&
-           std::all_of(list.items.begin(), list.items.end(),
-                       [&](std::uint32_t each) { return tree_.values[each].is_number(); });
-  }
+  [[nodiscard]] bool is_of_numbers(const value& list) const { return leat::datasets::is_of_numbers(tree_, list); }
 
   static std::string key_of(const value& key) {
     if (key.is == value::what::whole) return std::to_string(key.whole);
@@ -456,6 +465,8 @@ class member_picker final : public value_picker {
       into = into.first(found.bytes.size());
       return std::nullopt;
     }
+    if (found.is == value::what::list && !is_of_numbers(tree, found))
+      return str_cat("'", path_, "' is a list of more than numbers");
     number_text text(into);
     bool fits = !is_bytes;
     if (found.is_number()) fits = add_number(text, found);
@@ -492,7 +503,10 @@ std::vector<serialized_member> read_serialized(serialization how, std::span<cons
     if (found.is == value::what::bytes) holds = content::bytes;
     if (found.is == value::what::text) holds = content::text;
     if (found.is_number()) holds = content::number;
-    if (found.is == value::what::list) holds = content::numbers;
+    if (found.is == value::what::list) holds = is_of_numbers(tree, found) ? content::numbers : content::other;
+    if (members.size() == serialized_fields_max) {
+      throw error(errc::limit, str_cat("more than ", serialized_fields_max, " fields"));
+    }
     members.push_back({holds, std::string(path), found.bytes});
     return false;
   });

@@ -15,21 +15,25 @@ namespace leat::datasets {
 
 enum class serialization : std::uint8_t { msgpack, pickle };
 
+/// A record of more fields, or with longer paths, is left as bytes.
+inline constexpr std::size_t serialized_fields_max = 256;
+
 /// What a record that begins and ends like this may be; of msgpack only maps and arrays are looked for.
 [[nodiscard]] std::optional<serialization> serialization_of(std::span<const std::byte> record) noexcept;
 
 /// One of a record's values.
 ///   path    its keys and places (of lists, from 0), with dots between them; "value" where the record is no list and no dict
-///   holds   `numbers` is a list of at least one, of nothing else
+///   holds   `numbers` is a list of nothing else, or an empty one; `other` a list of anything else that is not the record itself
 ///   bytes   of bytes and text, within the record
 struct serialized_member {
-  enum class content : std::uint8_t { none, bytes, text, number, numbers } holds = content::none;
+  enum class content : std::uint8_t { none, bytes, text, number, numbers, other } holds = content::none;
   std::string path;
   std::span<const std::byte> bytes;
 };
 
 /// A record's values, in their order.
-///   throws   error{errc::format} no such record, or a damaged one; error{errc::limit} more than 65,536 values, or deeper than 64;
+///   throws   error{errc::format} no such record, or a damaged one; error{errc::limit} more than 65,536 values or 256 fields, paths of more
+///            than 1 KiB, or deeper than 64;
 ///            error{errc::unsupported} a pickle that makes objects or calls functions, msgpack's extensions
 ///   source   github.com/msgpack/msgpack/blob/master/spec.md; Lib/pickletools.py of CPython
 [[nodiscard]] std::vector<serialized_member> read_serialized(serialization how, std::span<const std::byte> record);

@@ -90,6 +90,7 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
       const auto chunks = std::count_if(parts.begin(), parts.end(),
                                         [&](const datasets::part& each) { return each.field == part.field; });
       const double of_all = static_cast<double>(part.where.decoded_bytes) * static_cast<double>(chunks);
+      if (of_all == 0) continue;
       sizes[sample] += static_cast<std::uint64_t>(static_cast<double>(part.where.stored_bytes) *
                                                   static_cast<double>(of_sample) / of_all);
     }

@@ -105,6 +105,19 @@ TEST(arrow, files_of_polars_are_read_by_their_footer_and_views_where_their_value
               AllOf(HasSubstr("'text'"), HasSubstr("write it as string")));
 }
 
+// A block is known by its decode, file and place: two columns of a batch are never one.
+TEST(arrow, blocks_of_columns_at_one_place_are_two) {
+  const dataset samples = open(path_of("empty-column.arrow"));
+  datasets::part_list parts;
+  samples.model()->parts(1, parts);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].where.offset, parts[1].where.offset);
+  EXPECT_NE(parts[0].decode, parts[1].decode);
+  testing::value_reader values(samples);
+  EXPECT_EQ(values.text(1, "a"), "");
+  EXPECT_EQ(values.text(1, "b"), "zw");
+}
+
 TEST(arrow, damage_to_a_packed_batch_concerns_its_samples) {
   std::ifstream from(path_of("lz4.arrow"), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(from), {}};

@@ -224,6 +224,12 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   }
 }
 
+TEST(inspect, blocks_of_no_bytes_have_no_share_of_a_sample) {
+  const json found = run({"inspect", std::string(LEAT_TEST_DATA) + "/arrow/empty-column.arrow", "--json"}).json();
+  EXPECT_EQ(found.at("samples"), 2);
+  EXPECT_LT(found.at("sample_bytes").at("max"), 1000);
+}
+
 TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {
   const photo_folder photos;
   const ended process = run({"inspect", photos.path().string()});

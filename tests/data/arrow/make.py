@@ -45,6 +45,10 @@ with pa.OSFile("lz4.arrow", "wb") as f, pa.ipc.new_file(f, packed.schema, option
     writer.write_table(packed, max_chunksize=64)
 with pa.OSFile("zstd.arrow", "wb") as f, pa.ipc.new_stream(f, packed.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
     writer.write_table(packed, max_chunksize=30)
+# A column without a byte: what follows it begins at the same place of the file.
+nothing = pa.table({"a": ["", ""], "b": pa.array([b"xy", b"zw"], pa.binary(2))})
+with pa.OSFile("empty-column.arrow", "wb") as f, pa.ipc.new_file(f, nothing.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+    writer.write_table(nothing)
 # Polars writes views: short texts lie within them, long ones beside them. Nothing tells the length of what stands before the batches.
 frame = polars.DataFrame({
     "text": [None if i % 7 == 3 else f"text {i}" * (i % 4) for i in rows],
