@@ -134,10 +134,10 @@ void read_database(std::span<const std::byte> bytes) {
 }
 
 void expand_buffer(std::span<const std::byte> bytes) {
-  const std::optional<std::uint64_t> becomes = datasets::expanded_bytes(bytes, bytes.size());
-  if (!becomes || *becomes > (std::uint64_t{1} << 20)) return;
-  std::vector<std::byte> decoded(*becomes);
   for (const auto codec : {datasets::arrow_codec::none, datasets::arrow_codec::lz4, datasets::arrow_codec::zstd}) {
+    const std::optional<std::uint64_t> becomes = datasets::expanded_bytes(codec, bytes, bytes.size());
+    if (!becomes || *becomes > (std::uint64_t{1} << 20)) continue;
+    std::vector<std::byte> decoded(*becomes);
     if (!datasets::expand_arrow_buffer(codec, bytes, decoded)) ++seen.values;
   }
 }
