@@ -106,10 +106,8 @@ std::vector<std::string> fields_by_keys(const std::vector<entry>& entries) {
 
 // Caffe's values are messages, whose members are fields.
 void split_datums(const file_bytes& file, record_table& table) {
-  constexpr std::uint64_t datum_bytes_max = std::uint64_t{64} << 20;
   std::vector<value_place>& places = table.fields.front().places;
-  if (places.empty() || places.front().bytes > datum_bytes_max) return;
-  const std::vector<std::byte> first = file.read(places.front().offset, places.front().bytes);
+  const std::vector<std::byte> first = first_record(file, places);
   const std::optional<datum> found = read_datum(first);
   if (!found || found->channels == 0 || found->data.empty()) return;
   const value_kind kind = kind_of_value(found->data);
@@ -130,10 +128,8 @@ void split_datums(const file_bytes& file, record_table& table) {
 
 // Records of msgpack or pickle, whose values are fields.
 void split_serialized(const file_bytes& file, record_table& table) {
-  constexpr std::uint64_t record_bytes_max = std::uint64_t{64} << 20;
   std::vector<value_place>& places = table.fields.front().places;
-  if (places.empty() || places.front().bytes > record_bytes_max) return;
-  const std::vector<std::byte> first = file.read(places.front().offset, places.front().bytes);
+  const std::vector<std::byte> first = first_record(file, places);
   const std::optional<serialization> how = serialization_of(first);
   if (!how) return;
   std::vector<serialized_member> members;

@@ -269,6 +269,12 @@ class record_model final : public dataset_model {
 
 }  // namespace
 
+std::vector<std::byte> first_record(const file_bytes& file, std::span<const value_place> places) {
+  constexpr std::uint64_t bytes_max = std::uint64_t{64} << 20;
+  if (places.empty() || places.front().bytes > bytes_max) return {};
+  return file.read(places.front().offset, places.front().bytes);
+}
+
 value_kind kind_of_value(std::span<const std::byte> start) {
   constexpr std::pair<std::string_view, std::string_view> known[] = {
       {"a JPEG", "jpg"}, {"a PNG", "png"}, {"a WebP picture", "webp"}, {"a GIF", "gif"}, {"a TIFF", "tif"}};

@@ -87,6 +87,9 @@ struct value_kind {
 ///   is_whole   it is all of the value, and no part of it that may end within a character
 [[nodiscard]] value_kind kind_of_bytes_or_text(std::span<const std::byte> start, bool is_whole);
 
+/// The first of these records; empty where there is none, or it has more than 64 MiB.
+[[nodiscard]] std::vector<std::byte> first_record(const file_bytes& file, std::span<const value_place> places);
+
 /// Sets a field's kind and extension by its first value.
 void find_kind_of_values(const file_bytes& file, record_field& field);
 

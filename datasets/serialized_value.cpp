@@ -7,6 +7,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -391,7 +392,7 @@ class walk {
     const value& here = tree_.values[number];
     // How many a list has differs from record to record, so that its places are no fields; but for those of a record that is a list.
     const bool is_list = here.is == value::what::list && (depth > 0 || here.items.empty());
-    if (here.is_leaf() || is_list || is_of_numbers(here)) return each_(path.empty() ? "value" : path, here);
+    if (here.is_leaf() || is_list || is_of_numbers(tree_, here)) return each_(path.empty() ? "value" : path, here);
     const std::size_t step = here.is == value::what::dict ? 2 : 1;
     for (std::size_t i = 0; i + step <= here.items.size(); i += step) {
       const std::string key = step == 2 ? key_of(tree_.values[here.items[i]]) : std::to_string(i);
@@ -399,8 +400,6 @@ class walk {
     }
     return false;
   }
-
-  [[nodiscard]] bool is_of_numbers(const value& list) const { return leat::datasets::is_of_numbers(tree_, list); }
 
   static std::string key_of(const value& key) {
     if (key.is == value::what::whole) return std::to_string(key.whole);

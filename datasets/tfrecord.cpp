@@ -33,10 +33,7 @@ bool is_head(std::span<const std::byte> head) noexcept {
 record_table table_of(std::vector<value_place> records, const file_bytes& file) {
   record_table table{.format = "tfrecord", .title = file.path()};
   table.samples = records.size();
-  constexpr std::uint64_t example_bytes_max = std::uint64_t{64} << 20;
-  const bool has_first = !records.empty() && records.front().bytes <= example_bytes_max;
-  const std::vector<std::byte> first =
-      has_first ? file.read(records.front().offset, records.front().bytes) : std::vector<std::byte>();
+  const std::vector<std::byte> first = first_record(file, records);
   const auto features = read_example(first);
   if (!features) {
     const value_kind kind = kind_of_bytes_or_text(first, true);

@@ -11,27 +11,7 @@ namespace leat::io {
 namespace {
 
 // What a request line may hold; all else is written as %XX. A percent sign is taken for the beginning of one.
-bool stays(char letter) {
-  const bool is_word =
-      (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
-  return is_word || std::string_view("-._~:/?[]@!$&'()*+,;=%").find(letter) != std::string_view::npos;
-}
-
-std::string encoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string out;
-  for (const char letter : text) {
-    if (stays(letter)) {
-      out += letter;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(letter);
-    out += '%';
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
-  }
-  return out;
-}
+std::string encoded(std::string_view text) { return percent_encoded(text, "-._~:/?[]@!$&'()*+,;=%"); }
 
 std::string printable(std::string text) {
   std::replace_if(text.begin(), text.end(), [](char letter) { return static_cast<unsigned char>(letter) < 0x20; }, '?');
@@ -93,6 +73,24 @@ std::optional<address> parsed(std::string_view text) {
 }
 
 }  // namespace
+
+std::string percent_encoded(std::string_view text, std::string_view marks) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  for (const char letter : text) {
+    const bool is_word =
+        (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
+    if (is_word || marks.find(letter) != std::string_view::npos) {
+      out += letter;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(letter);
+    out += '%';
+    out += digits[byte >> 4U];
+    out += digits[byte & 15U];
+  }
+  return out;
+}
 
 std::string address::host_header() const {
   const std::string name = host.find(':') == std::string::npos ? host : str_cat("[", host, "]");

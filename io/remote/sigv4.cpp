@@ -1,6 +1,7 @@
 #include "io/remote/sigv4.hpp"
 
 #include "base/text.hpp"
+#include "io/remote/address.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -54,22 +55,7 @@ access_keys::~access_keys() {
 }
 
 std::string aws_encoded(std::string_view text, bool keep_slash) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string out;
-  for (const char letter : text) {
-    const bool stays = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                       (letter >= '0' && letter <= '9') || letter == '-' || letter == '.' || letter == '_' ||
-                       letter == '~' || (keep_slash && letter == '/');
-    if (stays) {
-      out += letter;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(letter);
-    out += '%';
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
-  }
-  return out;
+  return percent_encoded(text, keep_slash ? "-._~/" : "-._~");
 }
 
 sigv4_signer::sigv4_signer(access_keys keys, std::string region, std::string service)

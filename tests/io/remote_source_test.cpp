@@ -185,6 +185,20 @@ class remote_faults : public ::testing::Test {
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(read.data.data()), read.data.size()),
               content_.substr(read.offset, read.bytes));
   }
+  // So many neighbours, all at once.
+  void read_together(std::uint64_t count) {
+    std::vector<std::unique_ptr<one_read>> reads;
+    std::vector<io::read_operation*> all;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      reads.push_back(make(i * 900, 800));
+      all.push_back(reads.back().get());
+    }
+    running_.call([&] { source_->start(all); });
+    for (const auto& each : reads) {
+      each->is_done.wait(false);
+      expect_right(*each);
+    }
+  }
   struct one_open : io::open_operation {
     std::atomic<bool> is_done{false};
   };
@@ -364,17 +378,7 @@ TEST_F(remote_faults, a_server_that_falls_silent_is_asked_anew) {
 
 TEST_F(remote_faults, connections_are_kept_and_no_more_of_them_are_opened_than_allowed) {
   connect({.allow_http = true, .connections_max = 3}, server_.address("a.bin"));
-  std::vector<std::unique_ptr<one_read>> reads;
-  std::vector<io::read_operation*> all;
-  for (std::uint64_t i = 0; i < 100; ++i) {
-    reads.push_back(make(i * 900, 800));
-    all.push_back(reads.back().get());
-  }
-  running_.call([&] { source_->start(all); });
-  for (const auto& each : reads) {
-    each->is_done.wait(false);
-    expect_right(*each);
-  }
+  read_together(100);
   EXPECT_LE(server_.connections(), 3U);
   EXPECT_EQ(server_.requests(), 100U);
 }
@@ -573,17 +577,7 @@ TEST_F(remote_faults, requests_to_a_store_are_signed_and_its_clock_and_its_words
                ? http_fault()
                : http_fault{.what = wrong::status, .status = 403, .headers = "Date: Sun, 06 Nov 1994 08:40:00 GMT\r\n"};
   });
-  std::vector<std::unique_ptr<one_read>> reads;
-  std::vector<io::read_operation*> all;
-  for (std::uint64_t i = 0; i < 8; ++i) {
-    reads.push_back(make(i * 900, 800));
-    all.push_back(reads.back().get());
-  }
-  running_.call([&] { source_->start(all); });
-  for (const auto& each : reads) {
-    each->is_done.wait(false);
-    expect_right(*each);
-  }
+  read_together(8);
   const std::uint64_t before = server_.requests();
   expect_right(*read(7, 1'000));
   EXPECT_EQ(server_.requests() - before, 1U) << "the store's clock is kept";
