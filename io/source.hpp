@@ -1,5 +1,5 @@
 // Where bytes come from. A source turns reads into bytes in leased memory: the ring and its preadv twin for files, a
-// fake disk in the tests, HTTP and a cache later. Nothing outside io/ knows which one it is talking to.
+// fake disk in the tests, objects at addresses (io/remote). Nothing outside io/ knows which one it is talking to.
 //
 // Operations are intrusive: who asks owns them, keeps them still until done() was called, and pays no allocation.
 #pragma once
