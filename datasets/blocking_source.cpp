@@ -80,23 +80,37 @@ void blocking_source::read(std::span<const request> requests, const std::stop_to
   }
 }
 
+struct blocking_source::opening : io::set_open {
+  opening(const io::source_set& set, std::uint32_t number, std::uint32_t wanted) : all(set) {
+    source = number;
+    file = wanted;
+    ended = [](io::set_open& operation) noexcept {
+      auto& self = static_cast<opening&>(operation);
+      if (self.failure != 0) self.why.emplace(self.all.explain(self));
+    };
+  }
+  [[nodiscard]] file_look result() const {
+    if (why) throw *why;
+    return {size_bytes, version};
+  }
+  const io::source_set& all;
+  std::optional<error> why;
+};
+
 blocking_source::file_look blocking_source::look_at(std::uint32_t file) {
-  struct opening : io::set_open {
-    const io::source_set* all = nullptr;
-    std::optional<error> why;
-  };
-  opening opened;
-  opened.source = number_;
-  opened.file = file;
-  opened.all = &all_;
-  opened.ended = [](io::set_open& operation) noexcept {
-    auto& self = static_cast<opening&>(operation);
-    if (self.failure != 0) self.why.emplace(self.all->explain(self));
-  };
+  opening opened(all_, number_, file);
   all_.start(0, opened);
   all_.drain();
-  if (opened.why) throw *opened.why;
-  return {opened.size_bytes, opened.version};
+  return opened.result();
+}
+
+std::vector<blocking_source::file_look> blocking_source::look_at_all(std::uint32_t files) {
+  std::deque<opening> opened;
+  for (std::uint32_t file = 0; file < files; ++file) all_.start(0, opened.emplace_back(all_, number_, file));
+  all_.drain();
+  std::vector<file_look> looks;
+  for (const opening& each : opened) looks.push_back(each.result());
+  return looks;
 }
 
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,

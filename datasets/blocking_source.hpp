@@ -60,11 +60,15 @@ class blocking_source {
   /// As io::open_operation says.
   struct file_look {
     std::uint64_t size_bytes = 0;
-    std::uint64_t version = 0;
+    std::uint64_t version = 0;  ///< 0: a change would not be seen
   };
   /// Opens a file.
   ///   throws    the error of opening it
   [[nodiscard]] file_look look_at(std::uint32_t file);
+  /// Opens all of the source's files, together.
+  ///   files     how many it has
+  ///   throws    the error of the first of them that failed
+  [[nodiscard]] std::vector<file_look> look_at_all(std::uint32_t files);
 
   /// Bytes of a file of `file_bytes` bytes, through a window that moves on with requests in file order: for headers, which
   /// are many and small. Valid until the next call.
@@ -72,6 +76,8 @@ class blocking_source {
                                                 std::uint64_t file_bytes);
 
  private:
+  struct opening;
+
   io::source_set& all_;
   const std::uint32_t number_;
   std::uint32_t window_file_ = 0;

@@ -73,7 +73,8 @@ class input_files {
 /// A hierarchy below `folder`, all of whose files are among these.
 [[nodiscard]] dataset open_zarr_files(const input_files& files, const std::string& folder, const zarr_options& options);
 [[nodiscard]] dataset open_record_files(const input_files& files);
-/// All files of a source, as tar shards. No index of them is kept.
+/// All files of a source that is no disk, as tar shards. An index of them is kept by their sizes and versions: where one is used, each file is
+/// opened and no header read. index_use::trust is index_use::check here.
 [[nodiscard]] dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards,
                                             const tar_options& options);
 [[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);

@@ -111,9 +111,10 @@ std::span<const std::byte> mapped_index::content() const noexcept {
   return std::span(data_, bytes_).subspan(sizeof(header));
 }
 
-kept_index::kept_index(const index_options& options, std::string source, const digest& key)
+kept_index::kept_index(const index_options& options, std::string source, const digest& key, std::uint64_t least)
     : use_(options.use),
       is_named_(!options.directory.empty()),
+      least_(least),
       source_(std::move(source)),
       key_(key),
       began_ns_(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count()),
@@ -167,8 +168,9 @@ void kept_index::tell_used() const { tell(index_report::outcome::used, path_); }
 void kept_index::write(std::uint64_t samples, std::span<const std::byte> content) {
   using outcome = index_report::outcome;
   if (use_ == index_use::off || path_.empty()) return tell(outcome::none, why_);
+  if (!left_out_.empty()) return tell(outcome::none, left_out_);
   if (!is_written(samples)) {
-    return tell(outcome::none, str_cat("the source has fewer than ", samples_least, " samples"));
+    return tell(outcome::none, str_cat("the source has fewer than ", least_, " samples"));
   }
   if (newest_ns_ > began_ns_ - clock_tick_ns) {
     return tell(outcome::none, "the source has changed a moment ago, and may change again without a sign");

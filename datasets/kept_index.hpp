@@ -29,7 +29,8 @@ struct stat;
 
 namespace leat::datasets {
 
-/// A file as an index remembers it: its content is the same if both values are.
+/// A file as an index remembers it: its content is the same if both values are. Of an object at an address, the version that its source tells
+/// stands in the place of the time.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t modified_ns = 0;
@@ -99,11 +100,15 @@ class mapped_index {
 /// Where the index of one source is kept, and what is to be done with it.
 class kept_index {
  public:
-  /// A source of fewer samples gets no index unless the user names a directory: opening it again takes hardly any time.
+  /// Files with fewer samples get no index unless the user names a directory: opening them again takes hardly any time.
   static constexpr std::uint64_t samples_least = 10'000;
 
-  ///   key   of what is indexed and how: the format, its options, the paths
-  kept_index(const index_options& options, std::string source, const digest& key);
+  ///   key     of what is indexed and how: the format, its options, the paths
+  ///   least   samples that are worth an index
+  kept_index(const index_options& options, std::string source, const digest& key, std::uint64_t least = samples_least);
+
+  /// Whether it is neither read nor written.
+  [[nodiscard]] bool is_off() const noexcept { return use_ == index_use::off; }
 
   [[nodiscard]] bool is_trusted() const noexcept { return use_ == index_use::trust; }
 
@@ -129,11 +134,14 @@ class kept_index {
 
   /// Whether write() would write the index of so many samples.
   [[nodiscard]] bool is_written(std::uint64_t samples) const noexcept {
-    return !path_.empty() && (is_named_ || samples >= samples_least);
+    return !path_.empty() && left_out_.empty() && (is_named_ || samples >= least_);
   }
   /// Notes the time of modification of a file or directory of the source. If it is so recent that a later change may get the same
   /// time from the file system's clock, no index is written.
   void saw(std::int64_t modified_ns) noexcept { newest_ns_ = std::max(newest_ns_, modified_ns); }
+
+  /// No index of this source can be trusted later: none is written.
+  void leave_out(std::string why) { left_out_ = std::move(why); }
 
   /// Replaces the index, if one is to be written, and reports the outcome. An index that cannot be written is no failure.
   void write(std::uint64_t samples, std::span<const std::byte> content);
@@ -144,7 +152,9 @@ class kept_index {
   void tell(index_report::outcome what, std::string why) const;
 
   index_use use_;
-  bool is_named_;  // the directory
+  bool is_named_;         // the directory
+  std::string left_out_;  // why; empty: it is not
+  std::uint64_t least_;
   std::string source_;
   digest key_;
   std::string path_;  // empty: there is no place for it

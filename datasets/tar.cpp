@@ -58,9 +58,10 @@ class tar_model final : public dataset_model {
   }
 
   /// As save() wrote it.
+  ///   source   of these files, by the same numbers
   ///   throws   error{errc::format}: it is none of these files
-  tar_model(std::shared_ptr<const io::file_table> files, const std::shared_ptr<const mapped_index>& index,
-            section_reader& from, at_end_marker at_marker)
+  tar_model(std::shared_ptr<const io::file_table> files, std::shared_ptr<const io::source_description> source,
+            const std::shared_ptr<const mapped_index>& index, section_reader& from, at_end_marker at_marker)
       : files_(std::move(files)), at_marker_(at_marker) {
     for (std::uint64_t left = from.number(); left > 0; --left) notes_.emplace_back(from.text());
     for (std::uint64_t left = from.number(); left > 0; --left) {
@@ -84,7 +85,7 @@ class tar_model final : public dataset_model {
       is_ours = is_ours && each.file() < files_->files() && each.field() < fields_.size();
     }
     if (!is_ours) throw error(errc::format, "it has places of files or fields that there are not");
-    sources_.push_back(std::make_shared<io::file_description>(files_));
+    sources_.push_back(std::move(source));
   }
 
   // Shards: taking the samples of a few shards at a time reads few files, one after another.
@@ -318,10 +319,21 @@ digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
   add_paths(key, paths);
   return key.finish();
 }
+// An address is the same wherever one stands.
+digest key_of_objects(const std::vector<std::string>& names, at_end_marker at_marker) {
+  hasher key;
+  key.add("tar of objects");
+  key.add(static_cast<std::uint64_t>(at_marker));
+  for (const std::string& each : names) key.add(each);
+  return key.finish();
+}
 
 // The shards as an earlier run has seen them, if they are still the same.
+//   stamps   as they are now; none where the index is trusted
+//   source   of these paths; null for files on a disk
 std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vector<std::string>& paths,
-                                             const std::vector<file_stamp>& stamps, at_end_marker at_marker) {
+                                             const std::vector<file_stamp>& stamps, at_end_marker at_marker,
+                                             const std::shared_ptr<const io::source_description>& source = nullptr) {
   return index.use(
       [&](const std::shared_ptr<const mapped_index>& found, section_reader& from) -> std::shared_ptr<const tar_model> {
         const std::span<const file_stamp> before = from.all<file_stamp>();
@@ -331,8 +343,35 @@ std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vecto
           index.refuse(str_cat(paths[i], " has changed since"));
           return nullptr;
         }
-        return std::make_shared<const tar_model>(table_of(paths, before), found, from, at_marker);
+        const std::shared_ptr<const io::file_table> files = table_of(paths, before);
+        return std::make_shared<const tar_model>(
+            files, source ? source : std::make_shared<const io::file_description>(files), found, from, at_marker);
       });
+}
+
+void keep(kept_index& index, const tar_model& model, std::span<const file_stamp> stamps) {
+  section_writer content;
+  if (index.is_written(model.size())) {
+    content.add_all(stamps);
+    model.save(content);
+  }
+  index.write(model.size(), content.bytes());
+}
+
+// Objects as they are now, each by one request.
+std::vector<file_stamp> look_at_objects(const io::source_description& objects, const std::vector<std::string>& names,
+                                        kept_index& index) {
+  blocking_sources connected;
+  std::vector<file_stamp> stamps;
+  for (const auto& [size_bytes, version] : connected.of(objects).look_at_all(objects.files())) {
+    if (version == 0) {
+      index.leave_out(str_cat(names[stamps.size()],
+                              ": the server gives it no ETag and no Last-Modified of some seconds ago, so that another "
+                              "object in its place could not be told from it"));
+    }
+    stamps.push_back({.size_bytes = size_bytes, .modified_ns = static_cast<std::int64_t>(version)});
+  }
+  return stamps;
 }
 
 tar_index_options index_options_of(const tar_options& options) {
@@ -349,6 +388,17 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
   tar_index_options index_options = index_options_of(options);
   index_options.stride_read_over_max = std::uint64_t{1} << 20;
   index_options.window_bytes_max = std::uint64_t{1} << 20;
+  const at_end_marker at_marker = index_options.at_marker;
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < shards->files(); ++i) names.push_back(shards->file_name(i));
+  // However few samples there are, walking takes a request for each MiB at least.
+  kept_index index(options.index, str_cat(names.front(), names.size() > 1 ? " and others" : ""),
+                   key_of_objects(names, at_marker), 1);
+  std::vector<file_stamp> stamps;
+  if (!index.is_off()) {
+    stamps = look_at_objects(*shards, names, index);
+    if (auto model = kept_shards(index, names, stamps, at_marker, shards)) return dataset(std::move(model));
+  }
   const std::uint32_t loops_wanted =
       std::clamp<std::uint32_t>(shards->files(), 1, std::min(usable_cores(), indexing_loops_max));
   std::vector<shard_index> indexes;
@@ -357,10 +407,11 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
     indexes = index_tar_shards(*shards, loops.connectors(), index_options);
   }
   auto files = std::make_shared<io::file_table>();
-  for (std::uint32_t i = 0; i < shards->files(); ++i) files->add(shards->file_name(i), indexes[i].file_bytes);
+  for (std::uint32_t i = 0; i < shards->files(); ++i) files->add(names[i], indexes[i].file_bytes);
   files->finish();
-  return dataset(std::make_shared<const tar_model>(std::move(files), std::move(shards), std::move(indexes),
-                                                   index_options.at_marker));
+  auto model = std::make_shared<const tar_model>(std::move(files), std::move(shards), std::move(indexes), at_marker);
+  keep(index, *model, stamps);
+  return dataset(std::move(model));
 }
 
 }  // namespace datasets
@@ -388,12 +439,7 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   auto source = std::make_shared<const io::file_description>(files);
   std::vector<shard_index> indexes = index_tar_shards(*source, loops.connectors(), index_options);
   auto model = std::make_shared<const tar_model>(files, std::move(source), std::move(indexes), at_marker);
-  section_writer content;
-  if (index.is_written(model->size())) {
-    content.add_all(std::span<const file_stamp>(stamps));
-    model->save(content);
-  }
-  index.write(model->size(), content.bytes());
+  keep(index, *model, stamps);
   return dataset(std::move(model));
 }
 

@@ -79,7 +79,8 @@ struct open_operation {
   void (*done)(open_operation&) noexcept = nullptr;  ///< as in read_operation
 
   std::uint64_t size_bytes = 0;
-  std::uint64_t version = 0;    ///< changes when the content does: of files, mixed from mtime, size and inode
+  std::uint64_t version =
+      0;  ///< changes when the content does: of files, mixed from mtime, size and inode; 0: nothing tells
   std::uint32_t alignment = 1;  ///< bytes: a read on multiples of it takes no more from the disk than was asked for
   int failure = 0;
   std::unique_ptr<const source_failure> said = {};  ///< as in read_operation

@@ -191,7 +191,7 @@ enum class index_use : std::uint8_t {
   off,  ///< neither read nor written
   check,  ///< read where every file (of folders: every directory) has the size and time of modification that it had; else built
   rebuild,  ///< built, and written
-  trust     ///< read without looking at the files; built where there is none
+  trust     ///< read without looking at the files; built where there is none. Of objects at addresses: as check
 };
 
 /// What became of the index of a source.
@@ -204,7 +204,7 @@ struct index_report {
 };
 
 /// Whether and where indexes are kept: of tar shards, whose headers need not be read again, and of folders, which need not be walked.
-///   directory   empty: $XDG_CACHE_HOME/leat, or ~/.cache/leat; there only for sources of 10,000 samples and more
+///   directory   empty: $XDG_CACHE_HOME/leat, or ~/.cache/leat; there only for files with 10,000 samples and more, and for shards at addresses
 ///   on_report   called once for each source that may have one
 ///
 /// An index that is damaged or cannot be written does no harm: the source is looked through as without one. Two processes may build one at

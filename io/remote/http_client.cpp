@@ -123,8 +123,16 @@ enum class step : std::uint8_t {
 std::uint64_t object_facts::version() const noexcept {
   hasher all;
   all.add(size_bytes);
-  all.add(etag);
-  all.add(last_modified);
+  if (!etag.empty()) {
+    all.add("tag");
+    all.add(etag);
+  } else {
+    // RFC 9110 8.8.2.2: times are told by the second, and one object may follow another within it.
+    const std::optional<std::int64_t> changed = parse_http_date(last_modified);
+    if (!changed || !told_unix_s || *told_unix_s - *changed < 2) return 0;
+    all.add("time");
+    all.add(last_modified);
+  }
   const digest mixed = all.finish();
   std::uint64_t number = 0;
   std::memcpy(&number, mixed.bytes.data(), sizeof number);
@@ -603,7 +611,7 @@ class http_client::impl {
       case 416: {
         const std::optional<content_range> range = parse_content_range(head.content_range);
         const bool tells_size = range && !range->is_satisfied && range->total;
-        if (tells_size) wanted.seen = object_facts{*range->total, head.etag, head.last_modified};
+        if (tells_size) wanted.seen = object_facts{*range->total, head.etag, head.last_modified, head.date_unix_s};
         if (expected != nullptr &&
             (wanted.bytes_received > 0 || (tells_size && *range->total != expected->size_bytes))) {
           return over(fetch_end::changed, said);
@@ -685,7 +693,7 @@ class http_client::impl {
       }
     }
     if (total) {
-      object_facts seen{*total, head.etag, head.last_modified};
+      object_facts seen{*total, head.etag, head.last_modified, head.date_unix_s};
       if (expected != nullptr && !is_the_same(seen, *expected)) {
         wanted.why = "the server has another one now";
         finish(wanted, fetch_end::changed);

@@ -23,8 +23,10 @@ struct object_facts {
   std::uint64_t size_bytes = 0;
   std::string etag;
   std::string last_modified;
+  std::optional<std::int64_t> told_unix_s = {};  ///< when that was, by the server's clock
 
-  /// Of all of these; never 0.
+  /// Of the size and the tag, or of the size and the time where there is no tag. 0 where these may stay the same though the content
+  /// changes: the server tells neither, or a time that had not passed when it answered.
   [[nodiscard]] std::uint64_t version() const noexcept;
 };
 

@@ -145,6 +145,69 @@ TEST_F(remote_epoch, ends_where_an_object_has_changed_and_where_reading_is_not_a
   EXPECT_THAT(ended.message, Not(HasSubstr("hush")));
 }
 
+TEST_F(remote_epoch, opens_shards_by_their_index_while_they_are_what_they_were) {
+  std::vector<index_report> reports;
+  const auto opened = [&](const std::string& name, index_use use = index_use::check) {
+    reports.clear();
+    return open(server_.address(name),
+                {.index = {.use = use,
+                           .directory = (folder_.path() / "kept").string(),
+                           .on_report = [&](const index_report& each) { reports.push_back(each); }},
+                 .remote = {.allow_http = true}});
+  };
+  const loader_options options = testing::small_options();
+  const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());
+  EXPECT_EQ(testing::run_all(opened("train-{0..2}.tar?signature=one"), options, fields()).batches, tar.batches);
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].what, index_report::outcome::written);
+  for (const index_use use : {index_use::check, index_use::trust}) {
+    const std::uint64_t before = server_.requests();
+    const dataset again = opened("train-{0..2}.tar?signature=two", use);
+    EXPECT_EQ(server_.requests() - before, shards) << "each shard is looked at, and nothing is read of it";
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_EQ(reports[0].what, index_report::outcome::used);
+    EXPECT_EQ(testing::run_all(again, options, fields()).batches, tar.batches);
+    EXPECT_THAT(again.name(3), ::testing::AllOf(HasSubstr("/train-0.tar/3"), Not(HasSubstr("signature"))));
+  }
+  // Of the same size, of another content.
+  const dataset held = opened("train-{0..2}.tar");
+  put("train-2.tar", shard_of(7).substr(0, shard_of(2).size()));
+  EXPECT_EQ(testing::run_all(held, options, fields()).failed, errc::changed);
+  put("train-2.tar", shard_of(3));
+  EXPECT_EQ(testing::run_all(opened("train-{0..2}.tar"), options, fields()).batches,
+            testing::run_all(here("train-{0..2}.tar"), options, fields()).batches);
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].what, index_report::outcome::written);
+  EXPECT_THAT(reports[0].why, HasSubstr("/train-2.tar has changed since"));
+}
+
+TEST_F(remote_epoch, keeps_no_index_where_a_server_does_not_tell_one_object_from_the_next) {
+  std::vector<index_report> reports;
+  const auto outcome_with = [&](const std::string& headers) {
+    server_.set_rule([headers](const served_request&) {
+      return http_fault{.what = http_fault::kind::untagged, .headers = headers};
+    });
+    reports.clear();
+    static_cast<void>(open(server_.address("train-0.tar"),
+                           {.index = {.use = index_use::check,
+                                      .directory = (folder_.path() / "kept").string(),
+                                      .on_report = [&](const index_report& each) { reports.push_back(each); }},
+                            .remote = {.allow_http = true}}));
+    EXPECT_EQ(reports.size(), 1U);
+    return reports.empty() ? index_report::outcome::none : reports[0].what;
+  };
+  using outcome = index_report::outcome;
+  EXPECT_EQ(outcome_with(""), outcome::none);
+  EXPECT_THAT(reports[0].why, HasSubstr("/train-0.tar: the server gives it no ETag"));
+  const std::string changed = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+  EXPECT_EQ(outcome_with(changed), outcome::none) << "the server does not say what time it is";
+  EXPECT_EQ(outcome_with(changed + "Date: Sun, 06 Nov 1994 08:49:38 GMT\r\n"), outcome::none);
+  EXPECT_EQ(outcome_with(changed + "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n"), outcome::written);
+  EXPECT_EQ(outcome_with(changed + "Date: Sun, 06 Nov 1994 08:49:50 GMT\r\n"), outcome::used);
+  EXPECT_EQ(outcome_with("Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\nDate: Sun, 06 Nov 1994 08:49:50 GMT\r\n"),
+            outcome::written);
+}
+
 TEST_F(remote_epoch, is_left_at_once_while_a_server_says_nothing) {
   const dataset samples = there("train-{0..2}.tar");
   server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall, .bytes = 100}; });

@@ -219,7 +219,7 @@ class fault_server::impl {
     if (const std::string wanted = asked.value("If-Match"); !wanted.empty() && wanted != tag) {
       return {"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n"};
     }
-    extra += str_cat("ETag: ", tag, "\r\n");
+    extra += plan.what == untagged ? plan.headers : str_cat("ETag: ", tag, "\r\n");
     if (plan.what == whole)
       return {str_cat("HTTP/1.1 200 OK\r\nContent-Length: ", content.size(), "\r\n", extra, "\r\n", content)};
     const std::string range = asked.value("Range");

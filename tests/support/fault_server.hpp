@@ -35,7 +35,8 @@ struct http_fault {
     long_header,  ///< 65 KiB of header
     many_lines,   ///< 200 header lines
     no_http,      ///< something else
-    compressed    ///< says that it is gzip
+    compressed,   ///< says that it is gzip
+    untagged      ///< `headers` in the place of an ETag
   };
   kind what = kind::none;
   unsigned status = 503;
