@@ -8,7 +8,8 @@
 #       The executable io_tests of just these modules, so that io can be built and tested while another module is in
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
-#       they run under ThreadSanitizer. SERIAL names tests, in full, that measure time: nothing runs beside them.
+#       they run under ThreadSanitizer. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of
+#       them are one test of ctest.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
@@ -133,7 +134,8 @@ function(leat_program target)
 endfunction()
 
 function(leat_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TOGETHER;WITH_THREADS" "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_ONE_PROCESS" "TOGETHER;WITH_THREADS"
+    "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(NOT sources)
     return()
@@ -147,6 +149,14 @@ function(leat_test name)
     SOURCES ${sources} ${PROJECT_SOURCE_DIR}/tests/support/sanitizer_options.cpp
     LINKS ${arg_LINKS} GTest::gmock_main PRECOMPILED tests)
   leat_unity(${name}_tests "${arg_TOGETHER}" ${arg_ALONE})
+  if(arg_IN_ONE_PROCESS)
+    # One test for ctest, which names those that fail; skipped where none was run.
+    add_test(NAME ${name}.in_one_process COMMAND ${PROJECT_SOURCE_DIR}/scripts/in_one_process 40
+      ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.log $<TARGET_FILE:${name}_tests>)
+    set_tests_properties(${name}.in_one_process PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}"
+      SKIP_REGULAR_EXPRESSION "_tests: 0 passed, 0 failed")
+    return()
+  endif()
   # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
   # A parameter's value has no place in a name: of a struct GoogleTest prints its bytes, with pointers that differ each time.
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}." NO_PRETTY_VALUES

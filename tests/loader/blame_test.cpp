@@ -27,6 +27,7 @@ namespace {
 
 using testing::fake_dataset;
 using ::testing::HasSubstr;
+using testing::labels;
 using testing::loader;
 using testing::loader_options;
 using testing::seen_run;
@@ -34,13 +35,6 @@ using ::testing::StartsWith;
 using testing::watchdog;
 
 // Samples of nothing but their class; every one of `corrupt` has none that is a number.
-std::vector<testing::fake_sample> labels(std::size_t count, const std::vector<std::uint64_t>& corrupt = {}) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  for (const std::uint64_t i : corrupt) samples[i].members[0].bytes = testing::to_bytes("cat " + std::to_string(i));
-  return samples;
-}
-
 testing::fake_dataset_options loose_files(std::uint64_t seed = 1) {
   testing::fake_dataset_options where;
   where.layout = testing::fake_layout::file_per_member;

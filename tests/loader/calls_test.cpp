@@ -26,18 +26,13 @@ using namespace std::chrono_literals;
 using testing::fake_dataset;
 using ::testing::HasSubstr;
 using testing::label_only;
+using testing::labels;
 using testing::loader;
 using testing::loader_options;
 using testing::seen_batch;
 using testing::small_options;
 using ::testing::StartsWith;
 using testing::watchdog;
-
-std::vector<testing::fake_sample> labels(std::size_t count) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  return samples;
-}
 
 std::vector<seen_batch> expected_of(const dataset& samples) {
   return testing::run_all(samples, small_options(), label_only()).batches;

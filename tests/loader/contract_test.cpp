@@ -46,6 +46,7 @@ using testing::loader_options;
 using testing::fake_dataset;
 using testing::fake_dataset_options;
 using testing::label_only;
+using testing::labels;
 using testing::make_samples;
 using testing::message_of;
 using testing::seen_batch;
@@ -54,12 +55,6 @@ using testing::trainer;
 using testing::watchdog;
 
 // A sample of nothing but its class: for tests in which thousands of loaders are made.
-std::vector<testing::fake_sample> labels(std::size_t count) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  return samples;
-}
-
 // Lets the loader get somewhere. Without giving up the processor: on a busy machine a yield can take milliseconds.
 void pass_time(std::chrono::microseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;

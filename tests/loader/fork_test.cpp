@@ -27,16 +27,11 @@ namespace leat {
 namespace {
 
 using testing::label_only;
+using testing::labels;
 using testing::loader;
 using testing::loader_options;
 using testing::small_options;
 using testing::watchdog;
-
-std::vector<testing::fake_sample> labels(std::size_t count) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  return samples;
-}
 
 loader_options on_the_host() {
   loader_options options = small_options();

@@ -23,14 +23,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::labels;
 using testing::loader;
 using testing::loader_options;
-
-std::vector<testing::fake_sample> labels(std::size_t count) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  return samples;
-}
 
 std::filesystem::path first_file_of(const std::filesystem::path& directory) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {

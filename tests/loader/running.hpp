@@ -43,6 +43,14 @@ inline std::vector<field> all_fields() {
 /// Small and cheap: tests of what is around the decoders.
 inline std::vector<field> label_only() { return {label("cls")}; }
 
+/// Samples whose labels are 1000, 1001, ...; those of `corrupt` are no numbers.
+inline std::vector<fake_sample> labels(std::size_t count, const std::vector<std::uint64_t>& corrupt = {}) {
+  std::vector<fake_sample> samples(count);
+  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", to_bytes(std::to_string(1000 + i))}};
+  for (const std::uint64_t i : corrupt) samples[i].members[0].bytes = to_bytes("cat " + std::to_string(i));
+  return samples;
+}
+
 /// A budget that fits any of these tests. Little memory is touched, so that a loader costs little.
 inline constexpr std::size_t small_budget = std::size_t{40} << 20;
 

@@ -22,16 +22,11 @@ namespace {
 
 using testing::fake_dataset;
 using testing::label_only;
+using testing::labels;
 using testing::loader;
 using testing::loader_options;
 using testing::seen_batch;
 using testing::watchdog;
-
-std::vector<testing::fake_sample> labels(std::size_t count) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  return samples;
-}
 
 loader_options options_for(std::uint32_t epochs) {
   loader_options options = testing::small_options();

@@ -34,6 +34,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::fake_dataset;
+using testing::labels;
 using testing::line_of_parts;
 using testing::loader;
 using testing::loader_options;
@@ -41,12 +42,6 @@ using testing::run_of_parts;
 using testing::small_options;
 using testing::trainer;
 using testing::watchdog;
-
-std::vector<testing::fake_sample> labels(std::size_t count) {
-  std::vector<testing::fake_sample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i].members = {{"cls", testing::to_bytes(std::to_string(1000 + i))}};
-  return samples;
-}
 
 TEST(stats, count_what_was_handed_out_and_what_it_took) {
   const watchdog dog("stats");

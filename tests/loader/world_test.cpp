@@ -25,7 +25,7 @@ using testing::loader_options;
 using testing::small_options;
 using testing::watchdog;
 
-constexpr std::size_t sample_count = 45;
+constexpr std::size_t samples_in_all = 45;
 
 /// A row as its trainer has it.
 struct seen_row {
@@ -99,7 +99,7 @@ loader_options with_global_batch(std::uint32_t rows, last_batch last = last_batc
 
 TEST(loader_world, the_ranks_rows_are_the_single_process_s_batches_byte_for_byte) {
   const watchdog limit("many ranks");
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   for (const last_batch last : {last_batch::keep, last_batch::drop, last_batch::pad}) {
     const loader_options options = with_global_batch(8, last);
     const joined_run alone = run_world(samples, options, 1);
@@ -158,7 +158,7 @@ TEST(loader_world, a_batch_of_no_rows_has_its_outputs_digests_and_mixing) {
 
 TEST(loader_world, a_batch_size_is_that_of_a_rank) {
   const watchdog limit("many ranks");
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   loader_options options = small_options();
   options.batch_size = 4;
   const rank_run second = run_rank(samples, options, 1, 3);
@@ -170,7 +170,7 @@ TEST(loader_world, a_batch_size_is_that_of_a_rank) {
 TEST(loader_world, corrupt_samples_are_left_out_or_replaced_alike_in_every_world) {
   const watchdog limit("many ranks");
   for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute}) {
-    std::vector<testing::fake_sample> made = testing::make_samples(1, sample_count);
+    std::vector<testing::fake_sample> made = testing::make_samples(1, samples_in_all);
     for (const std::size_t corrupt : {3U, 4U, 17U, 30U, 44U}) made[corrupt].remove("cls");
     const fake_dataset samples(made);
     loader_options options = with_global_batch(8, last_batch::pad);
@@ -187,7 +187,7 @@ TEST(loader_world, corrupt_samples_are_left_out_or_replaced_alike_in_every_world
 
 TEST(loader_world, batch_at_gives_the_rank_s_rows) {
   const watchdog limit("many ranks");
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   loader_options options = with_global_batch(8);
   options.device = host;
   options.world = {.rank = 1, .size = 3};
@@ -203,7 +203,7 @@ TEST(loader_world, batch_at_gives_the_rank_s_rows) {
 // What a trainer saves is one state; whichever ranks there are then go on from it.
 TEST(loader_world, a_run_goes_on_in_other_worlds_and_loses_and_repeats_nothing) {
   const watchdog limit("many ranks");
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   for (const last_batch last : {last_batch::keep, last_batch::drop, last_batch::pad}) {
     loader_options options = small_options();
     options.batch_size = 1;  // of each of the first 8
@@ -265,15 +265,15 @@ struct ordered {
 };
 
 std::vector<ordered> all_orders() {
-  const fake_dataset samples(testing::make_samples(1, sample_count));
-  std::vector<std::int64_t> groups(sample_count);
-  std::vector<double> weights(sample_count);
-  for (std::size_t i = 0; i < sample_count; ++i) {
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
+  std::vector<std::int64_t> groups(samples_in_all);
+  std::vector<double> weights(samples_in_all);
+  for (std::size_t i = 0; i < samples_in_all; ++i) {
     groups[i] = i < 3 ? 0 : i < 12 ? 1 : 2;
     weights[i] = static_cast<double>(i % 7);
   }
   const dataset grouped = dataset(samples).with_column("group", groups);
-  const mixture mixed({{dataset(samples).slice(0, 9), 0.5}, {dataset(samples).slice(9, sample_count - 9), 0.5}});
+  const mixture mixed({{dataset(samples).slice(0, 9), 0.5}, {dataset(samples).slice(9, samples_in_all - 9), 0.5}});
   return {{"sequential", samples, sequential()},
           {"shuffled", samples, shuffled()},
           {"repeated", samples, repeated(3)},
@@ -330,7 +330,7 @@ TEST(loader_world, of_every_order_a_rank_goes_on_at_any_batch) {
 
 TEST(loader_world, another_batch_size_is_refused_where_a_run_goes_on) {
   const watchdog limit("many ranks");
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   loader_options options = small_options();
   options.batch_size = 2;
   options.world = {.rank = 0, .size = 4};
@@ -345,7 +345,7 @@ TEST(loader_world, another_batch_size_is_refused_where_a_run_goes_on) {
 TEST(loader_world, a_journal_that_is_there_is_left_alone_in_another_world) {
   const watchdog limit("many ranks");
   const testing::temporary_directory directory;
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   loader_options options = small_options();
   options.journal = directory.path() / "0.jsonl";
   options.world = {.rank = 0, .size = 4};
@@ -359,7 +359,7 @@ TEST(loader_world, a_journal_that_is_there_is_left_alone_in_another_world) {
 
 TEST(loader_world, mixed_rows_are_those_of_the_rank) {
   const watchdog limit("many ranks");
-  const fake_dataset samples(testing::make_samples(1, sample_count));
+  const fake_dataset samples(testing::make_samples(1, samples_in_all));
   loader_options options = with_global_batch(8);
   options.mix = mixup(1.0);
   const auto first_digest = [&](std::uint32_t rank, std::uint32_t size) {
