@@ -399,6 +399,9 @@ photo_set_summary make_photos(const fs::path& directory, const make_photos_optio
   const fs::path place = place_of(directory);
   if (const auto found = find_set(place, options)) return *found;
 
+  const auto nothing_left = [&] { return error(errc::cancelled, "nothing was left in " + directory.string()); };
+  // Whoever was stopped before it began has nothing to remove, for which there may be no time.
+  if (options.stop.stop_requested()) throw nothing_left();
   std::error_code failed;
   fs::create_directories(place.parent_path(), failed);
   if (failed) fail("cannot make the directory", place.parent_path(), failed.value());
@@ -409,7 +412,7 @@ photo_set_summary make_photos(const fs::path& directory, const make_photos_optio
     bytes = press(shop.path(), options).run();
   } catch (const error& failure) {
     if (failure.code() != errc::cancelled) throw;
-    if (shop.clear()) throw error(errc::cancelled, "nothing was left in " + directory.string());
+    if (shop.clear()) throw nothing_left();
     throw error(errc::cancelled, "some of it is left in " + shop.path().string() + ", which the next run removes");
   }
   const std::string manifest = manifest_of(options) + "bytes " + std::to_string(bytes) + "\n";
