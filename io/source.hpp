@@ -15,6 +15,10 @@
 #include <span>
 #include <string>
 
+namespace leat {
+struct remote_stats;
+}
+
 namespace leat::io {
 
 /// Every read starts and ends on multiples of this inside its file at the most, on any rung: the O_DIRECT alignment
@@ -151,6 +155,8 @@ class source_description {
   [[nodiscard]] virtual std::uint32_t files() const = 0;
   /// Whether the loop counts what its reads take in the kernel.
   [[nodiscard]] virtual bool is_read_by_the_loop() const noexcept { return false; }
+  /// Adds what the network and a cache have done for all sources that were ever connected. Thread: any.
+  virtual void add_counts(remote_stats&) const {}
   /// The file's path or address, as a person would write it.
   [[nodiscard]] virtual std::string file_name(std::uint32_t file) const = 0;
 };

@@ -76,6 +76,22 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
   return {.bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages};
 }
 
+remote_stats remote_counts(const datasets::dataset_model& dataset) {
+  remote_stats all;
+  for (const auto& each : dataset.sources()) each->add_counts(all);
+  return all;
+}
+remote_stats remote_since(const remote_stats& before, remote_stats now) {
+  now.requests -= before.requests;
+  now.bytes -= before.bytes;
+  now.bytes_from_cache -= before.bytes_from_cache;
+  now.retries -= before.retries;
+  now.connections -= before.connections;
+  now.cached_blocks -= before.cached_blocks;
+  now.damaged_reads -= before.damaged_reads;
+  return now;
+}
+
 }  // namespace
 
 class loader::pipeline final : public line_events {
@@ -228,6 +244,7 @@ class loader::pipeline final : public line_events {
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
   const bound_run run_;
+  const remote_stats remote_before_ = remote_counts(run_.dataset());  // what others have read of the same objects
   const resumption resumption_;
   const span_of_run span_;
   const memory_available memory_available_;  // when the loader is built: one answer for all who ask
@@ -441,6 +458,7 @@ loader_stats loader::pipeline::stats() const {
   const line_counts counted = counts(handed, made, times);
   now.bytes_copied = made.bytes_copied;
   now.expand = made.expanded;
+  now.remote = remote_since(remote_before_, remote_counts(run_.dataset()));
   now.ragged_bytes = ended.ragged_bytes;
   now.ragged_padding_bytes = ended.ragged_padding_bytes;
 

@@ -60,7 +60,8 @@ void reader_stage::check_first_files() {
   std::deque<first_file> files;
   const auto& descriptions = dataset_.sources();
   for (std::uint32_t source = 0; source < descriptions.size(); ++source) {
-    if (descriptions[source]->files() == 0) continue;
+    // Only files may be without O_DIRECT; of an object it would be a request.
+    if (descriptions[source]->files() == 0 || timed_here_[source]) continue;
     first_file& first = files.emplace_back();
     first.source = source;
     first.all = &sources_;

@@ -186,6 +186,14 @@ json epoch_report::as_json() const {
                       {"bytes", stats.expand.bytes},
                       {"busy_s", stats.expand.busy_s},
                       {"wait_s", stats.expand.wait_s}};
+  object["remote"] = {{"requests", stats.remote.requests},
+                      {"bytes", stats.remote.bytes},
+                      {"bytes_from_cache", stats.remote.bytes_from_cache},
+                      {"retries", stats.remote.retries},
+                      {"connections", stats.remote.connections},
+                      {"cached_blocks", stats.remote.cached_blocks},
+                      {"damaged_reads", stats.remote.damaged_reads},
+                      {"cache", stats.remote.cache}};
   object["cpu_s"] = cpu_s;
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
   object["digest_cpu_s"] = stats.digest_cpu_s;

@@ -17,6 +17,7 @@ constexpr option_words all_words[] = {
     {"tar_options::ignore_zeros", "--ignore-zeros"},
     {"allow_http", "--allow-http"},
     {"ca_file", "--ca-file"},
+    {"cache_bytes", "--cache-bytes"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},

@@ -91,6 +91,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_make_photos(leat, chosen);
   add_doctor(leat, chosen);
   add_bench(leat, chosen);
+  add_cache(leat, chosen);
 
   try {
     leat.parse(argc, argv);

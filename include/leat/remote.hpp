@@ -13,6 +13,10 @@ namespace leat {
 ///   connections_max  of each I/O thread that reads
 ///   silence_max      a server that sends nothing for so long is asked anew
 ///   patience         for one read with all its tries, and a second more for each 64 KiB of it
+///   cache            a folder on a local drive: what was read once is read from there, by all processes that name it. Empty: LEAT_CACHE,
+///                    and where that is not set there is none
+///   cache_bytes      what all objects in it may take; 0: LEAT_CACHE_BYTES ("200GiB"). One of them is to be given
+///   cache_block_bytes   what is fetched at once, a multiple of 4096: each I/O thread that reads has memory for 16 of them
 /// Of s3://, where AWS's environment variables and profile files say nothing else:
 ///   endpoint         of a store that is not AWS: https://host:port
 ///   region           us-east-1
@@ -33,6 +37,9 @@ struct remote_options {
   std::string secret_access_key = {};
   std::string session_token = {};
   std::string profile = {};
+  std::string cache = {};
+  std::uint64_t cache_bytes = 0;
+  std::uint32_t cache_block_bytes = 4U << 20;
 };
 
 }  // namespace leat

@@ -70,6 +70,27 @@ struct expand_stats {
   double wait_s = 0;
 };
 
+/// Objects at addresses, read through the sources of the dataset since the loader began: by whoever reads them, so that of two loaders of one
+/// dataset each counts what both do.
+///   requests          over the network, those that were tried again included
+///   bytes             received, of objects
+///   bytes_from_cache  of samples and blocks, read from the local drive
+///   retries           requests that had failed before
+///   connections       opened
+///   cached_blocks     written to the cache
+///   damaged_reads     from the cache that were not what was written; they are fetched anew
+///   cache             "off", "on", or "off: " and why it is not used any more
+struct remote_stats {
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t bytes_from_cache = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t connections = 0;
+  std::uint64_t cached_blocks = 0;
+  std::uint64_t damaged_reads = 0;
+  std::string cache = "off";
+};
+
 /// One rung of the ladder: what is in use, and why it is not the one above.
 struct rung {
   std::string use;
@@ -132,6 +153,7 @@ struct loader_stats {
   std::uint64_t ragged_bytes = 0;
   std::uint64_t ragged_padding_bytes = 0;
   expand_stats expand;
+  remote_stats remote;
   std::uint64_t arena_bytes = 0;  ///< mapped in so far
   std::uint64_t scratch_bytes_peak = 0;
 

@@ -158,8 +158,12 @@ struct fetch::progress {
 
 class http_client::impl {
  public:
-  impl(const remote_options& options, const retry_options& retries, const s3_access* store)
-      : options_(options), retries_(retries), tokens_(retries.tokens), tls_(ssl::context::tls_client) {
+  impl(const remote_options& options, const retry_options& retries, const s3_access* store, transfer_counts* counts)
+      : options_(options),
+        retries_(retries),
+        counts_(counts != nullptr ? *counts : own_counts_),
+        tokens_(retries.tokens),
+        tls_(ssl::context::tls_client) {
     if (store != nullptr && !store->keys.empty()) signer_.emplace(store->keys, store->region);
     tls_.set_verify_mode(ssl::verify_peer);
     SSL_CTX_set_min_proto_version(tls_.native_handle(), TLS1_2_VERSION);
@@ -294,6 +298,7 @@ class http_client::impl {
       from_the_start(*served);
       at.was_begun_anew = false;
       tokens_ -= 1;
+      transfer_counts::add(counts_.retries, 1);
       spawn(queue_later(served, wait_before(at)));
       co_return;
     }
@@ -408,6 +413,7 @@ class http_client::impl {
       why = words_of(opened, refused, str_cat("while connecting to ", to.host_header()).c_str());
       co_return step::again_later;
     }
+    transfer_counts::add(counts_.connections, 1);
     opened.socket.set_option(tcp::no_delay(true), failure);
     if (!to.tls) co_return step::over;
     opened.tls.emplace(opened.socket, tls_);
@@ -499,6 +505,7 @@ class http_client::impl {
                                          : wanted.bytes_received > 0 ? &*wanted.seen
                                                                      : nullptr;
     const std::string request = request_of(wanted, expected);
+    transfer_counts::add(counts_.requests, 1);
     error_code failure = co_await line.write(asio::buffer(request));
     std::optional<std::size_t> end;
     std::string& received = line.received;
@@ -708,6 +715,7 @@ class http_client::impl {
       wanted.why = "the server sends more bytes than it says";
       co_return step::give_up;
     }
+    const std::size_t received_before = wanted.bytes_received;
     std::memcpy(wanted.into.data() + wanted.bytes_received, rest.data(), rest.size());
     wanted.bytes_received += rest.size();
     bytes -= rest.size();
@@ -723,6 +731,7 @@ class http_client::impl {
       line.silent_since_ns = now_ns();
     }
     at.writes = false;
+    transfer_counts::add(counts_.bytes, wanted.bytes_received - received_before);
     if (bytes > 0) {
       wanted.why = words_of(line, failure, str_cat(bytes, " bytes before its answer's end").c_str());
       co_return step::again_later;
@@ -745,6 +754,8 @@ class http_client::impl {
 
   const remote_options options_;
   const retry_options retries_;
+  transfer_counts own_counts_;
+  transfer_counts& counts_;
   double tokens_;
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;
@@ -761,8 +772,9 @@ class http_client::impl {
   std::thread thread_;
 };
 
-http_client::http_client(const remote_options& options, const retry_options& retries, const s3_access* store)
-    : impl_(std::make_unique<impl>(options, retries, store)) {}
+http_client::http_client(const remote_options& options, const retry_options& retries, const s3_access* store,
+                         transfer_counts* counts)
+    : impl_(std::make_unique<impl>(options, retries, store, counts)) {}
 http_client::~http_client() = default;
 void http_client::start(std::vector<std::shared_ptr<fetch>> wanted) { impl_->start(std::move(wanted)); }
 void http_client::cancel(std::shared_ptr<fetch> wanted) { impl_->cancel(std::move(wanted)); }

@@ -4,6 +4,7 @@
 
 #include "io/remote/address.hpp"
 #include "io/remote/s3.hpp"
+#include "io/remote/transfer_counts.hpp"
 
 #include <leat/remote.hpp>
 
@@ -77,9 +78,10 @@ class http_client {
  public:
   /// Starts the thread.
   ///   throws   error{errc::usage} a ca_file that cannot be read or has no certificate; error{errc::limit} no thread to be had
-  ///   store   whose requests are signed, where it has keys; null: none
+  ///   store    whose requests are signed, where it has keys; null: none
+  ///   counts   outlives this; null: nobody asks
   explicit http_client(const remote_options& options, const retry_options& retries = {},
-                       const s3_access* store = nullptr);
+                       const s3_access* store = nullptr, transfer_counts* counts = nullptr);
   http_client(const http_client&) = delete;
   http_client& operator=(const http_client&) = delete;
   /// Joins the thread. Every fetch has ended before.

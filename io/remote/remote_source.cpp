@@ -4,11 +4,14 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "io/read_error.hpp"
+#include "io/remote/cached_reads.hpp"
 
 #include <leat/error.hpp>
+#include <leat/stats.hpp>
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <utility>
@@ -20,6 +23,11 @@ std::unique_ptr<const source_failure> say(fault whose, errc code, const std::str
   return std::make_unique<const source_failure>(source_failure{whose, error(code, what)});
 }
 
+std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_t objects) {
+  const block_cache_options wanted = cache_options_of(options);
+  return wanted.directory.empty() ? nullptr : std::make_unique<object_cache>(wanted, objects);
+}
+
 }  // namespace
 
 // Of one loop. Fetches go to the client's thread in bunches, and come home in bunches: one posted function for all that ended before it
@@ -27,7 +35,21 @@ std::unique_ptr<const source_failure> say(fault whose, errc code, const std::str
 class connected_objects final : public source {
  public:
   connected_objects(const remote_description& of, connector& loop)
-      : of_(of), loop_(loop), client_(of.options_, of.retries_, of.store_ ? &*of.store_ : nullptr) {}
+      : of_(of), loop_(loop), client_(of.options_, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
+    if (of.cache_ == nullptr) return;
+    cached_ = std::make_unique<cached_reads>(
+        cached_reads::surroundings{.loop = &loop,
+                                   .client = &client_,
+                                   .cache = of.cache_.get(),
+                                   .objects = &of.objects_,
+                                   .counts = of.counts_.get(),
+                                   .remotely =
+                                       [](void* self, read_operation& read, bool is_cancelled) noexcept {
+                                         static_cast<connected_objects*>(self)->read_remotely(read, is_cancelled);
+                                       },
+                                   .owner = this},
+        std::min(fills_max, of.options_.connections_max));
+  }
 
   void start(std::span<read_operation* const> operations) override {
     std::vector<std::shared_ptr<fetch>> wanted;
@@ -36,12 +58,9 @@ class connected_objects final : public source {
       each->started_ns = now_ns();
       each->failure = 0;
       each->data = {};
-      std::shared_ptr<object_fetch> made = make(each->file);
-      made->read = each;
-      made->offset = each->offset;
-      made->into = each->into.bytes.first(each->bytes);
-      made->expected = of_.opened_[each->file].load(std::memory_order_acquire);
-      each->state = made.get();
+      const object_facts* const known = of_.opened_[each->file].load(std::memory_order_acquire);
+      if (cached_ && known != nullptr && cached_->start(*each, *known)) continue;
+      std::shared_ptr<object_fetch> made = make(*each);
       if (each->bytes == 0) {
         made->end = fetch_end::whole;
         come_home(std::move(made));
@@ -57,14 +76,11 @@ class connected_objects final : public source {
     std::shared_ptr<object_fetch> made = make(operation.file);
     made->open = &operation;
     made->into = {&made->first, 1};
-    operation.state = made.get();
     std::vector<std::shared_ptr<fetch>> wanted;
     wanted.push_back(std::move(made));
     client_.start(std::move(wanted));
   }
-  void cancel(read_operation& operation) override {
-    client_.cancel(static_cast<object_fetch*>(operation.state)->shared_from_this());
-  }
+  void cancel(read_operation& operation) override { static_cast<read_path*>(operation.state)->cancel(); }
   [[nodiscard]] error explain(const read_operation& failed) const override {
     if (failed.said != nullptr) return failed.said->why;
     return explain_read({.failure = failed.failure,
@@ -78,7 +94,11 @@ class connected_objects final : public source {
   }
 
  private:
-  struct object_fetch : fetch {
+  // Of blocks, each of which has memory of its own.
+  static constexpr std::uint32_t fills_max = 16;
+
+  struct object_fetch final : fetch, read_path {
+    void cancel() override { static_cast<connected_objects*>(owner)->client_.cancel(shared_from_this()); }
     std::uint32_t file = 0;
     read_operation* read = nullptr;
     open_operation* open = nullptr;
@@ -96,6 +116,27 @@ class connected_objects final : public source {
           ->come_home(std::static_pointer_cast<object_fetch>(ended.shared_from_this()));
     };
     return made;
+  }
+
+  std::shared_ptr<object_fetch> make(read_operation& read) {
+    std::shared_ptr<object_fetch> made = make(read.file);
+    made->read = &read;
+    made->offset = read.offset;
+    made->into = read.into.bytes.first(read.bytes);
+    made->expected = of_.opened_[read.file].load(std::memory_order_acquire);
+    read.state = static_cast<read_path*>(made.get());
+    return made;
+  }
+  // What the cache does not serve.
+  void read_remotely(read_operation& read, bool is_cancelled) noexcept {
+    std::shared_ptr<object_fetch> made = make(read);
+    if (is_cancelled) {
+      made->end = fetch_end::cancelled;
+      return come_home(std::move(made));
+    }
+    std::vector<std::shared_ptr<fetch>> wanted;
+    wanted.push_back(std::move(made));
+    client_.start(std::move(wanted));
   }
 
   // Thread: any. The operation is not done before the posted function has run, so this is there until then.
@@ -139,7 +180,6 @@ class connected_objects final : public source {
     read.done(read);
   }
   void settle(object_fetch& ended, open_operation& open) {
-    open.state = nullptr;
     const std::string& name = of_.names_[ended.file];
     if (ended.end != fetch_end::whole && ended.end != fetch_end::short_of) {
       explain_in(open, ended, name);
@@ -192,7 +232,8 @@ class connected_objects final : public source {
   connector& loop_;
   mutex mutex_;
   std::vector<std::shared_ptr<object_fetch>> ended_ ABSL_GUARDED_BY(mutex_);
-  http_client client_;  // Its thread ends first.
+  http_client client_;                    // Its thread ends before what it refers to.
+  std::unique_ptr<cached_reads> cached_;  // Likewise. Null: without a cache
 };
 
 remote_description::remote_description(std::vector<remote_object> objects, const remote_options& options,
@@ -201,6 +242,7 @@ remote_description::remote_description(std::vector<remote_object> objects, const
       options_(options),
       retries_(retries),
       store_(std::move(store)),
+      cache_(cache_of(options, objects_.size())),
       opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
   absl::flat_hash_map<std::string, std::uint32_t> times;
   for (const remote_object& each : objects_) {
@@ -211,6 +253,24 @@ remote_description::remote_description(std::vector<remote_object> objects, const
 
 remote_description::~remote_description() {
   for (std::size_t i = 0; i < objects_.size(); ++i) delete opened_[i].load(std::memory_order_relaxed);
+}
+
+void remote_description::add_counts(remote_stats& into) const {
+  const auto now = [](const transfer_counts::counter& each) { return each.load(std::memory_order_relaxed); };
+  into.requests += now(counts_->requests);
+  into.bytes += now(counts_->bytes);
+  into.bytes_from_cache += now(counts_->bytes_from_cache);
+  into.retries += now(counts_->retries);
+  into.connections += now(counts_->connections);
+  into.cached_blocks += now(counts_->cached_blocks);
+  into.damaged_reads += now(counts_->damaged_reads);
+  if (!cache_) return;
+  const std::string why = cache_->why_off();
+  if (!why.empty()) {
+    into.cache = str_cat("off: ", why);
+  } else if (into.cache == "off") {
+    into.cache = "on";
+  }
 }
 
 std::unique_ptr<source> remote_description::connect(connector& loop) const {

@@ -4,7 +4,9 @@
 #include "io/file_table.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/http_client.hpp"
+#include "io/remote/object_cache.hpp"
 #include "io/remote/s3.hpp"
+#include "io/remote/transfer_counts.hpp"
 #include "io/source.hpp"
 
 #include <leat/remote.hpp>
@@ -28,6 +30,7 @@ struct remote_object {
 
 /// What the first opening of an object sees of it (its size, its tag) holds for all reads that follow, of every source that is
 /// connected: an object that is another one by then ends the run.
+///   throws   of the constructor, as cache_options_of()
 class remote_description final : public source_description {
  public:
   explicit remote_description(std::vector<remote_object> objects, const remote_options& options,
@@ -39,6 +42,7 @@ class remote_description final : public source_description {
   [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
   /// Without the query; of several that differ in nothing else, with a number behind it.
   [[nodiscard]] std::string file_name(std::uint32_t file) const override { return names_[file]; }
+  void add_counts(remote_stats& into) const override;
 
  private:
   friend class connected_objects;
@@ -48,6 +52,8 @@ class remote_description final : public source_description {
   const remote_options options_;
   const retry_options retries_;
   const std::optional<s3_access> store_;
+  const std::unique_ptr<object_cache> cache_;  // null: none was asked for
+  const std::unique_ptr<transfer_counts> counts_ = std::make_unique<transfer_counts>();
   // By object; set once, by whoever opens it first.
   const std::unique_ptr<std::atomic<const object_facts*>[]> opened_;
 };

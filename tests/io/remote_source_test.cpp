@@ -25,6 +25,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -61,8 +62,8 @@ remote_options options_for(const fault_server& server, const temporary_directory
 
 class remote_subject final : public source_subject {
  public:
-  remote_subject(std::shared_ptr<io::arena> memory, const running_loop::maker& make, transport how)
-      : server_(how), running_({}, std::move(memory), make) {}
+  remote_subject(std::shared_ptr<io::arena> memory, const running_loop::maker& make, transport how, bool has_cache)
+      : server_(how), has_cache_(has_cache), running_({}, std::move(memory), make) {}
   ~remote_subject() override {
     running_.call([this] { source_.reset(); });
   }
@@ -81,9 +82,17 @@ class remote_subject final : public source_subject {
     server_.put(std::to_string(file), as_text(contents));
   }
   void connect() override {
-    description_.emplace(objects_, options_for(server_, folder_));
+    remote_options options = options_for(server_, folder_);
+    if (has_cache_) {
+      options.cache = (folder_.path() / "cache").string();
+      options.cache_bytes = 8U << 20;
+      options.cache_block_bytes = 64U << 10;
+    }
+    description_.emplace(objects_, options);
     running_.call([this] { source_ = description_->connect(running_.loop()); });
+    if (has_cache_) look_at_all();
   }
+  [[nodiscard]] bool keeps_what_it_has_read() const override { return has_cache_; }
   [[nodiscard]] io::source& source() override { return *source_; }
   void call(const std::function<void()>& function) override { running_.call(function); }
   void run_until_zero(std::atomic<std::size_t>& left) override {
@@ -91,29 +100,55 @@ class remote_subject final : public source_subject {
   }
 
  private:
+  // What was never looked at has no version, and is not cached.
+  void look_at_all() {
+    struct look : io::open_operation {
+      std::atomic<bool> is_done{false};
+    };
+    std::deque<look> looks;
+    for (std::uint32_t file = 0; file < objects_.size(); ++file) {
+      look& each = looks.emplace_back();
+      each.file = file;
+      each.done = [](io::open_operation& ended) noexcept {
+        auto& self = static_cast<look&>(ended);
+        self.is_done = true;
+        self.is_done.notify_all();
+      };
+      running_.call([&] { source_->start(each); });
+      each.is_done.wait(false);
+    }
+  }
+
   temporary_directory folder_;
   fault_server server_;
+  const bool has_cache_;
   std::vector<io::remote_object> objects_;
   std::optional<io::remote_description> description_;
   running_loop running_;
   std::unique_ptr<io::source> source_;
 };
 
-source_maker remote_on(std::string name, const running_loop::maker& make, transport how) {
-  return {std::move(name), [make, how](std::shared_ptr<io::arena> memory) {
-            return std::make_unique<remote_subject>(std::move(memory), make, how);
+source_maker remote_on(std::string name, const running_loop::maker& make, transport how, bool has_cache = false) {
+  return {std::move(name), [make, how, has_cache](std::shared_ptr<io::arena> memory) {
+            return std::make_unique<remote_subject>(std::move(memory), make, how, has_cache);
           }};
 }
 
 INSTANTIATE_TEST_SUITE_P(
     remote, source_contract,
-    ::testing::Values(remote_on(
-                          "http_on_the_ring", [](io::io_context& context) { return io::make_ring_loop(context, {}); },
-                          transport::plain),
-                      remote_on(
-                          "https_on_preadv",
-                          [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); },
-                          transport::tls)),
+    ::testing::Values(
+        remote_on(
+            "http_on_the_ring", [](io::io_context& context) { return io::make_ring_loop(context, {}); },
+            transport::plain),
+        remote_on(
+            "https_on_preadv", [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); },
+            transport::tls),
+        remote_on(
+            "by_a_cache_on_the_ring", [](io::io_context& context) { return io::make_ring_loop(context, {}); },
+            transport::plain, true),
+        remote_on(
+            "by_a_cache_on_preadv", [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); },
+            transport::plain, true)),
     name_of_maker);
 
 /// One object of 100,000 bytes, and reads of it by a client that is soon out of patience.

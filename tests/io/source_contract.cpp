@@ -191,6 +191,7 @@ TEST_P(source_contract, tells_size_and_version_of_a_file) {
 }
 
 TEST_P(source_contract, fails_a_read_of_a_whole_file_that_has_grown_since) {
+  if (subject_->keeps_what_it_has_read()) GTEST_SKIP() << "what is cached is of the version that was opened";
   constexpr std::size_t sizes[] = {1, 511, 512, 1'000, 4'095, 4'097, 100'000, 1'048'577, 9'000'001};
   std::vector<std::uint32_t> files;
   for (const std::size_t size : sizes) files.push_back(add_file(size, size));

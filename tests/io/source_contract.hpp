@@ -39,6 +39,9 @@ class source_subject {
   /// Another content under the same name.
   virtual void replace_file(std::uint32_t file, const std::vector<std::byte>& contents) = 0;
 
+  /// Whether bytes that were read once are still there when the file is another one.
+  [[nodiscard]] virtual bool keeps_what_it_has_read() const { return false; }
+
   [[nodiscard]] virtual io::source& source() = 0;
   /// Runs `function` on the loop's thread and returns when it has run.
   virtual void call(const std::function<void()>& function) = 0;

@@ -1,10 +1,9 @@
 // Epochs over HTTP beside the same ones from files: the same batches, whatever the server does wrong, or an error that says what.
-#include "tests/datasets/archive.hpp"
+#include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 #include <leat/loader.hpp>
 
@@ -13,14 +12,11 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace leat {
 namespace {
 
-using testing::archive;
-using testing::fault_server;
 using ::testing::HasSubstr;
 using testing::http_fault;
 using testing::loader;
@@ -28,43 +24,16 @@ using testing::loader_options;
 using ::testing::Not;
 using testing::seen_run;
 using testing::served_request;
+using testing::shard_of;
 
-constexpr int shards = 3;
-
-std::string shard_of(int number) {
-  archive made;
-  for (int i = 0; i < 20; ++i) {
-    testing::seeded_random random(static_cast<std::uint64_t>(100 * number + i));
-    std::vector<std::byte> content(1 + random.below(30'000));
-    testing::fill_seeded(static_cast<std::uint64_t>(100 * number + i), 0, content);
-    const std::string key = std::to_string(1'000 * number + i);
-    made.file(key + ".bin", {reinterpret_cast<const char*>(content.data()), content.size()});
-    made.file(key + ".cls", std::to_string(i % 10));
-  }
-  return std::move(made.end().bytes());
-}
-
-class remote_epoch : public ::testing::Test {
+class remote_epoch : public testing::remote_shards {
  protected:
   remote_epoch() {
-    for (int i = 0; i < shards; ++i) put("train-" + std::to_string(i) + ".tar", shard_of(i));
     put("rows.npy", testing::npy_text(testing::npy_dict("<i4", "60, 1024"),
                                       testing::bytes_of(testing::counting<std::int32_t>(60 * 1024))));
     put("records.bin", testing::bytes_of(testing::counting<std::int16_t>(600)));
     put("records.json", R"({"fields": [{"name": "x", "dtype": "i16", "shape": [10]}]})");
   }
-  void put(const std::string& name, const std::string& content) {
-    server_.put(name, content);
-    testing::write_file(folder_.path() / name, content);
-  }
-  [[nodiscard]] dataset here(const std::string& name) const { return open((folder_.path() / name).string()); }
-  [[nodiscard]] dataset there(const std::string& name, const remote_options& options = {.allow_http = true}) const {
-    return open(server_.address(name), {.remote = options});
-  }
-  static std::vector<field> fields() { return {bytes("bin"), label("cls")}; }
-
-  const testing::temporary_directory folder_;
-  fault_server server_;
 };
 
 TEST_F(remote_epoch, has_the_batches_of_the_files) {

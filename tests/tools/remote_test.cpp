@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace leat::testing {
 namespace {
@@ -45,6 +47,44 @@ TEST(remote, an_epoch_over_tls_has_the_digest_of_the_files_and_shows_no_secret) 
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   for (const ended* each : {&objects, &untrusted, &inspected})
     EXPECT_THAT(each->out + each->err, Not(HasSubstr("hush")));
+}
+
+TEST(remote, a_cache_is_filled_by_an_epoch_listed_verified_and_dropped) {
+  const temporary_directory folder;
+  fault_server server;
+  archive made;
+  for (int i = 0; i < 10; ++i) made.file(std::to_string(i) + ".cls", std::to_string(i));
+  server.put("a.tar", made.end().bytes());
+  const std::string cache = (folder.path() / "cache").string();
+  EXPECT_EQ(run({"cache", "ls", cache}).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(cache)) << "looking at it does not make it";
+  const auto epoch = [&] {
+    return run({"epoch", server.address("a.tar?signature=hush"), "--allow-http", "--batch-size", "4", "--json",
+                "--cache", cache, "--cache-bytes", "8MiB"});
+  };
+  const ended cold = epoch();
+  ASSERT_EQ(cold.exit_code, 0) << cold.err;
+  EXPECT_EQ(cold.json().at("remote").at("cache"), "on");
+  const ended warm = epoch();
+  ASSERT_EQ(warm.exit_code, 0) << warm.err;
+  EXPECT_EQ(warm.json().at("digest"), cold.json().at("digest"));
+  EXPECT_EQ(warm.json().at("remote").at("requests"), 0);
+  EXPECT_GT(warm.json().at("remote").at("bytes_from_cache"), 0);
+  EXPECT_EQ(run({"epoch", server.address("a.tar"), "--allow-http", "--cache", cache}).exit_code, 2);
+  const ended listed = run({"cache", "ls", cache, "--json"});
+  ASSERT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_EQ(listed.json().at("objects").at(0).at("name"), server.address("a.tar"));
+  EXPECT_EQ(listed.json().at("cached_bytes"), 12'288) << "ten members of two blocks, and the end: three pages";
+  EXPECT_THAT(run({"cache", "verify", cache}).out, HasSubstr("1 block, 0 damaged"));
+  for (const auto& each : std::filesystem::directory_iterator(cache)) {
+    if (each.path().extension() == ".data") write_file(each.path(), std::string(12'288, 'x'));
+  }
+  const ended damaged = run({"cache", "verify", cache});
+  EXPECT_EQ(damaged.exit_code, 1);
+  EXPECT_THAT(damaged.out, HasSubstr("1 block, 1 damaged"));
+  EXPECT_EQ(run({"cache", "drop", cache, "https://elsewhere/"}).exit_code, 2);
+  EXPECT_EQ(run({"cache", "drop", cache}).exit_code, 0);
+  EXPECT_EQ(run({"cache", "ls", cache, "--json"}).json().at("objects").size(), 0U);
 }
 
 }  // namespace

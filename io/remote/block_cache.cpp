@@ -1,0 +1,565 @@
+#include "io/remote/block_cache.hpp"
+
+#include "base/crc32c.hpp"
+#include "base/errno_words.hpp"
+#include "base/text.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace leat::io {
+namespace {
+
+constexpr std::string_view header_name = "leat-cache";
+constexpr std::string_view index_ending = ".index";
+constexpr std::string_view data_ending = ".data";
+constexpr std::array<char, 8> header_magic = {'l', 'e', 'a', 't', 'c', 'c', 'h', '\n'};
+constexpr std::array<char, 8> index_magic = {'l', 'e', 'a', 't', 'b', 'l', 'k', '\n'};
+// Incremented whenever the meaning of the files changes.
+constexpr std::uint32_t version = 1;
+constexpr std::uint32_t block_bytes_most = std::uint32_t{256} << 20;
+constexpr std::uint64_t blocks_most = std::uint64_t{1} << 31;
+// A server may say that an object has any size: its index takes a thousandth of that.
+constexpr std::uint64_t index_bytes_granted = std::uint64_t{1} << 20;
+constexpr std::uint64_t index_share = 64;
+
+// States of a block; of one that is being filled also who does it.
+constexpr std::uint64_t absent = 0;
+constexpr std::uint64_t present = 1;
+constexpr std::uint64_t loading = 2;  // with slot and generation
+constexpr unsigned slot_bits = 10;
+constexpr std::uint32_t slots = 1U << slot_bits;
+
+// Bytes of leat-cache that are locked: by who uses the folder, by who opens it, by who is at work under a slot.
+constexpr off_t users_byte = 0;
+constexpr off_t opening_byte = 1;
+constexpr off_t first_slot_byte = 16;
+// Of an index: by who holds the object.
+constexpr off_t holders_byte = 0;
+
+struct index_header {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t block_bytes;
+  std::uint64_t size_bytes;
+  std::int64_t opened_unix_s;
+  std::uint32_t name_bytes;
+  std::array<char, 1024> name;
+};
+constexpr std::size_t index_header_bytes = 4096;
+static_assert(sizeof(index_header) <= index_header_bytes);
+
+std::uint64_t rounded_up(std::uint64_t bytes) {
+  return (bytes + cache_page_bytes - 1) / cache_page_bytes * cache_page_bytes;
+}
+std::uint32_t blocks_in(std::uint64_t size_bytes, std::uint32_t block_bytes) {
+  return static_cast<std::uint32_t>((size_bytes + block_bytes - 1) / block_bytes);
+}
+std::size_t index_bytes(std::uint64_t size_bytes, std::uint32_t block_bytes) {
+  return index_header_bytes + blocks_in(size_bytes, block_bytes) * sizeof(std::uint64_t) +
+         rounded_up(size_bytes) / cache_page_bytes * sizeof(std::uint32_t);
+}
+
+// Locks of an open file description: each opening of a file has its own, whichever process it is in.
+int lock(int file, short type, off_t byte, bool waits) {
+  struct flock wanted{};
+  wanted.l_type = type;
+  wanted.l_whence = SEEK_SET;
+  wanted.l_start = byte;
+  wanted.l_len = 1;
+  while (::fcntl(file, waits ? F_OFD_SETLKW : F_OFD_SETLK, &wanted) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+bool is_locked_by_others(int file, off_t byte) {
+  struct flock asked{};
+  asked.l_type = F_WRLCK;
+  asked.l_whence = SEEK_SET;
+  asked.l_start = byte;
+  asked.l_len = 1;
+  return ::fcntl(file, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
+}
+
+class descriptor {
+ public:
+  explicit descriptor(int number) noexcept : number_(number) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  [[nodiscard]] int get() const noexcept { return number_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+int open_file(const std::string& path, int flags) {
+  return ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+}
+
+// 0 or an errno.
+int write_at(int file, std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      offset += static_cast<std::uint64_t>(written);
+    } else if (written == 0) {
+      return ENOSPC;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool is_sound(const index_header& found, std::uint64_t file_bytes) {
+  return found.magic == index_magic && found.version == version && found.block_bytes > 0 &&
+         found.block_bytes <= block_bytes_most && found.block_bytes % cache_page_bytes == 0 && found.size_bytes > 0 &&
+         found.size_bytes / found.block_bytes < blocks_most && found.name_bytes <= found.name.size() &&
+         file_bytes == index_bytes(found.size_bytes, found.block_bytes);
+}
+
+std::uint64_t bytes_of_block(std::uint64_t size_bytes, std::uint32_t block_bytes, std::uint32_t block) {
+  const std::uint64_t begin = std::uint64_t{block} * block_bytes;
+  return std::min<std::uint64_t>(block_bytes, size_bytes - begin);
+}
+
+// Of the files in a folder; what comes and goes meanwhile may be among them.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
+struct seen_index {
+  index_header head;
+  std::vector<std::uint64_t> words;
+
+  // Of blocks that are there, or that a state says are being filled.
+  [[nodiscard]] std::uint64_t room_bytes(bool with_loading) const {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < words.size(); ++i) {
+      if (words[i] == present || (with_loading && words[i] != absent))
+        sum += rounded_up(bytes_of_block(head.size_bytes, head.block_bytes, i));
+    }
+    return sum;
+  }
+};
+std::optional<seen_index> read_index(int file) {
+  struct stat status{};
+  seen_index seen;
+  if (::fstat(file, &status) != 0 || ::pread(file, &seen.head, sizeof seen.head, 0) != sizeof seen.head ||
+      !is_sound(seen.head, static_cast<std::uint64_t>(status.st_size))) {
+    return std::nullopt;
+  }
+  seen.words.resize(blocks_in(seen.head.size_bytes, seen.head.block_bytes));
+  const std::size_t bytes = seen.words.size() * sizeof(std::uint64_t);
+  if (::pread(file, seen.words.data(), bytes, index_header_bytes) != static_cast<ssize_t>(bytes)) return std::nullopt;
+  return seen;
+}
+
+}  // namespace
+
+struct block_cache::shared_header {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t reserved;
+  std::uint64_t bytes;
+  std::array<std::uint32_t, slots> generations;
+};
+
+// --- the folder -------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<block_cache> block_cache::open(const block_cache_options& options, std::string& refusal) {
+  assert(options.block_bytes > 0 && options.block_bytes % cache_page_bytes == 0);
+  block_cache_options absolute = options;
+  std::error_code failure;
+  absolute.directory = std::filesystem::absolute(options.directory, failure).lexically_normal().string();
+  while (absolute.directory.size() > 1 && absolute.directory.ends_with('/')) absolute.directory.pop_back();
+  const std::string& folder = absolute.directory;
+  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), failure);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    refusal = str_cat(folder, ": it cannot be made: ", errno_words(errno));
+    return nullptr;
+  }
+  struct stat status{};
+  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    refusal = str_cat(folder, ": this is no folder");
+    return nullptr;
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || (status.st_uid != ::geteuid() && ::geteuid() != 0)) {
+    refusal = str_cat(folder, ": others may write there; a cache is for one user: `chmod 700 ", folder,
+                      "`, or name another folder");
+    return nullptr;
+  }
+  std::shared_ptr<block_cache> made(new block_cache(absolute));
+  if (const int problem = made->open_header(); problem != 0) {
+    refusal = problem == EPROTO ? str_cat(folder, "/", header_name, ": this is no cache of this version of leat")
+                                : str_cat(folder, "/", header_name, ": ", errno_words(problem));
+    return nullptr;
+  }
+  if (!made->take_slot()) {
+    refusal = str_cat(folder, ": ", slots, " processes use it already, which is the most");
+    return nullptr;
+  }
+  return made;
+}
+
+int block_cache::open_header() {
+  header_ = open_file(path_of(header_name, ""), O_RDWR | O_CREAT);
+  if (header_ < 0) return errno;
+  // One at a time from here on.
+  if (const int failure = lock(header_, F_WRLCK, opening_byte, true); failure != 0) return failure;
+  const bool is_alone = lock(header_, F_WRLCK, users_byte, false) == 0;
+  struct stat status{};
+  if (::fstat(header_, &status) != 0) return errno;
+  const bool is_new = status.st_size == 0;
+  if (is_new) {
+    // Room is taken now: a full drive would else be noticed by SIGBUS.
+    if (const int failure = ::posix_fallocate(header_, 0, sizeof(shared_header)); failure != 0) return failure;
+  } else if (status.st_size != sizeof(shared_header)) {
+    return EPROTO;
+  }
+  void* const memory = ::mmap(nullptr, sizeof(shared_header), PROT_READ | PROT_WRITE, MAP_SHARED, header_, 0);
+  if (memory == MAP_FAILED) return errno;
+  shared_ = static_cast<shared_header*>(memory);
+  if (is_new) {
+    shared_->magic = header_magic;
+    shared_->version = version;
+  }
+  if (shared_->magic != header_magic || shared_->version != version) return EPROTO;
+  if (is_alone) {
+    count_anew();
+    if (const int failure = lock(header_, F_RDLCK, users_byte, false); failure != 0) return failure;
+  } else if (const int failure = lock(header_, F_RDLCK, users_byte, true); failure != 0) {
+    return failure;
+  }
+  return lock(header_, F_UNLCK, opening_byte, false);
+}
+
+// A process that was killed leaves blocks that nobody fills, and may have taken room without a block.
+void block_cache::count_anew() {
+  std::uint64_t sum = 0;
+  for (const std::string& name : names_in(options_.directory)) {
+    if (!name.ends_with(index_ending)) continue;
+    const descriptor file(open_file(path_of(name, ""), O_RDWR));
+    std::optional<seen_index> seen;
+    if (file.get() >= 0) seen = read_index(file.get());
+    if (!seen) continue;
+    for (std::size_t i = 0; i < seen->words.size(); ++i) {
+      if (seen->words[i] == absent || seen->words[i] == present) continue;
+      static_cast<void>(::pwrite(file.get(), &absent, sizeof absent,
+                                 static_cast<off_t>(index_header_bytes + i * sizeof(std::uint64_t))));
+    }
+    sum += seen->room_bytes(false);
+  }
+  std::atomic_ref(shared_->bytes).store(sum, std::memory_order_relaxed);
+}
+
+bool block_cache::take_slot() {
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    if (lock(header_, F_WRLCK, first_slot_byte + slot, false) != 0) continue;
+    // Blocks of who had it before are no longer anybody's.
+    const std::uint32_t generation =
+        std::atomic_ref(shared_->generations[slot]).fetch_add(1, std::memory_order_acq_rel) + 1;
+    mine_ = loading | std::uint64_t{slot} << 2 | std::uint64_t{generation} << (2 + slot_bits);
+    return true;
+  }
+  return false;
+}
+
+bool block_cache::is_alive(std::uint64_t word) const noexcept {
+  if (word == mine_) return true;
+  if ((word & 3) != loading) return false;
+  const auto slot = static_cast<std::uint32_t>(word >> 2) & (slots - 1);
+  const auto generation = static_cast<std::uint32_t>(word >> (2 + slot_bits));
+  return std::atomic_ref(shared_->generations[slot]).load(std::memory_order_acquire) == generation &&
+         is_locked_by_others(header_, first_slot_byte + slot);
+}
+
+block_cache::~block_cache() {
+  if (shared_ != nullptr) ::munmap(shared_, sizeof *shared_);
+  if (header_ >= 0) ::close(header_);
+}
+
+std::string block_cache::path_of(std::string_view file, std::string_view ending) const {
+  return str_cat(options_.directory, "/", file, ending);
+}
+
+std::uint64_t block_cache::bytes_in_use() const noexcept {
+  return std::atomic_ref(shared_->bytes).load(std::memory_order_relaxed);
+}
+
+bool block_cache::reserve(std::uint64_t bytes) {
+  const std::atomic_ref used(shared_->bytes);
+  const auto fits = [&] {
+    if (used.fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.bytes_max) return true;
+    used.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  };
+  if (is_broken_.load(std::memory_order_relaxed)) return false;
+  if (fits()) return true;
+  if (is_full_.load(std::memory_order_relaxed)) return false;
+  const mutex_lock lock(evicting_);
+  std::vector<cache_entry> others = entries();
+  std::erase_if(others, [](const cache_entry& each) { return each.in_use; });
+  std::sort(others.begin(), others.end(),
+            [](const cache_entry& a, const cache_entry& b) { return a.opened_unix_s < b.opened_unix_s; });
+  for (const cache_entry& each : others) {
+    if (evict(each.file) && fits()) return true;
+  }
+  if (fits()) return true;
+  is_full_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+std::vector<cache_entry> block_cache::entries() const {
+  std::vector<cache_entry> all;
+  for (const std::string& name : names_in(options_.directory)) {
+    if (!name.ends_with(index_ending)) continue;
+    const descriptor file(open_file(path_of(name, ""), O_RDONLY));
+    std::optional<seen_index> seen;
+    if (file.get() >= 0) seen = read_index(file.get());
+    if (!seen) continue;
+    all.push_back({.name = std::string(seen->head.name.data(), seen->head.name_bytes),
+                   .file = name.substr(0, name.size() - index_ending.size()),
+                   .size_bytes = seen->head.size_bytes,
+                   .cached_bytes = seen->room_bytes(false),
+                   .opened_unix_s = seen->head.opened_unix_s,
+                   .in_use = is_locked_by_others(file.get(), holders_byte)});
+  }
+  std::sort(all.begin(), all.end(), [](const cache_entry& a, const cache_entry& b) {
+    return std::pair(a.name, a.file) < std::pair(b.name, b.file);
+  });
+  return all;
+}
+
+bool block_cache::evict(const std::string& file) {
+  const std::string path = path_of(file, index_ending);
+  const descriptor index(open_file(path, O_RDWR));
+  if (index.get() < 0 || lock(index.get(), F_WRLCK, holders_byte, false) != 0) return false;
+  struct stat status{};
+  if (::fstat(index.get(), &status) != 0 || status.st_nlink == 0) return false;
+  const std::optional<seen_index> seen = read_index(index.get());
+  ::unlink(path_of(file, data_ending).c_str());
+  ::unlink(path.c_str());
+  if (seen) std::atomic_ref(shared_->bytes).fetch_sub(seen->room_bytes(true), std::memory_order_relaxed);
+  return true;
+}
+
+std::shared_ptr<cached_object> block_cache::object(const std::string& file, std::string_view name,
+                                                   std::uint64_t size_bytes, std::string& refusal) {
+  assert(!file.empty() && file.find('/') == std::string::npos);
+  if (size_bytes == 0) {
+    refusal = "an empty object";
+    return nullptr;
+  }
+  if (size_bytes / options_.block_bytes >= blocks_most ||
+      index_bytes(size_bytes, options_.block_bytes) > std::max(index_bytes_granted, options_.bytes_max / index_share)) {
+    refusal = str_cat(name, ": with its ", bytes_text(size_bytes), " it is too large for a cache of ",
+                      bytes_text(options_.bytes_max));
+    return nullptr;
+  }
+  const std::string path = path_of(file, index_ending);
+  std::shared_ptr<cached_object> made(new cached_object(shared_from_this()));
+  made->data_path_ = path_of(file, data_ending);
+  const auto fail = [&](int failure) {
+    refusal = str_cat(path, ": ", errno_words(failure));
+    return nullptr;
+  };
+  // Each round that ends without a result has met somebody who was removing it, or who died while making it.
+  for (int round = 0; round < 100; ++round) {
+    descriptor index(open_file(path, O_RDWR | O_CREAT));
+    if (index.get() < 0) return fail(errno);
+    const bool is_alone = lock(index.get(), F_WRLCK, holders_byte, false) == 0;
+    if (!is_alone) {
+      if (const int failure = lock(index.get(), F_RDLCK, holders_byte, true); failure != 0) return fail(failure);
+    }
+    struct stat status{};
+    if (::fstat(index.get(), &status) != 0) return fail(errno);
+    if (status.st_nlink == 0) continue;
+    std::optional<seen_index> seen = read_index(index.get());
+    if (seen && seen->head.size_bytes != size_bytes) seen.reset();
+    if (!seen) {
+      if (!is_alone) continue;
+      if (status.st_size != 0) {  // damaged: what it took is counted when the folder is next opened by one alone
+        ::unlink(path.c_str());
+        ::unlink(made->data_path_.c_str());
+        continue;
+      }
+      index_header head{};
+      head.magic = index_magic;
+      head.version = version;
+      head.block_bytes = options_.block_bytes;
+      head.size_bytes = size_bytes;
+      head.name_bytes = static_cast<std::uint32_t>(std::min(name.size(), head.name.size()));
+      std::memcpy(head.name.data(), name.data(), head.name_bytes);
+      const descriptor data(open_file(made->data_path_, O_RDWR | O_CREAT | O_TRUNC));
+      int failure = data.get() < 0 ? errno : 0;
+      if (failure == 0 && ::ftruncate(data.get(), static_cast<off_t>(rounded_up(size_bytes))) != 0) failure = errno;
+      if (failure == 0) {
+        failure = ::posix_fallocate(index.get(), 0, static_cast<off_t>(index_bytes(size_bytes, head.block_bytes)));
+      }
+      if (failure == 0) failure = write_at(index.get(), 0, std::as_bytes(std::span(&head, 1)));
+      if (failure != 0) {
+        ::unlink(made->data_path_.c_str());
+        ::unlink(path.c_str());
+        return fail(failure);
+      }
+      seen = read_index(index.get());
+      if (!seen) return fail(EIO);
+    }
+    if (is_alone) {
+      if (const int failure = lock(index.get(), F_RDLCK, holders_byte, false); failure != 0) return fail(failure);
+    }
+    made->map_bytes_ = index_bytes(seen->head.size_bytes, seen->head.block_bytes);
+    void* const memory = ::mmap(nullptr, made->map_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
+    if (memory == MAP_FAILED) return fail(errno);
+    made->map_ = static_cast<std::byte*>(memory);
+    made->size_bytes_ = size_bytes;
+    made->block_bytes_ = seen->head.block_bytes;
+    made->blocks_ = blocks_in(size_bytes, seen->head.block_bytes);
+    made->index_ = index.release();
+    std::atomic_ref(std::launder(reinterpret_cast<index_header*>(made->map_))->opened_unix_s)
+        .store(unix_now(), std::memory_order_relaxed);
+    return made;
+  }
+  return fail(EAGAIN);
+}
+
+block_cache::verdict block_cache::verify(const cache_entry& entry) {
+  std::string refusal;
+  const std::shared_ptr<cached_object> object = this->object(entry.file, entry.name, entry.size_bytes, refusal);
+  verdict found;
+  if (!object) return found;
+  const descriptor data(open_file(object->data_path(), O_RDONLY));
+  std::vector<std::byte> pages(object->block_bytes());
+  for (std::uint32_t block = 0; block < object->blocks(); ++block) {
+    if (!object->is_present(block)) continue;
+    ++found.blocks;
+    const std::uint64_t offset = std::uint64_t{block} * object->block_bytes();
+    const std::span<std::byte> whole = std::span(pages).first(object->room_of(block));
+    std::size_t got = 0;
+    while (got < whole.size()) {
+      const ssize_t some =
+          ::pread(data.get(), whole.data() + got, whole.size() - got, static_cast<off_t>(offset + got));
+      if (some <= 0) break;
+      got += static_cast<std::size_t>(some);
+    }
+    std::fill(whole.begin() + static_cast<std::ptrdiff_t>(got), whole.end(), std::byte{});
+    if (!object->verify(offset, whole)) ++found.damaged;
+  }
+  return found;
+}
+
+// --- an object --------------------------------------------------------------------------------------------------------
+
+cached_object::~cached_object() {
+  if (map_ != nullptr) ::munmap(map_, map_bytes_);
+  if (index_ >= 0) ::close(index_);
+}
+
+std::atomic_ref<std::uint64_t> cached_object::word(std::uint32_t block) const noexcept {
+  assert(block < blocks_);
+  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(map_ + index_header_bytes)[block]);
+}
+std::atomic_ref<std::uint32_t> cached_object::sum(std::uint64_t page) const noexcept {
+  std::byte* const sums = map_ + index_header_bytes + blocks_ * sizeof(std::uint64_t);
+  return std::atomic_ref(reinterpret_cast<std::uint32_t*>(sums)[page]);
+}
+std::uint64_t cached_object::bytes_of(std::uint32_t block) const noexcept {
+  return bytes_of_block(size_bytes_, block_bytes_, block);
+}
+std::uint64_t cached_object::room_of(std::uint32_t block) const noexcept { return rounded_up(bytes_of(block)); }
+
+bool cached_object::is_present(std::uint32_t block) const noexcept {
+  return word(block).load(std::memory_order_acquire) == present;
+}
+
+cached_object::state cached_object::claim(std::uint32_t block) {
+  const std::atomic_ref<std::uint64_t> at = word(block);
+  for (;;) {
+    std::uint64_t seen = at.load(std::memory_order_acquire);
+    if (seen == present) return state::present;
+    if (seen == absent) {
+      if (!cache_->reserve(room_of(block))) return state::refused;
+      if (at.compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return state::claimed;
+      std::atomic_ref(cache_->shared_->bytes).fetch_sub(room_of(block), std::memory_order_relaxed);
+      continue;
+    }
+    if (cache_->is_alive(seen)) return state::busy;
+    // Its room is taken already.
+    if (at.compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return state::claimed;
+  }
+}
+
+int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
+  assert(bytes.size() == room_of(block));
+  const std::uint64_t offset = std::uint64_t{block} * block_bytes_;
+  for (std::uint64_t at = 0; at < bytes.size(); at += cache_page_bytes) {
+    sum((offset + at) / cache_page_bytes).store(crc32c(bytes.subspan(at, cache_page_bytes)), std::memory_order_relaxed);
+  }
+  // Past the page cache where the file system can: reading it back would else wait until it is written.
+  int failure = EINVAL;
+  for (const int how : {O_DIRECT, 0}) {
+    const descriptor data(open_file(data_path_, O_WRONLY | how));
+    failure = data.get() < 0 ? errno : write_at(data.get(), offset, bytes);
+    if (failure != EINVAL) break;
+  }
+  if (failure != 0) {
+    cache_->is_broken_.store(true, std::memory_order_relaxed);
+    give_up(block);
+    return failure;
+  }
+  word(block).store(present, std::memory_order_release);
+  return 0;
+}
+
+void cached_object::give_up(std::uint32_t block) noexcept {
+  word(block).store(absent, std::memory_order_release);
+  std::atomic_ref(cache_->shared_->bytes).fetch_sub(room_of(block), std::memory_order_relaxed);
+}
+
+bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages) noexcept {
+  bool is_right = true;
+  for (std::uint64_t at = 0; at < pages.size(); at += cache_page_bytes) {
+    const std::uint64_t page = (offset + at) / cache_page_bytes;
+    if (crc32c(pages.subspan(at, cache_page_bytes)) == sum(page).load(std::memory_order_relaxed)) continue;
+    is_right = false;
+    drop(static_cast<std::uint32_t>((offset + at) / block_bytes_));
+  }
+  return is_right;
+}
+void cached_object::drop(std::uint32_t block) noexcept {
+  std::uint64_t seen = present;
+  if (!word(block).compare_exchange_strong(seen, absent, std::memory_order_acq_rel)) return;
+  std::atomic_ref(cache_->shared_->bytes).fetch_sub(room_of(block), std::memory_order_relaxed);
+}
+
+}  // namespace leat::io

@@ -1,0 +1,147 @@
+// Blocks of objects on a local drive, shared by all processes that name the same folder.
+//
+//     leat-cache       bytes in use, and who is at work: a slot for each process, locked by it as long as it lives
+//     NAME.index       of one version of an object: a state for each block, a CRC-32C for each page of 4 KiB
+//     NAME.data        its bytes at their own offsets, sparse
+//
+// A block is fetched once: who claims it, by compare-and-swap in the mapped state, fills it; where the owner has died, the next one takes
+// it over. Each page is verified whenever it is read, so that nothing here has to be synced, and what another process or a loss of power
+// left behind is at worst fetched anew.
+#pragma once
+
+#include "base/mutex.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::io {
+
+inline constexpr std::uint64_t cache_page_bytes = 4096;
+
+struct block_cache_options {
+  std::string directory;
+  std::uint64_t bytes_max = 0;
+  std::uint32_t block_bytes = 0;  ///< a multiple of cache_page_bytes
+};
+
+class block_cache;
+
+/// One version of one object in the cache. As long as it is held, no process evicts it. Thread: any, several at once.
+class cached_object {
+ public:
+  enum class state : std::uint8_t {
+    present,
+    claimed,  ///< by this call: fill() or give_up() it
+    busy,     ///< another one fills it
+    refused   ///< there is no room
+  };
+
+  cached_object(const cached_object&) = delete;
+  cached_object& operator=(const cached_object&) = delete;
+  ~cached_object();
+
+  [[nodiscard]] const std::string& data_path() const noexcept { return data_path_; }
+  [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+  [[nodiscard]] std::uint32_t block_bytes() const noexcept { return block_bytes_; }
+  [[nodiscard]] std::uint32_t blocks() const noexcept { return blocks_; }
+  /// Bytes of a block: fewer of the last one.
+  [[nodiscard]] std::uint64_t bytes_of(std::uint32_t block) const noexcept;
+
+  [[nodiscard]] bool is_present(std::uint32_t block) const noexcept;
+  /// May evict objects that nobody holds, and so blocks on the disk.
+  [[nodiscard]] state claim(std::uint32_t block);
+  /// Writes a block that was claimed, which others then find.
+  ///   bytes     the block's, and behind the object's end zeros up to the page's; aligned to a page
+  ///   returns   0 or an errno, and the block is given up
+  [[nodiscard]] int fill(std::uint32_t block, std::span<const std::byte> bytes);
+  void give_up(std::uint32_t block) noexcept;
+
+  /// Whether pages that were read are what was written. Those that are not take their blocks out of the cache.
+  ///   offset   of a page
+  [[nodiscard]] bool verify(std::uint64_t offset, std::span<const std::byte> pages) noexcept;
+
+ private:
+  friend class block_cache;
+  explicit cached_object(std::shared_ptr<block_cache> cache) : cache_(std::move(cache)) {}
+  [[nodiscard]] std::atomic_ref<std::uint64_t> word(std::uint32_t block) const noexcept;
+  [[nodiscard]] std::atomic_ref<std::uint32_t> sum(std::uint64_t page) const noexcept;
+  [[nodiscard]] std::uint64_t room_of(std::uint32_t block) const noexcept;  // on the disk
+  void drop(std::uint32_t block) noexcept;
+
+  const std::shared_ptr<block_cache> cache_;
+  std::string data_path_;
+  int index_ = -1;
+  std::byte* map_ = nullptr;
+  std::size_t map_bytes_ = 0;
+  std::uint64_t size_bytes_ = 0;
+  std::uint32_t block_bytes_ = 0;
+  std::uint32_t blocks_ = 0;
+};
+
+/// What the cache holds of one object.
+struct cache_entry {
+  std::string name;  ///< of the object, as a person would write it
+  std::string file;  ///< in the folder, without its ending
+  std::uint64_t size_bytes = 0;
+  std::uint64_t cached_bytes = 0;  ///< of whole blocks
+  std::int64_t opened_unix_s = 0;  ///< last
+  bool in_use = false;
+};
+
+class block_cache : public std::enable_shared_from_this<block_cache> {
+ public:
+  /// Makes the folder where there is none, for its user alone.
+  ///   refusal   where there is no cache to be had (null is returned): why
+  [[nodiscard]] static std::shared_ptr<block_cache> open(const block_cache_options& options, std::string& refusal);
+  block_cache(const block_cache&) = delete;
+  block_cache& operator=(const block_cache&) = delete;
+  ~block_cache();
+
+  /// The object's place, made where there is none.
+  ///   file      letters and digits: another one for each version of each object
+  ///   refusal   where null is returned: why
+  [[nodiscard]] std::shared_ptr<cached_object> object(const std::string& file, std::string_view name,
+                                                      std::uint64_t size_bytes, std::string& refusal);
+
+  /// Bytes that all objects take, those that are being filled included.
+  [[nodiscard]] std::uint64_t bytes_in_use() const noexcept;
+  /// Sorted by name.
+  [[nodiscard]] std::vector<cache_entry> entries() const;
+  /// Removes an object, unless somebody holds it.
+  bool evict(const std::string& file);
+  /// Reads what it holds of an object, and takes out what is damaged.
+  struct verdict {
+    std::uint64_t blocks = 0;
+    std::uint64_t damaged = 0;  ///< of them
+  };
+  [[nodiscard]] verdict verify(const cache_entry& entry);
+
+ private:
+  friend class cached_object;
+  struct shared_header;
+  explicit block_cache(const block_cache_options& options) : options_(options) {}
+
+  [[nodiscard]] int open_header();
+  [[nodiscard]] bool take_slot();
+  [[nodiscard]] bool is_alive(std::uint64_t word) const noexcept;
+  [[nodiscard]] bool reserve(std::uint64_t bytes);
+  void count_anew();
+  [[nodiscard]] std::string path_of(std::string_view file, std::string_view ending) const;
+
+  const block_cache_options options_;
+  int header_ = -1;
+  shared_header* shared_ = nullptr;
+  std::uint64_t mine_ = 0;              // the word of blocks that this fills
+  std::atomic<bool> is_full_{false};    // and nothing can be evicted
+  std::atomic<bool> is_broken_{false};  // writing has failed
+  mutex evicting_;
+};
+
+}  // namespace leat::io

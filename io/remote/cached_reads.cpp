@@ -1,0 +1,347 @@
+#include "io/remote/cached_reads.hpp"
+
+#include "base/errno_words.hpp"
+#include "base/start_thread.hpp"
+#include "base/text.hpp"
+#include "io/remote/remote_source.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace leat::io {
+namespace {
+
+// How soon it is noticed that another process, or another loop, has filled a block: short beside what a request takes.
+constexpr auto look_again = std::chrono::milliseconds(2);
+// A drive that gives wrong bytes again and again.
+constexpr unsigned damage_max = 2;
+
+std::uint64_t page_begin(std::uint64_t offset) { return offset / cache_page_bytes * cache_page_bytes; }
+std::uint64_t page_end(std::uint64_t offset) { return page_begin(offset + cache_page_bytes - 1); }
+
+}  // namespace
+
+struct cached_reads::memory {
+  struct freed {
+    void operator()(std::byte* taken) const noexcept { std::free(taken); }
+  };
+  explicit memory(std::size_t wanted)
+      : at(static_cast<std::byte*>(std::aligned_alloc(cache_page_bytes, wanted))), bytes(wanted) {}
+  std::unique_ptr<std::byte, freed> at;
+  std::size_t bytes;
+};
+
+struct cached_reads::cached_read final : read_path {
+  void cancel() override { owner->cancel(*this); }
+
+  cached_reads* owner = nullptr;
+  read_operation* asked = nullptr;
+  const object_facts* facts = nullptr;
+  cached_object* object = nullptr;  // null: to be opened
+  outcome how = outcome::waits;
+  std::atomic<bool> is_cancelled{false};
+  unsigned damaged = 0;
+  struct : read_operation {
+    cached_read* of = nullptr;
+  } local;
+  bool is_local = false;  // under way
+};
+
+struct cached_reads::fill : fetch {
+  cached_object* object = nullptr;
+  std::uint32_t block = 0;
+  std::unique_ptr<memory> bytes;
+};
+
+cached_reads::cached_reads(const surroundings& around, std::uint32_t fills_max)
+    : around_(around), fills_max_(std::max(fills_max, std::uint32_t{1})) {
+  thread_ = start_thread({.what = "cache thread"}, [this] {
+    ::pthread_setname_np(::pthread_self(), "leat-cache");
+    run();
+  });
+}
+
+cached_reads::~cached_reads() {
+  {
+    const mutex_lock lock(mutex_);
+    assert(arrived_.empty() && going_home_.empty());
+    is_ending_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+// --- the loop's thread ------------------------------------------------------------------------------------------------
+
+bool cached_reads::is_whole(const cached_object& object, const read_operation& read) noexcept {
+  const std::uint64_t last = (read.offset + read.bytes - 1) / object.block_bytes();
+  for (std::uint64_t block = read.offset / object.block_bytes(); block <= last; ++block) {
+    if (!object.is_present(static_cast<std::uint32_t>(block))) return false;
+  }
+  return true;
+}
+
+bool cached_reads::start(read_operation& read, const object_facts& facts) {
+  if (is_unreadable_ || read.bytes == 0 || read.offset >= facts.size_bytes ||
+      read.bytes > facts.size_bytes - read.offset)
+    return false;
+  if (read.into.bytes.size() < page_end(read.offset + read.bytes) - page_begin(read.offset)) return false;
+  cached_object* const object = around_.cache->find(read.file);
+  if (object == nullptr && around_.cache->is_off()) return false;
+  auto made = std::make_unique<cached_read>();
+  made->owner = this;
+  made->asked = &read;
+  made->facts = &facts;
+  made->object = object;
+  read.state = static_cast<read_path*>(made.get());
+  cached_read& started = *made.release();  // until end() or go_remote()
+  if (object != nullptr && is_whole(*object, read)) {
+    start_local(started);
+  } else {
+    send(started);
+  }
+  return true;
+}
+
+// Whole pages: each can be verified, and the memory has room for them.
+void cached_reads::start_local(cached_read& read) {
+  std::unique_ptr<local_file>& file = files_[read.asked->file];
+  if (!file) {
+    file = std::make_unique<local_file>();
+    file->table.add(read.object->data_path(), page_end(read.object->size_bytes()));
+    file->table.finish();
+    file->files = around_.loop->connect_files(file->table);
+  }
+  auto& local = read.local;
+  local.of = &read;
+  local.file = 0;
+  local.offset = page_begin(read.asked->offset);
+  local.bytes = page_end(read.asked->offset + read.asked->bytes) - local.offset;
+  local.into = read.asked->into;
+  local.data = {};
+  local.failure = 0;
+  local.said.reset();
+  local.done = [](read_operation& done) noexcept {
+    cached_read& of = *static_cast<decltype(cached_read::local)&>(done).of;
+    of.owner->have_read(of);
+  };
+  read.is_local = true;
+  read_operation* const one[] = {&local};
+  file->files->start(one);
+}
+
+void cached_reads::have_read(cached_read& read) noexcept {
+  read.is_local = false;
+  const auto& local = read.local;
+  if (local.failure == ECANCELED && read.is_cancelled.load(std::memory_order_relaxed)) return go_remote(read);
+  if (local.failure != 0) {
+    is_unreadable_ = true;
+    around_.cache->turn_off(str_cat(read.object->data_path(), ": ", errno_words(local.failure)));
+    return go_remote(read);
+  }
+  if (!read.object->verify(local.offset, local.data)) {
+    transfer_counts::add(around_.counts->damaged_reads, 1);
+    if (++read.damaged > damage_max) return go_remote(read);
+    return send(read);
+  }
+  read_operation& asked = *read.asked;
+  transfer_counts::add(around_.counts->bytes_from_cache, asked.bytes);
+  asked.failure = 0;
+  asked.data = local.data.subspan(asked.offset - local.offset, asked.bytes);
+  end(read);
+}
+
+void cached_reads::end(cached_read& read) noexcept {
+  read_operation& asked = *read.asked;
+  delete &read;
+  asked.state = nullptr;
+  asked.done(asked);
+}
+
+void cached_reads::go_remote(cached_read& read) noexcept {
+  read_operation& asked = *read.asked;
+  const bool is_cancelled = read.is_cancelled.load(std::memory_order_relaxed);
+  delete &read;
+  asked.state = nullptr;
+  around_.remotely(around_.owner, asked, is_cancelled);
+}
+
+void cached_reads::send(cached_read& read) {
+  const mutex_lock lock(mutex_);
+  arrived_.push_back(&read);
+  changed_.notify_one();
+}
+
+void cached_reads::cancel(cached_read& read) {
+  read.is_cancelled.store(true, std::memory_order_relaxed);
+  if (read.is_local) return files_[read.asked->file]->files->cancel(read.local);
+  const mutex_lock lock(mutex_);
+  is_woken_ = true;
+  changed_.notify_one();
+}
+
+void cached_reads::settle_home() noexcept {
+  std::vector<cached_read*> all;
+  {
+    const mutex_lock lock(mutex_);
+    all.swap(going_home_);
+  }
+  for (cached_read* const each : all) {
+    if (each->how == outcome::local && !each->is_cancelled.load(std::memory_order_relaxed)) {
+      start_local(*each);
+    } else {
+      go_remote(*each);
+    }
+  }
+}
+
+// --- the thread of its own --------------------------------------------------------------------------------------------
+
+void cached_reads::run() {
+  bool waits_for_others = false;
+  bool is_ending = false;
+  for (;;) {
+    std::vector<std::shared_ptr<fill>> ended;
+    {
+      mutex_lock lock(mutex_);
+      const auto look_at = std::chrono::steady_clock::now() + look_again;
+      while (arrived_.empty() && filled_.empty() && !is_woken_ && is_ending_ == is_ending) {
+        if (is_ending && fills_.empty()) return;
+        if (!waits_for_others) {
+          changed_.wait(mutex_);
+        } else if (!changed_.wait_until(mutex_, look_at)) {
+          break;
+        }
+      }
+      is_woken_ = false;
+      waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
+      arrived_.clear();
+      ended.swap(filled_);
+      if (is_ending_ && !is_ending) {
+        is_ending = true;
+        for (const auto& [name, each] : fills_) around_.client->cancel(each);
+      }
+    }
+    waits_for_others = turn(std::move(ended));
+  }
+}
+
+bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended) {
+  failed_.clear();
+  for (const std::shared_ptr<fill>& each : ended) have_filled(*each);
+  bool waits_for_others = false;
+  std::vector<cached_read*> settled;
+  std::erase_if(waiting_, [&](cached_read* each) {
+    each->how = settle(*each, waits_for_others);
+    if (each->how == outcome::waits) return false;
+    settled.push_back(each);
+    return true;
+  });
+  if (settled.empty()) return waits_for_others;
+  bool is_first = false;
+  {
+    const mutex_lock lock(mutex_);
+    is_first = going_home_.empty();
+    going_home_.insert(going_home_.end(), settled.begin(), settled.end());
+  }
+  if (is_first) {
+    around_.loop->post([](void* self) noexcept { static_cast<cached_reads*>(self)->settle_home(); }, this);
+  }
+  return waits_for_others;
+}
+
+cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_others) {
+  if (read.is_cancelled.load(std::memory_order_relaxed)) return outcome::remote;
+  const std::uint32_t number = read.asked->file;
+  if (read.object == nullptr) read.object = around_.cache->open(number, (*around_.objects)[number], *read.facts);
+  if (read.object == nullptr) return outcome::remote;
+  cached_object& object = *read.object;
+  const std::uint64_t last = (read.asked->offset + read.asked->bytes - 1) / object.block_bytes();
+  bool is_whole = true;
+  for (std::uint64_t at = read.asked->offset / object.block_bytes(); at <= last; ++at) {
+    const auto block = static_cast<std::uint32_t>(at);
+    const block_name name(&object, block);
+    if (std::find(failed_.begin(), failed_.end(), name) != failed_.end()) return outcome::remote;
+    if (object.is_present(block)) continue;
+    is_whole = false;
+    if (fills_.contains(name) || fills_.size() >= fills_max_) continue;
+    switch (around_.cache->is_off() ? cached_object::state::refused : object.claim(block)) {
+      case cached_object::state::present:
+        waits_for_others = true;  // It is looked at once more.
+        break;
+      case cached_object::state::claimed:
+        if (start_fill(read, object, block)) break;
+        object.give_up(block);
+        return outcome::remote;
+      case cached_object::state::busy:
+        waits_for_others = true;
+        break;
+      case cached_object::state::refused:
+        return outcome::remote;
+    }
+  }
+  return is_whole ? outcome::local : outcome::waits;
+}
+
+bool cached_reads::start_fill(const cached_read& read, cached_object& object, std::uint32_t block) {
+  const remote_object& from = (*around_.objects)[read.asked->file];
+  auto made = std::make_shared<fill>();
+  made->object = &object;
+  made->block = block;
+  const auto fits =
+      std::find_if(spare_.begin(), spare_.end(), [&](const auto& each) { return each->bytes == object.block_bytes(); });
+  if (fits != spare_.end()) {
+    made->bytes = std::move(*fits);
+    spare_.erase(fits);
+  } else {
+    made->bytes = std::make_unique<memory>(object.block_bytes());
+  }
+  if (!made->bytes->at) return false;
+  made->where = &from.where;
+  made->is_signed = from.is_in_store;
+  made->offset = std::uint64_t{block} * object.block_bytes();
+  made->into = {made->bytes->at.get(), object.bytes_of(block)};
+  made->expected = read.facts;
+  made->owner = this;
+  made->ended = [](fetch& ended) noexcept {
+    auto& self = *static_cast<cached_reads*>(ended.owner);
+    const mutex_lock lock(self.mutex_);
+    self.filled_.push_back(std::static_pointer_cast<fill>(ended.shared_from_this()));
+    self.changed_.notify_one();
+  };
+  fills_.emplace(block_name(&object, block), made);
+  around_.client->start({made});
+  return true;
+}
+
+void cached_reads::have_filled(fill& ended) {
+  cached_object& object = *ended.object;
+  const block_name name(&object, ended.block);
+  if (ended.end == fetch_end::whole) {
+    const std::uint64_t room = page_end(ended.into.size());
+    std::memset(ended.bytes->at.get() + ended.into.size(), 0, room - ended.into.size());
+    const int failure = object.fill(ended.block, {ended.bytes->at.get(), room});
+    if (failure == 0) {
+      transfer_counts::add(around_.counts->cached_blocks, 1);
+    } else {
+      failed_.push_back(name);
+      around_.cache->turn_off(str_cat(object.data_path(), ": ", errno_words(failure)));
+    }
+  } else {
+    // Whoever waits for it reads over the network, and is told what is wrong.
+    object.give_up(ended.block);
+    failed_.push_back(name);
+  }
+  spare_.push_back(std::move(ended.bytes));
+  fills_.erase(name);
+}
+
+}  // namespace leat::io

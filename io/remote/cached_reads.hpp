@@ -1,0 +1,111 @@
+// Reads by way of the cache, of one connected source. Where all blocks of a read are on the drive, it is an ordinary read of a file, on the
+// loop and into the same memory; else a thread of its own claims what is missing, has it fetched, writes it, and waits for what others fill.
+// What has no room in the cache, and whatever goes wrong with it, is read over the network as without one.
+#pragma once
+
+#include "base/mutex.hpp"
+#include "io/file_table.hpp"
+#include "io/remote/http_client.hpp"
+#include "io/remote/object_cache.hpp"
+#include "io/remote/transfer_counts.hpp"
+#include "io/source.hpp"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::io {
+
+struct remote_object;
+
+/// What a read of objects is on its way by: read_operation::state.
+class read_path {
+ public:
+  virtual void cancel() = 0;
+
+ protected:
+  read_path() = default;
+  ~read_path() = default;
+};
+
+class cached_reads {
+ public:
+  ///   remotely   starts a read without the cache, on the loop's thread; or ends it, where it was cancelled
+  struct surroundings {
+    connector* loop = nullptr;
+    http_client* client = nullptr;
+    object_cache* cache = nullptr;
+    const std::vector<remote_object>* objects = nullptr;
+    transfer_counts* counts = nullptr;
+    void (*remotely)(void* owner, read_operation& read, bool is_cancelled) noexcept = nullptr;
+    void* owner = nullptr;
+  };
+
+  /// Starts the thread.
+  cached_reads(const surroundings& around, std::uint32_t fills_max);
+  cached_reads(const cached_reads&) = delete;
+  cached_reads& operator=(const cached_reads&) = delete;
+  /// Every read has ended. Ends fetches, gives up their blocks, and joins the thread. Thread: the loop's.
+  ~cached_reads();
+
+  /// Thread: the loop's.
+  ///   facts     of its object, which outlive this
+  ///   returns   whether it has taken the read; else it is to be read over the network
+  [[nodiscard]] bool start(read_operation& read, const object_facts& facts);
+
+ private:
+  struct cached_read;
+  struct fill;
+  struct local_file {
+    file_table table;
+    std::unique_ptr<source> files;
+  };
+  using block_name = std::pair<const cached_object*, std::uint32_t>;
+  enum class outcome : std::uint8_t { waits, local, remote };
+
+  // The loop's thread.
+  [[nodiscard]] static bool is_whole(const cached_object& object, const read_operation& read) noexcept;
+  void start_local(cached_read& read);
+  void have_read(cached_read& read) noexcept;
+  void end(cached_read& read) noexcept;
+  void go_remote(cached_read& read) noexcept;
+  void send(cached_read& read);
+  void cancel(cached_read& read);
+  void settle_home() noexcept;
+
+  // The thread of its own.
+  void run();
+  [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended);
+  [[nodiscard]] outcome settle(cached_read& read, bool& waits_for_others);
+  [[nodiscard]] bool start_fill(const cached_read& read, cached_object& object, std::uint32_t block);
+  void have_filled(fill& ended);
+
+  const surroundings around_;
+  const std::uint32_t fills_max_;
+  absl::flat_hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
+  bool is_unreadable_ = false;                                             // likewise
+
+  mutex mutex_;
+  condition_variable changed_;
+  std::vector<cached_read*> arrived_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<fill>> filled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<cached_read*> going_home_ ABSL_GUARDED_BY(mutex_);
+  bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // The thread's own.
+  struct memory;
+  std::vector<cached_read*> waiting_;
+  absl::flat_hash_map<block_name, std::shared_ptr<fill>> fills_;
+  std::vector<block_name> failed_;  // of this turn
+  std::vector<std::unique_ptr<memory>> spare_;
+  std::thread thread_;
+};
+
+}  // namespace leat::io

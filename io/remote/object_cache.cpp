@@ -1,0 +1,131 @@
+#include "io/remote/object_cache.hpp"
+
+#include "base/text.hpp"
+#include "io/file_set.hpp"
+#include "io/remote/http_client.hpp"
+#include "io/remote/remote_source.hpp"
+
+#include <leat/error.hpp>
+
+#include <openssl/sha.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+namespace leat::io {
+namespace {
+
+std::string of_environment(const char* name) {
+  const char* const found = std::getenv(name);
+  return found == nullptr ? std::string() : found;
+}
+
+// "200GiB", "200GB", "200000000".
+std::uint64_t size_of(const std::string& text) {
+  constexpr std::pair<std::string_view, std::uint64_t> units[] = {{"", 1},
+                                                                  {"KiB", std::uint64_t{1} << 10},
+                                                                  {"MiB", std::uint64_t{1} << 20},
+                                                                  {"GiB", std::uint64_t{1} << 30},
+                                                                  {"TiB", std::uint64_t{1} << 40},
+                                                                  {"KB", 1'000},
+                                                                  {"MB", 1'000'000},
+                                                                  {"GB", 1'000'000'000},
+                                                                  {"TB", 1'000'000'000'000}};
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure == std::errc() && number > 0) {
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    for (const auto& [name, bytes] : units) {
+      if (name == unit && number <= (std::uint64_t{1} << 60) / bytes) return number * bytes;
+    }
+  }
+  throw error(errc::usage, str_cat("LEAT_CACHE_BYTES is '", text, "', which is no size, as 200GiB is"));
+}
+
+// Names reach the disk as a digest only: '../', NUL and %2f are nothing special there.
+std::string file_of(const remote_object& object, const object_facts& facts) {
+  const std::string& target = object.where.target;
+  const std::string whole =
+      str_cat(object.where.tls ? "https\n" : "http\n", object.where.host, "\n", object.where.port, "\n",
+              target.substr(0, target.find('?')), "\n", facts.size_bytes, "\n",
+              facts.etag.empty() ? str_cat("time\n", facts.last_modified) : str_cat("tag\n", facts.etag));
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(whole.data()), whole.size(), digest.data());
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char each : digest) {
+    text += digits[each >> 4];
+    text += digits[each & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+block_cache_options cache_options_of(const remote_options& options) {
+  block_cache_options found{.directory = options.cache.empty() ? of_environment("LEAT_CACHE") : options.cache,
+                            .bytes_max = options.cache_bytes,
+                            .block_bytes = options.cache_block_bytes};
+  if (found.directory.empty()) {
+    if (options.cache_bytes != 0) throw error(errc::usage, "cache_bytes was given, and no folder: give cache too");
+    return found;
+  }
+  const std::string size = of_environment("LEAT_CACHE_BYTES");
+  if (found.bytes_max == 0 && !size.empty()) found.bytes_max = size_of(size);
+  if (found.bytes_max == 0) {
+    throw error(errc::usage,
+                str_cat(found.directory, ": how many bytes the cache may take was not said; give cache_bytes"));
+  }
+  constexpr std::uint32_t block_bytes_max = 64U << 20;
+  if (found.block_bytes == 0 || found.block_bytes % cache_page_bytes != 0 || found.block_bytes > block_bytes_max) {
+    throw error(errc::usage, str_cat("cache_block_bytes is ", found.block_bytes,
+                                     "; it is a multiple of 4096, and 64 MiB at the most"));
+  }
+  return found;
+}
+
+// An index stays open for each object: half of the descriptors are left for others.
+object_cache::object_cache(const block_cache_options& options, std::size_t objects)
+    : objects_max_(descriptors_allowed() / 2), objects_(objects) {
+  std::string refusal;
+  cache_ = block_cache::open(options, refusal);
+  if (!cache_) turn_off(refusal);
+}
+object_cache::~object_cache() = default;
+
+std::string object_cache::why_off() const {
+  const mutex_lock lock(mutex_);
+  return why_;
+}
+void object_cache::turn_off(const std::string& why) {
+  const mutex_lock lock(mutex_);
+  if (why_.empty()) why_ = why;
+  is_off_.store(true, std::memory_order_relaxed);
+}
+
+cached_object* object_cache::open(std::uint32_t number, const remote_object& object, const object_facts& facts) {
+  if (cached_object* const known = find(number)) return known;
+  if (!cache_ || is_off() || facts.size_bytes == 0 || facts.version() == 0) return nullptr;
+  std::string refusal;
+  std::shared_ptr<cached_object> made;
+  {
+    const mutex_lock lock(mutex_);
+    if (cached_object* const known = find(number)) return known;
+    if (held_.size() >= objects_max_) {
+      refusal = str_cat("more than ", objects_max_, " objects; `ulimit -n` says how many files may be open");
+    } else {
+      made = cache_->object(file_of(object, facts), object.where.shown, facts.size_bytes, refusal);
+    }
+    if (made) {
+      held_.push_back(made);
+      objects_[number].store(made.get(), std::memory_order_release);
+      return made.get();
+    }
+  }
+  turn_off(refusal);
+  return nullptr;
+}
+
+}  // namespace leat::io

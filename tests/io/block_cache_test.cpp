@@ -1,0 +1,220 @@
+// The cache on the drive by itself: claims, room, and files that somebody else has written.
+#include "io/remote/block_cache.hpp"
+
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using io::cached_object;
+using state = cached_object::state;
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t block_bytes = 16U << 10;
+constexpr std::uint64_t object_bytes = 2 * block_bytes + 5'000;
+
+class block_cache : public ::testing::Test {
+ protected:
+  [[nodiscard]] fs::path path() const { return root_.path() / "cache"; }
+  std::shared_ptr<io::block_cache> open(std::uint64_t bytes_max = 1U << 20) {
+    refusal_.clear();
+    return io::block_cache::open({.directory = path().string(), .bytes_max = bytes_max, .block_bytes = block_bytes},
+                                 refusal_);
+  }
+  std::shared_ptr<cached_object> object(io::block_cache& cache, const std::string& file = "a") {
+    auto made = cache.object(file, "https://host/" + file, object_bytes, refusal_);
+    EXPECT_NE(made, nullptr) << refusal_;
+    return made;
+  }
+  struct freed {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  /// Of a block: whole pages, aligned.
+  static std::pair<std::unique_ptr<std::byte, freed>, std::span<std::byte>> content_of(std::uint32_t block) {
+    const std::uint64_t bytes = block < 2 ? block_bytes : 8'192;
+    std::unique_ptr<std::byte, freed> memory(static_cast<std::byte*>(std::aligned_alloc(4096, block_bytes)));
+    const std::span<std::byte> pages(memory.get(), bytes);
+    fill_seeded(block, 0, pages);
+    return {std::move(memory), pages};
+  }
+  static void fill(cached_object& object, std::uint32_t block) {
+    ASSERT_EQ(object.claim(block), state::claimed);
+    const auto [memory, pages] = content_of(block);
+    ASSERT_EQ(object.fill(block, pages), 0);
+  }
+  static std::vector<std::byte> read(const cached_object& object, std::uint64_t offset, std::size_t bytes) {
+    std::vector<std::byte> found(bytes);
+    std::ifstream in(object.data_path(), std::ios::binary);
+    in.seekg(static_cast<std::streamoff>(offset));
+    in.read(reinterpret_cast<char*>(found.data()), static_cast<std::streamsize>(bytes));
+    EXPECT_TRUE(in.good());
+    return found;
+  }
+
+  temporary_directory root_;
+  std::string refusal_;
+};
+
+TEST_F(block_cache, gives_each_block_to_one_of_those_who_claim_it) {
+  const auto one = open();
+  const auto other = open();
+  const auto mine = object(*one);
+  const auto theirs = object(*other);
+  EXPECT_EQ(mine->blocks(), 3U);
+  EXPECT_EQ(mine->claim(1), state::claimed);
+  EXPECT_EQ(mine->claim(1), state::busy);
+  EXPECT_EQ(theirs->claim(1), state::busy);
+  mine->give_up(1);
+  EXPECT_EQ(one->bytes_in_use(), 0U);
+  fill(*theirs, 1);
+  EXPECT_EQ(mine->claim(1), state::present);
+  EXPECT_TRUE(mine->is_present(1));
+  EXPECT_TRUE(mine->verify(block_bytes, read(*mine, block_bytes, block_bytes)));
+  fill(*mine, 2);
+  EXPECT_TRUE(theirs->verify(2 * block_bytes, read(*theirs, 2 * block_bytes, 8'192)));
+  EXPECT_EQ(other->bytes_in_use(), block_bytes + 8'192);
+}
+
+TEST_F(block_cache, gives_a_block_to_the_next_one_where_its_owner_is_gone) {
+  const auto one = open();
+  const auto mine = object(*one);
+  {
+    const auto other = open();
+    EXPECT_EQ(object(*other)->claim(0), state::claimed);
+    EXPECT_EQ(mine->claim(0), state::busy);
+  }
+  EXPECT_EQ(mine->claim(0), state::claimed);
+  EXPECT_EQ(one->bytes_in_use(), block_bytes) << "its room was taken already";
+  // Another one at work in the same slot is not its owner.
+  const auto before = open();
+  EXPECT_EQ(object(*before)->claim(1), state::claimed);
+}
+
+TEST_F(block_cache, takes_a_block_out_whose_pages_are_not_what_was_written) {
+  const auto cache = open();
+  const auto held = object(*cache);
+  fill(*held, 0);
+  fill(*held, 1);
+  std::vector<std::byte> pages = read(*held, 4096, block_bytes);
+  EXPECT_TRUE(held->verify(4096, pages));
+  pages[block_bytes - 1] ^= std::byte{1};  // the first page of block 1
+  EXPECT_FALSE(held->verify(4096, pages));
+  EXPECT_TRUE(held->is_present(0));
+  EXPECT_FALSE(held->is_present(1));
+  EXPECT_EQ(cache->bytes_in_use(), block_bytes);
+  const auto found = cache->verify(cache->entries().at(0));
+  EXPECT_EQ(found.blocks, 1U);
+  EXPECT_EQ(found.damaged, 0U);
+}
+
+TEST_F(block_cache, never_takes_more_room_than_it_has_and_evicts_what_nobody_holds) {
+  const auto cache = open(2 * block_bytes + 100);
+  auto old = object(*cache, "old");
+  fill(*old, 0);
+  fill(*old, 1);
+  EXPECT_EQ(old->claim(2), state::refused);
+  EXPECT_FALSE(cache->evict("old")) << "it is held";
+  old.reset();
+  const auto other = open(2 * block_bytes + 100);
+  const auto now = object(*other, "now");
+  fill(*now, 0);
+  EXPECT_EQ(other->bytes_in_use(), block_bytes);
+  ASSERT_EQ(other->entries().size(), 1U);
+  EXPECT_EQ(other->entries()[0].name, "https://host/now");
+  EXPECT_EQ(other->entries()[0].cached_bytes, block_bytes);
+  EXPECT_TRUE(other->entries()[0].in_use);
+  EXPECT_FALSE(fs::exists(path() / "old.data"));
+}
+
+TEST_F(block_cache, counts_anew_what_is_there_when_nobody_else_uses_it) {
+  {
+    const auto cache = open();
+    const auto held = object(*cache);
+    fill(*held, 0);
+    EXPECT_EQ(held->claim(1), state::claimed);  // and goes
+  }
+  const auto cache = open();
+  EXPECT_EQ(cache->bytes_in_use(), block_bytes);
+  EXPECT_EQ(object(*cache)->claim(1), state::claimed);
+}
+
+TEST_F(block_cache, does_no_harm_whatever_its_files_hold) {
+  const std::string index = (path() / "a.index").string();
+  {
+    const auto cache = open();
+    fill(*object(*cache), 0);
+  }
+  std::string whole;
+  {
+    std::ifstream in(index, std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  // Whatever is written over its header, its states and its sums, what is delivered was verified.
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    seeded_random random(round);
+    std::string damaged = whole;
+    for (std::uint64_t i = 0; i <= random.below(4); ++i) {
+      const std::uint64_t places = random.below(2) == 0 ? 64 : damaged.size();
+      damaged[random.below(places)] = static_cast<char>(random.below(256));
+    }
+    if (random.below(4) == 0) damaged.resize(random.below(damaged.size()));
+    std::ofstream(index, std::ios::binary | std::ios::trunc) << damaged;
+    const auto cache = open();
+    ASSERT_NE(cache, nullptr) << refusal_;
+    const auto held = object(*cache);
+    ASSERT_NE(held, nullptr);
+    ASSERT_EQ(held->size_bytes(), object_bytes);
+    for (std::uint32_t block = 0; block < held->blocks(); ++block) {
+      if (!held->is_present(block) && held->claim(block) == state::claimed) {
+        const std::uint64_t bytes = (held->bytes_of(block) + 4095) / 4096 * 4096;
+        std::unique_ptr<std::byte, freed> memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));
+        std::fill_n(memory.get(), bytes, std::byte{1});
+        ASSERT_EQ(held->fill(block, {memory.get(), bytes}), 0);
+        ASSERT_TRUE(held->is_present(block));
+      }
+    }
+  }
+}
+
+TEST_F(block_cache, is_refused_where_others_may_write_or_what_lies_there_is_none) {
+  fs::create_directory(path());
+  fs::permissions(path(), fs::perms::all);
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_THAT(refusal_, HasSubstr("others may write there"));
+  fs::permissions(path(), fs::perms::owner_all);
+  std::ofstream(path() / "leat-cache") << "something else";
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_THAT(refusal_, HasSubstr("no cache of this version"));
+  fs::remove(path() / "leat-cache");
+  fs::create_symlink("/etc/passwd", path() / "leat-cache");
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_THAT(refusal_, HasSubstr("ELOOP"));
+  fs::remove(path() / "leat-cache");
+  const auto cache = open();
+  ASSERT_NE(cache, nullptr);
+  fs::create_symlink(root_.path() / "elsewhere", path() / "b.index");
+  EXPECT_EQ(cache->object("b", "b", 10, refusal_), nullptr);
+  EXPECT_FALSE(fs::exists(root_.path() / "elsewhere"));
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,265 @@
+// Epochs over HTTP by way of a cache on the drive: the batches of the files, whatever is cached, damaged, full or half done.
+#include "io/remote/block_cache.hpp"
+#include "tests/loader/remote_shards.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/seeded_random.hpp"
+
+#include <leat/loader.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace leat {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::http_fault;
+using testing::seen_run;
+using testing::served_request;
+using testing::shard_of;
+using ::testing::StartsWith;
+
+constexpr std::uint32_t block_bytes = 64U << 10;
+
+class remote_cache : public testing::remote_shards {
+ protected:
+  remote_cache() {
+    for (int i = 0; i < shards; ++i) blocks_ += (shard_of(i).size() + block_bytes - 1) / block_bytes;
+  }
+  [[nodiscard]] std::string cache_path() const { return (folder_.path() / "cache").string(); }
+  [[nodiscard]] remote_options cached(std::uint64_t bytes = 64U << 20) const {
+    return {.allow_http = true, .cache = cache_path(), .cache_bytes = bytes, .cache_block_bytes = block_bytes};
+  }
+  [[nodiscard]] dataset opened(const remote_options& options) const { return there("train-{0..2}.tar", options); }
+  static seen_run run(const dataset& samples) { return testing::run_all(samples, testing::small_options(), fields()); }
+  void expect_right(const seen_run& seen) const {
+    EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+    EXPECT_EQ(seen.batches, run(here("train-{0..2}.tar")).batches);
+  }
+  [[nodiscard]] std::shared_ptr<io::block_cache> look(std::uint64_t bytes = 64U << 20) const {
+    std::string refusal;
+    auto cache =
+        io::block_cache::open({.directory = cache_path(), .bytes_max = bytes, .block_bytes = block_bytes}, refusal);
+    EXPECT_NE(cache, nullptr) << refusal;
+    return cache;
+  }
+  // Of all data files, in the middle of the first one's first block.
+  void flip_a_bit() const {
+    for (const auto& each : fs::directory_iterator(cache_path())) {
+      if (each.path().extension() != ".data") continue;
+      std::fstream data(each.path(), std::ios::in | std::ios::out | std::ios::binary);
+      data.seekg(block_bytes / 2);
+      const int before = data.get();
+      data.seekp(block_bytes / 2);
+      data.put(static_cast<char>(before ^ 4));
+    }
+  }
+
+  std::uint64_t blocks_ = 0;
+};
+
+TEST_F(remote_cache, reads_each_block_once_and_nothing_in_the_epochs_that_follow) {
+  const std::uint64_t before = server_.requests();
+  const dataset samples = opened(cached());
+  const seen_run cold = run(samples);
+  expect_right(cold);
+  EXPECT_EQ(server_.requests() - before, shards + blocks_) << "each shard is opened, each block is fetched";
+  EXPECT_EQ(cold.stats.remote.cache, "on");
+  for (int round = 0; round < 2; ++round) {
+    const std::uint64_t opened_at = server_.requests();
+    const dataset again = opened(cached());
+    EXPECT_EQ(server_.requests() - opened_at, shards) << "headers are read from the cache too";
+    const seen_run warm = run(again);
+    expect_right(warm);
+    EXPECT_EQ(server_.requests() - opened_at, shards);
+    EXPECT_EQ(warm.stats.remote.requests, 0U);
+    EXPECT_EQ(warm.stats.remote.cached_blocks, 0U);
+    EXPECT_GE(warm.stats.remote.bytes_from_cache, warm.stats.bytes_read);
+    EXPECT_EQ(warm.stats.remote.damaged_reads, 0U);
+  }
+  EXPECT_EQ(fs::status(cache_path()).permissions(), fs::perms::owner_all);
+  for (const auto& each : fs::directory_iterator(cache_path())) {
+    EXPECT_EQ(each.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << each.path();
+  }
+}
+
+TEST_F(remote_cache, has_the_same_batches_by_the_preadv_twin_and_in_the_order_of_the_shards) {
+  testing::loader_options options = testing::small_options();
+  options.reader.backend = read_backend::preadv;
+  options.shuffle = false;
+  const seen_run files = testing::run_all(here("train-{0..2}.tar"), options, fields());
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(testing::run_all(opened(cached()), options, fields()).batches, files.batches);
+  }
+}
+
+TEST_F(remote_cache, pins_what_it_has_room_for_and_reads_the_rest_over_the_network) {
+  constexpr std::uint64_t room = 6 * block_bytes;
+  const dataset samples = opened(cached(room));
+  const seen_run first = run(samples);
+  expect_right(first);
+  EXPECT_LE(look(room)->bytes_in_use(), room);
+  const seen_run second = run(samples);
+  expect_right(second);
+  EXPECT_EQ(second.stats.remote.cached_blocks, 0U) << "what is there stays there";
+  EXPECT_GT(second.stats.remote.bytes_from_cache, 0U);
+  EXPECT_GT(second.stats.remote.requests, 0U);
+  EXPECT_LT(second.stats.remote.bytes, second.stats.bytes_read);
+}
+
+TEST_F(remote_cache, is_filled_once_by_all_that_read_at_the_same_time) {
+  const std::uint64_t before = server_.requests();
+  std::vector<seen_run> seen(3);
+  {
+    std::vector<std::jthread> readers;
+    for (seen_run& each : seen) readers.emplace_back([this, &each] { each = run(opened(cached())); });
+  }
+  for (const seen_run& each : seen) expect_right(each);
+  EXPECT_EQ(server_.requests() - before, seen.size() * shards + blocks_);
+}
+
+TEST_F(remote_cache, finds_a_flipped_bit_before_it_is_delivered_and_fetches_the_block_anew) {
+  expect_right(run(opened(cached())));
+  const dataset samples = opened(cached());
+  flip_a_bit();
+  const std::uint64_t before = server_.requests();
+  const seen_run mended = run(samples);
+  expect_right(mended);
+  EXPECT_EQ(server_.requests() - before, shards) << "a block of each shard";
+  EXPECT_GE(mended.stats.remote.damaged_reads, 1U);
+  EXPECT_EQ(mended.stats.remote.cached_blocks, shards);
+  EXPECT_EQ(run(samples).stats.remote.requests, 0U);
+}
+
+TEST_F(remote_cache, takes_over_what_a_killed_process_was_about_to_fill) {
+  expect_right(run(opened(cached())));
+  const dataset samples = opened(cached());
+  flip_a_bit();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string refusal;
+    const auto cache =
+        io::block_cache::open({.directory = cache_path(), .bytes_max = 64U << 20, .block_bytes = block_bytes}, refusal);
+    if (!cache) ::_exit(1);
+    std::vector<std::shared_ptr<io::cached_object>> held;
+    for (const io::cache_entry& each : cache->entries()) {
+      static_cast<void>(cache->verify(each));  // takes the damaged block out
+      held.push_back(cache->object(each.file, each.name, each.size_bytes, refusal));
+      if (held.back()->claim(0) != io::cached_object::state::claimed) ::_exit(2);
+    }
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
+  const std::uint64_t before = server_.requests();
+  expect_right(run(samples));
+  EXPECT_EQ(server_.requests() - before, shards);
+}
+
+TEST_F(remote_cache, has_the_right_batches_where_one_request_in_five_goes_wrong) {
+  server_.set_rule([random = testing::seeded_random(19)](const served_request&) mutable {
+    const http_fault faults[] = {{.what = http_fault::kind::hang_up},
+                                 {.what = http_fault::kind::status, .status = 503},
+                                 {.what = http_fault::kind::cut, .bytes = 10},
+                                 {.what = http_fault::kind::cut, .bytes = 5'000}};
+    return random.below(5) == 0 ? faults[random.below(std::size(faults))] : http_fault();
+  });
+  const dataset samples = opened(cached());
+  expect_right(run(samples));
+  const seen_run warm = run(samples);
+  expect_right(warm);
+  EXPECT_EQ(warm.stats.remote.requests, 0U);
+}
+
+TEST_F(remote_cache, tells_one_version_of_an_object_from_the_next) {
+  expect_right(run(opened(cached())));
+  put("train-1.tar", shard_of(4));
+  expect_right(run(opened(cached())));
+  std::vector<std::string> names;
+  for (const io::cache_entry& each : look()->entries()) names.push_back(each.name);
+  EXPECT_EQ(names, (std::vector<std::string>{server_.address("train-0.tar"), server_.address("train-1.tar"),
+                                             server_.address("train-1.tar"), server_.address("train-2.tar")}));
+  // A set that is read now takes the place of one that nobody reads.
+  const std::uint64_t room = look()->bytes_in_use();
+  put("train-2.tar", shard_of(5));
+  expect_right(run(opened(cached(room))));
+  EXPECT_LE(look(room)->bytes_in_use(), room);
+}
+
+TEST_F(remote_cache, ends_where_an_object_has_changed_that_is_not_cached_yet) {
+  constexpr std::uint64_t room = 4 * block_bytes;
+  const dataset samples = opened(cached(room));
+  put("train-1.tar", shard_of(4));
+  const seen_run ended = run(samples);
+  EXPECT_EQ(ended.failed, errc::changed);
+  EXPECT_THAT(ended.message, HasSubstr("/train-1.tar"));
+}
+
+TEST_F(remote_cache, goes_on_over_the_network_where_it_cannot_be_written) {
+  std::ofstream(cache_path()) << "a file";
+  const seen_run none = run(opened(cached()));
+  expect_right(none);
+  EXPECT_THAT(none.stats.remote.cache, ::testing::AllOf(StartsWith("off: "), HasSubstr("no folder")));
+  EXPECT_EQ(none.stats.remote.bytes_from_cache, 0U);
+  fs::remove(cache_path());
+  // In the middle of it: data files are not written through links.
+  static_cast<void>(opened(cached(1)));
+  for (const io::cache_entry& each : look()->entries()) {
+    const fs::path data = fs::path(cache_path()) / (each.file + ".data");
+    fs::remove(data);
+    fs::create_symlink("/dev/null", data);
+  }
+  const seen_run broken = run(opened(cached()));
+  expect_right(broken);
+  EXPECT_THAT(broken.stats.remote.cache, StartsWith("off: "));
+}
+
+TEST_F(remote_cache, is_left_at_once_while_a_server_says_nothing) {
+  const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+  static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = index, .remote = {.allow_http = true}}));
+  const dataset samples = open(server_.address("train-{0..2}.tar"), {.index = index, .remote = cached()});
+  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall, .bytes = 100}; });
+  testing::loader running(samples, testing::small_options(), fields());
+  testing::trainer waiting(running);
+  const auto asked = waiting.ask();
+  running.stop();
+  waiting.wait();
+  EXPECT_TRUE(asked->completed);
+}
+
+TEST_F(remote_cache, is_refused_without_a_size_and_taken_from_the_environment) {
+  const auto said = [&](const remote_options& options) {
+    return testing::message_of(errc::usage, [&] { static_cast<void>(opened(options)); });
+  };
+  EXPECT_THAT(said({.allow_http = true, .cache = cache_path()}), HasSubstr("cache_bytes"));
+  EXPECT_THAT(said({.allow_http = true, .cache_bytes = 5}), HasSubstr("no folder"));
+  EXPECT_THAT(said({.allow_http = true, .cache = cache_path(), .cache_bytes = 5, .cache_block_bytes = 5}),
+              HasSubstr("4096"));
+  ::setenv("LEAT_CACHE", cache_path().c_str(), 1);
+  ::setenv("LEAT_CACHE_BYTES", "many", 1);
+  EXPECT_THAT(said({.allow_http = true}), HasSubstr("'many'"));
+  ::setenv("LEAT_CACHE_BYTES", "1GiB", 1);
+  const dataset samples = opened({.allow_http = true});
+  ::unsetenv("LEAT_CACHE");
+  ::unsetenv("LEAT_CACHE_BYTES");
+  EXPECT_EQ(run(samples).stats.remote.cache, "on");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,148 @@
+// leat cache: what a cache of objects holds, whether it is sound, and how to get rid of it.
+#include "base/text.hpp"
+#include "io/remote/block_cache.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct cache_arguments {
+  std::string directory;
+  std::string source;
+  bool json = false;
+};
+
+// Nothing is made where there is none.
+std::shared_ptr<io::block_cache> open_cache(const std::string& directory) {
+  struct stat status{};
+  if (::stat(str_cat(directory, "/leat-cache").c_str(), &status) != 0)
+    throw refused_name(str_cat(directory, ": there is no cache; it is made by `leat epoch s3://... --cache ", directory,
+                               " --cache-bytes 200GiB`"));
+  std::string refusal;
+  std::shared_ptr<io::block_cache> cache =
+      io::block_cache::open({.directory = directory,
+                             .bytes_max = std::numeric_limits<std::uint64_t>::max() / 2,
+                             .block_bytes = static_cast<std::uint32_t>(io::cache_page_bytes)},
+                            refusal);
+  if (!cache) throw error(errc::io, refusal);
+  return cache;
+}
+
+// Those whose names begin so.
+std::vector<io::cache_entry> chosen(const io::block_cache& cache, const std::string& source) {
+  std::vector<io::cache_entry> all = cache.entries();
+  std::erase_if(all, [&](const io::cache_entry& each) { return !each.name.starts_with(source); });
+  if (all.empty() && !source.empty())
+    throw refused_name(str_cat(source, ": the cache has nothing whose name begins so"));
+  return all;
+}
+
+std::string sizes_of(const io::cache_entry& entry) {
+  return str_cat(bytes_text(entry.cached_bytes), " of ", bytes_text(entry.size_bytes));
+}
+
+int list(const cache_arguments& arguments) {
+  const auto cache = open_cache(arguments.directory);
+  const std::vector<io::cache_entry> all = chosen(*cache, arguments.source);
+  std::uint64_t bytes = 0;
+  json objects = json::array();
+  for (const io::cache_entry& each : all) {
+    bytes += each.cached_bytes;
+    if (arguments.json) {
+      objects.push_back({{"name", each.name},
+                         {"file", each.file},
+                         {"bytes", each.size_bytes},
+                         {"cached_bytes", each.cached_bytes},
+                         {"opened_unix_s", each.opened_unix_s},
+                         {"in_use", each.in_use}});
+    } else {
+      print(str_cat("  ", one_line(each.name), "  ", sizes_of(each), each.in_use ? ", in use" : "", "\n"));
+    }
+  }
+  if (arguments.json) {
+    print(json_text(json{{"cached_bytes", bytes}, {"objects", objects}}) + "\n");
+  } else {
+    print(str_cat("  ", counted(all.size(), "object", "objects"), ", ", bytes_text(bytes), "\n"));
+  }
+  return exit_done;
+}
+
+int verify(const cache_arguments& arguments, interruption& stop) {
+  const auto cache = open_cache(arguments.directory);
+  std::uint64_t blocks = 0;
+  std::uint64_t damaged = 0;
+  for (const io::cache_entry& each : chosen(*cache, arguments.source)) {
+    if (stop.token().stop_requested()) return stop.exit_code();
+    const io::block_cache::verdict found = cache->verify(each);
+    blocks += found.blocks;
+    damaged += found.damaged;
+    if (found.damaged == 0) continue;
+    print(str_cat("  ", one_line(each.name), "  ", counted(found.damaged, "block was", "blocks were"),
+                  " damaged, and will be fetched anew\n"));
+  }
+  print(str_cat("  ", counted(blocks, "block", "blocks"), ", ", damaged, " damaged\n"));
+  return damaged == 0 ? exit_done : exit_failed;
+}
+
+int drop(const cache_arguments& arguments) {
+  const auto cache = open_cache(arguments.directory);
+  std::uint64_t objects = 0;
+  std::uint64_t bytes = 0;
+  bool is_kept = false;
+  for (const io::cache_entry& each : chosen(*cache, arguments.source)) {
+    if (!cache->evict(each.file)) {
+      is_kept = true;
+      complain("cache drop", str_cat(each.name, ": a process that runs holds it; it stays"));
+      continue;
+    }
+    ++objects;
+    bytes += each.cached_bytes;
+  }
+  print(str_cat("  ", counted(objects, "object", "objects"), " removed, ", bytes_text(bytes), "\n"));
+  return is_kept ? exit_failed : exit_done;
+}
+
+CLI::App& add_one(CLI::App& cache, const char* name, const char* what, cache_arguments& arguments) {
+  CLI::App& app = *cache.add_subcommand(name, what);
+  app.get_help_ptr()->group("");
+  app.add_option("DIR", arguments.directory, "the folder that --cache has named")->required();
+  app.add_option("SOURCE", arguments.source, "objects whose names begin so; all");
+  return app;
+}
+
+}  // namespace
+
+void add_cache(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<cache_arguments>();
+  CLI::App& cache = *leat.add_subcommand("cache", "say what a cache of objects holds, verify it, empty it");
+  CLI::App& ls = add_one(cache, "ls", "list the objects in a cache", *arguments);
+  ls.add_flag("--json", arguments->json, "as one JSON object");
+  ls.callback([arguments, &chosen] { chosen = [arguments](interruption&) { return list(*arguments); }; });
+  add_one(cache, "verify", "read all that is cached, and take out what is damaged", *arguments)
+      .callback(
+          [arguments, &chosen] { chosen = [arguments](interruption& stop) { return verify(*arguments, stop); }; });
+  add_one(cache, "drop", "remove what no process uses", *arguments).callback([arguments, &chosen] {
+    chosen = [arguments](interruption&) { return drop(*arguments); };
+  });
+  cache.get_help_ptr()->group("");  // After: a subcommand gets its own from one that is listed.
+  cache.footer("  leat cache ls /nvme/leat\n  leat cache drop /nvme/leat s3://bucket/train-");
+}
+
+}  // namespace leat::tools
