@@ -52,7 +52,10 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
 }
 
 std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
-  const order chosen = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
+  const order chosen = options.order                 ? *options.order
+                       : options.shuffle_blocks != 0 ? shuffled_blocks(options.shuffle_blocks)
+                       : options.shuffle             ? shuffled()
+                                                     : sequential();
   return chosen.model().bind(samples, {.seed = options.seed,
                                        .batch_size = global_batch_size(options),
                                        .last = options.drop_last ? last_batch::drop : options.last});
@@ -64,6 +67,9 @@ loader_options checked(loader_options options) {
   if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
   if (options.drop_last && options.last == last_batch::pad) {
     throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
+  }
+  if (options.shuffle_blocks != 0 && options.order) {
+    throw error(errc::usage, "shuffle_blocks is a short form of order, and both are given; give one of them");
   }
   check_world(options.world, "loader_options::world");
   // A run that goes on in another world keeps its global batches; another batch_size is refused, as any other option.

@@ -12,6 +12,7 @@
 #include "io/lease_pool.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_table.hpp"
+#include "stages/block_uses.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/delivery.hpp"
 #include "stages/device/device.hpp"
@@ -159,6 +160,7 @@ class loader::pipeline final : public line_events {
                         .host_memory = arena_});
     plan_ = memory_.shown;
     plan_.notes = describe_shared_decodes(run_.programs());
+    if (std::optional<std::string> uses = describe_block_uses(run_, memory_)) plan_.notes.push_back(*std::move(uses));
     if (const device_report device = transfer_->report(); device.batches != 0) {
       plan_.device = {device.use.use, device.bytes,
                       str_cat(device.batches, " x ", bytes_text(device.bytes / device.batches),

@@ -78,6 +78,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
   const datasets::dataset_model& dataset = run.dataset();
   const batch_layout& layout = *run.layout();
   memory_needs needs{.host_bytes_max = options.host_bytes_max,
+                     .keeps_pool = options.shuffle_blocks != 0,
                      .decode_threads = options.decode_threads != 0 ? options.decode_threads
                                                                    : cores_of_local_rank(options.world.local_size),
                      .threads_automatic = options.decode_threads == 0,

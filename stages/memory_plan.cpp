@@ -210,18 +210,27 @@ memory_plan divide_memory(const memory_needs& needs) {
 
 namespace {
 
-// No error: the batches are the same, and another machine that resumes the run may have less memory.
-std::string warn_of_pool(const memory_needs& needs, const memory_plan& plan) {
+// An error for those who asked for it: the batches are the same, and another machine that resumes the run may have less memory.
+void check_pool(const memory_needs& needs, memory_plan& plan) {
+  if (!needs.blocks_by_order || plan.kept_missing == 0) return;
   // More memory is also for more batches and reads, up to what these want.
   memory_needs enough = needs;
   for (std::size_t missing = plan.kept_missing; missing != 0; missing = divide_memory(enough).kept_missing) {
     enough.host_bytes_max += missing;
   }
-  return str_cat("the order goes through ", needs.blocks_kept, " blocks of up to ", bytes_text(needs.block_bytes_max),
-                 " at a time, and the budget keeps ", bytes_text(plan.kept_bytes),
-                 " of them, so that the others are expanded again; host_bytes_max of ",
-                 bytes_text(enough.host_bytes_max, rounding::up), " (", enough.host_bytes_max,
-                 " bytes) keeps all, or take fewer blocks at a time");
+  const std::string found =
+      str_cat("the order goes through ", needs.blocks_kept, " blocks of up to ", bytes_text(needs.block_bytes_max),
+              " at a time, and the budget of ", bytes_text(needs.host_bytes_max), " keeps ",
+              bytes_text(plan.kept_bytes), " of them");
+  const std::string remedy = str_cat("host_bytes_max of ", bytes_text(enough.host_bytes_max, rounding::up), " (",
+                                     enough.host_bytes_max, " bytes) keeps all");
+  if (needs.keeps_pool) {
+    throw io::budget_refusal(str_cat(found, "; ", remedy,
+                                     ", or lower shuffle_blocks, or give the order itself (shuffled_blocks), which "
+                                     "expands the others again"));
+  }
+  plan.shown.warnings.push_back(
+      str_cat(found, ", so that the others are expanded again; ", remedy, ", or take fewer blocks at a time"));
 }
 
 }  // namespace
@@ -241,7 +250,7 @@ memory_plan plan_memory(memory_needs needs, memory_available available, std::uin
     }
   }
   memory_plan plan = divide_memory(needs);
-  if (needs.blocks_by_order && plan.kept_missing != 0) plan.shown.warnings.push_back(warn_of_pool(needs, plan));
+  check_pool(needs, plan);
   if (available.bytes != 0 && plan.shown.bytes_total > available.bytes) {
     plan.shown.warnings.push_back(str_cat(
         "the loader may come to take ", bytes_text(plan.shown.bytes_total), " of memory, where this process has ",

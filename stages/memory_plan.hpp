@@ -20,6 +20,7 @@ struct memory_needs {
   std::size_t block_bytes_max = 0;          ///< of these, the largest of a block, as stored and expanded
   std::uint64_t blocks_kept = 0;            ///< how many the samples of neighbouring batches come from
   bool blocks_by_order = false;             ///< since the order takes them one pool after the other
+  bool keeps_pool = false;                  ///< then a budget that does not keep all of them is refused
   std::uint32_t decode_threads = 1;
   /// Nobody asked for so many: there are so many cores, and fewer threads where their scratch would take too much.
   bool threads_automatic = false;

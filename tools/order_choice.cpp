@@ -94,9 +94,13 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
       "sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
   CLI::Option* const blocks =
       app.add_option_function<std::string>(
-             "--shuffle-blocks", [&choice](const std::string& given) { choice.order = "shuffled_blocks:" + given; },
-             "in short for --order shuffled_blocks:N: blocks that samples share (chunks, shards) are shuffled, and the "
-             "samples of N at a time")
+             "--shuffle-blocks",
+             [&choice](const std::string& given) {
+               choice.order = "shuffled_blocks:" + given;
+               choice.keeps_pool = true;
+             },
+             "blocks that samples share (chunks, shards) are shuffled, and the samples of N at a time: --order "
+             "shuffled_blocks:N, in a budget that keeps N of them")
           ->type_name("N");
   blocks->excludes(named);
   CLI::Option* const mixed =
@@ -127,6 +131,10 @@ void set_order(loader_options& options, const order_options& order, const pictur
     options.order = mixture_order(choice.mixture, sources);
   } else if (!choice.order.empty()) {
     options.order = named_order(choice.order);
+  }
+  if (choice.keeps_pool) {
+    options.order.reset();
+    options.shuffle_blocks = number_of<std::uint32_t>(choice.order, pieces_of(choice.order, ':')[1]);
   }
 }
 

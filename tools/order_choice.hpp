@@ -18,8 +18,9 @@ class App;
 namespace leat::tools {
 
 struct order_choice {
-  std::string order;    ///< as given; empty: none
-  std::string mixture;  ///< likewise
+  std::string order;        ///< as given; empty: none
+  bool keeps_pool = false;  ///< by --shuffle-blocks, of which `order` is the long form
+  std::string mixture;      ///< likewise
   std::optional<last_batch> last;
   bool drop_last = false;
 };

@@ -62,6 +62,9 @@ struct loader_options {
   std::optional<loader_state> resume = {};
   /// Which samples, and in which order: leat::weighted(weights), leat::balanced("cls"). None: as `shuffle` says.
   std::optional<leat::order> order = {};
+  /// The short form of order = shuffled_blocks(n), and a budget that keeps all of the n blocks: the constructor throws error{errc::limit} with
+  /// the one that does. (With `order` itself it is a warning of plan(), and blocks are expanded again.) 0: as `order` and `shuffle` say.
+  std::uint32_t shuffle_blocks = 0;
   /// Which of how many processes this one is: world::from_environment(). It has its rows of each global batch, and every row is what
   /// it is in a world of 1. Mixed rows are not: their partners are rows of the same rank. What a person would set aside for a machine
   /// (decode_threads, host_bytes_max of 0) its local ranks share.

@@ -939,11 +939,30 @@ TEST(shuffled_blocks, give_the_rows_of_the_array_whatever_is_kept) {
   });
 }
 
-TEST(shuffled_blocks, a_pool_above_the_budget_is_warned_of_with_the_budget_that_does) {
+TEST(shuffled_blocks, a_pool_above_the_budget_is_refused_or_warned_of_with_the_budget_that_does) {
   const testing::temporary_directory root;
   const both_forms same =
       make_both(root, {.shape = {512, 1024}, .chunk = {16, 1024}, .filters = {{.kind = filter_kind::zlib}}}, 3);
   loader_options options = small_options();
+  options.shuffle_blocks = 20;
+  const loader roomy(same.chunked, options, array{"x"});
+  EXPECT_THAT(roomy.plan().warnings, ::testing::IsEmpty());
+  options.host_bytes_max = roomy.plan().host_bytes_least;
+  std::string refusal;
+  try {
+    const loader never(same.chunked, options, array{"x"});
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::limit);
+    refusal = refused.what();
+  }
+  EXPECT_THAT(refusal, HasSubstr("20 blocks"));
+  const std::size_t bytes_at = refusal.find('(');
+  ASSERT_NE(bytes_at, std::string::npos) << refusal;
+  options.host_bytes_max = std::stoull(refusal.substr(bytes_at + 1));
+  const loader enough(same.chunked, options, array{"x"});
+  EXPECT_THAT(enough.plan().warnings, ::testing::IsEmpty());
+
+  options.shuffle_blocks = 0;
   options.order = shuffled_blocks(20);
   options.host_bytes_max = loader(same.chunked, options, array{"x"}).plan().host_bytes_least;
   const loader_plan tight = loader(same.chunked, options, array{"x"}).plan();
@@ -954,6 +973,42 @@ TEST(shuffled_blocks, a_pool_above_the_budget_is_warned_of_with_the_budget_that_
   ASSERT_NE(at, std::string::npos);
   options.host_bytes_max = std::stoull(said.substr(at + 1));
   EXPECT_THAT(loader(same.chunked, options, array{"x"}).plan().warnings, ::testing::IsEmpty());
+}
+
+TEST(shuffled_blocks, have_a_short_form_and_are_the_same_order) {
+  const testing::watchdog dog("the short form");
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {96, 4}, .chunk = {16, 4}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  loader_options options = small_options();
+  options.shuffle_blocks = 2;
+  const std::vector<std::string> in_short = rows_of(same.chunked, options, "x");
+  const loader_state state = loader(same.chunked, options, array{"x"}).state();
+  options.order = shuffled_blocks(2);
+  EXPECT_THROW(loader(same.chunked, options, array{"x"}), error) << "both";
+  options.shuffle_blocks = 0;
+  EXPECT_EQ(rows_of(same.chunked, options, "x"), in_short);
+  // So a machine with less memory goes on with what one began that kept the pool.
+  options.resume = state;
+  EXPECT_NO_THROW(loader(same.chunked, options, array{"x"}));
+}
+
+TEST(shuffled_blocks, say_how_often_a_block_is_expanded) {
+  const testing::temporary_directory root;
+  const both_forms same =
+      make_both(root, {.shape = {512, 4}, .chunk = {16, 4}, .filters = {{.kind = filter_kind::zlib}}}, 3);
+  const auto notes_with = [&](const loader_options& options, const dataset& samples, const std::string& member) {
+    const loader_plan plan = loader(samples, options, array{"x"}.from(member)).plan();
+    return plan.notes;
+  };
+  loader_options options = small_options();
+  options.batch_size = 8;
+  EXPECT_THAT(notes_with(options, same.chunked, "x"),
+              ::testing::ElementsAre("blocks: of 16.0 samples each; in this order one is expanded about 1.0 times an "
+                                     "epoch, once for 16.0 uses"));
+  options.host_bytes_max = loader(same.chunked, options, array{"x"}).plan().host_bytes_least;
+  EXPECT_THAT(notes_with(options, same.chunked, "x"), ::testing::ElementsAre(HasSubstr("once for 1.1 uses")));
+  EXPECT_THAT(notes_with(options, same.in_one_piece, "npy"), ::testing::IsEmpty());
 }
 
 TEST(shuffled_blocks, expand_a_block_few_times) {

@@ -2,6 +2,7 @@
 #include "stages/describe_run.hpp"
 
 #include "stages/bound_run.hpp"
+#include "tests/support/in_blocks.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -29,11 +30,12 @@ namespace {
 using ::testing::HasSubstr;
 
 dataset pictures() {
-  return from_function(100, [](std::uint64_t) { return std::vector<std::byte>(1); },
-                       {.field = "jpg",
-                        .bytes_max = 1,
-                        .columns = {{"cls", std::vector<std::int64_t>(100, 1)}},
-                        .described_as = "none"});
+  const dataset made = from_function(100, [](std::uint64_t) { return std::vector<std::byte>(1); },
+                                     {.field = "jpg",
+                                      .bytes_max = 1,
+                                      .columns = {{"cls", std::vector<std::int64_t>(100, 1)}},
+                                      .described_as = "none"});
+  return testing::in_blocks(made, {100, 8});
 }
 
 std::shared_ptr<const state_descriptions> described(const loader_options& options, const std::vector<field>& fields,
@@ -79,6 +81,8 @@ std::vector<option> all_options() {
       {"drop_last", [](loader_options& o) { o.drop_last = true; }, "the order's last is drop, and was keep"},
       {"last", [](loader_options& o) { o.last = last_batch::pad; }, "the order's last is pad, and was keep"},
       {"order", [](loader_options& o) { o.order = sequential(); }, "the order's order is sequential, and was shuffled"},
+      {"shuffle_blocks", [](loader_options& o) { o.shuffle_blocks = 4; },
+       "the order's order is shuffled_blocks, and was shuffled"},
       {"batches_max", [](loader_options& o) { o.batches_max = 5; }, "batches_max is 5, and was 0"},
       {"on_corrupt", [](loader_options& o) { o.on_corrupt = corrupt_policy::substitute; },
        "on_corrupt is substitute, and was skip"},

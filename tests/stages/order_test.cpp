@@ -8,6 +8,7 @@
 #include "stages/order/share_schedule.hpp"
 #include "tests/support/chi_square.hpp"
 #include "tests/support/failures.hpp"
+#include "tests/support/in_blocks.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/description.hpp>
@@ -97,31 +98,9 @@ std::vector<std::int64_t> zipf_lengths(std::uint64_t samples, std::uint64_t seed
   return lengths;
 }
 
-/// As numbers(), where so many neighbours share a block: those of an array of numbers in chunks would have to lie in a file.
+/// As numbers(), where so many neighbours share a block.
 dataset in_blocks(const datasets::sample_blocks& blocks) {
-  class in_blocks_model final : public datasets::dataset_model {
-   public:
-    in_blocks_model(const dataset& of, datasets::sample_blocks blocks) : of_(of.model()), blocks_(std::move(blocks)) {}
-    std::uint64_t size() const noexcept override { return of_->size(); }
-    std::span<const field_info> fields() const noexcept override { return of_->fields(); }
-    std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-      return of_->sources();
-    }
-    void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
-      of_->parts(sample, needs, out);
-    }
-    void parts(std::uint64_t sample, datasets::part_list& out) const override { of_->parts(sample, out); }
-    datasets::field_origin origin(std::uint16_t field) const noexcept override { return of_->origin(field); }
-    std::string name(std::uint64_t sample) const override { return of_->name(sample); }
-    datasets::sample_blocks blocks() const override { return blocks_; }
-    void describe(description& out) const override { of_->describe(out); }
-    dataset_memory memory() const override { return of_->memory(); }
-
-   private:
-    std::shared_ptr<const datasets::dataset_model> of_;
-    datasets::sample_blocks blocks_;
-  };
-  return dataset(std::make_shared<in_blocks_model>(numbers(blocks.samples()), blocks));
+  return testing::in_blocks(numbers(blocks.samples()), blocks);
 }
 
 std::vector<named_order> all_orders() {

@@ -19,6 +19,8 @@ TEST(flags, take_the_place_of_a_programs_options) {
   EXPECT_EQ(in_flags("batch_size: 0. Lower batch_size."), "--batch-size: 0. Lower --batch-size.");
   EXPECT_EQ(in_flags("the ring has failed; read with preadv, which needs no io_uring"),
             "the ring has failed; read with --reader preadv, which needs no io_uring");
+  EXPECT_EQ(in_flags("lower shuffle_blocks, or give the order itself (shuffled_blocks), which"),
+            "lower --shuffle-blocks, or give the order itself (--order shuffled_blocks:N), which");
   EXPECT_EQ(in_flags(""), "");
 }
 

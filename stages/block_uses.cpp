@@ -1,0 +1,57 @@
+#include "stages/block_uses.hpp"
+
+#include "base/text.hpp"
+#include "datasets/model.hpp"
+
+#include <absl/strings/str_format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat::stages {
+namespace {
+
+bool reads_blocks(const bound_run& run) {
+  const std::span<const field_info> fields = run.dataset().fields();
+  return std::any_of(run.programs().begin(), run.programs().end(), [&](const auto& program) {
+    const auto reads = program->reads();
+    return std::any_of(reads.begin(), reads.end(), [&](std::uint16_t field) { return fields[field].chunked; });
+  });
+}
+
+}  // namespace
+
+double expansions_of(const block_order& of) noexcept {
+  const double rows_of_block = of.rows / of.blocks;
+  const double rows_near = std::max(of.near * rows_of_block, 1.0);
+  const double batches = std::max(rows_near / std::max(of.batch_rows, 1.0), 1.0);
+  // A batch leaves a block out if it leaves each of its rows out.
+  const double each_anew = batches * (1 - std::pow(1 - 1 / batches, rows_of_block));
+  if (rows_of_block <= 1) return rows_of_block;
+  return of.kept + (1 - of.kept) * std::max(each_anew, 1.0);
+}
+
+std::optional<std::string> describe_block_uses(const bound_run& run, const memory_plan& memory) {
+  if (!reads_blocks(run)) return std::nullopt;
+  const sampler& order = run.order();
+  const datasets::sample_blocks shared = run.dataset().blocks();
+  if (shared.empty() || shared.size() == shared.samples()) {
+    return "blocks: no samples share one; each is expanded once for one use";
+  }
+  // Of one rank's rows.
+  const double ranks = run.world().size;
+  const double wanted = static_cast<double>(memory.kept_bytes) + static_cast<double>(memory.kept_missing);
+  const block_order of{.rows = static_cast<double>(order.batches(0)) * static_cast<double>(order.rows_max()) / ranks,
+                       .batch_rows = static_cast<double>(order.rows_max()) / ranks,
+                       .blocks = static_cast<double>(shared.size()),
+                       .near = static_cast<double>(order.blocks_near() != 0 ? order.blocks_near() : shared.size()),
+                       .kept = wanted == 0 ? 0 : std::min(static_cast<double>(memory.kept_bytes) / wanted, 1.0)};
+  const double expansions = expansions_of(of);
+  if (expansions <= 0) return std::nullopt;
+  return absl::StrFormat(
+      "blocks: of %.1f samples each; in this order one is expanded about %.1f times an epoch, once for %.1f uses%s",
+      static_cast<double>(shared.samples()) / of.blocks, expansions, of.rows / of.blocks / expansions,
+      expansions > 2 ? " (shuffle_blocks takes the samples of few blocks at a time)" : "");
+}
+
+}  // namespace leat::stages
