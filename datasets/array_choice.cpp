@@ -18,15 +18,28 @@ namespace {
 struct candidate {
   const std::string* name;
   std::optional<std::uint64_t> rows;  // none: a single number
+  double bytes = 0;                   // of all its elements
 };
+
+double bytes_of(const chunked_array& array) {
+  double bytes = static_cast<double>(size_bytes(array.type));
+  for (const std::uint64_t extent : array.shape) bytes *= static_cast<double>(extent);
+  return bytes;
+}
+
+double bytes_of(const placed_values& values) {
+  double bytes = 0;
+  for (const value_place& each : values.rows) bytes += static_cast<double>(each.bytes);
+  return bytes;
+}
 
 std::vector<candidate> candidates_of(const std::vector<chunked_array>& arrays,
                                      const std::vector<placed_values>& values) {
   std::vector<candidate> all;
   for (const chunked_array& each : arrays) {
-    all.push_back({&each.name, each.shape.empty() ? std::nullopt : std::optional(each.shape.front())});
+    all.push_back({&each.name, each.shape.empty() ? std::nullopt : std::optional(each.shape.front()), bytes_of(each)});
   }
-  for (const placed_values& each : values) all.push_back({&each.name, each.rows.size()});
+  for (const placed_values& each : values) all.push_back({&each.name, each.rows.size(), bytes_of(each)});
   return all;
 }
 
@@ -60,23 +73,27 @@ std::vector<bool> chosen_of(const std::vector<candidate>& all, const std::vector
   }
   if (!wanted.empty()) return chosen;
 
-  std::map<std::uint64_t, std::size_t> lengths;
+  // The commonest length; of those that are as common the one with most bytes: a grid of coordinates beside one array is not meant.
+  std::map<std::uint64_t, std::pair<std::size_t, double>> lengths;
   for (const candidate& each : all) {
-    if (each.rows) ++lengths[*each.rows];
+    if (!each.rows) continue;
+    auto& [count, bytes] = lengths[*each.rows];
+    ++count;
+    bytes += each.bytes;
   }
-  std::size_t most = 0;
+  std::pair<std::size_t, double> most;
   std::uint64_t rows = 0;
-  for (const candidate& each : all) {
-    if (!each.rows || lengths[*each.rows] <= most) continue;
-    most = lengths[*each.rows];
-    rows = *each.rows;
+  for (const auto& [length, of_length] : lengths) {
+    if (of_length <= most) continue;
+    most = of_length;
+    rows = length;
   }
   std::vector<candidate> rest;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    chosen[i] = all[i].rows == rows && most > 0;
+    chosen[i] = all[i].rows == rows && most.first > 0;
     if (!chosen[i]) rest.push_back(all[i]);
   }
-  if (most == 0) {
+  if (most.first == 0) {
     throw error(errc::usage, str_cat(title, ": single numbers only, without an axis of samples: ", names_of(rest)));
   }
   if (!rest.empty()) {

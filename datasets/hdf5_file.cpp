@@ -26,7 +26,9 @@ struct not_read {
   std::string why;
 };
 
-filter read_filter(std::uint64_t id, const std::vector<std::uint32_t>& values, std::uint32_t element_bytes) {
+//   name   that the file has for it; it may have none
+filter read_filter(std::uint64_t id, const std::string& name, const std::vector<std::uint32_t>& values,
+                   std::uint32_t element_bytes) {
   const std::uint32_t shuffled_bytes = values.empty() ? element_bytes : values.front();
   switch (id) {
     case 1:
@@ -59,8 +61,8 @@ filter read_filter(std::uint64_t id, const std::vector<std::uint32_t>& values, s
     case 32026:
       throw not_read{"the filter blosc2; `h5repack -f SHUF -f GZIP=4` writes it anew"};
     default:
-      throw not_read{
-          str_cat("the filter ", id, ", which leat does not have; `h5repack -f SHUF -f GZIP=4` writes it anew")};
+      throw not_read{str_cat("the filter ", id, name.empty() ? "" : str_cat(" ('", name, "')"),
+                             ", which leat does not have; `h5repack -f SHUF -f GZIP=4` writes it anew")};
   }
 }
 
@@ -77,11 +79,11 @@ std::vector<filter> read_filters(hdf5_cursor at, std::uint32_t element_bytes) {
     at.skip(2);
     const std::uint64_t values_count = at.number(2);
     if (version == 1) name_bytes = (name_bytes + 7) / 8 * 8;
-    at.skip(name_bytes);
+    const std::string name = at.text(name_bytes);
     std::vector<std::uint32_t> values;
     for (std::uint64_t v = 0; v < values_count; ++v) values.push_back(static_cast<std::uint32_t>(at.number(4)));
     if (version == 1 && values_count % 2 != 0) at.skip(4);
-    filters.push_back(read_filter(id, values, element_bytes));
+    filters.push_back(read_filter(id, name, values, element_bytes));
   }
   return filters;
 }

@@ -276,13 +276,24 @@ zarr_layout zarr_layout_v2(const json& metadata, const std::string& name, const 
   return layout;
 }
 
+namespace {
+
+// Types that have a configuration are objects.
+std::string name_of_type(const json& type) {
+  if (type.is_string()) return type.get<std::string>();
+  const bool has_name = type.is_object() && type.contains("name") && type["name"].is_string();
+  return has_name ? type["name"].get<std::string>() : "an extension";
+}
+
+}  // namespace
+
 zarr_layout zarr_layout_v3(const json& metadata, const std::string& name, const std::string& where) {
   zarr_layout layout;
   chunked_array& array = layout.array;
   array.name = name;
   array.shape = extents(metadata, "shape", where);
   const json& type = member(metadata, "data_type", where);
-  const std::string text = type.is_string() ? type.get<std::string>() : "an extension";
+  const std::string text = name_of_type(type);
   const std::pair<const char*, dtype> types[] = {
       {"bool", dtype::boolean}, {"int8", dtype::i8},     {"int16", dtype::i16},     {"int32", dtype::i32},
       {"int64", dtype::i64},    {"uint8", dtype::u8},    {"uint16", dtype::u16},    {"uint32", dtype::u32},

@@ -310,6 +310,21 @@ TEST(hdf5_file, what_is_not_read_is_named_with_what_to_do) {
       AllOf(HasSubstr("3 rows"), HasSubstr("open them apart")));
 }
 
+TEST(hdf5_file, filters_that_leat_does_not_have_are_named) {
+  const std::vector<std::string> notes = open_hdf5(file_of("refused-filters.h5")).notes();
+  for (const char* const name : {"szip", "n-bit", "307 ('bzip2", "32013 ('H5Z-ZFP"}) {
+    EXPECT_THAT(notes, Contains(AllOf(HasSubstr(std::string("the filter ") + name), HasSubstr("h5repack -f"))));
+  }
+}
+
+TEST(hdf5_file, of_lengths_that_are_as_common_the_one_with_most_bytes_counts_the_samples) {
+  const dataset samples = open_hdf5(file_of("ties.h5"));
+  EXPECT_EQ(samples.size(), 5U);
+  ASSERT_EQ(samples.fields().size(), 1U);
+  EXPECT_EQ(samples.fields().front().name, "t2m");
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("lat")));
+}
+
 // Found by array_fuzz: memory for 4 GiB of references was taken before anything of them was read.
 TEST(hdf5_file, has_no_chunks_of_values_for_which_there_is_no_room) {
   EXPECT_THAT(message_of(errc::format, [] { (void)open_hdf5(file_of("large-chunks.h5"), {.fields = {"x"}}); }),

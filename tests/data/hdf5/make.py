@@ -169,6 +169,22 @@ with h5py.File("refused.h5", "w", libver="latest") as f:
     f.create_virtual_dataset("virtual", layout)
     f.create_dataset("external", (6, 2), "<i4", external=[("other.bin", 0, 48)])
 
+# Filters that leat refuses by name: HDF5's own, and two of hdf5plugin's, whose names the file has.
+with h5py.File("refused-filters.h5", "w") as f:
+    add(f, "fine", (6, 2), "<i4")
+    f.create_dataset("szip", data=numbers((6, 16), "<i4"), chunks=(2, 16), compression="szip")
+    f.create_dataset("bzip2", data=numbers((6, 2), "<i4"), chunks=(2, 2), **hdf5plugin.BZip2())
+    f.create_dataset("zfp", data=numbers((6, 4), "<f4"), chunks=(2, 4), **hdf5plugin.Zfp())
+    how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    how.set_chunk((2, 2))
+    how.set_filter(5, 0)  # n-bit
+    h5py.h5d.create(f.id, b"nbit", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((6, 2)), how)
+
+# Two lengths that are as common: of coordinates, and of what they are the coordinates of.
+with h5py.File("ties.h5", "w") as f:
+    f["lat"] = np.arange(3, dtype="<f4")
+    f["t2m"] = np.arange(5 * 3 * 2, dtype="<f4").reshape(5, 3, 2)
+
 # A chunk that would take 512 MiB to find three values.
 with h5py.File("large-chunks.h5", "w", libver="latest") as f:
     f.create_dataset("x", (3,), h5py.vlen_dtype(np.uint8), chunks=(1 << 25,), maxshape=(None,), compression="gzip")
