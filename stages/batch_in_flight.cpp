@@ -157,7 +157,8 @@ void batch_in_flight::take_blocks() {
     if (row.programs == 0) sample.wait_for_one_more();
     if (before == nullptr || before->row != each.row || before->program != each.program) ++row.programs;
     sample.wait_for_one_more();
-    sample.read_into = sample.reads.empty() && row.programs == plan.programs;
+    row.assembled = row.assembled || each.assembled;
+    sample.read_into = sample.reads.empty() && row.programs == plan.programs && !row.assembled;
     before = &each;
   }
   plan.blocks.clear();

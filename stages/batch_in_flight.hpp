@@ -134,10 +134,12 @@ struct block_in_flight final : io::set_read, async::job {
 /// Of a row's blocks.
 ///   first, count   those that are asked for with it, in batch_in_flight::blocks
 ///   programs       whose bytes of the row come out of blocks
+///   assembled      of one of these they are put together first, and something else is made of them
 struct blocks_of_row {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
-  std::uint32_t programs = 0;
+  std::uint16_t programs = 0;
+  bool assembled = false;
 };
 
 /// Bytes that a coroutine fetched for one field of one sample.

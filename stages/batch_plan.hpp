@@ -65,11 +65,13 @@ struct batch_plan {
     friend bool operator==(const block&, const block&) = default;
   };
   /// A box that one program's row gets out of a block.
-  ///   block   a place in `blocks`
+  ///   block       a place in `blocks`
+  ///   assembled   it goes to a hidden row, of which decode() makes the program's (field_program::assembled_output())
   struct block_use {
     std::uint32_t block = 0;
     std::uint32_t row = 0;
     std::uint16_t program = 0;
+    bool assembled = false;
 
     friend bool operator==(const block_use&, const block_use&) = default;
   };

@@ -2,6 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/assembled_row.hpp"
 #include "stages/device/mix.hpp"
 #include "stages/order/launchers.hpp"
 #include "stages/order/order_model.hpp"
@@ -16,16 +17,15 @@
 namespace leat::stages {
 namespace {
 
-// Boxes are copied to rows as they are.
+// Programs that belong together count each other's outputs.
 void check_chunked(const field_program& program, const datasets::dataset_model& dataset) {
   for (const std::uint16_t field : program.reads()) {
     const field_info& info = dataset.fields()[field];
     if (!info.chunked || datasets::has_values_in_blocks(info)) continue;
-    if (program.verbatim() || program.crop() != nullptr) continue;
+    if (program.verbatim() || program.crop() != nullptr || program.assembled_output() != 0) continue;
     throw error(errc::unsupported,
-                str_cat("the field '", info.name, "' lies in chunks, whose boxes are rows as they are: leat::array(\"",
-                        info.name, "\") reads it, and the field '", program.outputs().front().name,
-                        "' makes something else of it"));
+                str_cat("the field '", program.outputs().front().name, "' is made of several members, and '", info.name,
+                        "' lies in chunks of rows of one length; leat::array(\"", info.name, "\") reads it"));
   }
 }
 
@@ -33,8 +33,17 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
                                                      const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
-  for (const field& each : fields) each.model().bind(dataset, finished, programs);
+  std::vector<std::size_t> ends;  // of each field's programs
+  for (const field& each : fields) {
+    each.model().bind(dataset, finished, programs);
+    ends.push_back(programs.size());
+  }
   number_views(programs);
+  for (std::size_t field = 0; field < fields.size(); ++field) {
+    if (ends[field] - (field == 0 ? 0 : ends[field - 1]) != 1) continue;
+    std::unique_ptr<field_program>& alone = programs[ends[field] - 1];
+    alone = with_assembled_row(std::move(alone), dataset);
+  }
   for (const auto& program : programs) check_chunked(*program, dataset);
   return programs;
 }

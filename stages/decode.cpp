@@ -100,7 +100,9 @@ std::optional<std::string> decoder::find_encoded(const sample_in_flight& sample,
   if (field == batch_plan::no_field) return std::nullopt;
   if (chunked_[field]) {
     // What was not read by itself came out of blocks, and lies in the row (values out of blocks were made of there).
-    if (own.encoded[program].data() == nullptr) own.encoded[program] = rows_of(program, own).front().bytes;
+    if (own.encoded[program].data() == nullptr) {
+      own.encoded[program] = rows_of(program, own)[programs_[program]->assembled_output()].bytes;
+    }
     return std::nullopt;
   }
   const bool called = dataset_.origin(field) == datasets::field_origin::call;

@@ -38,7 +38,8 @@ void expander::run(block_in_flight& block, decoder& values, std::uint32_t thread
 }
 
 std::span<std::byte> expander::row_of(const block_in_flight& block, const block_in_flight::use& use) const {
-  const batch_layout::output_place& place = layout_.outputs()[first_output_[use.program]];
+  const std::size_t output = first_output_[use.program] + programs_[use.program]->assembled_output();
+  const batch_layout::output_place& place = layout_.outputs()[output];
   return block.owner->memory.bytes().subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
 }
 

@@ -386,7 +386,10 @@ void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<cons
                              .whole_row = part.whole,
                              .first_row = row});
     }
-    plan.block_uses.push_back({.block = known->second, .row = row, .program = program});
+    plan.block_uses.push_back({.block = known->second,
+                               .row = row,
+                               .program = program,
+                               .assembled = programs_[program]->assembled_output() != 0});
   }
 }
 

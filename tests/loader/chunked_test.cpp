@@ -1049,15 +1049,55 @@ TEST(shuffled_blocks, are_refused_where_samples_share_none) {
   EXPECT_THROW(static_cast<void>(shuffled_blocks(0)), error);
 }
 
-TEST(chunked, another_field_than_an_array_is_refused) {
+// Sums a row's bytes: something else than the row.
+std::string add_up(std::span<const std::byte> bytes, const sample_context&, std::span<std::byte> out) {
+  std::uint64_t sum = bytes.size();
+  for (const std::byte each : bytes) sum = sum * 31 + std::to_integer<std::uint64_t>(each);
+  std::memcpy(out.data(), &sum, sizeof sum);
+  return {};
+}
+
+TEST(chunked, fields_that_make_something_else_of_a_row_get_it_whole) {
+  const testing::watchdog dog("other fields than arrays");
+  testing::for_each_seed(30, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const testing::temporary_directory root;
+    const both_forms same = make_both(root, any_array(random), seed);
+    loader_options options = small_options();
+    options.shuffle = random() % 2 == 0;
+    options.batch_size = static_cast<std::uint32_t>(1 + random() % 20);
+    options.decode_threads = static_cast<std::uint32_t>(1 + random() % 3);
+    options.digests = random() % 2 == 0;
+    const auto seen = [&](const dataset& samples, const std::string& member) {
+      std::vector<std::string> rows;
+      loader train(samples, options, custom{"sum", dtype::u64, {}, add_up}.from(member), array{"x"}.from(member),
+                   bytes{"raw"}.from(member));
+      for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+        for (const batch& got : train.blocking()) {
+          EXPECT_THAT(got.outputs(), ::testing::ElementsAre("sum", "x", "raw", "raw.offsets"));
+          for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+            for (const char* const output : {"sum", "x", "raw"}) {
+              rows.emplace_back(testing::as_text(testing::row_of(got, output, row)));
+            }
+            EXPECT_EQ(rows.back(), rows[rows.size() - 2]);
+          }
+        }
+      }
+      return rows;
+    };
+    ASSERT_EQ(seen(same.chunked, "x"), seen(same.in_one_piece, "npy"));
+  });
+}
+
+TEST(chunked, a_field_of_several_members_is_refused) {
   const testing::temporary_directory root;
   const both_forms same =
       make_both(root, {.shape = {8, 2}, .chunk = {4, 2}, .filters = {{.kind = filter_kind::zlib}}}, 3);
   try {
-    const loader train(same.chunked, small_options(), bytes("x"));
+    const loader train(same.chunked, small_options(), graph{}.x({.member = "x", .width = 1}).edge_index("x"));
     ADD_FAILURE() << "nothing was thrown";
   } catch (const error& refused) {
-    EXPECT_EQ(refused.code(), errc::unsupported);
+    EXPECT_EQ(refused.code(), errc::unsupported) << refused.what();
     EXPECT_THAT(refused.what(), HasSubstr("leat::array(\"x\")"));
   }
 }
