@@ -1,4 +1,5 @@
 // Shards of MosaicML's streaming library (MDS).
+#include "base/half.hpp"
 #include "base/text.hpp"
 #include "datasets/cursor.hpp"
 #include "datasets/file_window.hpp"
@@ -131,8 +132,8 @@ class number_picker final : public value_picker {
  public:
   explicit number_picker(std::string encoding) : encoding_(std::move(encoding)) {}
   [[nodiscard]] static bool knows(std::string_view encoding) {
-    constexpr std::string_view names[] = {"int",    "int8",   "int16",  "int32",   "int64",  "uint8",
-                                          "uint16", "uint32", "uint64", "float32", "float64"};
+    constexpr std::string_view names[] = {"int",    "int8",   "int16",  "int32",   "int64",   "uint8",
+                                          "uint16", "uint32", "uint64", "float16", "float32", "float64"};
     return std::find(std::begin(names), std::end(names), encoding) != std::end(names);
   }
   std::uint64_t room(std::uint64_t) const noexcept override { return 32; }
@@ -146,11 +147,16 @@ class number_picker final : public value_picker {
     if (encoding_ == "uint16") return put<std::uint16_t>(record, into);
     if (encoding_ == "uint8") return put<std::uint8_t>(record, into);
     if (encoding_ == "float32") return put<float>(record, into);
+    if (encoding_ == "float16") return put<half>(record, into);
     return put<double>(record, into);
   }
   std::string what() const override { return encoding_; }
 
  private:
+  struct half {
+    std::uint16_t bits = 0;
+    operator float() const noexcept { return f16_value(bits); }  // NOLINT: it is that number.
+  };
   template <class Number>
   static std::optional<std::string> put(std::span<const std::byte> record, std::span<std::byte>& into) {
     Number value;
@@ -158,7 +164,7 @@ class number_picker final : public value_picker {
       return str_cat("a number of ", record.size(), " bytes where ", sizeof value, " are expected");
     std::memcpy(&value, record.data(), sizeof value);
     char* const begin = reinterpret_cast<char*>(into.data());
-    const auto [end, failure] = std::to_chars(begin, begin + into.size(), value);
+    const auto [end, failure] = std::to_chars(begin, begin + into.size(), +value);
     if (failure != std::errc{}) return "a number that is too long";
     into = into.first(static_cast<std::size_t>(end - begin));
     return std::nullopt;
@@ -166,8 +172,81 @@ class number_picker final : public value_picker {
   std::string encoding_;
 };
 
+/// "ndarray:uint16:8,8": an array whose dtype, and perhaps shape, each value shares.
+struct array_encoding {
+  dtype type = dtype::u8;
+  dimensions shape = {};
+};
+
+std::optional<array_encoding> array_encoding_of(std::string_view encoding) {
+  constexpr std::string_view kind = "ndarray:";
+  if (!encoding.starts_with(kind)) return std::nullopt;
+  encoding.remove_prefix(kind.size());
+  const std::size_t colon = std::min(encoding.find(':'), encoding.size());
+  constexpr std::pair<std::string_view, dtype> types[] = {
+      {"uint8", dtype::u8},    {"int8", dtype::i8},     {"uint16", dtype::u16}, {"int16", dtype::i16},
+      {"uint32", dtype::u32},  {"int32", dtype::i32},   {"uint64", dtype::u64}, {"int64", dtype::i64},
+      {"float16", dtype::f16}, {"float32", dtype::f32}, {"float64", dtype::f64}};
+  const auto known = std::find_if(std::begin(types), std::end(types),
+                                  [&](const auto& each) { return each.first == encoding.substr(0, colon); });
+  if (known == std::end(types)) return std::nullopt;
+  array_encoding found{.type = known->second};
+  constexpr std::int64_t elements_max = std::int64_t{1} << 31;
+  for (std::size_t at = colon + 1; at < encoding.size();) {
+    const std::size_t end = std::min(encoding.find(',', at), encoding.size());
+    std::int64_t extent = 0;
+    const auto [stop, failure] = std::from_chars(encoding.data() + at, encoding.data() + end, extent);
+    const bool is_number = failure == std::errc{} && stop == encoding.data() + end && extent > 0 &&
+                           extent <= elements_max / found.shape.elements();
+    if (!is_number || found.shape.size() + 1 >= dimensions::rank_max) return std::nullopt;
+    found.shape.push_back(extent);
+    at = end + 1;
+  }
+  return found;
+}
+
+/// The elements of a one-dimensional array, behind the bytes that say how many there are.
+class elements_picker final : public value_picker {
+ public:
+  explicit elements_picker(dtype type) : type_(type) {}
+  /// Whether an array that begins so has one axis.
+  [[nodiscard]] static bool takes(std::byte head) noexcept { return std::to_integer<unsigned>(head) >> 2 == 1; }
+  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    // The low two bits: as how many bytes, a power of two, each extent is stored; the others: how many there are.
+    if (record.empty()) return "an array of no bytes";
+    const auto head = std::to_integer<unsigned>(record.front());
+    if (!takes(record.front())) return str_cat("an array of ", head >> 2, " axes, where the first one has one");
+    const std::size_t extent_bytes = std::size_t{1} << (head & 3U);
+    if (record.size() < 1 + extent_bytes) return "an array that ends within its shape";
+    std::uint64_t elements = 0;
+    std::memcpy(&elements, record.data() + 1, extent_bytes);
+    const std::span<const std::byte> values = record.subspan(1 + extent_bytes);
+    if (values.size() % size_bytes(type_) != 0 || values.size() / size_bytes(type_) != elements) {
+      return str_cat("an array of ", elements, " elements in ", values.size(), " bytes");
+    }
+    into = into.first(values.size());
+    if (!values.empty()) std::memcpy(into.data(), values.data(), values.size());
+    return std::nullopt;
+  }
+  std::string what() const override { return str_cat("elements of ", leat::name(type_)); }
+
+ private:
+  dtype type_;
+};
+
 record_field field_of(const mds_column& column) {
   record_field field{.name = column.name};
+  if (const std::optional<array_encoding> array = array_encoding_of(column.encoding)) {
+    const std::uint64_t row_bytes = static_cast<std::uint64_t>(array->shape.elements()) * size_bytes(array->type);
+    field.type = array->type;
+    if (array->shape.empty()) {
+      field.picker = std::make_shared<elements_picker>(array->type);
+    } else if (column.bytes == row_bytes) {
+      field.kind = field_kind::tensor;
+      field.shape = array->shape;
+    }
+    return field;
+  }
   if (number_picker::knows(column.encoding) && column.bytes != 0) {
     field.kind = field_kind::label;
     field.picker = std::make_shared<number_picker>(column.encoding);
@@ -222,6 +301,15 @@ record_table read_shard(const file_bytes& file, const mds_shard& shard) {
   }
   for (record_field& field : table.fields) {
     if (field.kind != field_kind::bytes) continue;
+    if (field.picker) {
+      // Of arrays of several axes nobody would know the shape without the bytes that say it.
+      const std::vector<std::byte> first = first_record(file, field.places);
+      if (!first.empty() && !elements_picker::takes(first.front())) {
+        field.picker = nullptr;
+        field.type = dtype::u8;
+      }
+      continue;
+    }
     find_kind_of_values(file, field);
     // Declared as bytes: that the first value can be read as text says nothing of the others.
     if (field.kind == field_kind::text) field.kind = field_kind::bytes;

@@ -449,8 +449,9 @@ struct lmdb_options {
 [[nodiscard]] dataset open_csv(std::initializer_list<std::string_view> files, const table_options& options = {});
 [[nodiscard]] dataset open_csv(const std::string& files, const table_options& options = {});
 
-/// Shards of MosaicML's streaming library (MDS, version 2), as the index.json in their folder lists them. Each column is a field: of jpeg, png
-/// and pil pictures, of str texts, of numbers labels (which are given as text); bytes, json, pkl and arrays are bytes.
+/// Shards of MosaicML's streaming library (MDS, version 2), as the index.json in their folder lists them. Each column is a field: of jpeg and
+/// png pictures, of str and json texts, of numbers labels (which are given as text), of arrays of one dtype and shape rows, of one-dimensional
+/// ones of one dtype their elements; others are bytes.
 ///   throws   error{errc::not_found} a folder without index.json, or a shard; error{errc::format} an index or a shard that is damaged, with
 ///            the offset; error{errc::unsupported} compressed shards and other versions, with what to do
 ///   source   github.com/mosaicml/streaming: streaming/base/format/mds

@@ -1,4 +1,5 @@
-// array_bytes SOURCE ARRAY: the values of one array of an HDF5 file or a Zarr folder, for scripts/conformance to compare.
+// array_bytes SOURCE ARRAY: the values of one array of an HDF5 file or a Zarr folder, or of a column of MDS, for scripts/conformance to
+// compare.
 //
 // Each field that the array becomes (a compound has one for each member) is a line
 //
@@ -35,6 +36,7 @@ void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 void write_number(std::uint64_t number) { write(std::as_bytes(std::span(&number, 1))); }
 
 dataset open_source(const std::string& source, const array_options& options) {
+  if (std::filesystem::exists(source + "/index.json")) return open_mds(source, {.fields = options.fields});
   return std::filesystem::is_directory(source) ? open_zarr(source, options) : open_hdf5(source, options);
 }
 
