@@ -507,6 +507,7 @@ class table_reader {
 
 dataset open_arrow_files(const input_files& from, const table_options& options) {
   const std::vector<std::string>& paths = from.names();
+  refuse_checksums(options, paths.front());
   std::vector<record_table> tables(paths.size());
   std::vector<std::vector<std::pair<std::string, few_texts>>> classes(paths.size());
   std::vector<sized_file> sized(paths.size());

@@ -336,6 +336,7 @@ bool is_mds(const std::string& folder) {
 dataset open_mds(const std::string& folder, const table_options& options) {
   using namespace datasets;
   const std::string path = str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json");
+  refuse_checksums(options, path);
   const std::vector<mds_shard> shards = index_reader(folder, path).read(local_file(path));
   if (shards.empty()) throw error(errc::not_found, str_cat(path, ": it lists no shard"));
   std::vector<std::string> paths;

@@ -5,6 +5,7 @@
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/record_columns.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/saved_set.hpp"
 #include "datasets/tar_header.hpp"
@@ -107,6 +108,7 @@ void refuse_windows(const array_options& asked, const std::string& source) {
 }
 
 void refuse_table_options(const open_options& options, const std::string& source) {
+  datasets::refuse_checksums(options.tables, source);
   if (options.tables.fields.empty() && options.tables.columns.empty()) return;
   throw error(
       errc::usage,

@@ -205,6 +205,12 @@ void keep_what_was_asked(std::span<record_table> tables, const input_files& from
   }
 }
 
+void refuse_checksums(const table_options& options, std::string_view path) {
+  if (!options.checksums) return;
+  throw error(errc::usage,
+              str_cat(path, ": checksums are verified of TFRecord's records, and this is none; leave checksums out"));
+}
+
 void follow_paths(record_table& table, const file_bytes& file, const table_options& options) {
   check_is_there({&table, 1}, options.path_column);
   const record_field paths = *field_named(table, options.path_column);

@@ -52,6 +52,11 @@ class few_texts {
 ///   throws   error{errc::not_found} a name that no table has
 void keep_what_was_asked(std::span<record_table> tables, const input_files& from, const table_options& options);
 
+/// Of a format whose records have no checksums.
+///   path     of a file
+///   throws   error{errc::usage} where they are to be verified
+void refuse_checksums(const table_options& options, std::string_view path);
+
 /// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
 ///   throws   error{errc::not_found} no such field, or a file that is not there
 void follow_paths(record_table& table, const file_bytes& file, const table_options& options);

@@ -131,6 +131,7 @@ void add_csv_fields(const file_bytes& file, char separator, record_table& table)
 template <class Read>
 dataset open_texts(const input_files& from, const table_options& options, const Read& read) {
   const std::vector<std::string>& paths = from.names();
+  refuse_checksums(options, paths.front());
   std::vector<record_table> tables(paths.size());
   std::vector<sized_file> sized(paths.size());
   const unsigned threads = threads_for_walking(options.threads);

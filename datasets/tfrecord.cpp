@@ -15,6 +15,10 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace leat {
@@ -25,9 +29,51 @@ constexpr std::uint64_t length_bytes = 8;
 constexpr std::uint64_t head_bytes = 12;  // a length and its checksum
 constexpr std::uint64_t tail_bytes = 4;   // the checksum of the record
 
+// Masked, so that a checksum over bytes that hold checksums stays a good one.
+std::uint32_t checksum_of(std::span<const std::byte> bytes) noexcept {
+  const std::uint32_t crc = crc32c(bytes);
+  return (crc >> 15 | crc << 17) + 0xA282EAD8U;
+}
+
 bool is_head(std::span<const std::byte> head) noexcept {
-  const std::uint32_t crc = crc32c(head.first(length_bytes));
-  return ((crc >> 15 | crc << 17) + 0xA282EAD8U) == number_at<std::uint32_t>(head, length_bytes);
+  return checksum_of(head.first(length_bytes)) == number_at<std::uint32_t>(head, length_bytes);
+}
+
+/// Picks out of a record that its checksum follows, once that is verified.
+class verified_picker final : public value_picker {
+ public:
+  ///   inner   null: the value is the record
+  explicit verified_picker(std::shared_ptr<const value_picker> inner) : inner_(std::move(inner)) {}
+
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override {
+    const std::uint64_t bytes = record_bytes - std::min(record_bytes, tail_bytes);
+    return inner_ ? inner_->room(bytes) : bytes;
+  }
+  std::optional<std::string> pick(std::span<const std::byte> stored, std::span<std::byte>& into) const override {
+    if (stored.size() < tail_bytes) return "a record that ends before its checksum does";
+    const std::span<const std::byte> record = stored.first(stored.size() - tail_bytes);
+    const std::uint32_t said = number_at<std::uint32_t>(stored, record.size());
+    if (const std::uint32_t found = checksum_of(record); found != said) {
+      return str_cat("the record's checksum is ", found, ", and ", said, " stands behind it");
+    }
+    if (inner_) return inner_->pick(record, into);
+    if (!record.empty()) std::memcpy(into.data(), record.data(), record.size());
+    into = into.first(record.size());
+    return std::nullopt;
+  }
+  std::string what() const override { return inner_ ? str_cat("verified ", inner_->what()) : "verified"; }
+
+ private:
+  std::shared_ptr<const value_picker> inner_;
+};
+
+// Checksums are read along with their records, which they follow.
+void verify_records(record_table& table) {
+  for (value_place& each : table.records) each.bytes += tail_bytes;
+  for (record_field& field : table.fields) {
+    for (value_place& each : field.places) each.bytes += tail_bytes;
+    field.picker = std::make_shared<verified_picker>(std::move(field.picker));
+  }
 }
 
 record_table table_of(std::vector<value_place> records, const file_bytes& file) {
@@ -93,6 +139,7 @@ dataset open_tfrecord_files(const input_files& from, const table_options& option
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
     tables[i] = table_of(find_records(*file), *file);
+    if (options.checksums) verify_records(tables[i]);
   });
   keep_what_was_asked(tables, from, options);
   return join_tables(std::move(tables), from, sized);

@@ -93,6 +93,8 @@ void add_opening_options(CLI::App& app, open_options& opening) {
                                       "of JSONL and CSV: it has the paths of pictures, which are the samples");
   add_text(app, "--root", opening.tables.root, "DIR", "what these paths are relative to (the table's folder)")
       ->needs(paths);
+  app.add_flag("--checksums", opening.tables.checksums,
+               "of TFRecord: the checksum of each record is verified, and a wrong one makes its sample corrupt");
   app.add_option("--window", opening.arrays.window,
                  "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
       ->type_name("N");

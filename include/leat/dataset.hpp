@@ -366,12 +366,14 @@ using zarr_options = array_options;
 ///             in their order. "label", "cls" and "class" need not be named where they are numbers, nor need the Hub's classes
 ///   path_column   of JSONL and CSV: it has paths, and each sample is the file of its path, the field "jpg". Other columns are fields as ever
 ///   root      what these paths are relative to; empty: the folder of the table
+///   checksums   of TFRecord: each record is read with the checksum behind it, and is corrupt where that is another one
 ///   threads   that read headers and indexes; 0: chosen from the machine
 struct table_options {
   std::vector<std::string> fields = {};
   std::vector<std::string> columns = {};
   std::string path_column = {};
   std::string root = {};
+  bool checksums = false;
   unsigned threads = 0;
 };
 
@@ -423,8 +425,8 @@ struct lmdb_options {
 
 /// Records of TFRecord files where they lie. Those of a tf.train.Example have a field for each feature: its one value of bytes, which is a
 /// picture or text where the first one is, or its numbers as text, which leat::label reads. Others have the field "value".
-///   throws   error{errc::not_found}; error{errc::format} a length whose checksum is another one, with file and offset. Checksums of records
-///            are not looked at
+/// Checksums of records are verified where table_options::checksums asks for it, each time that a value is picked out of one.
+///   throws   error{errc::not_found}; error{errc::format} a length whose checksum is another one, with file and offset
 ///   source   tensorflow.org/tutorials/load_data/tfrecord; tensorflow/core/example
 [[nodiscard]] dataset open_tfrecord(std::span<const std::string> files, const table_options& options = {});
 [[nodiscard]] dataset open_tfrecord(std::initializer_list<std::string_view> files, const table_options& options = {});

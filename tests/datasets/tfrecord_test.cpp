@@ -1,4 +1,5 @@
 // TFRecord files that the package tfrecord wrote (tests/data/tfrecord/make.py): every value is known from its number.
+#include "base/crc32c.hpp"
 #include "base/text.hpp"
 #include "datasets/proto_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
@@ -11,12 +12,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat {
@@ -32,6 +36,17 @@ const std::string path = std::string(LEAT_TEST_DATA) + "/tfrecord/examples.tfrec
 std::string content_of(const std::string& file) {
   std::ifstream from(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(from), {}};
+}
+
+// A record as the format has it: its length, the checksum of that, and its own behind it.
+std::string tfrecord_of(std::string_view record) {
+  const auto masked = [](std::string_view bytes) {
+    const std::uint32_t crc = crc32c(std::as_bytes(std::span(bytes)));
+    return (crc >> 15 | crc << 17) + 0xA282EAD8U;
+  };
+  const auto text_of = [](auto number) { return std::string(reinterpret_cast<const char*>(&number), sizeof number); };
+  const std::string length = text_of(std::uint64_t{record.size()});
+  return str_cat(length, text_of(masked(length)), record, text_of(masked(record)));
 }
 
 TEST(tfrecord, examples_have_a_field_for_each_feature) {
@@ -82,6 +97,66 @@ TEST(tfrecord, damage_is_named_or_concerns_one_sample) {
     }
   }
   EXPECT_GT(refused, 5);
+}
+
+// A byte is changed in the pixels of each of some records: nothing but their checksums can tell.
+TEST(tfrecord, checksums_of_records_are_verified_where_that_is_asked_for) {
+  const testing::temporary_directory root;
+  const std::string unchanged = (root.path() / "whole.tfrecord").string();
+  const std::string changed = (root.path() / "changed.tfrecord").string();
+  const table_options verified{.checksums = true};
+  for (const bool are_examples : {true, false}) {
+    std::string content = content_of(path);
+    if (!are_examples) {
+      // Records of one text each.
+      content.clear();
+      for (int i = 0; i < 40; ++i) content += tfrecord_of(str_cat("record ", i, i % 9 == 0 ? "" : " again"));
+    }
+    std::ofstream(unchanged, std::ios::binary) << content;
+    const std::string field = are_examples ? "image" : "value";
+    const dataset as_is = open(unchanged);
+    const dataset whole = open_tfrecord(unchanged, verified);
+    testing::value_reader expected(as_is);
+    testing::value_reader values(whole);
+    ASSERT_EQ(whole.size(), 40U);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      for (const field_info& each : as_is.fields()) ASSERT_EQ(values.text(i, each.name), expected.text(i, each.name));
+    }
+    const std::vector<std::uint64_t> damaged = {8, 17, 26};
+    for (const std::uint64_t sample : damaged) {
+      const std::string value = expected.text(sample, field);
+      const std::size_t at = content.find(value);
+      ASSERT_NE(at, std::string::npos);
+      content[at + value.size() - 1] ^= 1;
+    }
+    std::ofstream(changed, std::ios::binary) << content;
+    const dataset passed_over = open(changed);
+    const dataset found = open({changed}, {.tables = verified});
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      if (std::find(damaged.begin(), damaged.end(), i) == damaged.end()) {
+        EXPECT_EQ(testing::value_reader(found).text(i, field), expected.text(i, field));
+        continue;
+      }
+      EXPECT_NE(testing::value_reader(passed_over).text(i, field), expected.text(i, field));
+      for (const field_info& each : found.fields()) {
+        EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(found.read(i, each.name)); }),
+                    AllOf(HasSubstr(str_cat("changed.tfrecord[", i, "]")), HasSubstr("the record's checksum is")));
+      }
+    }
+    // The checksum itself.
+    content.back() ^= 1;
+    std::ofstream(changed, std::ios::binary) << content;
+    EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(open_tfrecord(changed, verified).read(39, field)); }),
+                HasSubstr("checksum"));
+  }
+  const std::string lines = (root.path() / "x.jsonl").string();
+  std::ofstream(lines) << "{}\n";
+  for (const std::string& other :
+       {lines, std::string(LEAT_TEST_DATA) + "/parquet/bare-v1.parquet",
+        std::string(LEAT_TEST_DATA) + "/arrow/file.arrow", std::string(LEAT_TEST_DATA) + "/lmdb/ocr.mdb"}) {
+    EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open({other}, {.tables = verified})); }),
+                AllOf(HasSubstr(other), HasSubstr("checksums are verified of TFRecord's records")));
+  }
 }
 
 TEST(datum, members_are_found_in_any_order_and_what_is_none_is_not_taken_for_one) {
