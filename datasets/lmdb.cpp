@@ -8,6 +8,7 @@
 #include "datasets/proto_value.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/remote_files.hpp"
 #include "datasets/serialized_value.hpp"
 
 #include <leat/dataset.hpp>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace leat {
@@ -226,6 +228,19 @@ record_table table_of(const lmdb_contents& contents, const file_bytes& file) {
   return table;
 }
 
+// A page that the opened snapshot has is overwritten only when two more transactions have been committed: where none was, when the values
+// of a batch had been read, they are those of the snapshot. A file's time of modification is as coarse as the kernel's clock.
+std::optional<std::string> committed_since(const std::string& path, std::uint64_t opened) {
+  try {
+    const std::uint64_t newest = newest_transaction(local_file(path));
+    if (newest == opened) return std::nullopt;
+    return str_cat(path, " has changed since the dataset was opened: transaction ", newest, " was committed, and ",
+                   opened, " was the last one; open it again when nobody writes to it, or a copy of it (mdb_copy)");
+  } catch (const error& failure) {
+    return str_cat("a file of the dataset cannot be read any more: ", failure.what());
+  }
+}
+
 // A folder is the environment, and data.mdb in it the file.
 std::string data_file(const input_files& from, const std::string& path) {
   const std::string inside = str_cat(path, path.ends_with('/') ? "" : "/", "data.mdb");
@@ -245,6 +260,8 @@ dataset open_lmdb_files(const input_files& from, const lmdb_options& options) {
     const lmdb_contents contents =
         read_lmdb([&] { return from.open(paths[i]); }, options.database, threads_for_walking(options.threads));
     tables[i] = table_of(contents, *file);
+    if (is_remote(paths[i])) continue;
+    tables[i].changed = [path = paths[i], opened = contents.transaction] { return committed_since(path, opened); };
   }
   return join_tables(std::move(tables), from, sized);
 }

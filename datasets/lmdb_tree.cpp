@@ -292,6 +292,8 @@ bool is_lmdb(std::span<const std::byte> start) noexcept {
   return start.size() >= magic_at + sizeof magic && number_at<std::uint32_t>(start, magic_at) == magic;
 }
 
+std::uint64_t newest_transaction(const file_bytes& file) { return newest_meta(file).transaction; }
+
 lmdb_contents read_lmdb(const std::function<std::unique_ptr<file_bytes>()>& open, const std::string& database,
                         unsigned threads) {
   const std::unique_ptr<file_bytes> file = open();

@@ -37,6 +37,10 @@ struct lmdb_contents {
 [[nodiscard]] lmdb_contents read_lmdb(const std::function<std::unique_ptr<file_bytes>()>& open,
                                       const std::string& database, unsigned threads);
 
+/// The last transaction that was committed to the file.
+///   throws   as read_lmdb()
+[[nodiscard]] std::uint64_t newest_transaction(const file_bytes& file);
+
 /// Whether a file's first bytes are LMDB's.
 [[nodiscard]] bool is_lmdb(std::span<const std::byte> start) noexcept;
 

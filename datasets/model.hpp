@@ -82,9 +82,10 @@ enum class field_origin : std::uint8_t {
 
 /// How often a model wants to be asked whether its files are still those that were opened.
 enum class guard : std::uint8_t {
-  none,   ///< never
-  epoch,  ///< with the last batch of each epoch
-  batch   ///< with each batch as well
+  none,        ///< never
+  epoch,       ///< with the last batch of each epoch
+  batch,       ///< with batches as well, once a millisecond at most
+  every_batch  ///< with each of them: files that are written in place, so that what was read may be another's bytes
 };
 
 /// A window of tokens: the view that cut it, and its number there. Null where a sample is no window.
@@ -206,13 +207,14 @@ class dataset_model {
   ///   default   none
   [[nodiscard]] virtual sample_blocks blocks() const;
 
-  /// With `batch`, a batch within a millisecond of one that was checked is not checked, unless it is the last of an epoch.
+  /// With `batch`, a batch within a millisecond of one that was checked is not checked, unless it is the last of an epoch or has a corrupt
+  /// sample.
   /// A batch is checked when all its rows are made, before its corrupt samples are reported and before it is delivered.
   ///   default   none
   [[nodiscard]] virtual guard guarded() const noexcept { return guard::none; }
   /// What has changed since it was opened: one line, with the file. Nothing if nothing has. Thread: decode threads, several at
   /// once; it may block on files.
-  ///   at   `batch`: checks what is guarded with each batch; `epoch`: checks everything
+  ///   at   `batch`: checks what is guarded with batches; `epoch`: checks everything
   [[nodiscard]] virtual std::optional<std::string> changed(guard at) const;
 
   /// The parts of a concatenation, in its order. Empty for other models.

@@ -61,8 +61,14 @@ class record_model final : public dataset_model {
     sort(out, before);
   }
 
-  guard guarded() const noexcept override { return table_.watch == nullptr ? guard::none : table_.watch->rate(); }
+  guard guarded() const noexcept override {
+    if (table_.changed) return guard::every_batch;
+    return table_.watch == nullptr ? guard::none : table_.watch->rate();
+  }
   std::optional<std::string> changed(guard) const override {
+    if (table_.changed) {
+      if (std::optional<std::string> what = table_.changed()) return what;
+    }
     return table_.watch == nullptr ? std::nullopt : table_.watch->changed();
   }
 

@@ -13,7 +13,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +56,7 @@ struct record_numbers {
 
 ///   title          the file, as it is called in names of samples
 ///   watch          over `files`; null: they are not guarded here
+///   changed        of a file that its writers change in place: what they have changed, asked with each batch, as dataset_model::changed()
 ///   file           its number in `files`
 ///   records        one for each sample, where fields are picked out of them
 ///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
@@ -65,6 +68,7 @@ struct record_table {
   std::shared_ptr<const io::file_table> files = {};
   std::shared_ptr<const io::source_description> source = {};
   std::shared_ptr<const file_guard> watch = {};
+  std::function<std::optional<std::string>()> changed = {};
   std::uint32_t file = 0;
   std::uint64_t samples = 0;
   std::vector<record_field> fields = {};

@@ -60,6 +60,7 @@ datasets::guard hand_over::guard_of(const batch_in_flight& batch) {
   if (wanted == datasets::guard::none) return wanted;
   const bool is_last = batch.plan.index + 1 == run_.batches(batch.plan.epoch);
   if (is_last) return datasets::guard::epoch;
+  if (wanted == datasets::guard::every_batch) return datasets::guard::batch;
   if (wanted != datasets::guard::batch) return datasets::guard::none;
   // Why a sample is corrupt has to be known at once: its file may be another one.
   const bool has_corrupt = std::any_of(batch.samples.begin(), batch.samples.begin() + batch.rows(),

@@ -413,7 +413,7 @@ struct table_options {
 ///   throws         error{errc::not_found} a file, or a database, with those that are there; error{errc::format} damage, with file and offset;
 ///                  error{errc::unsupported} databases with several values for a key, and files of another version, with what to do;
 ///                  error{errc::usage} several named databases of which none was named
-///   limit          a program that writes to it meanwhile may overwrite what is read
+///   limit          a program that commits to it ends a run (errc::changed), since it may overwrite what is read
 ///   source         OpenLDAP, liblmdb 0.9
 struct lmdb_options {
   std::string database = {};
