@@ -309,6 +309,7 @@ class message_walker {
       schema_.read(*header, file_.path());
     } else if (kind == record_batch) {
       if (!has_schema_) message.fail("a batch before the schema");
+      refuse_old_compression(message);
       read_batch(*header, from.body(), static_cast<std::uint64_t>(body_bytes));
     }
     return from.body() + static_cast<std::uint64_t>(body_bytes);
@@ -416,6 +417,18 @@ class message_walker {
     if (batch.rows > (std::uint64_t{1} << 40) - out_.rows) header.fail("more rows than a file has room for");
     out_.rows += batch.rows;
     out_.batches.push_back(std::move(batch));
+  }
+
+  // Arrow 0.17 packed buffers before the format had a place for that: pyarrow and Feather's second version.
+  void refuse_old_compression(const flat_table& message) const {
+    const flat_table::elements keys = message.vector(4, 4);
+    for (std::size_t i = 0; i < keys.count; ++i) {
+      const flat_table pair = message.table_at(keys, i);
+      if (pair.text(0) != "ARROW:experimental_compression") continue;
+      throw error(errc::unsupported,
+                  str_cat(file_.path(), ": its batches are packed as Arrow 0.17 did (", pair.text(1).substr(0, 20),
+                          "), before the format had a place for that; read it with pyarrow and write it anew"));
+    }
   }
 
   static arrow_codec codec_of(const flat_table& packed) {

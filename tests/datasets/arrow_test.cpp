@@ -290,6 +290,11 @@ TEST(arrow, columns_of_several_files_are_joined_by_their_names) {
   }
 }
 
+TEST(arrow, batches_that_are_packed_as_before_the_format_had_a_place_for_it_are_refused) {
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("old-compression.arrow"))); }),
+              AllOf(HasSubstr("old-compression.arrow"), HasSubstr("Arrow 0.17"), HasSubstr("LZ4"), HasSubstr("anew")));
+}
+
 TEST(arrow, lists_with_nulls_in_them_are_refused) {
   EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open_arrow(path_of("nulls.arrow"))); }),
               AllOf(HasSubstr("'list'"), HasSubstr("row 0"), HasSubstr("fill it")));

@@ -66,6 +66,11 @@ views = pa.table({"view": pa.array([[1], [2]], pa.list_view(pa.int32()))})
 with pa.OSFile("views.arrow", "wb") as f, pa.ipc.new_file(f, views.schema) as writer:
     writer.write_table(views)
 
+# Arrow 0.17 said so how a batch is packed. (This one is not.)
+old = pa.table({"a": [1, 2, 3]})
+with pa.OSFile("old-compression.arrow", "wb") as f, pa.ipc.new_file(f, old.schema) as writer:
+    writer.write_batch(old.to_batches()[0], custom_metadata={"ARROW:experimental_compression": "LZ4"})
+
 # Files of one set whose columns stand in another order, or are of another type.
 for name, columns in {
     "ab": {"a": ["cat", "dog"], "b": ["red", "blue"]},
