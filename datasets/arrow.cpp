@@ -366,6 +366,8 @@ class table_reader {
       const std::uint64_t all = expanded_bytes_of(batch, values, column);
       blocks.push_back({.codec = batch.codec, .bytes = all});
       add_ends(batch, column, all, blocks.back().begin, packed->ends);
+      const std::uint64_t wanted = packed->ends.back() & ~value_blocks::missing;
+      if (wanted != all) packed->expand_bytes_max = std::max(packed->expand_bytes_max, all);
       packed->blocks.push_back(
           {.first_row = batch.first_row, .rows = batch.rows, .offset = values.offset, .bytes = values.bytes});
     });

@@ -328,6 +328,7 @@ class concat_model final : public dataset_model {
         const bool expands = whole.expands() || field.expands();
         whole.stored_block_bytes_max = expands ? std::max(whole_read_max, field.read_bytes_max()) : 0;
         whole.decoded_block_bytes_max = std::max(whole.decoded_block_bytes_max, field.decoded_block_bytes_max);
+        whole.expand_bytes_max = std::max(whole.expand_bytes_max, field.expand_bytes_max);
         whole.chunked = whole.chunked || field.chunked;
         if (!(whole.chunk == field.chunk)) whole.chunk = {};
         if (whole.filters != field.filters) whole.filters.clear();

@@ -82,7 +82,7 @@ class chooser {
     constexpr std::string_view bytes = ".bytes";
     const std::string_view path = leaf.path;
     is_picture = path.ends_with(bytes) && of_.features.is_picture(path.substr(0, path.size() - bytes.size()));
-    return std::string(is_picture ? path.substr(0, path.size() - bytes.size()) : path);
+    return std::string(is_picture ? path.substr(0, path.size() - bytes.size()) : std::string_view(leaf.shown));
   }
   bool is_path_of_picture(const parquet_leaf& leaf) const {
     constexpr std::string_view ending = ".path";
@@ -97,8 +97,7 @@ class chooser {
     const bool as_field = is_in(options_.fields, found.name) || is_in(options_.fields, leaf.path);
     const bool as_column = is_in(options_.columns, found.name) || is_in(options_.columns, leaf.path);
     names_.push_back(found.name);
-    if (leaf.repeated != 0)
-      return leave_out(leaf, as_field || as_column, "is a list, which leat does not read of Parquet yet");
+    if (leaf.repeated != 0) return look_at_lists(std::move(found), as_field, as_column);
     found.labels = of_.features.labels_of(leaf.path);
     if (number_type(leaf)) {
       const bool is_label = std::find(std::begin(kept_names), std::end(kept_names), found.name) != std::end(kept_names);
@@ -110,7 +109,8 @@ class chooser {
       found.becomes = choice::role::numbers;
       return take(std::move(found), as_field || as_column);
     }
-    if (leaf.type != parquet_type::byte_array && leaf.type != parquet_type::fixed_byte_array) {
+    const bool is_bytes = leaf.type == parquet_type::byte_array || leaf.type == parquet_type::fixed_byte_array;
+    if (!is_bytes || leaf.is_decimal) {
       return leave_out(leaf, as_field || as_column, "has dates, times or decimals; write them as numbers");
     }
     if (as_column) {
@@ -127,11 +127,31 @@ class chooser {
     of_.choices.push_back(std::move(found));
   }
 
+  void look_at_lists(choice found, bool as_field, bool as_column) {
+    const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
+    if (leaf.repeated > 1) return leave_out(leaf, as_field || as_column, "has lists in lists; write them flat");
+    if (!element_type(leaf)) {
+      return leave_out(leaf, as_field || as_column, "has lists of what are no numbers; write one value a row");
+    }
+    if (as_column) return leave_out(leaf, true, "has lists, which are no column; name it as a field (--fields)");
+    if (!as_field && !options_.fields.empty()) return;
+    for (const parquet_group& group : of_.footer.groups) {
+      std::string how = why_not_bare(leaf, group.chunks[found.leaf]);
+      if (how.size() > found.packed_by.size()) found.packed_by = std::move(how);
+    }
+    found.becomes = choice::role::packed;
+    take_packed(std::move(found), as_field);
+  }
+
   void take_packed(choice found, bool asked) {
+    const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
     const std::string note =
-        str_cat("the column '", of_.footer.leaves[found.leaf].path, "' is packed (", found.packed_by,
-                "): it was read once for the lengths of its values, and its row groups are "
-                "expanded; shuffle blocks of them, or write it with compression none and PLAIN");
+        leaf.repeated != 0
+            ? str_cat("the column '", leaf.path, "' has lists (", found.packed_by,
+                      "): it was read once for their lengths, and its row groups are expanded; shuffle blocks of them")
+            : str_cat("the column '", leaf.path, "' is packed (", found.packed_by,
+                      "): it was read once for the lengths of its values, and its row groups are "
+                      "expanded; shuffle blocks of them, or write it with compression none and PLAIN");
     const std::size_t before = of_.choices.size();
     take(std::move(found), asked);
     if (of_.choices.size() != before) of_.notes.push_back(note);
@@ -207,6 +227,10 @@ void make_room(table_file& of) {
 // The first value tells the kind of picture.
 void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& chosen,
                std::span<const packed_group> packed, record_field& field) {
+  if (const std::optional<dtype> elements = element_type(leaf)) {
+    field.type = *elements;
+    return;
+  }
   field.kind = chosen.is_picture ? field_kind::picture : leaf.is_text ? field_kind::text : field_kind::bytes;
   const auto is_what = [&](std::span<const std::byte> start) {
     const value_kind found = kind_of_value(start);
@@ -237,6 +261,7 @@ std::shared_ptr<const value_blocks> blocks_of(const table_file& of, std::size_t 
     packed->blocks.push_back(
         {.first_row = group.first_row, .rows = group.rows, .offset = chunk.offset, .bytes = chunk.bytes});
     packed->ends.insert(packed->ends.end(), of.packed[number][i].ends.begin(), of.packed[number][i].ends.end());
+    packed->expand_bytes_max = std::max(packed->expand_bytes_max, of.packed[number][i].expand_bytes);
     chunks.push_back(chunk);
   }
   packed->expander = expand_parquet(of.path, of.footer.leaves[chosen.leaf], std::move(chunks));

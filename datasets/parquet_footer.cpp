@@ -32,6 +32,19 @@ struct schema_element {
   bool is_unsigned = false;
   bool is_half = false;
   bool is_number = true;
+  bool is_decimal = false;
+  bool is_list = false;
+};
+
+/// Where an element of the schema stands.
+struct schema_place {
+  std::string path = {};
+  std::string shown = {};
+  std::uint32_t levels = 0;
+  std::uint32_t repeated = 0;
+  std::uint32_t list_level = 0;
+  int depth = 1;
+  enum class within : std::uint8_t { other, list, element } of = within::other;
 };
 
 class footer_reader {
@@ -81,7 +94,7 @@ class footer_reader {
 
   void read_logical_type(schema_element& element, type found) {
     thrift_.structure(found, [&](int field, type inner) {
-      enum { string = 1, enumeration = 4, integer = 10, json = 12, half = 15 };
+      enum { string = 1, list = 3, enumeration = 4, decimal = 5, integer = 10, json = 12, half = 15 };
       switch (field) {
         case string:
         case enumeration:
@@ -99,7 +112,14 @@ class footer_reader {
         case half:
           element.is_half = true;
           break;
-        default:  // dates, times, decimals
+        case list:
+          element.is_list = true;
+          break;
+        case decimal:
+          element.is_decimal = true;
+          element.is_number = false;
+          break;
+        default:  // dates, times
           element.is_number = false;
       }
       thrift_.skip(inner);
@@ -107,8 +127,20 @@ class footer_reader {
   }
 
   static void note_converted_type(schema_element& element, std::int64_t converted) {
-    enum { utf8 = 0, enumeration = 4, decimal = 5, date = 6, timestamp_micros = 10, u8 = 11, u64 = 14, json = 19 };
+    enum {
+      utf8 = 0,
+      list = 3,
+      enumeration = 4,
+      decimal = 5,
+      date = 6,
+      timestamp_micros = 10,
+      u8 = 11,
+      u64 = 14,
+      json = 19
+    };
     if (converted == utf8 || converted == enumeration || converted == json) element.is_text = true;
+    if (converted == list) element.is_list = true;
+    if (converted == decimal) element.is_decimal = true;
     if (converted >= decimal && converted <= timestamp_micros) element.is_number = false;
     if (converted >= u8 && converted <= u64) element.is_unsigned = true;
   }
@@ -241,36 +273,50 @@ class footer_reader {
   void make_leaves() {
     if (elements_.empty()) fail_at(file_.path(), at_.offset(), "a footer without a schema");
     std::size_t next = 1;
-    for (std::uint64_t child = 0; child < elements_.front().children; ++child) add_leaves(next, "", 0, 0, 1);
+    for (std::uint64_t child = 0; child < elements_.front().children; ++child) add_leaves(next, {});
     if (next != elements_.size()) fail_at(file_.path(), at_.offset(), "a schema whose columns do not add up");
   }
 
-  void add_leaves(std::size_t& next, const std::string& above, std::uint32_t levels, std::uint32_t repeated,
-                  int depth) {
+  // A list is a group which repeats a group of one element, or the element itself: `ids.list.element` is shown as `ids`.
+  void add_leaves(std::size_t& next, const schema_place& above) {
     if (next >= elements_.size()) fail_at(file_.path(), at_.offset(), "a schema whose columns do not add up");
-    if (depth > depth_max) fail_at(file_.path(), at_.offset(), "columns within columns, more than 64");
+    if (above.depth > depth_max) fail_at(file_.path(), at_.offset(), "columns within columns, more than 64");
     const schema_element& element = elements_[next++];
-    if (element.repeats != schema_element::repetition::required) ++levels;
-    if (element.repeats == schema_element::repetition::repeated) ++repeated;
-    const std::string path = above.empty() ? element.name : str_cat(above, ".", element.name);
-    path_bytes_ += path.size();
+    const auto below = [&](const std::string& path) {
+      return path.empty() ? element.name : str_cat(path, ".", element.name);
+    };
+    using within = schema_place::within;
+    schema_place here = above;
+    ++here.depth;
+    here.path = below(above.path);
+    if (above.of == within::other) here.shown = below(above.shown);
+    here.of = element.is_list ? within::list : within::other;
+    if (element.repeats != schema_element::repetition::required) ++here.levels;
+    if (element.repeats == schema_element::repetition::repeated) {
+      ++here.repeated;
+      here.list_level = here.levels;
+      if (above.of == within::list && element.children == 1) here.of = within::element;
+    }
+    path_bytes_ += here.path.size() + here.shown.size();
     if (path_bytes_ > path_bytes_max) fail_at(file_.path(), at_.offset(), "names of columns without end");
     if (!element.stored || element.children != 0) {
-      for (std::uint64_t child = 0; child < element.children; ++child)
-        add_leaves(next, path, levels, repeated, depth + 1);
+      for (std::uint64_t child = 0; child < element.children; ++child) add_leaves(next, here);
       return;
     }
     if (out_.leaves.size() == leaves_max) {
       throw error(errc::limit, str_cat(file_.path(), ": more than ", leaves_max, " columns; write it with fewer"));
     }
-    out_.leaves.push_back({.path = path,
+    out_.leaves.push_back({.path = here.path,
+                           .shown = here.shown,
                            .type = *element.stored,
                            .type_bytes = element.type_bytes,
-                           .levels = levels,
-                           .repeated = repeated,
+                           .levels = here.levels,
+                           .repeated = here.repeated,
+                           .list_level = here.list_level,
                            .is_text = element.is_text,
                            .is_unsigned = element.is_unsigned,
                            .is_half = element.is_half,
+                           .is_decimal = element.is_decimal,
                            .is_number = element.is_number && !element.is_text});
   }
 

@@ -30,19 +30,24 @@ enum class parquet_encoding : std::uint8_t {
 
 /// A column of values, a leaf of the schema.
 ///   path         names from the root on, joined by dots
+///   shown        as people call it: of a list without the names within it, "ids" for "ids.list.element"
 ///   type_bytes   of fixed_byte_array
 ///   levels       definition levels below the one that says "there is a value": the optional and repeated nodes on the way
 ///   repeated     levels of those that are repeated: more than none are lists
-///   is_text, is_unsigned, is_number   what a logical type says. Times, dates and decimals are none of our numbers
+///   list_level   of the last of these: as many definition levels say that there is an element, one fewer that its list is empty
+///   is_text, is_unsigned, is_decimal, is_number   what a logical type says. Times, dates and decimals are none of our numbers
 struct parquet_leaf {
   std::string path;
+  std::string shown;
   parquet_type type = parquet_type::byte_array;
   std::uint32_t type_bytes = 0;
   std::uint32_t levels = 0;
   std::uint32_t repeated = 0;
+  std::uint32_t list_level = 0;
   bool is_text = false;
   bool is_unsigned = false;
   bool is_half = false;
+  bool is_decimal = false;
   bool is_number = true;
 };
 

@@ -197,9 +197,20 @@ class chunk_decoder {
                 std::span<const std::byte> stored, parquet_sink& sink)
       : path_(path), leaf_(leaf), chunk_(chunk), stored_(stored), sink_(sink) {}
 
+  /// That were taken at once.
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
+    return dictionary_room_ + dictionary_.capacity() * sizeof dictionary_[0] + page_room_ + lengths_bytes_;
+  }
+
   void page(const parquet_page& page) {
     if (page.kind == parquet_page::page_kind::other) return;
     check_count(path_, page);
+    if (page.encoding == parquet_encoding::delta_length_byte_array ||
+        page.encoding == parquet_encoding::delta_byte_array) {
+      // Of each value its length, and how much of the one before it begins with; and one value.
+      const std::uint64_t of_lengths = page.values * 2 * sizeof(std::uint32_t) + page.decoded_bytes;
+      lengths_bytes_ = std::max(lengths_bytes_, of_lengths);
+    }
     const std::span<const std::byte> whole = stored_.subspan(page.offset - chunk_.offset, page.bytes);
     const std::uint64_t levels_bytes = page.repetition_bytes + page.definition_bytes;
     const std::span<const std::byte> packed = whole.subspan(levels_bytes);
@@ -289,6 +300,7 @@ class chunk_decoder {
   std::uint64_t dictionary_room_ = 0;
   std::unique_ptr<std::byte[]> page_bytes_;
   std::uint64_t page_room_ = 0;
+  std::uint64_t lengths_bytes_ = 0;
 };
 
 }  // namespace
@@ -323,8 +335,8 @@ std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk
   return {};
 }
 
-void decode_chunk(const std::string& path, const parquet_leaf& leaf, const parquet_chunk& chunk,
-                  std::span<const std::byte> stored, parquet_sink& sink) {
+std::uint64_t decode_chunk(const std::string& path, const parquet_leaf& leaf, const parquet_chunk& chunk,
+                           std::span<const std::byte> stored, parquet_sink& sink) {
   if (const std::string why = why_not_decoded(leaf, chunk); !why.empty()) {
     throw error(errc::unsupported, str_cat(path, ": the column '", leaf.path, "' ", why));
   }
@@ -332,6 +344,7 @@ void decode_chunk(const std::string& path, const parquet_leaf& leaf, const parqu
   file_window window(bytes);
   chunk_decoder decoder(path, leaf, chunk, stored, sink);
   for_each_page(window, chunk, [&](const parquet_page& page) { decoder.page(page); });
+  return decoder.memory_bytes();
 }
 
 }  // namespace leat::datasets

@@ -52,11 +52,12 @@ class parquet_sink {
 };
 
 /// The values of a whole chunk.
-///   stored   its bytes, as chunk.offset and chunk.bytes place them
-///   throws   error{errc::format} what is damaged; error{errc::unsupported} a codec or an encoding that is not read
-///   source   github.com/apache/parquet-format: Encodings.md, Compression.md
-void decode_chunk(const std::string& path, const parquet_leaf& leaf, const parquet_chunk& chunk,
-                  std::span<const std::byte> stored, parquet_sink& sink);
+///   stored    its bytes, as chunk.offset and chunk.bytes place them
+///   returns   bytes of memory that were taken at once, for a dictionary and the largest page
+///   throws    error{errc::format} what is damaged; error{errc::unsupported} a codec or an encoding that is not read
+///   source    github.com/apache/parquet-format: Encodings.md, Compression.md
+std::uint64_t decode_chunk(const std::string& path, const parquet_leaf& leaf, const parquet_chunk& chunk,
+                           std::span<const std::byte> stored, parquet_sink& sink);
 
 /// Why a chunk is not decoded; empty where it is.
 [[nodiscard]] std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk);

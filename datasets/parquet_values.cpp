@@ -211,6 +211,63 @@ class length_sink final : public parquet_sink {
   std::uint64_t end_ = 0;
 };
 
+/// Makes one value of the elements of each list.
+class list_joiner final : public parquet_sink {
+ public:
+  ///   first_row   of the file, for messages
+  list_joiner(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row, parquet_sink& lists)
+      : path_(path), leaf_(leaf), row_(first_row), lists_(lists) {}
+
+  void add(std::uint32_t repetition, std::uint32_t definition, std::span<const std::byte> value) override {
+    if (repetition == 0) {
+      finish();
+      is_open_ = true;
+      is_there_ = definition + 1 >= leaf_.list_level;
+    } else if (!is_open_) {
+      fail_at(path_, 0, str_cat("the column '", leaf_.path, "' begins within a list"));
+    }
+    if (definition < leaf_.list_level) return;
+    if (definition < leaf_.levels) {
+      throw error(errc::unsupported,
+                  str_cat(path_, ": the column '", leaf_.path, "' has a list with a null in it, in row ", row_,
+                          "; fill it, or leave the column out of the fields"));
+    }
+    if (list_.size() > value_blocks::decoded_bytes_max) {
+      throw error(errc::limit,
+                  str_cat(path_, ": the column '", leaf_.path, "' has a list of 2 GiB or more, in row ", row_));
+    }
+    list_.insert(list_.end(), value.begin(), value.end());
+  }
+  /// Gives the last list.
+  void finish() {
+    if (!is_open_) return;
+    lists_.add(0, is_there_ ? leaf_.levels : 0, list_);
+    list_.clear();
+    is_open_ = false;
+    ++row_;
+  }
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return list_.capacity(); }
+
+ private:
+  const std::string& path_;
+  const parquet_leaf& leaf_;
+  std::uint64_t row_;
+  parquet_sink& lists_;
+  std::vector<std::byte> list_;
+  bool is_open_ = false;
+  bool is_there_ = false;
+};
+
+// Values, or lists of them. Returns memory that was taken.
+std::uint64_t decode_rows(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row,
+                          const parquet_chunk& chunk, std::span<const std::byte> stored, parquet_sink& sink) {
+  if (leaf.repeated == 0) return decode_chunk(path, leaf, chunk, stored, sink);
+  list_joiner joiner(path, leaf, first_row, sink);
+  const std::uint64_t bytes = decode_chunk(path, leaf, chunk, stored, joiner);
+  joiner.finish();
+  return bytes + joiner.memory_bytes();
+}
+
 class copy_sink final : public parquet_sink {
  public:
   copy_sink(const parquet_leaf& leaf, std::span<const std::uint32_t> ends, std::span<std::byte> into)
@@ -246,7 +303,8 @@ class parquet_expander final : public block_expander {
                                     std::span<const std::uint32_t> ends, std::span<std::byte> decoded) const override {
     copy_sink sink(leaf_, ends, decoded);
     try {
-      decode_chunk(path_, leaf_, chunks_[block], stored, sink);
+      constexpr std::uint64_t row_not_named = 0;
+      decode_rows(path_, leaf_, row_not_named, chunks_[block], stored, sink);
     } catch (const error& damage) {
       return damage.what();
     }
@@ -271,9 +329,8 @@ void check_rows(const file_bytes& file, const parquet_leaf& leaf, const parquet_
 }  // namespace
 
 std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
-  if (leaf.repeated != 0) return "a list";
-  std::string why;
-  if (chunk.codec != parquet_codec::none) why = name(chunk.codec);
+  std::string why = leaf.repeated == 0 ? "" : "lists";
+  if (chunk.codec != parquet_codec::none) str_append(why, why.empty() ? "" : ", ", name(chunk.codec));
   constexpr parquet_encoding packed[] = {
       parquet_encoding::rle_dictionary,      parquet_encoding::plain_dictionary,
       parquet_encoding::delta_binary_packed, parquet_encoding::delta_length_byte_array,
@@ -295,10 +352,14 @@ void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const pa
 
 packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                 const parquet_chunk& chunk) {
-  check_rows(file, leaf, group, chunk);
+  if (leaf.repeated == 0) check_rows(file, leaf, group, chunk);
   packed_group found;
   length_sink sink(file, leaf, group.rows, found);
-  decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
+  found.expand_bytes = decode_rows(file.path(), leaf, group.first_row, chunk, read_chunk(file, chunk), sink);
+  if (found.ends.size() != group.rows) {
+    fail_at(file.path(), chunk.offset,
+            str_cat("the column '", leaf.path, "' has ", found.ends.size(), " lists for ", group.rows, " rows"));
+  }
   return found;
 }
 
@@ -320,6 +381,24 @@ std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {
       return dtype::f64;
     case parquet_type::fixed_byte_array:
       return leaf.is_half && leaf.type_bytes == 2 ? std::optional(dtype::f16) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept {
+  if (leaf.repeated != 1 || !leaf.is_number) return std::nullopt;
+  switch (leaf.type) {
+    case parquet_type::boolean:
+      return dtype::u8;
+    case parquet_type::int32:
+      return leaf.is_unsigned ? dtype::u32 : dtype::i32;
+    case parquet_type::int64:
+      return leaf.is_unsigned ? dtype::u64 : dtype::i64;
+    case parquet_type::real:
+      return dtype::f32;
+    case parquet_type::real64:
+      return dtype::f64;
     default:
       return std::nullopt;
   }

@@ -29,13 +29,15 @@ namespace leat::datasets {
 void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                       const parquet_chunk& chunk, std::span<value_place> places);
 
-/// Values that do not lie in the file as they are.
-///   ends    as value_blocks::ends
-///   start   the first bytes of its first value that has some
-///   throws  error{errc::format}; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
+/// Values that do not lie in the file as they are. A list is a value: its elements, one after another.
+///   ends           as value_blocks::ends
+///   start          the first bytes of its first value that has some
+///   expand_bytes   memory that was taken to expand them, beside the values
+///   throws         error{errc::format}; error{errc::unsupported} a null in a list; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
 struct packed_group {
   std::vector<std::uint32_t> ends;
   std::vector<std::byte> start;
+  std::uint64_t expand_bytes = 0;
 };
 [[nodiscard]] packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf,
                                               const parquet_group& group, const parquet_chunk& chunk);
@@ -46,6 +48,9 @@ struct packed_group {
 
 /// The dtype in which numbers of a column are kept: i64 of whole ones, f16, f32, f64; none where they are no numbers.
 [[nodiscard]] std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept;
+
+/// The dtype of the elements of a column of lists, not of lists in lists; none where they are no numbers.
+[[nodiscard]] std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept;
 
 /// Numbers of a chunk, which is read whole.
 ///   into      has room for the rows of the file

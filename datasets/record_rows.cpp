@@ -218,6 +218,7 @@ class record_model final : public dataset_model {
     info.chunked = true;
     info.filters = packed.packed_by;
     info.decoded_block_bytes_max = 1;
+    info.expand_bytes_max = packed.expand_bytes_max;
     std::uint64_t rows = 1;
     for (std::size_t number = 0; number < packed.blocks.size(); ++number) {
       const value_blocks::block& block = packed.blocks[number];

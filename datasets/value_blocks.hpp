@@ -51,7 +51,8 @@ class value_blocks {
   std::vector<block> blocks;        ///< with their rows, in their order; none is empty
   std::vector<std::uint32_t> ends;  ///< of each row
   std::shared_ptr<const block_expander> expander;
-  std::string packed_by;  ///< "snappy, dictionary"
+  std::string packed_by;               ///< "snappy, dictionary"
+  std::uint64_t expand_bytes_max = 0;  ///< memory that expander takes for a block, beside what is given to it
 
   [[nodiscard]] std::size_t block_of(std::uint64_t row) const noexcept {
     const auto after = std::upper_bound(blocks.begin(), blocks.end(), row,

@@ -47,13 +47,13 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   return all;
 }
 
-// What a decode thread holds of a program's blocks: the largest one expanded, but where it is the row itself.
+// What a decode thread holds of a program's blocks: the largest one expanded, but where it is the row itself, and what expanding it takes.
 std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const field_program& program) {
   std::uint64_t largest = 0;
   for (const std::uint16_t field : program.reads()) {
     const std::uint64_t block = dataset.fields()[field].decoded_block_bytes_max;
     const bool is_row = program.verbatim() && block == program.outputs().front().row_bytes();
-    if (!is_row) largest = std::max(largest, block);
+    largest = std::max(largest, (is_row ? 0 : block) + dataset.fields()[field].expand_bytes_max);
   }
   return largest;
 }

@@ -49,6 +49,7 @@ enum class field_kind : std::uint8_t {
 ///   type, shape   of one row, for field_kind::tensor; of one token, for field_kind::tokens
 ///   stored_block_bytes_max, decoded_block_bytes_max
 ///                 the largest block that has to be expanded, in bytes, before and after; 0 where all bytes are as stored
+///   expand_bytes_max   memory that expanding such a block takes beside it: pages of a column, dictionaries
 ///   chunked       a sample is a box out of one or more of these blocks, which other samples share: a row of a chunked array. Of bytes,
 ///                 texts and pictures it is a value out of one: of a packed column
 ///   chunk         of a chunked array, the shape of a chunk: rows, and elements along the axes of a row. Empty in concatenations of arrays
@@ -66,6 +67,7 @@ struct field_info {
   dimensions shape;
   std::uint64_t stored_block_bytes_max = 0;
   std::uint64_t decoded_block_bytes_max = 0;
+  std::uint64_t expand_bytes_max = 0;
   bool chunked = false;
   dimensions chunk = {};
   std::string filters = {};

@@ -192,8 +192,9 @@ class text {
 };
 
 /// Numbers in a row, as many as there are: token ids, boxes, signals.
-///   encoded    text: a list of JSON, "[1, 2, 3]", or numbers with blanks or commas between them. Of a field of tensors or tokens, and
-///              after stored(), elements of that dtype, little-endian, one after another
+///   encoded    text: a list of JSON, "[1, 2, 3]", or numbers with blanks or commas between them. Of a field of tensors or tokens, of a
+///              column of lists (but those of u8), and after stored(), elements of that dtype, little-endian, one after another. Of a member
+///              called "npy" or "ids.npy" a .npy file of one axis, which says its dtype itself
 ///   output     `name`: [elements of all rows] of i64, or as() says, and `name`.offsets: i64 [rows + 1], in elements; row r is
 ///              [offsets[r], offsets[r + 1])
 ///   after pad()   `name`: [rows, length]; `name`.length: i64 [rows], without what was filled up; after mask() `name`.mask: boolean

@@ -207,9 +207,11 @@ std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype s
   return with_type(type, [](auto) {});
 }
 
-/// Of the elements that a field's bytes are; nothing where they are text.
+/// Of the elements that a field's bytes are; nothing where they are text. Lists of a table are bytes of their elements' type: those of u8
+/// look as any bytes do.
 [[nodiscard]] inline std::optional<dtype> stored_type_of(const field_info& field) {
   if (field.kind == field_kind::tensor || field.kind == field_kind::tokens) return field.type;
+  if (field.kind == field_kind::bytes && field.type != dtype::u8) return field.type;
   return std::nullopt;
 }
 

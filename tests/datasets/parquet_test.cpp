@@ -79,9 +79,10 @@ TEST(parquet, values_that_lie_as_they_are_are_read_where_they_lie_from_pages_of_
       ASSERT_EQ(values.text(row, "fixed").front(), static_cast<char>(row));
     }
     EXPECT_EQ(info_of(samples.fields(), "text").samples, 86U);
+    EXPECT_EQ(info_of(samples.fields(), "text").expand_bytes_max, 0U);
     EXPECT_LE(samples.memory().extents, rows * 24 * 4);
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("numbers that are not kept"), HasSubstr("score"))));
-    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'ids.list.element'"), HasSubstr("list"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'ids.list.element'"), HasSubstr("has lists (lists)"))));
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'when'"), HasSubstr("dates"))));
   }
 }
@@ -93,6 +94,9 @@ void expect_packed_texts(const dataset& samples) {
   EXPECT_EQ(info.samples, 86U);
   EXPECT_EQ(info.bytes_max, 7U);
   EXPECT_TRUE(info.chunked);
+  // A page of each, and a dictionary, or the lengths of its values.
+  EXPECT_GT(info.expand_bytes_max, 0U);
+  EXPECT_LT(info.expand_bytes_max, 10'000U);
   testing::value_reader values(samples);
   for (std::uint64_t row = 0; row < rows; ++row) {
     if (row % 7 != 3) ASSERT_EQ(values.text(row, "text"), str_cat("text ", row));
@@ -157,7 +161,13 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
   };
   EXPECT_THAT(message_of(errc::not_found, wanting("bare-v1.parquet", "imag")),
               AllOf(HasSubstr("'imag'"), HasSubstr("did you mean 'image'")));
-  EXPECT_THAT(message_of(errc::unsupported, wanting("bare-v1.parquet", "ids.list.element")), HasSubstr("is a list"));
+  EXPECT_THAT(message_of(errc::unsupported, wanting("lists-bare.parquet", "deep")), HasSubstr("lists in lists"));
+  EXPECT_THAT(message_of(errc::unsupported, wanting("lists-bare.parquet", "texts")), HasSubstr("no numbers"));
+  EXPECT_THAT(message_of(errc::unsupported, wanting("lists-with-nulls.parquet", "list")),
+              AllOf(HasSubstr("'list.list.element'"), HasSubstr("row 0"), HasSubstr("fill it")));
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [] { static_cast<void>(open_parquet(path_of("lists-bare.parquet"), {.columns = {"ids"}})); }),
+              HasSubstr("name it as a field"));
   EXPECT_THAT(message_of(errc::unsupported,
                          [] { static_cast<void>(open_parquet(path_of("brotli.parquet"), {.columns = {"id"}})); }),
               AllOf(HasSubstr("brotli"), HasSubstr("zstd")));
@@ -170,6 +180,73 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
       message_of(errc::usage,
                  [] { static_cast<void>(open({path_of("../hdf5/filters.h5")}, {.tables = {.columns = {"x"}}})); }),
       HasSubstr("tables"));
+}
+
+template <class T>
+std::vector<T> elements_of(const std::vector<std::byte>& bytes) {
+  std::vector<T> elements(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(elements.data(), bytes.data(), elements.size() * sizeof(T));
+  return elements;
+}
+
+TEST(parquet, lists_of_numbers_are_their_elements) {
+  for (const char* name : {"lists-bare.parquet", "lists-snappy.parquet", "lists-zstd.parquet"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open(path_of(name));
+    ASSERT_EQ(samples.size(), rows);
+    const std::vector<field_info> fields = samples.fields();
+    std::vector<std::string> names;
+    for (const field_info& each : fields) {
+      names.push_back(each.name);
+      EXPECT_TRUE(each.chunked);
+      EXPECT_EQ(each.kind, field_kind::bytes);
+    }
+    EXPECT_THAT(names,
+                ElementsAre("ids", "wide", "small", "scores", "doubles", "flags", "objects.category", "inside.ids"));
+    EXPECT_EQ(info_of(fields, "ids").type, dtype::i32);
+    EXPECT_EQ(info_of(fields, "ids").samples, 91U);
+    EXPECT_EQ(info_of(fields, "ids").bytes_max, 12U);
+    EXPECT_EQ(info_of(fields, "wide").type, dtype::i64);
+    EXPECT_EQ(info_of(fields, "small").type, dtype::u32);
+    EXPECT_EQ(info_of(fields, "scores").type, dtype::f32);
+    EXPECT_EQ(info_of(fields, "doubles").type, dtype::f64);
+    for (const char* left_out : {"'deep.list.element.list.element'", "'texts.list.element'"}) {
+      EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr(left_out), HasSubstr("left out"))));
+    }
+    testing::value_reader values(samples);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      SCOPED_TRACE(row);
+      const auto number = static_cast<std::int64_t>(row);
+      std::vector<std::int32_t> categories;
+      for (std::int64_t k = 0; k < number % 3; ++k) categories.push_back(static_cast<std::int32_t>(number + k));
+      EXPECT_EQ(elements_of<std::int32_t>(values.read(row, "objects.category")), categories);
+      EXPECT_EQ(elements_of<std::int32_t>(values.read(row, "inside.ids")),
+                std::vector<std::int32_t>(row % 2, static_cast<std::int32_t>(row)));
+      if (row % 11 == 2) {
+        for (const char* is_null : {"ids", "wide", "small", "scores", "doubles", "flags"}) {
+          EXPECT_THROW(static_cast<void>(samples.read(row, is_null)), error);
+        }
+        continue;
+      }
+      std::vector<std::int32_t> ids;
+      for (std::int64_t k = 0; k < number % 4; ++k) ids.push_back(static_cast<std::int32_t>(k));
+      EXPECT_EQ(elements_of<std::int32_t>(values.read(row, "ids")), ids);
+      std::vector<std::int64_t> wide;
+      for (std::int64_t k = 0; k < number % 7; ++k) wide.push_back(number * 1'000'003 - k);
+      EXPECT_EQ(elements_of<std::int64_t>(values.read(row, "wide")), wide);
+      std::vector<std::uint32_t> small;
+      for (std::int64_t k = 0; k < number % 3; ++k) small.push_back(static_cast<std::uint32_t>((number + k) % 256));
+      EXPECT_EQ(elements_of<std::uint32_t>(values.read(row, "small")), small);
+      EXPECT_EQ(elements_of<float>(values.read(row, "scores")),
+                std::vector<float>(row % 5, static_cast<float>(row) / 4));
+      const double eighth = static_cast<double>(row) / 8;
+      EXPECT_EQ(elements_of<double>(values.read(row, "doubles")), (std::vector<double>{eighth, -eighth}));
+      EXPECT_EQ(elements_of<std::uint8_t>(values.read(row, "flags")),
+                (std::vector<std::uint8_t>{static_cast<std::uint8_t>(row % 2 == 0), 1, 0}));
+    }
+  }
+  // A file of which a list has a null in it, without that column.
+  EXPECT_EQ(open_parquet(path_of("lists-with-nulls.parquet"), {.fields = {"id"}}).size(), 2U);
 }
 
 TEST(parquet, columns_of_one_name_and_columns_of_another_type_in_another_file_are_refused) {
@@ -195,7 +272,8 @@ TEST(parquet, files_that_were_cut_or_changed_come_to_an_end) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "changed.parquet").string();
   std::mt19937_64 random(11);
-  for (const char* name : {"bare-v1.parquet", "bare-v2.parquet", "packed-zstd.parquet", "packed-gzip.parquet"}) {
+  for (const char* name :
+       {"bare-v1.parquet", "bare-v2.parquet", "packed-zstd.parquet", "packed-gzip.parquet", "lists-snappy.parquet"}) {
     const std::string whole = content_of(name);
     std::uint32_t footer_bytes = 0;
     std::memcpy(&footer_bytes, whole.data() + whole.size() - 8, sizeof footer_bytes);
@@ -211,7 +289,9 @@ TEST(parquet, files_that_were_cut_or_changed_come_to_an_end) {
       if (i % 10 == 9) content.erase(random() % content.size(), random() % 100);
       std::ofstream(path, std::ios::binary) << content;
       try {
-        const dataset samples = open_parquet(path, {.columns = {"id", "score", "species", "gaps"}});
+        table_options options;
+        if (!std::string_view(name).starts_with("lists")) options.columns = {"id", "score", "species", "gaps"};
+        const dataset samples = open_parquet(path, options);
         for (std::uint64_t row = 0; row < std::min<std::uint64_t>(samples.size(), rows); row += 9) {
           datasets::part_list parts;
           samples.model()->parts(row, parts);
@@ -220,6 +300,9 @@ TEST(parquet, files_that_were_cut_or_changed_come_to_an_end) {
         }
         if (i % 9 == 0 && samples.model()->find_field("text") && samples.size() > 7) {
           static_cast<void>(samples.read(7, "text"));
+        }
+        if (i % 9 == 0 && samples.model()->find_field("ids") && samples.size() > 7) {
+          static_cast<void>(samples.read(7, "ids"));
         }
       } catch (const error& said) {
         ++refused;

@@ -87,3 +87,26 @@ features = {"image": {"_type": "Image"}}
 pictures = pictures.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 pq.write_table(pictures, "pictures-bare.parquet", compression="none", use_dictionary=False, row_group_size=6)
 pq.write_table(pictures, "pictures-packed.parquet", compression="snappy", row_group_size=6)
+# Lists of numbers: null in rows 2, 13, 24 ..., empty in others, over pages and row groups.
+def listed(make, kind):
+    return pa.array([None if i % 11 == 2 else make(i) for i in range(ROWS)], pa.list_(kind))
+
+
+lists = pa.table({
+    "ids": listed(lambda i: list(range(i % 4)), pa.int32()),
+    "wide": listed(lambda i: [i * 1000003 - k for k in range(i % 7)], pa.int64()),
+    "small": listed(lambda i: [(i + k) % 256 for k in range(i % 3)], pa.uint8()),
+    "scores": listed(lambda i: [i / 4] * (i % 5), pa.float32()),
+    "doubles": listed(lambda i: [i / 8, -i / 8], pa.float64()),
+    "flags": listed(lambda i: [i % 2 == 0, True, False], pa.bool_()),
+    "objects": pa.array([[{"category": i + k, "name": "x"} for k in range(i % 3)] for i in range(ROWS)],
+                        pa.list_(pa.struct([("category", pa.int32()), ("name", pa.string())]))),
+    "inside": pa.array([{"ids": [i] * (i % 2)} for i in range(ROWS)], pa.struct([("ids", pa.list_(pa.int32()))])),
+    "deep": pa.array([[[i]] for i in range(ROWS)], pa.list_(pa.list_(pa.int32()))),
+    "texts": pa.array([["x"] * (i % 2) for i in range(ROWS)], pa.list_(pa.string())),
+})
+small_pages = dict(row_group_size=40, data_page_size=64, write_batch_size=8)
+pq.write_table(lists, "lists-bare.parquet", compression="none", use_dictionary=False, **small_pages)
+pq.write_table(lists, "lists-snappy.parquet", compression="snappy", **small_pages)
+pq.write_table(lists, "lists-zstd.parquet", compression="zstd", use_dictionary=False, data_page_version="2.0", **small_pages)
+pq.write_table(pa.table({"list": [[1, None, 3], [4]], "id": [1, 2]}), "lists-with-nulls.parquet")
