@@ -201,7 +201,7 @@ class text {
 ///              [rows, length], true where an element is the row's own. The length is another one in each batch: that of the longest row
 ///              planned for it, at most `max`, rounded up to a multiple; a row that turns out corrupt when it is decoded counts. Of texts, and of values that are picked out of
 ///              records, it is the most elements that the stored bytes can hold, since their number is known only when they are read
-///   corrupt    text that is no such list; a number that does not fit the dtype, or is no whole number where the dtype has such only; after
+///   corrupt    text that is no such list; a .npy that is damaged, or of another number of axes; a number that does not fit the dtype, or is no whole number where the dtype has such only; after
 ///              pad() a row of more than `max` elements, unless truncate() was called, which cuts it. A substitute that is longer than its
 ///              batch's rows is drawn again, which counts as a try: where the batch has short rows only, that may end the run
 ///   digests    of a row, without what was filled up

@@ -1,6 +1,7 @@
 // sequence: one-dimensional rows of any length, as they are or filled up to one.
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "datasets/npy_header.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/number_list.hpp"
@@ -18,9 +19,26 @@ namespace leat {
 namespace stages {
 namespace {
 
+/// What is stored of a row.
+///   type     of its elements; without it they are text
+///   is_npy   or it is a .npy file, whose header says the type
+struct stored_row {
+  std::optional<dtype> type;
+  bool is_npy = false;
+
+  [[nodiscard]] std::size_t elements_max(std::size_t bytes) const {
+    return is_npy ? bytes : stages::elements_max(type, bytes);
+  }
+};
+
+// As shards of WebDataset have them: "ids.npy", or "npy".
+bool is_npy_member(const field_info& field) {
+  return field.kind == field_kind::bytes && (field.name == "npy" || field.name.ends_with(".npy"));
+}
+
 class sequence_program final : public field_program {
  public:
-  sequence_program(const sequence::settings& settings, std::uint16_t field, std::optional<dtype> stored)
+  sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored)
       : settings_(settings), fields_{field}, stored_(stored) {
     const std::size_t multiple = settings_.padding ? static_cast<std::size_t>(settings_.padding->multiple) : 0;
     outputs_.push_back({.name = settings_.name, .type = settings_.type, .ragged = true, .pad_multiple = multiple});
@@ -36,7 +54,7 @@ class sequence_program final : public field_program {
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
-    return std::min(elements_max(stored_, encoded_bytes), length_max_) * size_bytes(outputs_[output].type);
+    return std::min(stored_.elements_max(encoded_bytes), length_max_) * size_bytes(outputs_[output].type);
   }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
@@ -54,8 +72,7 @@ class sequence_program final : public field_program {
   std::optional<std::string> fill(std::span<const std::byte> encoded, std::span<row_target> rows) const {
     const std::span<std::byte> bytes = rows.front().bytes;
     row_writer<To> row{.at = bytes.data(), .room = bytes.size() / sizeof(To)};
-    const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
-    if (auto reason = stored_ ? read_stored(encoded, *stored_, row) : read_text(text, row)) return reason;
+    if (auto reason = read(encoded, row)) return reason;
     if (row.count > length_max_ && !settings_.truncate) {
       return str_cat("has ", row.count, " elements, more than ", length_max_, "; sequence::truncate() cuts it");
     }
@@ -66,6 +83,32 @@ class sequence_program final : public field_program {
     rows.front().used = length * sizeof(To);
     if (settings_.padding) pad<To>(rows, length);
     return std::nullopt;
+  }
+
+  template <class To>
+  std::optional<std::string> read(std::span<const std::byte> encoded, row_writer<To>& row) const {
+    if (stored_.is_npy) return read_npy(encoded, row);
+    if (stored_.type) return read_stored(encoded, *stored_.type, row);
+    return read_text(std::string_view(reinterpret_cast<const char*>(encoded.data()), encoded.size()), row);
+  }
+
+  template <class To>
+  std::optional<std::string> read_npy(std::span<const std::byte> encoded, row_writer<To>& row) const {
+    datasets::npy_header header;
+    try {
+      header =
+          datasets::read_npy_header(settings_.member, encoded.size(), [&](std::uint64_t offset, std::uint64_t bytes) {
+            const std::span<const std::byte> rest = encoded.subspan(std::min<std::uint64_t>(offset, encoded.size()));
+            const std::span<const std::byte> wanted = rest.first(std::min<std::uint64_t>(bytes, rest.size()));
+            return std::vector<std::byte>(wanted.begin(), wanted.end());
+          });
+    } catch (const error& failure) {
+      return failure.what();
+    }
+    if (header.shape.size() != 1)
+      return str_cat("is an array of ", header.shape.size(), " axes, and a sequence has one");
+    if (!has_numbers(header.type)) return str_cat("has elements of ", leat::name(header.type));
+    return read_stored(encoded.subspan(header.data_offset, header.data_bytes), header.type, row);
   }
 
   template <class To>
@@ -86,7 +129,7 @@ class sequence_program final : public field_program {
 
   sequence::settings settings_;
   std::vector<std::uint16_t> fields_;
-  std::optional<dtype> stored_;
+  stored_row stored_;
   std::size_t length_max_ = std::numeric_limits<std::size_t>::max();
   std::vector<output_spec> outputs_;
 };
@@ -111,14 +154,14 @@ class sequence_model final : public field_model {
     const std::optional<std::uint16_t> field = dataset.find_field(settings_.member);
     if (!field) throw_no_field(dataset, settings_.member, settings_.name);
     const field_info& info = dataset.fields()[*field];
-    std::optional<dtype> stored = settings_.stored;
-    if (!stored) stored = stored_type_of(info);
+    stored_row stored{.type = settings_.stored, .is_npy = !settings_.stored && is_npy_member(info)};
+    if (!stored.type && !stored.is_npy) stored.type = stored_type_of(info);
     if (info.chunked && !datasets::has_values_in_blocks(info)) {
       throw error(errc::usage, str_cat("the field '", settings_.member,
                                        "' has rows of one length, in chunks; leat::array reads it"));
     }
-    if (stored && !has_numbers(*stored)) refuse_type(*stored);
-    check_lengths(stored && dataset.origin(*field) == datasets::field_origin::extents &&
+    if (stored.type && !has_numbers(*stored.type)) refuse_type(*stored.type);
+    check_lengths(stored.type && dataset.origin(*field) == datasets::field_origin::extents &&
                   (!info.expands() || datasets::has_values_in_blocks(info)));
     return std::make_unique<sequence_program>(settings_, *field, stored);
   }

@@ -2,6 +2,7 @@
 #include "stages/bound_run.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -286,6 +287,91 @@ TEST(sequence, elements_that_are_stored_are_read_as_they_are_and_lists_in_lines_
   EXPECT_THAT(values_of<std::int64_t>(got, "ids.offsets"), ::testing::ElementsAre(0, 3, 3, 4));
   EXPECT_THAT(values_of<std::int16_t>(got, "letters"), ::testing::ElementsAre('a', 'b', 'c'));
   EXPECT_THAT(values_of<std::int64_t>(got, "text.offsets"), ::testing::ElementsAre(0, 1, 3, 3));
+}
+
+// As shards of WebDataset have them.
+TEST(sequence, members_that_are_npy_files_are_their_elements) {
+  const testing::watchdog dog("sequences of .npy members");
+  constexpr std::uint64_t samples = 30;
+  const auto npy = [](const char* type, const std::string& shape, const std::string& values) {
+    return testing::npy_text(testing::npy_dict(type, shape), values);
+  };
+  std::vector<fake_sample> all;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    std::string wide;
+    std::string reals;
+    for (std::int64_t k = 0; k < length_of(i); ++k) {
+      const auto element = static_cast<std::uint16_t>(i * 1000 + static_cast<std::uint64_t>(k));
+      wide.append(reinterpret_cast<const char*>(&element), sizeof element);
+      const double real = static_cast<double>(k) / 4;
+      reals.append(reinterpret_cast<const char*>(&real), sizeof real);
+    }
+    const std::string shape = std::to_string(length_of(i)) + ",";
+    all.push_back({.members = {{"ids.npy", testing::to_bytes(npy("<u2", shape, wide))},
+                               {"npy", testing::to_bytes(npy("<f8", shape, reals))}},
+                   .cls_column = std::nullopt,
+                   .defect = ""});
+  }
+  const fake_dataset set(all);
+  loader train(set, in_order(corrupt_policy::raise), sequence("ids").from("ids.npy"),
+               sequence("npy").as(dtype::f32).pad({.multiple = 4, .max = 16, .value = -1}).truncate());
+  std::uint64_t rows = 0;
+  for (const batch& got : train.blocking()) {
+    const std::vector<std::int64_t> ids = values_of<std::int64_t>(got, "ids");
+    const std::vector<std::int64_t> offsets = values_of<std::int64_t>(got, "ids.offsets");
+    const std::vector<float> reals = values_of<float>(got, "npy");
+    const std::vector<std::int64_t> lengths = values_of<std::int64_t>(got, "npy.length");
+    ASSERT_EQ(got["npy"].shape[1], 16) << "the elements that the bytes could hold, cut to max";
+    for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
+      const std::uint64_t sample = got.ids()[row];
+      ASSERT_EQ(offsets[row + 1] - offsets[row], length_of(sample));
+      for (std::int64_t k = 0; k < length_of(sample); ++k) {
+        ASSERT_EQ(ids[static_cast<std::size_t>(offsets[row] + k)], static_cast<std::int64_t>(sample) * 1000 + k);
+      }
+      ASSERT_EQ(lengths[row], std::min<std::int64_t>(length_of(sample), 16));
+      for (std::int64_t k = 0; k < 16; ++k) {
+        const float expected = k < lengths[row] ? static_cast<float>(k) / 4 : -1.0F;
+        ASSERT_EQ(reals[row * 16 + static_cast<std::size_t>(k)], expected);
+      }
+    }
+  }
+  EXPECT_EQ(rows, samples);
+  const auto reason = [&](const std::string& content, const sequence& wanted) {
+    const fake_dataset one(std::vector<fake_sample>{
+        {.members = {{"x.npy", testing::to_bytes(content)}}, .cls_column = std::nullopt, .defect = ""}});
+    return testing::run_all(one, in_order(corrupt_policy::raise), {wanted}).message;
+  };
+  const sequence x = sequence("x.npy");
+  EXPECT_EQ(reason(npy("<i4", "1,", "abcd"), x), "");
+  EXPECT_THAT(reason(npy("<i4", "1, 1", "abcd"), x), HasSubstr("array of 2 axes"));
+  EXPECT_THAT(reason(npy("<f2", "2,", "abcd"), x), HasSubstr("elements of f16"));
+  EXPECT_THAT(reason(npy("<i4", "2,", "abcd"), x), HasSubstr("before its array of 8 bytes"));
+  EXPECT_THAT(reason("[1, 2]", x), HasSubstr("does not start as a .npy does"));
+  EXPECT_THAT(reason(npy("<i4", "1,", "abcd"), x.as(dtype::u8)), HasSubstr("does not fit"));
+  EXPECT_THAT(reason(npy("<i4", "1,", "abcd"), x.pad({})), HasSubstr(".pad({.max = 2048})"));
+}
+
+// Columns of lists say themselves what their elements are, in blocks and where they lie as they are.
+TEST(sequence, lists_of_parquet_are_those_of_arrow) {
+  const testing::watchdog dog("lists of tables");
+  const std::string folder = std::string(LEAT_TEST_DATA) + "/";
+  const auto digests = [&](const std::string& file, const std::string& member) {
+    loader_options options = small_options();
+    options.on_corrupt = corrupt_policy::substitute;  // for rows that are null
+    std::vector<std::string> all;
+    loader train(open({folder + file}, {.tables = {.fields = {member}}}), options,
+                 sequence("x").from(member).pad({.multiple = 2}).mask(), sequence("y").from(member).as(dtype::f32));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (const batch& got : train.blocking()) all.push_back(got.content_digest().value().hex());
+    }
+    return all;
+  };
+  const std::vector<std::string> expected = digests("arrow/file.arrow", "ids");
+  ASSERT_EQ(expected.size(), 26U);
+  for (const char* const file : {"arrow/lz4.arrow", "parquet/lists-bare.parquet", "parquet/lists-snappy.parquet",
+                                 "parquet/lists-zstd.parquet"}) {
+    EXPECT_EQ(digests(file, "ids"), expected) << file;
+  }
 }
 
 }  // namespace
