@@ -110,11 +110,9 @@ void add_opening_options(CLI::App& app, open_options& opening) {
            "of s3:// at a store that is not AWS (AWS_ENDPOINT_URL_S3)");
   add_text(app, "--region", opening.remote.region, "NAME", "of s3:// at AWS (AWS_REGION, or us-east-1)");
   app.add_flag("--anonymous", opening.remote.anonymous, "requests of s3:// are not signed");
-  CLI::Option* const cache =
-      add_text(app, "--cache", opening.remote.cache, "DIR",
-               "what is read of objects is kept there, on a local drive, for all processes that name it (LEAT_CACHE)");
-  add_bytes(app, "--cache-bytes", opening.remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)")
-      ->needs(cache);
+  add_text(app, "--cache", opening.remote.cache, "DIR",
+           "what is read of objects is kept there, on a local drive, for all processes that name it (LEAT_CACHE)");
+  add_bytes(app, "--cache-bytes", opening.remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,

@@ -36,6 +36,9 @@ struct address {
 ///   throws   error{errc::usage}: not an address of an object, with what is shown of it; a user or password in it
 [[nodiscard]] address parse_address(std::string_view text);
 
+/// Of a target the path, and of its query what does not sign the request: two addresses of one server that agree in it are of one object.
+[[nodiscard]] std::string unsigned_target(std::string_view target);
+
 /// Where a redirect leads: an address, or a path of the same server.
 ///   returns   nothing where it is no address, or leads from https to http
 [[nodiscard]] std::optional<address> follow(const address& from, std::string_view location);

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace leat::io {
@@ -32,7 +33,7 @@ constexpr std::array<char, 8> header_magic = {'l', 'e', 'a', 't', 'c', 'c', 'h',
 constexpr std::array<char, 8> index_magic = {'l', 'e', 'a', 't', 'b', 'l', 'k', '\n'};
 // Incremented whenever the meaning of the files changes.
 constexpr std::uint32_t version = 1;
-constexpr std::uint32_t block_bytes_most = std::uint32_t{256} << 20;
+constexpr std::uint32_t block_bytes_most = std::uint32_t{64} << 20;
 constexpr std::uint64_t blocks_most = std::uint64_t{1} << 31;
 // A server may say that an object has any size: its index takes a thousandth of that.
 constexpr std::uint64_t index_bytes_granted = std::uint64_t{1} << 20;
@@ -76,14 +77,22 @@ std::size_t index_bytes(std::uint64_t size_bytes, std::uint32_t block_bytes) {
 }
 
 // Locks of an open file description: each opening of a file has its own, whichever process it is in.
+//   waits     for who has it, a second at the most: a process that was stopped has it for ever
+//   returns   0 or an errno
 int lock(int file, short type, off_t byte, bool waits) {
   struct flock wanted{};
   wanted.l_type = type;
   wanted.l_whence = SEEK_SET;
   wanted.l_start = byte;
   wanted.l_len = 1;
-  while (::fcntl(file, waits ? F_OFD_SETLKW : F_OFD_SETLK, &wanted) != 0) {
-    if (errno != EINTR) return errno;
+  constexpr auto look_again = std::chrono::milliseconds(2);
+  const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (::fcntl(file, F_OFD_SETLK, &wanted) != 0) {
+    if (errno == EINTR) continue;
+    const bool is_held = errno == EAGAIN || errno == EACCES;
+    if (!waits || !is_held) return errno;
+    if (std::chrono::steady_clock::now() > give_up_at) return EBUSY;
+    std::this_thread::sleep_for(look_again);
   }
   return 0;
 }
@@ -131,6 +140,18 @@ int write_at(int file, std::uint64_t offset, std::span<const std::byte> bytes) {
   return 0;
 }
 
+// Gives the room of a block back. Where the file system has no holes the room stays taken until the object goes.
+void punch(const std::string& path, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const descriptor data(open_file(path, O_WRONLY));
+  if (data.get() < 0) return;
+  static_cast<void>(::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                                static_cast<off_t>(bytes)));
+}
+
+std::string words_of(int failure) {
+  return failure == EBUSY ? "another process has had it for a second; is it stopped?" : errno_words(failure);
+}
+
 std::int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -145,6 +166,13 @@ bool is_sound(const index_header& found, std::uint64_t file_bytes) {
 std::uint64_t bytes_of_block(std::uint64_t size_bytes, std::uint32_t block_bytes, std::uint32_t block) {
   const std::uint64_t begin = std::uint64_t{block} * block_bytes;
   return std::min<std::uint64_t>(block_bytes, size_bytes - begin);
+}
+
+// Whether the file of an object's bytes is there, whole and this folder's alone.
+bool is_data_of(const std::string& path, std::uint64_t size_bytes) {
+  struct stat status{};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+         static_cast<std::uint64_t>(status.st_size) == rounded_up(size_bytes);
 }
 
 // Of the files in a folder; what comes and goes meanwhile may be among them.
@@ -213,15 +241,15 @@ std::shared_ptr<block_cache> block_cache::open(const block_cache_options& option
     refusal = str_cat(folder, ": this is no folder");
     return nullptr;
   }
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || (status.st_uid != ::geteuid() && ::geteuid() != 0)) {
-    refusal = str_cat(folder, ": others may write there; a cache is for one user: `chmod 700 ", folder,
-                      "`, or name another folder");
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_uid != ::geteuid()) {
+    refusal = str_cat(folder, ": others may write there, or it is another user's; a cache is for one user: `chmod 700 ",
+                      folder, "`, or name another folder");
     return nullptr;
   }
   std::shared_ptr<block_cache> made(new block_cache(absolute));
   if (const int problem = made->open_header(); problem != 0) {
     refusal = problem == EPROTO ? str_cat(folder, "/", header_name, ": this is no cache of this version of leat")
-                                : str_cat(folder, "/", header_name, ": ", errno_words(problem));
+                                : str_cat(folder, "/", header_name, ": ", words_of(problem));
     return nullptr;
   }
   if (!made->take_slot()) {
@@ -263,18 +291,29 @@ int block_cache::open_header() {
   return lock(header_, F_UNLCK, opening_byte, false);
 }
 
-// A process that was killed leaves blocks that nobody fills, and may have taken room without a block.
+// A process that was killed leaves blocks that nobody fills, and may have taken room without a block; a loss of power leaves data
+// without a sound index. Nobody else uses the folder meanwhile.
 void block_cache::count_anew() {
   std::uint64_t sum = 0;
   for (const std::string& name : names_in(options_.directory)) {
-    if (!name.ends_with(index_ending)) continue;
-    const descriptor file(open_file(path_of(name, ""), O_RDWR));
-    std::optional<seen_index> seen;
-    if (file.get() >= 0) seen = read_index(file.get());
-    if (!seen) continue;
-    for (std::size_t i = 0; i < seen->words.size(); ++i) {
+    const bool is_data = name.ends_with(data_ending);
+    if (!is_data && !name.ends_with(index_ending)) continue;
+    const std::string file = name.substr(0, name.rfind('.'));
+    const std::string data_path = path_of(file, data_ending);
+    const descriptor index(open_file(path_of(file, index_ending), O_RDWR));
+    if (index.get() < 0 && errno != ENOENT && errno != ELOOP) continue;
+    const std::optional<seen_index> seen = index.get() < 0 ? std::nullopt : read_index(index.get());
+    if (!seen || !is_data_of(data_path, seen->head.size_bytes)) {
+      ::unlink(data_path.c_str());
+      if (!is_data) ::unlink(path_of(name, "").c_str());
+      continue;
+    }
+    if (is_data) continue;
+    for (std::uint32_t i = 0; i < seen->words.size(); ++i) {
       if (seen->words[i] == absent || seen->words[i] == present) continue;
-      static_cast<void>(::pwrite(file.get(), &absent, sizeof absent,
+      punch(data_path, std::uint64_t{i} * seen->head.block_bytes,
+            rounded_up(bytes_of_block(seen->head.size_bytes, seen->head.block_bytes, i)));
+      static_cast<void>(::pwrite(index.get(), &absent, sizeof absent,
                                  static_cast<off_t>(index_header_bytes + i * sizeof(std::uint64_t))));
     }
     sum += seen->room_bytes(false);
@@ -310,6 +349,14 @@ block_cache::~block_cache() {
 
 std::string block_cache::path_of(std::string_view file, std::string_view ending) const {
   return str_cat(options_.directory, "/", file, ending);
+}
+
+// Never below nothing: what others have left in a header is not to be believed.
+void block_cache::release(std::uint64_t bytes) noexcept {
+  const std::atomic_ref used(shared_->bytes);
+  std::uint64_t seen = used.load(std::memory_order_relaxed);
+  while (!used.compare_exchange_weak(seen, seen - std::min(seen, bytes), std::memory_order_relaxed)) {
+  }
 }
 
 std::uint64_t block_cache::bytes_in_use() const noexcept {
@@ -369,8 +416,14 @@ bool block_cache::evict(const std::string& file) {
   const std::optional<seen_index> seen = read_index(index.get());
   ::unlink(path_of(file, data_ending).c_str());
   ::unlink(path.c_str());
-  if (seen) std::atomic_ref(shared_->bytes).fetch_sub(seen->room_bytes(true), std::memory_order_relaxed);
+  if (seen) release(seen->room_bytes(true));
   return true;
+}
+
+bool block_cache::may_hold(std::uint64_t size_bytes) const noexcept {
+  return size_bytes / options_.block_bytes < blocks_most &&
+         index_bytes(size_bytes, options_.block_bytes) <=
+             std::max(index_bytes_granted, options_.bytes_max / index_share);
 }
 
 std::shared_ptr<cached_object> block_cache::object(const std::string& file, std::string_view name,
@@ -380,8 +433,7 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
     refusal = "an empty object";
     return nullptr;
   }
-  if (size_bytes / options_.block_bytes >= blocks_most ||
-      index_bytes(size_bytes, options_.block_bytes) > std::max(index_bytes_granted, options_.bytes_max / index_share)) {
+  if (!may_hold(size_bytes)) {
     refusal = str_cat(name, ": with its ", bytes_text(size_bytes), " it is too large for a cache of ",
                       bytes_text(options_.bytes_max));
     return nullptr;
@@ -390,7 +442,7 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
   std::shared_ptr<cached_object> made(new cached_object(shared_from_this()));
   made->data_path_ = path_of(file, data_ending);
   const auto fail = [&](int failure) {
-    refusal = str_cat(path, ": ", errno_words(failure));
+    refusal = str_cat(path, ": ", words_of(failure));
     return nullptr;
   };
   // Each round that ends without a result has met somebody who was removing it, or who died while making it.
@@ -406,6 +458,11 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
     if (status.st_nlink == 0) continue;
     std::optional<seen_index> seen = read_index(index.get());
     if (seen && seen->head.size_bytes != size_bytes) seen.reset();
+    if (seen && !is_data_of(made->data_path_, size_bytes)) {
+      if (!is_alone) return fail(ENODATA);
+      release(seen->room_bytes(true));
+      seen.reset();
+    }
     if (!seen) {
       if (!is_alone) continue;
       if (status.st_size != 0) {  // damaged: what it took is counted when the folder is next opened by one alone
@@ -475,6 +532,9 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
     std::fill(whole.begin() + static_cast<std::ptrdiff_t>(got), whole.end(), std::byte{});
     if (!object->verify(offset, whole)) ++found.damaged;
   }
+  // It was looked at, and not used.
+  std::atomic_ref(std::launder(reinterpret_cast<index_header*>(object->map_))->opened_unix_s)
+      .store(entry.opened_unix_s, std::memory_order_relaxed);
   return found;
 }
 
@@ -510,7 +570,7 @@ cached_object::state cached_object::claim(std::uint32_t block) {
     if (seen == absent) {
       if (!cache_->reserve(room_of(block))) return state::refused;
       if (at.compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return state::claimed;
-      std::atomic_ref(cache_->shared_->bytes).fetch_sub(room_of(block), std::memory_order_relaxed);
+      cache_->release(room_of(block));
       continue;
     }
     if (cache_->is_alive(seen)) return state::busy;
@@ -534,6 +594,7 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
   }
   if (failure != 0) {
     cache_->is_broken_.store(true, std::memory_order_relaxed);
+    punch(data_path_, offset, bytes.size());
     give_up(block);
     return failure;
   }
@@ -543,7 +604,7 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
 
 void cached_object::give_up(std::uint32_t block) noexcept {
   word(block).store(absent, std::memory_order_release);
-  std::atomic_ref(cache_->shared_->bytes).fetch_sub(room_of(block), std::memory_order_relaxed);
+  cache_->release(room_of(block));
 }
 
 bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages) noexcept {
@@ -558,8 +619,10 @@ bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> page
 }
 void cached_object::drop(std::uint32_t block) noexcept {
   std::uint64_t seen = present;
-  if (!word(block).compare_exchange_strong(seen, absent, std::memory_order_acq_rel)) return;
-  std::atomic_ref(cache_->shared_->bytes).fetch_sub(room_of(block), std::memory_order_relaxed);
+  // Claimed until its room is free: nobody fills it meanwhile.
+  if (!word(block).compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return;
+  punch(data_path_, std::uint64_t{block} * block_bytes_, room_of(block));
+  give_up(block);
 }
 
 }  // namespace leat::io

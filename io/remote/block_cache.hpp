@@ -110,6 +110,9 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   [[nodiscard]] std::shared_ptr<cached_object> object(const std::string& file, std::string_view name,
                                                       std::uint64_t size_bytes, std::string& refusal);
 
+  /// Whether an object of that size is not too large for a cache of this one's.
+  [[nodiscard]] bool may_hold(std::uint64_t size_bytes) const noexcept;
+
   /// Bytes that all objects take, those that are being filled included.
   [[nodiscard]] std::uint64_t bytes_in_use() const noexcept;
   /// Sorted by name.
@@ -132,6 +135,7 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   [[nodiscard]] bool take_slot();
   [[nodiscard]] bool is_alive(std::uint64_t word) const noexcept;
   [[nodiscard]] bool reserve(std::uint64_t bytes);
+  void release(std::uint64_t bytes) noexcept;
   void count_anew();
   [[nodiscard]] std::string path_of(std::string_view file, std::string_view ending) const;
 

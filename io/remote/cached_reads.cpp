@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -49,6 +50,7 @@ struct cached_reads::cached_read final : read_path {
   outcome how = outcome::waits;
   std::atomic<bool> is_cancelled{false};
   unsigned damaged = 0;
+  std::optional<std::chrono::steady_clock::time_point> others_since;  // when it began to wait for them
   struct : read_operation {
     cached_read* of = nullptr;
   } local;
@@ -95,7 +97,7 @@ bool cached_reads::start(read_operation& read, const object_facts& facts) {
     return false;
   if (read.into.bytes.size() < page_end(read.offset + read.bytes) - page_begin(read.offset)) return false;
   cached_object* const object = around_.cache->find(read.file);
-  if (object == nullptr && around_.cache->is_off()) return false;
+  if (object == nullptr && (around_.cache->is_off() || around_.cache->is_left_out(read.file))) return false;
   auto made = std::make_unique<cached_read>();
   made->owner = this;
   made->asked = &read;
@@ -281,9 +283,14 @@ cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_ot
         if (start_fill(read, object, block)) break;
         object.give_up(block);
         return outcome::remote;
-      case cached_object::state::busy:
+      case cached_object::state::busy: {
+        const auto now = std::chrono::steady_clock::now();
+        // Another process may have been stopped, and holds its blocks as long as it is there.
+        if (now - read.others_since.value_or(now) > around_.others_patience) return outcome::remote;
+        if (!read.others_since) read.others_since = now;
         waits_for_others = true;
         break;
+      }
       case cached_object::state::refused:
         return outcome::remote;
     }
@@ -325,7 +332,9 @@ bool cached_reads::start_fill(const cached_read& read, cached_object& object, st
 void cached_reads::have_filled(fill& ended) {
   cached_object& object = *ended.object;
   const block_name name(&object, ended.block);
-  if (ended.end == fetch_end::whole) {
+  // An answer may lack a tag, and a server may not look at If-Match: what is kept under a version has to be of it.
+  const bool is_of_version = ended.seen && ended.seen->version(*ended.where) == ended.expected->version(*ended.where);
+  if (ended.end == fetch_end::whole && is_of_version) {
     const std::uint64_t room = page_end(ended.into.size());
     std::memset(ended.bytes->at.get() + ended.into.size(), 0, room - ended.into.size());
     const int failure = object.fill(ended.block, {ended.bytes->at.get(), room});

@@ -13,6 +13,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,6 +44,7 @@ class cached_reads {
     object_cache* cache = nullptr;
     const std::vector<remote_object>* objects = nullptr;
     transfer_counts* counts = nullptr;
+    std::chrono::milliseconds others_patience = std::chrono::seconds(10);  ///< with a block that another one fills
     void (*remotely)(void* owner, read_operation& read, bool is_cancelled) noexcept = nullptr;
     void* owner = nullptr;
   };

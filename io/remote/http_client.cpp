@@ -120,10 +120,11 @@ enum class step : std::uint8_t {
 
 }  // namespace
 
-std::uint64_t object_facts::version() const noexcept {
+std::uint64_t object_facts::version(const address& where) const {
   hasher all;
+  all.add(unsigned_target(where.target));
   all.add(size_bytes);
-  if (!etag.empty()) {
+  if (is_strong(etag)) {
     all.add("tag");
     all.add(etag);
   } else {

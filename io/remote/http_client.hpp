@@ -26,9 +26,10 @@ struct object_facts {
   std::string last_modified;
   std::optional<std::int64_t> told_unix_s = {};  ///< when that was, by the server's clock
 
-  /// Of the size and the tag, or of the size and the time where there is no tag. 0 where these may stay the same though the content
-  /// changes: the server tells neither, or a time that had not passed when it answered.
-  [[nodiscard]] std::uint64_t version() const noexcept;
+  /// Of the address without what signs it, the size and the tag, or the time where there is no tag that is good for each byte. 0 where
+  /// these may stay the same though the content changes: the server tells neither, or a time that had not passed when it answered.
+  ///   source   RFC 9110 8.8.1: a tag is one resource's, the query included, and a weak one promises no equal bytes
+  [[nodiscard]] std::uint64_t version(const address& where) const;
 };
 
 enum class fetch_end : std::uint8_t {
@@ -72,6 +73,8 @@ struct retry_options {
   std::chrono::milliseconds wait_first = std::chrono::milliseconds(50);
   std::chrono::milliseconds wait_max = std::chrono::seconds(20);
   double tokens = 500;  ///< a try takes one, a success gives a tenth back
+  std::chrono::milliseconds others_patience =
+      std::chrono::seconds(10);  ///< with a block of a cache that another one fills
 };
 
 class http_client {

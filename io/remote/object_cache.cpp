@@ -46,11 +46,9 @@ std::uint64_t size_of(const std::string& text) {
 
 // Names reach the disk as a digest only: '../', NUL and %2f are nothing special there.
 std::string file_of(const remote_object& object, const object_facts& facts) {
-  const std::string& target = object.where.target;
   const std::string whole =
       str_cat(object.where.tls ? "https\n" : "http\n", object.where.host, "\n", object.where.port, "\n",
-              target.substr(0, target.find('?')), "\n", facts.size_bytes, "\n",
-              facts.etag.empty() ? str_cat("time\n", facts.last_modified) : str_cat("tag\n", facts.etag));
+              unsigned_target(object.where.target), "\n", facts.size_bytes, "\n", facts.version(object.where));
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(whole.data()), whole.size(), digest.data());
   constexpr std::string_view digits = "0123456789abcdef";
@@ -86,9 +84,9 @@ block_cache_options cache_options_of(const remote_options& options) {
   return found;
 }
 
-// An index stays open for each object: half of the descriptors are left for others.
+// An index stays open for each object. A run has a set to train and one to validate: half of the descriptors are left for others.
 object_cache::object_cache(const block_cache_options& options, std::size_t objects)
-    : objects_max_(descriptors_allowed() / 2), objects_(objects) {
+    : objects_max_(descriptors_allowed() / 4), objects_(objects), left_out_(objects) {
   std::string refusal;
   cache_ = block_cache::open(options, refusal);
   if (!cache_) turn_off(refusal);
@@ -105,23 +103,48 @@ void object_cache::turn_off(const std::string& why) {
   is_off_.store(true, std::memory_order_relaxed);
 }
 
+std::string object_cache::why_left_out() const {
+  const mutex_lock lock(mutex_);
+  return left_out_count_ == 0
+             ? ""
+             : str_cat(left_out_count_, " of ", objects_.size(), " objects are not kept: ", why_left_out_);
+}
+void object_cache::leave_out(std::uint32_t number, const std::string& why) {
+  if (left_out_count_++ == 0) why_left_out_ = why;
+  left_out_[number].store(true, std::memory_order_relaxed);
+}
+
 cached_object* object_cache::open(std::uint32_t number, const remote_object& object, const object_facts& facts) {
   if (cached_object* const known = find(number)) return known;
-  if (!cache_ || is_off() || facts.size_bytes == 0 || facts.version() == 0) return nullptr;
+  if (!cache_ || is_off() || is_left_out(number)) return nullptr;
   std::string refusal;
-  std::shared_ptr<cached_object> made;
   {
     const mutex_lock lock(mutex_);
     if (cached_object* const known = find(number)) return known;
-    if (held_.size() >= objects_max_) {
-      refusal = str_cat("more than ", objects_max_, " objects; `ulimit -n` says how many files may be open");
-    } else {
-      made = cache_->object(file_of(object, facts), object.where.shown, facts.size_bytes, refusal);
+    if (is_left_out(number)) return nullptr;
+    const std::string& name = object.where.shown;
+    const std::uint64_t bytes = facts.size_bytes;
+    if (bytes == 0 || facts.version(object.where) == 0) {
+      leave_out(
+          number,
+          str_cat(name, bytes == 0
+                            ? ": it is empty"
+                            : ": the server gives it no ETag of each byte, and no Last-Modified of some seconds ago"));
+      return nullptr;
     }
-    if (made) {
-      held_.push_back(made);
+    if (!cache_->may_hold(bytes)) {
+      leave_out(number, str_cat(name, ": with its ", bytes_text(bytes), " it is too large for this cache"));
+      return nullptr;
+    }
+    if (held_.size() >= objects_max_) {
+      leave_out(number,
+                str_cat("there are more than ", objects_max_, " of them; `ulimit -n` says how many files may be open"));
+      return nullptr;
+    }
+    if (std::shared_ptr<cached_object> made = cache_->object(file_of(object, facts), name, bytes, refusal)) {
       objects_[number].store(made.get(), std::memory_order_release);
-      return made.get();
+      held_.push_back(std::move(made));
+      return find(number);
     }
   }
   turn_off(refusal);

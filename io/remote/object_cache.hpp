@@ -38,6 +38,13 @@ class object_cache {
   [[nodiscard]] bool is_off() const noexcept { return is_off_.load(std::memory_order_relaxed); }
   void turn_off(const std::string& why);
 
+  /// Of objects that have no place in it; empty where each has one.
+  [[nodiscard]] std::string why_left_out() const;
+
+  /// It has no place there.
+  [[nodiscard]] bool is_left_out(std::uint32_t number) const noexcept {
+    return left_out_[number].load(std::memory_order_relaxed);
+  }
   /// Null where it was not opened yet.
   [[nodiscard]] cached_object* find(std::uint32_t number) const noexcept {
     return objects_[number].load(std::memory_order_acquire);
@@ -46,12 +53,17 @@ class object_cache {
   [[nodiscard]] cached_object* open(std::uint32_t number, const remote_object& object, const object_facts& facts);
 
  private:
+  void leave_out(std::uint32_t number, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   std::shared_ptr<block_cache> cache_;
   const std::size_t objects_max_;
   std::vector<std::atomic<cached_object*>> objects_;
+  std::vector<std::atomic<bool>> left_out_;
   std::atomic<bool> is_off_{false};
   mutable mutex mutex_;
   std::string why_ ABSL_GUARDED_BY(mutex_);
+  std::size_t left_out_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string why_left_out_ ABSL_GUARDED_BY(mutex_);  // the first one
   std::vector<std::shared_ptr<cached_object>> held_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -36,19 +36,7 @@ class connected_objects final : public source {
  public:
   connected_objects(const remote_description& of, connector& loop)
       : of_(of), loop_(loop), client_(of.options_, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
-    if (of.cache_ == nullptr) return;
-    cached_ = std::make_unique<cached_reads>(
-        cached_reads::surroundings{.loop = &loop,
-                                   .client = &client_,
-                                   .cache = of.cache_.get(),
-                                   .objects = &of.objects_,
-                                   .counts = of.counts_.get(),
-                                   .remotely =
-                                       [](void* self, read_operation& read, bool is_cancelled) noexcept {
-                                         static_cast<connected_objects*>(self)->read_remotely(read, is_cancelled);
-                                       },
-                                   .owner = this},
-        std::min(fills_max, of.options_.connections_max));
+    if (of.cache_ != nullptr) make_cached();
   }
 
   void start(std::span<read_operation* const> operations) override {
@@ -96,6 +84,25 @@ class connected_objects final : public source {
  private:
   // Of blocks, each of which has memory of its own.
   static constexpr std::uint32_t fills_max = 16;
+
+  // Where there is no thread to be had for it, reads go over the network.
+  void make_cached() try {
+    cached_ = std::make_unique<cached_reads>(
+        cached_reads::surroundings{.loop = &loop_,
+                                   .client = &client_,
+                                   .cache = of_.cache_.get(),
+                                   .objects = &of_.objects_,
+                                   .counts = of_.counts_.get(),
+                                   .others_patience = of_.retries_.others_patience,
+                                   .remotely =
+                                       [](void* self, read_operation& read, bool is_cancelled) noexcept {
+                                         static_cast<connected_objects*>(self)->read_remotely(read, is_cancelled);
+                                       },
+                                   .owner = this},
+        std::min(fills_max, of_.options_.connections_max));
+  } catch (const error& refused) {
+    of_.cache_->turn_off(refused.what());
+  }
 
   struct object_fetch final : fetch, read_path {
     void cancel() override { static_cast<connected_objects*>(owner)->client_.cancel(shared_from_this()); }
@@ -188,7 +195,7 @@ class connected_objects final : public source {
       open.said = say(fault::environment, errc::io, str_cat(name, ": the server does not say how large it is"));
     } else {
       open.size_bytes = ended.seen->size_bytes;
-      open.version = ended.seen->version();
+      open.version = ended.seen->version(of_.objects_[ended.file].where);
       // The first look holds.
       std::atomic<const object_facts*>& kept = of_.opened_[ended.file];
       if (kept.load(std::memory_order_acquire) == nullptr) {
@@ -268,6 +275,8 @@ void remote_description::add_counts(remote_stats& into) const {
   const std::string why = cache_->why_off();
   if (!why.empty()) {
     into.cache = str_cat("off: ", why);
+  } else if (const std::string some = cache_->why_left_out(); !some.empty()) {
+    into.cache = str_cat("on; ", some);
   } else if (into.cache == "off") {
     into.cache = "on";
   }

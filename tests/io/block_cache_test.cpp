@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -155,6 +156,80 @@ TEST_F(block_cache, counts_anew_what_is_there_when_nobody_else_uses_it) {
   const auto cache = open();
   EXPECT_EQ(cache->bytes_in_use(), block_bytes);
   EXPECT_EQ(object(*cache)->claim(1), state::claimed);
+}
+
+TEST_F(block_cache, makes_an_object_anew_whose_data_are_gone_or_cut) {
+  for (const bool gone : {true, false}) {
+    const auto cache = open();
+    std::string data;
+    {
+      const auto held = object(*cache);
+      fill(*held, 0);
+      data = held->data_path();
+    }
+    if (gone) {
+      fs::remove(data);
+    } else {
+      fs::resize_file(data, 4096);
+    }
+    const auto again = object(*cache);
+    EXPECT_FALSE(again->is_present(0));
+    EXPECT_EQ(cache->bytes_in_use(), 0U);
+    fill(*again, 0);
+    EXPECT_TRUE(again->verify(0, read(*again, 0, block_bytes)));
+    fs::remove(path() / "a.index");
+  }
+}
+
+TEST_F(block_cache, removes_data_that_no_sound_index_is_of_when_nobody_else_uses_it) {
+  fs::path data;
+  {
+    const auto cache = open();
+    const auto held = object(*cache);
+    fill(*held, 0);
+    data = held->data_path();
+  }
+  std::ofstream(path() / "orphan.data") << "of none";
+  std::ofstream(path() / "a.index", std::ios::in | std::ios::binary) << std::string(4096, '\0');
+  const auto cache = open();
+  EXPECT_FALSE(fs::exists(data));
+  EXPECT_FALSE(fs::exists(path() / "a.index"));
+  EXPECT_FALSE(fs::exists(path() / "orphan.data"));
+  EXPECT_EQ(cache->bytes_in_use(), 0U);
+}
+
+TEST_F(block_cache, gives_the_room_on_the_disk_back_of_blocks_that_are_taken_out) {
+  const auto cache = open();
+  const auto held = object(*cache);
+  fill(*held, 0);
+  fill(*held, 1);
+  const auto on_disk = [&] {
+    struct stat status{};
+    EXPECT_EQ(::stat(held->data_path().c_str(), &status), 0);
+    return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  };
+  ASSERT_GE(on_disk(), 2 * block_bytes);
+  std::vector<std::byte> pages = read(*held, 0, block_bytes);
+  pages[7] ^= std::byte{1};
+  EXPECT_FALSE(held->verify(0, pages));
+  EXPECT_LT(on_disk(), 2 * block_bytes);
+  EXPECT_TRUE(held->verify(block_bytes, read(*held, block_bytes, block_bytes)));
+}
+
+TEST_F(block_cache, is_refused_and_not_waited_for_where_a_stopped_process_holds_the_folder) {
+  open().reset();
+  const int held = ::open((path() / "leat-cache").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(held, 0);
+  struct flock opening{};
+  opening.l_type = F_WRLCK;
+  opening.l_whence = SEEK_SET;
+  opening.l_start = 1;
+  opening.l_len = 1;
+  ASSERT_EQ(::fcntl(held, F_OFD_SETLK, &opening), 0);
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_THAT(refusal_, HasSubstr("is it stopped?"));
+  ::close(held);
+  EXPECT_NE(open(), nullptr);
 }
 
 TEST_F(block_cache, does_no_harm_whatever_its_files_hold) {

@@ -341,6 +341,19 @@ TEST_F(remote_faults, an_object_that_is_replaced_between_two_parts_of_a_read_is_
   EXPECT_THAT(server_.all_headers(), HasSubstr("Range: bytes=600-999"));
 }
 
+TEST(addresses, of_one_object_differ_in_what_signs_them_only) {
+  using io::unsigned_target;
+  EXPECT_EQ(unsigned_target("/a/b.tar"), "/a/b.tar");
+  EXPECT_EQ(unsigned_target("/a?part=1&x=2"), "/a?part=1&x=2");
+  EXPECT_EQ(unsigned_target("/a?versionId=7&X-Amz-Date=1&X-Amz-Signature=2&part=3"), "/a?versionId=7&part=3");
+  EXPECT_EQ(unsigned_target("/a?X-Goog-Date=1&X-Goog-Signature=2"), "/a");
+  EXPECT_EQ(unsigned_target("/a?AWSAccessKeyId=A&Expires=1&Signature=b%2F"), "/a");
+  EXPECT_EQ(unsigned_target("/a?sv=2024&se=1&sr=b&sp=r&sig=abc&part=1"), "/a?part=1");
+  // These words alone sign nothing.
+  EXPECT_EQ(unsigned_target("/a?sp=1&expires=2&x-amz-date=3"), "/a?sp=1&expires=2&x-amz-date=3");
+  EXPECT_EQ(unsigned_target("/a?"), "/a?");
+}
+
 TEST_F(remote_faults, redirects_are_followed_five_times_and_never_from_https_to_http) {
   connect();
   server_.put("b.bin", content_);

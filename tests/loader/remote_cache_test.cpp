@@ -1,5 +1,7 @@
 // Epochs over HTTP by way of a cache on the drive: the batches of the files, whatever is cached, damaged, full or half done.
+#include "datasets/input_files.hpp"
 #include "io/remote/block_cache.hpp"
+#include "io/remote/remote_source.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/seeded_random.hpp"
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -202,6 +205,68 @@ TEST_F(remote_cache, tells_one_version_of_an_object_from_the_next) {
   EXPECT_LE(look(room)->bytes_in_use(), room);
 }
 
+// Of one size, and written in the same second.
+TEST_F(remote_cache, tells_objects_apart_that_differ_in_the_query_only) {
+  server_.set_rule([](const served_request&) {
+    return http_fault{.what = http_fault::kind::untagged,
+                      .headers =
+                          "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                          "Date: Sun, 06 Nov 1994 08:49:50 GMT\r\n"};
+  });
+  const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+  std::string content = shard_of(6);
+  put("part.tar?number=0", content);
+  content[700] = static_cast<char>(content[700] ^ 1);  // in the first sample's bytes
+  put("part.tar?number=1", content);
+  std::vector<seen_run> seen;
+  for (int round = 0; round < 2; ++round) {
+    for (const char* const number : {"0", "1"}) {
+      const std::string at = server_.address(std::string("part.tar?number=") + number);
+      seen.push_back(run(open(at, {.index = index, .remote = cached()})));
+      EXPECT_EQ(seen.back().failed, std::nullopt) << seen.back().message;
+    }
+  }
+  EXPECT_NE(seen[0].batches, seen[1].batches);
+  EXPECT_EQ(seen[0].batches, seen[2].batches);
+  EXPECT_EQ(seen[1].batches, seen[3].batches);
+  EXPECT_EQ(seen[3].stats.remote.requests, 0U);
+}
+
+TEST_F(remote_cache, does_not_take_a_weak_tag_for_the_same_bytes) {
+  server_.set_rule([](const served_request&) {
+    return http_fault{.what = http_fault::kind::untagged, .headers = "ETag: W/\"a\"\r\n"};
+  });
+  const seen_run seen = run(opened(cached()));
+  expect_right(seen);
+  EXPECT_THAT(seen.stats.remote.cache,
+              ::testing::AllOf(StartsWith("on; 3 of 3 objects are not kept"), HasSubstr("no ETag of each byte")));
+  EXPECT_EQ(seen.stats.remote.bytes_from_cache, 0U);
+}
+
+TEST_F(remote_cache, does_not_wait_for_ever_for_a_block_that_a_stopped_process_fills) {
+  expect_right(run(opened(cached())));
+  flip_a_bit();
+  const auto other = look();
+  std::vector<std::shared_ptr<io::cached_object>> held;
+  for (const io::cache_entry& each : other->entries()) {
+    static_cast<void>(other->verify(each));  // takes the damaged block out
+    std::string refusal;
+    held.push_back(other->object(each.file, each.name, each.size_bytes, refusal));
+    ASSERT_EQ(held.back()->claim(0), io::cached_object::state::claimed);  // and does no more
+  }
+  const std::vector<std::string> names = {server_.address("train-0.tar")};
+  std::vector<io::remote_object> objects = {{.where = io::parse_address(names[0])}};
+  const auto samples = datasets::open_shards_of_source(
+      std::make_shared<const io::remote_description>(
+          std::move(objects), cached(), io::retry_options{.others_patience = std::chrono::milliseconds(20)}),
+      {});
+  const seen_run seen = run(samples);
+  EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+  EXPECT_EQ(seen.batches, run(here("train-0.tar")).batches);
+  EXPECT_GT(seen.stats.remote.bytes_from_cache, 0U);
+  EXPECT_GT(seen.stats.remote.requests, 0U);
+}
+
 TEST_F(remote_cache, ends_where_an_object_has_changed_that_is_not_cached_yet) {
   constexpr std::uint64_t room = 4 * block_bytes;
   const dataset samples = opened(cached(room));
@@ -218,14 +283,26 @@ TEST_F(remote_cache, goes_on_over_the_network_where_it_cannot_be_written) {
   EXPECT_THAT(none.stats.remote.cache, ::testing::AllOf(StartsWith("off: "), HasSubstr("no folder")));
   EXPECT_EQ(none.stats.remote.bytes_from_cache, 0U);
   fs::remove(cache_path());
-  // In the middle of it: data files are not written through links.
-  static_cast<void>(opened(cached(1)));
-  for (const io::cache_entry& each : look()->entries()) {
-    const fs::path data = fs::path(cache_path()) / (each.file + ".data");
-    fs::remove(data);
-    fs::create_symlink("/dev/null", data);
-  }
-  const seen_run broken = run(opened(cached()));
+  const auto replace_data = [&](const std::function<void(const fs::path&)>& make) {
+    for (const io::cache_entry& each : look()->entries()) {
+      const fs::path data = fs::path(cache_path()) / (each.file + ".data");
+      fs::remove(data);
+      make(data);
+    }
+  };
+  // Data files are not written through links: they are made anew.
+  expect_right(run(opened(cached())));
+  const fs::path elsewhere = folder_.path() / "elsewhere";
+  std::ofstream(elsewhere) << "somebody's";
+  replace_data([&](const fs::path& data) { fs::create_symlink(elsewhere, data); });
+  const seen_run mended = run(opened(cached()));
+  expect_right(mended);
+  EXPECT_EQ(mended.stats.remote.cache, "on");
+  EXPECT_EQ(fs::file_size(elsewhere), 10U);
+  // In the middle of it.
+  const dataset samples = opened(cached());
+  replace_data([&](const fs::path& data) { fs::create_directory(data); });
+  const seen_run broken = run(samples);
   expect_right(broken);
   EXPECT_THAT(broken.stats.remote.cache, StartsWith("off: "));
 }

@@ -213,7 +213,8 @@ class fault_server::impl {
       for (int i = 0; i < 200; ++i) extra += str_cat("X-Line-", i, ": 1\r\n");
     }
     if (plan.what == compressed) extra = "Content-Encoding: gzip\r\n";
-    const auto found = objects_.find(asked.target.substr(0, asked.target.find('?')));
+    auto found = objects_.find(asked.target);
+    if (found == objects_.end()) found = objects_.find(asked.target.substr(0, asked.target.find('?')));
     if (found == objects_.end()) return {"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone"};
     const auto& [content, tag] = found->second;
     if (const std::string wanted = asked.value("If-Match"); !wanted.empty() && wanted != tag) {

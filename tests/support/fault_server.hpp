@@ -57,7 +57,7 @@ class fault_server {
   ~fault_server();
 
   // Thread: any, at any time.
-  /// Under "/name"; another tag each time.
+  /// Under "/name", which may have a query; another tag each time.
   void put(const std::string& name, std::string content);
   /// Asked for each request, on the server's thread.
   void set_rule(rule what);
