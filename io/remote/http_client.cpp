@@ -6,6 +6,7 @@
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/remote/http_head.hpp"
+#include "io/remote/renewed_keys.hpp"
 
 #include <leat/error.hpp>
 #include <leat/version.hpp>
@@ -144,7 +145,8 @@ struct fetch::progress {
   address at;                  // where it is asked for now
   bool is_remembered = false;  // `at` is what a redirect said before
   unsigned redirects = 0;
-  bool was_begun_anew = false;           // after a refusal where redirects had led, since the last wait
+  bool was_begun_anew = false;                     // after a refusal where redirects had led, since the last wait
+  std::shared_ptr<const access_keys> signed_with;  // of keys that are lent
   std::optional<std::int64_t> signed_s;  // the skew its last request was signed with; nothing where it was not signed
   bool is_clock_corrected = false;
   connection* in_use = nullptr;
@@ -165,7 +167,12 @@ class http_client::impl {
         counts_(counts != nullptr ? *counts : own_counts_),
         tokens_(retries.tokens),
         tls_(ssl::context::tls_client) {
-    if (store != nullptr && !store->keys.empty()) signer_.emplace(store->keys, store->region);
+    if (store != nullptr && store->lent) {
+      lent_ = store->lent;
+      region_ = store->region;
+    } else if (store != nullptr && !store->keys.empty()) {
+      signer_.emplace(store->keys, store->region);
+    }
     tls_.set_verify_mode(ssl::verify_peer);
     SSL_CTX_set_min_proto_version(tls_.native_handle(), TLS1_2_VERSION);
     error_code failure;
@@ -474,7 +481,7 @@ class http_client::impl {
   // A redirect is followed without a signature.
   [[nodiscard]] std::string request_of(const fetch& wanted, const object_facts* expected) {
     const address& to = wanted.state->at;
-    std::string text = str_cat("GET ", to.target, " HTTP/1.1\r\nHost: ", to.host_header(), "\r\n");
+    std::string text = str_cat(wanted.method, " ", to.target, " HTTP/1.1\r\nHost: ", to.host_header(), "\r\n");
     std::vector<header_line> to_sign = {{"host", to.host_header()}};
     if (wanted.whole_bytes_max == 0) {
       const std::string range =
@@ -484,10 +491,16 @@ class http_client::impl {
     }
     text +=
         str_cat("Accept-Encoding: identity\r\nUser-Agent: leat/", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, "\r\n");
+    if (to.is_same_server(*wanted.where)) {
+      for (const header_line& each : wanted.headers) text += str_cat(each.name, ": ", each.value, "\r\n");
+    }
+    if (wanted.method != "GET") text += "Content-Length: 0\r\n";
     std::optional<std::int64_t>& signed_s = wanted.state->signed_s;
     signed_s.reset();
+    if (wanted.is_signed && lent_) take_newest_keys();
     if (wanted.is_signed && signer_ && wanted.state->redirects == 0 && !wanted.state->is_remembered) {
       signed_s = skew_s_;
+      wanted.state->signed_with = signed_with_;
       const std::string_view target = to.target;
       const std::size_t query = std::min(target.find('?'), target.size());
       for (const header_line& each :
@@ -555,8 +568,21 @@ class http_client::impl {
       words.resize(there);
       if (wanted.end != fetch_end::pending) co_return step::over;
     }
+    const std::string code = s3_error_code(words);
+    if (code.starts_with("ExpiredToken") && wanted.state->signed_with &&
+        lent_->have_expired(wanted.state->signed_with)) {
+      wanted.why = "the store says that its keys have expired, and the next ones are not there yet";
+      co_return step::again_later;
+    }
     if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
-    co_return judge(wanted, *head, s3_error_code(words), expected);
+    co_return judge(wanted, *head, code, expected);
+  }
+
+  void take_newest_keys() {
+    std::shared_ptr<const access_keys> newest = lent_->now();
+    if (newest == signed_with_) return;
+    signer_.emplace(*newest, region_);
+    signed_with_ = std::move(newest);
   }
 
   // A store refuses signatures of another time than its own, by a quarter of an hour: its clock is taken, once by each fetch. Others were
@@ -758,6 +784,9 @@ class http_client::impl {
   transfer_counts own_counts_;
   transfer_counts& counts_;
   double tokens_;
+  std::shared_ptr<renewed_keys> lent_;  // null: the signer's are for good
+  std::string region_;
+  std::shared_ptr<const access_keys> signed_with_;  // of those that are lent
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;
   ssl::context tls_;

@@ -54,6 +54,9 @@ struct fetch : std::enable_shared_from_this<fetch> {
   void* owner = nullptr;
   /// Where it is not 0: not a range, but the whole answer, a text, goes to `whole`.
   std::size_t whole_bytes_max = 0;
+  /// Of a question that is no object: what it asks by, and lines of its own. They follow no redirect to another server.
+  std::string method = "GET";
+  std::vector<header_line> headers = {};
   bool is_signed = false;  ///< by the client's keys, where it is asked for at `where`
 
   fetch_end end = fetch_end::pending;

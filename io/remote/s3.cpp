@@ -1,6 +1,8 @@
 #include "io/remote/s3.hpp"
 
 #include "base/text.hpp"
+#include "io/remote/key_lenders.hpp"
+#include "io/remote/renewed_keys.hpp"
 
 #include <leat/error.hpp>
 
@@ -62,6 +64,11 @@ std::string value(const section& from, std::string_view name) {
   return found == from.end() ? std::string() : found->second;
 }
 
+// As EKS sets it. A profile that was asked for comes before.
+bool has_role_of_environment(const remote_options& options, const environment& from) {
+  return options.profile.empty() && !from("AWS_ROLE_ARN").empty() && !from("AWS_WEB_IDENTITY_TOKEN_FILE").empty();
+}
+
 bool is_region(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
@@ -111,21 +118,40 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
     found.keys = {options.access_key_id, options.secret_access_key, options.session_token};
   } else if (options.profile.empty() && !from("AWS_ACCESS_KEY_ID").empty()) {
     found.keys = {from("AWS_ACCESS_KEY_ID"), from("AWS_SECRET_ACCESS_KEY"), from("AWS_SESSION_TOKEN")};
-  } else if (!of_profile("aws_access_key_id").empty()) {
+  } else if (!has_role_of_environment(options, from) && !of_profile("aws_access_key_id").empty()) {
     found.keys = {of_profile("aws_access_key_id"), of_profile("aws_secret_access_key"),
                   of_profile("aws_session_token")};
   } else {
-    for (const std::string_view way :
-         {"role_arn", "sso_session", "sso_start_url", "credential_process", "web_identity_token_file"}) {
-      if (of_profile(way).empty()) continue;
-      throw error(errc::unsupported,
-                  str_cat("the profile '", profile, "' has its keys by ", way,
-                          ", which leat does not know, so far; `aws configure export-credentials --format env` "
-                          "gives them to the environment"));
+    lender_settings settings;
+    settings.region = found.region;
+    if (has_role_of_environment(options, from)) {
+      settings.role_arn = from("AWS_ROLE_ARN");
+      settings.web_identity_token_file = from("AWS_WEB_IDENTITY_TOKEN_FILE");
+      settings.role_session_name = from("AWS_ROLE_SESSION_NAME");
+    } else {
+      settings.role_arn = of_profile("role_arn");
+      settings.web_identity_token_file = of_profile("web_identity_token_file");
+      settings.role_session_name = of_profile("role_session_name");
+      settings.credential_process = of_profile("credential_process");
+      const bool is_lent = !settings.web_identity_token_file.empty() || !settings.credential_process.empty();
+      for (const std::string_view way : {"role_arn", "sso_session", "sso_start_url"}) {
+        if (is_lent || of_profile(way).empty()) continue;
+        throw error(errc::unsupported,
+                    str_cat("the profile '", profile, "' has its keys by ", way,
+                            ", which leat does not know, so far; give it `credential_process = aws configure "
+                            "export-credentials --profile ",
+                            profile, "` in a profile of its own"));
+      }
     }
-    throw error(errc::usage, str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ",
-                                     credentials_path, " or ", config_path, " any for the profile '", profile,
-                                     "'; a bucket that all may read is read with anonymous"));
+    std::string why;
+    found.lent = find_lent_keys(settings, options, from, why);
+    if (!found.lent) {
+      throw error(errc::usage, str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ",
+                                       credentials_path, " or ", config_path, " any for the profile '", profile,
+                                       "', and nobody lends them", why.empty() ? "" : str_cat(" (", why, ")"),
+                                       "; a bucket that all may read is read with anonymous"));
+    }
+    found.keys = *found.lent->now();
   }
   if (found.keys.secret.empty())
     throw error(errc::usage, "an access key for s3:// was given without its secret; give both");

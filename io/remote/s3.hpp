@@ -7,19 +7,24 @@
 #include <leat/remote.hpp>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace leat::io {
 
+class renewed_keys;
+
 /// How a store is read.
 ///   keys       empty: without a signature
+///   lent       keys that are renewed while they are used; else null. `keys` are the first of them
 ///   endpoint   of a store that is not AWS
 struct s3_access {
   access_keys keys;
   std::string region;
   std::optional<address> endpoint;
+  std::shared_ptr<renewed_keys> lent = nullptr;
 };
 
 /// An environment variable; empty where it is not set. Tests have an environment of their own.
@@ -27,9 +32,10 @@ using environment = std::function<std::string(const char* name)>;
 [[nodiscard]] environment of_process();
 
 /// Options come first, then the environment (AWS_ACCESS_KEY_ID and its kin, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), then the profile
-/// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say.
+/// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say; then who
+/// lends keys, as find_lent_keys() has it, a role of the environment before the profile. Blocks while they are asked for.
 ///   throws   error{errc::usage}: no keys, with where they were looked for; an endpoint that is no address, or of http:// that was not
-///            allowed; error{errc::unsupported}: a profile whose keys come from elsewhere (role_arn, sso_*, credential_process)
+///            allowed; error{errc::unsupported}: a profile whose keys come from elsewhere (role_arn, sso_*); and as find_lent_keys()
 [[nodiscard]] s3_access find_s3_access(const remote_options& options, const environment& from = of_process());
 
 struct s3_name {

@@ -510,6 +510,7 @@ TEST(s3, finds_its_keys_and_where_objects_lie) {
   const auto find = [&](const remote_options& options, std::map<std::string, std::string> more = {}) {
     more["AWS_SHARED_CREDENTIALS_FILE"] = credentials;
     more["AWS_CONFIG_FILE"] = config;
+    more["AWS_EC2_METADATA_DISABLED"] = "true";
     return io::find_s3_access(options, environment_of(std::move(more)));
   };
   EXPECT_EQ(find({}).keys.secret, "B");

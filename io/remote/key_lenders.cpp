@@ -1,0 +1,222 @@
+#include "io/remote/key_lenders.hpp"
+
+#include "base/errno_words.hpp"
+#include "base/mutex.hpp"
+#include "base/text.hpp"
+#include "io/remote/http_client.hpp"
+
+#include <leat/error.hpp>
+
+#include <arpa/inet.h>
+#include <openssl/crypto.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <future>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace leat::io {
+namespace {
+
+constexpr std::size_t answer_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t token_bytes_max = std::size_t{64} << 10;
+
+/// A question over HTTP whose answer is waited for.
+struct question {
+  std::string method = "GET";
+  std::string url;
+  std::vector<header_line> headers = {};
+  std::chrono::milliseconds patience = std::chrono::seconds(10);
+  std::uint32_t tries = 3;
+};
+
+std::string ask(const question& asked, const remote_options& options) {
+  remote_options settings;
+  settings.ca_file = options.ca_file;
+  settings.allow_http = false;  // where a redirect leads
+  settings.patience = asked.patience;
+  settings.silence_max = asked.patience;
+  http_client client(settings, {.tries_max = asked.tries});
+  const address where = parse_address(asked.url);
+  auto wanted = std::make_shared<fetch>();
+  std::promise<void> ended;
+  wanted->where = &where;
+  wanted->method = asked.method;
+  wanted->headers = asked.headers;
+  wanted->whole_bytes_max = answer_bytes_max;
+  wanted->owner = &ended;
+  wanted->ended = [](fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+  client.start({wanted});
+  ended.get_future().wait();
+  if (wanted->end == fetch_end::whole) return std::move(wanted->whole);
+  throw error(wanted->end == fetch_end::refused ? errc::permission : errc::io, str_cat(where.shown, ": ", wanted->why));
+}
+
+std::string trimmed_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw error(errc::io, str_cat(path, ": ", errno_words(errno)));
+  std::string text;
+  for (char each = 0; text.size() < token_bytes_max && in.get(each);) text += each;
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  text.resize(end == std::string::npos ? 0 : end + 1);
+  return text;
+}
+
+template <class Parse>
+lent_keys parsed(const std::string& who, std::string answer, const Parse& parse) {
+  try {
+    lent_keys lent = parse(answer);
+    ::OPENSSL_cleanse(answer.data(), answer.size());
+    return lent;
+  } catch (const error& failed) {
+    ::OPENSSL_cleanse(answer.data(), answer.size());
+    throw error(failed.code(), str_cat(who, ": ", failed.what()));
+  }
+}
+
+// Keys in the clear go nowhere else: this machine, and what answers on its own link.
+// Numbers only, since a name such as 127.0.0.1.example leads anywhere.
+bool is_near(const address& where) {
+  if (where.tls || where.host == "localhost") return true;
+  in_addr v4{};
+  if (::inet_pton(AF_INET, where.host.c_str(), &v4) == 1) {
+    const std::uint32_t number = ntohl(v4.s_addr);
+    constexpr std::uint32_t loopback = 127;
+    constexpr std::uint32_t link_local = 169U << 8 | 254;
+    return number >> 24 == loopback || number >> 16 == link_local;
+  }
+  in6_addr v6{};
+  return where.host == "::1" || where.host == "fd00:ec2::254" || where.host == "fd00:ec2::23" ||
+         (::inet_pton(AF_INET6, where.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LINKLOCAL(&v6));
+}
+void refuse_far(const std::string& variable, const std::string& url) {
+  if (is_near(parse_address(url))) return;
+  throw error(errc::usage, str_cat(variable, " is ", redacted(url),
+                                   ": keys come over https:// only, or from this machine's own link (127.0.0.1, "
+                                   "169.254.170.2)"));
+}
+
+key_lender by_web_identity(const lender_settings& settings, const remote_options& options, const environment& from) {
+  std::string endpoint = from("AWS_ENDPOINT_URL_STS");
+  if (endpoint.empty()) endpoint = str_cat("https://sts.", settings.region, ".amazonaws.com");
+  refuse_far("AWS_ENDPOINT_URL_STS", endpoint);
+  return [settings, options, endpoint] {
+    const std::string token = trimmed_file(settings.web_identity_token_file);
+    const std::string name = settings.role_session_name.empty() ? "leat" : settings.role_session_name;
+    std::string url = str_cat(endpoint, endpoint.ends_with('/') ? "" : "/",
+                              "?Action=AssumeRoleWithWebIdentity&RoleArn=", aws_encoded(settings.role_arn, false),
+                              "&RoleSessionName=", aws_encoded(name, false),
+                              "&Version=2011-06-15&WebIdentityToken=", aws_encoded(token, false));
+    return parsed(str_cat("the role ", settings.role_arn), ask({.url = std::move(url)}, options), parse_role_keys);
+  };
+}
+
+key_lender by_program(const std::string& command) {
+  return [command] {
+    std::FILE* const out = ::popen(command.c_str(), "re");
+    if (out == nullptr) throw error(errc::io, str_cat("credential_process: ", errno_words(errno)));
+    std::string text;
+    for (int each = 0; text.size() < answer_bytes_max && (each = std::fgetc(out)) != EOF;)
+      text += static_cast<char>(each);
+    const int status = ::pclose(out);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+      throw error(errc::permission, str_cat("credential_process: the program has failed (exit ",
+                                            WIFEXITED(status) ? WEXITSTATUS(status) : -1, "); run it by hand"));
+    }
+    return parsed("credential_process", std::move(text),
+                  [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
+  };
+}
+
+std::optional<key_lender> by_container(const remote_options& options, const environment& from) {
+  const std::string relative = from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const std::string url =
+      relative.empty() ? from("AWS_CONTAINER_CREDENTIALS_FULL_URI") : str_cat("http://169.254.170.2", relative);
+  if (url.empty()) return std::nullopt;
+  refuse_far("AWS_CONTAINER_CREDENTIALS_FULL_URI", url);
+  const std::string token_file = from("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  const std::string token = from("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  return [=] {
+    question asked{.url = url};
+    const std::string now = token_file.empty() ? token : trimmed_file(token_file);
+    if (!now.empty()) asked.headers.push_back({"authorization", now});
+    return parsed("the container's agent", ask(asked, options),
+                  [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
+  };
+}
+
+// A machine that has no such service is asked once, for a second.
+std::optional<key_lender> by_machine(const remote_options& options, const environment& from) {
+  if (from("AWS_EC2_METADATA_DISABLED") == "true") return std::nullopt;
+  std::string endpoint = from("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  if (endpoint.empty()) endpoint = "http://169.254.169.254";
+  refuse_far("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint);
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  return [=] {
+    const auto patience = std::chrono::milliseconds(1000);
+    const std::string token = ask({.method = "PUT",
+                                   .url = endpoint + "/latest/api/token",
+                                   .headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "300"}},
+                                   .patience = patience,
+                                   .tries = 1},
+                                  options);
+    const auto tell = [&](const std::string& path) {
+      return ask({.url = endpoint + "/latest/meta-data/iam/security-credentials/" + path,
+                  .headers = {{"x-aws-ec2-metadata-token", token}},
+                  .patience = patience},
+                 options);
+    };
+    std::string role = tell("");
+    role.resize(std::min(role.find_first_of("\r\n"), role.size()));
+    return parsed("the machine's metadata", tell(percent_encoded(role, "-._~")),
+                  [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
+  };
+}
+
+// By what they were asked with: a dataset is opened in several steps, and a program opens several.
+std::shared_ptr<renewed_keys> shared(const std::string& asked_with, const key_lender& lender) {
+  static mutex guard;
+  static std::map<std::string, std::weak_ptr<renewed_keys>> known;
+  const mutex_lock lock(guard);
+  std::weak_ptr<renewed_keys>& place = known[asked_with];
+  std::shared_ptr<renewed_keys> there = place.lock();
+  if (!there) place = there = std::make_shared<renewed_keys>(lender);
+  return there;
+}
+
+}  // namespace
+
+std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings, const remote_options& options,
+                                             const environment& from, std::string& why) {
+  if (!settings.role_arn.empty() && !settings.web_identity_token_file.empty()) {
+    return shared(
+        str_cat("role\n", settings.role_arn, "\n", settings.role_session_name, "\n", settings.web_identity_token_file,
+                "\n", settings.region, "\n", from("AWS_ENDPOINT_URL_STS"), "\n", options.ca_file),
+        by_web_identity(settings, options, from));
+  }
+  if (!settings.credential_process.empty())
+    return shared(str_cat("program\n", settings.credential_process), by_program(settings.credential_process));
+  if (const std::optional<key_lender> container = by_container(options, from)) {
+    return shared(str_cat("container\n", from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), "\n",
+                          from("AWS_CONTAINER_CREDENTIALS_FULL_URI")),
+                  *container);
+  }
+  const std::optional<key_lender> machine = by_machine(options, from);
+  if (!machine) return nullptr;
+  try {
+    return shared(str_cat("machine\n", from("AWS_EC2_METADATA_SERVICE_ENDPOINT")), *machine);
+  } catch (const error& failed) {
+    why = failed.what();
+    return nullptr;
+  }
+}
+
+}  // namespace leat::io

@@ -1,0 +1,33 @@
+// Who lends keys of a store: a role by a web identity, a program, the agent of a container, the machine.
+#pragma once
+
+#include "io/remote/renewed_keys.hpp"
+#include "io/remote/s3.hpp"
+
+#include <leat/remote.hpp>
+
+#include <memory>
+#include <string>
+
+namespace leat::io {
+
+/// What a profile or the environment says.
+///   role_arn, web_identity_token_file   both of them: AssumeRoleWithWebIdentity, as EKS has it
+///   credential_process                  a command line that prints keys
+struct lender_settings {
+  std::string role_arn;
+  std::string role_session_name;
+  std::string web_identity_token_file;
+  std::string credential_process;
+  std::string region;
+};
+
+/// The first of these that there is: the role, the program, AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI, the machine's metadata
+/// (IMDSv2; not where AWS_EC2_METADATA_DISABLED is true). They are shared by all of this process that ask for the same ones. Blocks.
+///   returns   null where none lends any: `why` says what was asked
+///   throws    error{errc::usage} an address that keys may not go to; error{errc::io}, error{errc::permission} a lender that fails
+[[nodiscard]] std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings,
+                                                           const remote_options& options, const environment& from,
+                                                           std::string& why);
+
+}  // namespace leat::io

@@ -1,0 +1,240 @@
+// Keys that are lent: by whom, when they are renewed, and that no word of them is shown.
+#include "io/remote/http_client.hpp"
+#include "io/remote/key_lenders.hpp"
+#include "io/remote/renewed_keys.hpp"
+#include "io/remote/s3.hpp"
+#include "tests/support/fault_server.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <ctime>
+#include <fstream>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string time_text(std::int64_t from_now_s) {
+  const std::time_t then = std::time(nullptr) + from_now_s;
+  std::tm parts{};
+  ::gmtime_r(&then, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+std::string keys_text(const std::string& id, std::int64_t expires_in_s = 3600) {
+  return R"({"Version": 1, "AccessKeyId": ")" + id + R"(", "SecretAccessKey": "hush", "SessionToken": "hush-too", )" +
+         R"("Token": "hush-too", "Expiration": ")" + time_text(expires_in_s) + "\"}";
+}
+http_fault answer(const std::string& body) { return {.what = http_fault::kind::status, .status = 200, .body = body}; }
+
+class lent_keys : public ::testing::Test {
+ protected:
+  lent_keys() { std::ofstream(path("token")) << "web-token/1\n"; }
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  [[nodiscard]] io::s3_access find(std::map<std::string, std::string> more, remote_options options = {}) const {
+    more["AWS_SHARED_CREDENTIALS_FILE"] = path("none");
+    more["AWS_CONFIG_FILE"] = path("config");
+    more.try_emplace("AWS_EC2_METADATA_DISABLED", "true");
+    options.allow_http = true;
+    options.endpoint = server_.address("");
+    return io::find_s3_access(options, [more = std::move(more)](const char* name) {
+      const auto found = more.find(name);
+      return found == more.end() ? std::string() : found->second;
+    });
+  }
+  [[nodiscard]] std::string said(const std::map<std::string, std::string>& more) const {
+    try {
+      static_cast<void>(find(more));
+    } catch (const error& refused) {
+      EXPECT_THAT(refused.what(), Not(HasSubstr("hush")));
+      return refused.what();
+    }
+    return "";
+  }
+  [[nodiscard]] std::map<std::string, std::string> container() const {
+    return {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", server_.address("agent")},
+            {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "agent-token"}};
+  }
+  /// All of an object of the store.
+  struct whole_object {
+    std::string bytes;
+    io::fetch_end end = io::fetch_end::pending;
+    std::string why;
+  };
+  static whole_object read(const io::s3_access& store, std::size_t bytes) {
+    io::http_client client(
+        {.allow_http = true},
+        {.tries_max = 8, .wait_first = std::chrono::milliseconds(20), .wait_max = std::chrono::milliseconds(200)},
+        &store);
+    const io::address where = io::address_of(io::parse_s3_name("s3://bucket/a.bin"), store);
+    whole_object got;
+    got.bytes.resize(bytes);
+    auto wanted = std::make_shared<io::fetch>();
+    std::promise<void> ended;
+    wanted->where = &where;
+    wanted->is_signed = true;
+    wanted->into = std::as_writable_bytes(std::span(got.bytes));
+    wanted->owner = &ended;
+    wanted->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+    client.start({wanted});
+    ended.get_future().wait();
+    got.end = wanted->end;
+    got.why = wanted->why;
+    return got;
+  }
+
+  const temporary_directory folder_;
+  fault_server server_;
+};
+
+TEST_F(lent_keys, of_a_role_are_asked_for_with_a_web_identity) {
+  server_.set_rule([](const served_request& asked) {
+    EXPECT_THAT(asked.target, AllOf(HasSubstr("/sts/?Action=AssumeRoleWithWebIdentity&"),
+                                    HasSubstr("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Ftrain"),
+                                    HasSubstr("WebIdentityToken=web-token%2F1")));
+    return answer(
+        "<R><Credentials><AccessKeyId>ROLE</AccessKeyId><SecretAccessKey>hush</SecretAccessKey>"
+        "<SessionToken>hush-too</SessionToken><Expiration>" +
+        time_text(3600) + "</Expiration></Credentials></R>");
+  });
+  const std::map<std::string, std::string> role = {{"AWS_ROLE_ARN", "arn:aws:iam::1:role/train"},
+                                                   {"AWS_WEB_IDENTITY_TOKEN_FILE", path("token")},
+                                                   {"AWS_ENDPOINT_URL_STS", server_.address("sts/")}};
+  {
+    const io::s3_access found = find(role);
+    EXPECT_EQ(found.keys.id, "ROLE");
+    EXPECT_EQ(found.keys.token, "hush-too");
+    const std::uint64_t asked = server_.requests();
+    EXPECT_EQ(find(role).lent, found.lent) << "once for all who use them";
+    EXPECT_EQ(server_.requests(), asked);
+  }
+  server_.set_rule([](const served_request&) { return answer("<html>hush</html>"); });
+  EXPECT_THAT(said(role), HasSubstr("no keys in it"));
+  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::status, .status = 403}; });
+  EXPECT_THAT(said(role), AllOf(HasSubstr("403"), Not(HasSubstr("web-token"))));
+  auto far = role;
+  far["AWS_ENDPOINT_URL_STS"] = "http://example.org/";
+  EXPECT_THAT(said(far), HasSubstr("https:// only"));
+}
+
+TEST_F(lent_keys, of_a_container_and_of_a_machine_come_by_their_own_ways) {
+  server_.set_rule([](const served_request& asked) {
+    EXPECT_EQ(asked.target, "/agent");
+    EXPECT_EQ(asked.value("authorization"), "agent-token");
+    return answer(keys_text("AGENT"));
+  });
+  EXPECT_EQ(find(container()).keys.id, "AGENT");
+  for (const char* const far :
+       {"http://example.org/keys", "http://127.0.0.1.example.org/keys", "http://169.254.example.org/keys",
+        "http://10.0.0.1/keys", "http://[2001:db8::1]/keys"}) {
+    EXPECT_THAT(said({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", far}}), HasSubstr("https:// only")) << far;
+  }
+  server_.set_rule([](const served_request& asked) {
+    const std::string roles = "/latest/meta-data/iam/security-credentials/";
+    if (asked.target == "/latest/api/token") {
+      EXPECT_TRUE(asked.header.starts_with("PUT "));
+      EXPECT_EQ(asked.value("x-aws-ec2-metadata-token-ttl-seconds"), "300");
+      return answer("machine-token");
+    }
+    EXPECT_EQ(asked.value("x-aws-ec2-metadata-token"), "machine-token");
+    if (asked.target == roles) return answer("train-role\n");
+    EXPECT_EQ(asked.target, roles + "train-role");
+    return answer(keys_text("MACHINE"));
+  });
+  std::map<std::string, std::string> machine = {{"AWS_EC2_METADATA_DISABLED", ""},
+                                                {"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_.address("")}};
+  EXPECT_EQ(find(machine).keys.id, "MACHINE");
+  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall}; });
+  EXPECT_THAT(said(machine), AllOf(HasSubstr("no keys for s3://"), HasSubstr("/latest/api/token")))
+      << "it says nothing";
+}
+
+TEST_F(lent_keys, are_printed_by_a_program) {
+  std::ofstream(path("keys")) << keys_text("PRINTED");
+  std::ofstream(path("config")) << "[default]\ncredential_process = cat '" << path("keys")
+                                << "'\n[profile broken]\ncredential_process = echo hush; exit 3\n[profile odd]\n"
+                                   "credential_process = echo '{\"AccessKeyId\": \"hush\"}'\n";
+  EXPECT_EQ(find({}).keys.id, "PRINTED");
+  EXPECT_THAT(said({{"AWS_PROFILE", "broken"}}), HasSubstr("exit 3"));
+  EXPECT_THAT(said({{"AWS_PROFILE", "odd"}}), HasSubstr("no keys in it"));
+}
+
+TEST_F(lent_keys, are_renewed_before_they_expire) {
+  std::atomic<int> asked{0};
+  io::renewed_keys keys([&asked]() -> io::lent_keys {
+    const int number = asked++;
+    if (number == 1) throw error(errc::io, "not now");
+    return {{"KEY" + std::to_string(number), "hush"}, std::time(nullptr) + (number == 0 ? 2 : 3600)};
+  });
+  EXPECT_EQ(keys.now()->id, "KEY0");
+  // The first try to renew them fails, a second later; a store's word brings the next one at once.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (asked < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(keys.now()->id, "KEY0") << "which may be good for minutes";
+  const auto first = keys.now();
+  EXPECT_TRUE(keys.have_expired(first));
+  while (keys.now() == first && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(keys.now()->id, "KEY2");
+  EXPECT_TRUE(keys.have_expired(first)) << "others are there";
+}
+
+TEST_F(lent_keys, that_a_store_says_have_expired_are_asked_for_at_once_and_the_read_goes_on) {
+  const std::string content = "what is wanted";
+  server_.put("bucket/a.bin", content);
+  std::atomic<int> asked_agent{0};
+  std::atomic<bool> agent_renews{true};
+  server_.set_rule([&](const served_request& asked) {
+    if (asked.target == "/agent") return answer(keys_text(agent_renews && asked_agent++ > 0 ? "NEW" : "OLD"));
+    if (asked.value("authorization").find("Credential=NEW/") != std::string::npos) return http_fault();
+    return http_fault{.what = http_fault::kind::status,
+                      .status = 400,
+                      .body = "<Error><Code>ExpiredToken</Code><Message>hush</Message></Error>"};
+  });
+  {
+    const io::s3_access store = find(container());
+    EXPECT_EQ(store.keys.id, "OLD");
+    const whole_object got = read(store, content.size());
+    EXPECT_EQ(got.end, io::fetch_end::whole) << got.why;
+    EXPECT_EQ(got.bytes, content);
+    EXPECT_EQ(asked_agent, 2);
+  }
+  agent_renews = false;
+  const whole_object refused = read(find(container()), content.size());
+  EXPECT_NE(refused.end, io::fetch_end::whole);
+  EXPECT_THAT(refused.why, AllOf(HasSubstr("expired"), Not(HasSubstr("hush"))));
+}
+
+TEST_F(lent_keys, whose_times_are_none_are_refused) {
+  EXPECT_EQ(io::parse_utc_time("1970-01-02T00:00:01Z"), 86'401);
+  EXPECT_EQ(io::parse_utc_time("2013-05-24T00:00:00.123Z"), 1'369'353'600);
+  for (const char* const bad :
+       {"", "now", "2013-05-24", "2013-05-24T00:00:00", "2013-13-24T00:00:00Z", "2013-05-24T00:00:00+02:00"}) {
+    EXPECT_EQ(io::parse_utc_time(bad), std::nullopt) << bad;
+  }
+  for (const char* const bad : {"", "[]", "{}", R"({"AccessKeyId": 7, "SecretAccessKey": "b"})",
+                                R"({"AccessKeyId": "a\nb", "SecretAccessKey": "b"})",
+                                R"({"AccessKeyId": "a", "SecretAccessKey": "b", "Expiration": "soon"})"}) {
+    EXPECT_THROW(static_cast<void>(io::parse_lent_keys(bad, "AccessKeyId")), error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace leat::testing
