@@ -288,9 +288,15 @@ void start_step(frame& f) {
   const auto above = static_cast<JDIMENSION>(f.region.y);
   const auto rows_per_mcu = static_cast<JDIMENSION>(c.max_v_samp_factor * dct_size_min(c));
   f.needed_mcu_row = (above > 0 ? above - 1 : 0) / rows_per_mcu;
-  if (own_huffman) {  // columns as in jpeg_crop_scanline()
-    const auto mcu_width = static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
-    f.huffman.want(f.needed_mcu_row, left / mcu_width, (left + c.output_width + mcu_width - 1) / mcu_width - 1);
+  // columns as in jpeg_crop_scanline()
+  const auto mcu_width = static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
+  const JDIMENSION first_column = left / mcu_width;
+  const JDIMENSION last_column = (left + c.output_width + mcu_width - 1) / mcu_width - 1;
+  if (own_huffman) f.huffman.want(f.needed_mcu_row, first_column, last_column);
+  if (f.is_pack) {
+    const JDIMENSION rows_per_imcu =
+        c.comps_in_scan == 1 ? static_cast<JDIMENSION>(c.cur_comp_info[0]->v_samp_factor) : 1;
+    f.photo.want(f.needed_mcu_row * rows_per_imcu, first_column, last_column);
   }
   f.skipping = true;
   JDIMENSION at_a_time = rows_per_mcu * (1 + static_cast<JDIMENSION>(skip_pixels_max / c.output_width) / rows_per_mcu);

@@ -28,7 +28,7 @@ boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW* mcu) {
     p.column_ = 0;
     ++p.row_;
   }
-  if (mcu == nullptr || column < p.first_wanted_ || column > p.last_wanted_) return TRUE;
+  if (mcu == nullptr || row < p.first_row_wanted_ || column < p.first_wanted_ || column > p.last_wanted_) return TRUE;
   if (p.begun_ != row) begin_row(cinfo, p, row);
   if (column != p.next_column_) p.reader_.skip(p.component_of_, p.mcu_blocks_, column - p.next_column_);
   p.reading_->decode(p.reader_, p.component_of_, p.mcu_blocks_, reinterpret_cast<std::int16_t* const*>(mcu));
@@ -57,14 +57,15 @@ photo_entropy::installed photo_entropy::install(j_decompress_ptr cinfo, const ph
   columns_ = c.MCUs_per_row;
   column_ = row_ = next_column_ = 0;
   begun_ = no_row;
-  want_columns(0, columns_);
+  want(0, 0, columns_);
   methods = *c.entropy;
   methods.decode_mcu = decode_mcu;
   cinfo->entropy = &methods;
   return installed::yes;
 }
 
-void photo_entropy::want_columns(JDIMENSION first, JDIMENSION last) noexcept {
+void photo_entropy::want(JDIMENSION first_row, JDIMENSION first, JDIMENSION last) noexcept {
+  first_row_wanted_ = first_row;
   first_wanted_ = first;
   last_wanted_ = last;
 }

@@ -23,8 +23,9 @@ struct photo_entropy {
   [[nodiscard]] installed install(j_decompress_ptr cinfo, const photo_pack_view& pack, std::uint8_t* scratch,
                                   void (*damaged)(j_decompress_ptr, std::uint32_t row), bool plain) noexcept;
 
-  /// MCUs of a row outside [first, last] are not wanted.
-  void want_columns(JDIMENSION first, JDIMENSION last) noexcept;
+  /// Not wanted are rows above `first_row` and MCUs of a row outside [first, last]: they are left zero, and cost nothing. Rows above are not
+  /// looked at, and need not be there.
+  void want(JDIMENSION first_row, JDIMENSION first, JDIMENSION last) noexcept;
 
   // The rest is its own.
   const photo_pack_view* pack_;
@@ -34,6 +35,7 @@ struct photo_entropy {
   std::uint8_t component_of_[D_MAX_BLOCKS_IN_MCU];
   int mcu_blocks_;
   JDIMENSION columns_;
+  JDIMENSION first_row_wanted_;
   JDIMENSION first_wanted_;
   JDIMENSION last_wanted_;
   JDIMENSION column_;
