@@ -3,6 +3,10 @@
 #include "base/clock.hpp"
 
 #include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +23,9 @@ namespace {
 class timed_source final : public io::source {
  public:
   timed_source(const timed_disk_options& options, io::connector& loop)
-      : options_(options), loop_(loop), device_([this] { run_device(); }) {}
+      : options_(options), loop_(loop), device_([this] { run_device(); }) {
+    for (const std::string& path : options_.paths) files_.push_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
   ~timed_source() override {
     {
       const std::lock_guard lock(mutex_);
@@ -27,6 +33,7 @@ class timed_source final : public io::source {
     }
     changed_.notify_one();
     device_.join();
+    for (const int file : files_) ::close(file);
   }
 
   void start(std::span<io::read_operation* const> operations) override {
@@ -34,8 +41,10 @@ class timed_source final : public io::source {
     for (io::read_operation* const each : operations) {
       each->started_ns = now;
       each->state = nullptr;
-      const auto transfer_ns =
-          static_cast<std::uint64_t>(static_cast<double>(each->bytes) / options_.bytes_per_s * 1e9);
+      const std::uint64_t sector = options_.sector_bytes;
+      const std::uint64_t end = (each->offset + each->bytes + sector - 1) / sector * sector;
+      const auto transfer_ns = static_cast<std::uint64_t>(static_cast<double>(end - each->offset / sector * sector) /
+                                                          options_.bytes_per_s * 1e9);
       transferred_ns_ = std::max(transferred_ns_, now) + transfer_ns;
       queue_.push_back({transferred_ns_ + options_.latency_ns, each});
     }
@@ -48,7 +57,10 @@ class timed_source final : public io::source {
         told.done(told);
       }
     };
-    operation.size_bytes = options_.file_bytes;
+    struct stat status{};
+    operation.size_bytes = files_.empty()                                  ? options_.file_bytes
+                           : ::fstat(files_[operation.file], &status) == 0 ? static_cast<std::uint64_t>(status.st_size)
+                                                                           : 0;
     operation.version = 1;
     operation.failure = 0;
     loop_.post(&opening::finish, &operation);
@@ -85,7 +97,12 @@ class timed_source final : public io::source {
       operation.failure = std::exchange(operation.state, nullptr) != nullptr ? ECANCELED : 0;
       operation.data = {};
       if (operation.failure == 0) {
-        operation.data = operation.into.bytes.subspan(operation.offset % io::alignment_max_bytes, operation.bytes);
+        const auto into = operation.into.bytes.subspan(operation.offset % io::alignment_max_bytes, operation.bytes);
+        operation.data = into;
+        const bool is_there =
+            files_.empty() || ::pread(files_[operation.file], into.data(), into.size(),
+                                      static_cast<off_t>(operation.offset)) == static_cast<ssize_t>(into.size());
+        if (!is_there) operation.failure = EIO;
       }
       operation.done(operation);
     }
@@ -114,6 +131,7 @@ class timed_source final : public io::source {
 
   const timed_disk_options options_;
   io::connector& loop_;
+  std::vector<int> files_;
   // The loop's thread.
   std::deque<waiting> queue_;
   std::uint64_t transferred_ns_ = 0;
@@ -132,6 +150,8 @@ std::unique_ptr<io::source> timed_disk::connect(io::connector& loop) const {
   return std::make_unique<timed_source>(options_, loop);
 }
 
-std::string timed_disk::file_name(std::uint32_t /*file*/) const { return "a timed disk"; }
+std::string timed_disk::file_name(std::uint32_t file) const {
+  return options_.paths.empty() ? "a timed disk" : options_.paths[file];
+}
 
 }  // namespace leat::benchmarks

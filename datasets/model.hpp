@@ -29,6 +29,7 @@ namespace leat::datasets {
 class blocking_sources;
 class sample_counts;
 class token_windows;
+struct photo_place;
 
 /// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
 ///   decode   0: the bytes are as stored. Otherwise a number that only the model knows, for dataset_model::expand(); such a part may
@@ -37,6 +38,7 @@ class token_windows;
 ///            same place, decode and block expand to the same bytes, from which copy_box() takes each sample's or field's box
 ///   whole    of a chunked field: it expands to exactly what is wanted of the sample, and copy_box() need not be called
 ///   value_bytes   of a field whose blocks hold whole values (has_values_in_blocks()): of the sample's, as copy_box() gives it
+///   photo   of a photo pack, where its rows lie; null where nobody has said so. The model's
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   extent where;             ///< where.source indexes dataset_model::sources()
@@ -44,6 +46,7 @@ struct part {
   std::uint64_t block = 0;
   bool whole = false;
   std::uint64_t value_bytes = 0;
+  const photo_place* photo = nullptr;
 };
 using part_list = absl::InlinedVector<part, 4>;
 

@@ -7,6 +7,7 @@
 #include "datasets/sample_members.hpp"
 #include "datasets/shard_plan.hpp"
 #include "datasets/shuffle.hpp"
+#include "datasets/tar_header.hpp"
 #include "datasets/tar_writer.hpp"
 
 #include <leat/error.hpp>
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -163,9 +165,16 @@ class packing {
     reader_.read(pending_);
     if (options_.rewrite) rewrite(pending_);
     for (const sample_members& sample : pending_) {
-      make_room(sample);
-      for (const member& each : sample.members) {
+      std::vector<std::optional<photo_place>> photos(sample.members.size());
+      for (std::size_t i = 0; i < photos.size() && options_.photo; ++i) {
+        photos[i] = options_.photo(sample.members[i].content);
+      }
+      make_room(sample, static_cast<std::size_t>(std::count_if(photos.begin(), photos.end(),
+                                                               [](const auto& each) { return each.has_value(); })));
+      for (std::size_t i = 0; i < photos.size(); ++i) {
+        const member& each = sample.members[i];
         writer_->begin(each.name, each.size_bytes);
+        if (photos[i]) add_photo(*photos[i]);
         if (each.size_bytes > 0) writer_->write(each.content);
       }
       count(sample);
@@ -193,7 +202,7 @@ class packing {
   }
 
   void write_large(const sample_members& sample) {
-    make_room(sample);
+    make_room(sample, 0);
     std::vector<std::byte> portion;
     for (const member& each : sample.members) {
       writer_->begin(each.name, each.size_bytes);
@@ -210,12 +219,25 @@ class packing {
     tell();
   }
 
-  void make_room(const sample_members& sample) {
+  void make_room(const sample_members& sample, std::size_t photos) {
     if (!writer_) begin_shard();
-    while (plan_.full(next_shard() - 1, result_.shards.back().samples, writer_->bytes(), sample.archive_bytes)) {
+    while (plan_.full(next_shard() - 1, result_.shards.back().samples, writer_->bytes(),
+                      sample.archive_bytes + photo_index_bytes(photos_.size() + photos))) {
       end_shard();
       begin_shard();
     }
+  }
+
+  static std::uint64_t photo_index_bytes(std::size_t photos) {
+    return photos == 0 ? 0 : tar_member_bytes(photo_places_member, photo_places_bytes(photos));
+  }
+
+  // Its member has just begun.
+  void add_photo(photo_place place) {
+    const std::uint64_t block = writer_->bytes() / tar_block_bytes;
+    if (block > std::numeric_limits<std::uint32_t>::max()) return;  // beyond 2 TiB
+    place.block = static_cast<std::uint32_t>(block);
+    photos_.push_back(place);
   }
 
   void count(const sample_members& sample) {
@@ -237,6 +259,12 @@ class packing {
   }
 
   void end_shard() {
+    if (!photos_.empty()) {
+      const std::vector<std::byte> index = as_member(photos_);
+      writer_->begin(photo_places_member, index.size());
+      writer_->write(index);
+      photos_.clear();
+    }
     writer_->finish();
     result_.shards.back().bytes = writer_->bytes();
     writer_.reset();
@@ -263,6 +291,7 @@ class packing {
   std::vector<sample_members> pending_;
   std::uint64_t pending_bytes_ = 0;
   std::uint64_t bytes_ = 0;
+  std::vector<photo_place> photos_;   // of the shard that is being written
   std::vector<std::uint64_t> order_;  // where it is shuffled
   std::uint64_t own_samples_ = 0;
 };

@@ -1,6 +1,8 @@
 // Writes any dataset as WebDataset shards.
 #pragma once
 
+#include "datasets/photo_places.hpp"
+
 #include <leat/dataset.hpp>
 #include <leat/world.hpp>
 
@@ -46,6 +48,9 @@ struct pack_options {
   /// leave it as it is. It is left too if its sample has another member of that name. Called on several threads at once.
   std::function<std::optional<rewritten_member>(std::string_view member, std::span<const std::byte> content)> rewrite =
       {};
+  /// Asked of each member as it is written, but for those of samples that go through in portions: what a plan has to know of it, if it
+  /// is a photo pack; `block` is filled in here. A shard with such members gets an index of them (datasets/photo_places.hpp).
+  std::function<std::optional<photo_place>(std::span<const std::byte> content)> photo = {};
   std::function<void(const pack_progress&)> progress = {};  ///< called now and then, on the calling thread
   std::stop_token stop = {};                                ///< within reads, writes and waits for the disk
 };

@@ -10,6 +10,7 @@
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/photo_places.hpp"
 #include "datasets/sample_counts.hpp"
 #include "datasets/tar_index.hpp"
 #include "datasets/tar_walk.hpp"
@@ -54,6 +55,8 @@ class tar_model final : public dataset_model {
       take(shard);
       shard = {};  // One shard at a time is held twice.
     }
+    own_photos_.shrink_to_fit();
+    photos_ = own_photos_;
     sources_.push_back(std::move(source));
   }
 
@@ -80,11 +83,16 @@ class tar_model final : public dataset_model {
     const auto records = from.all<extent_table::record>();
     table_ = extent_table(index, records, from.all<std::uint32_t>());
     counts_ = sample_counts(from, table_.size(), fields_.size());
+    photos_ = from.all<photo_place>();
+    for (const std::uint32_t each : from.all<std::uint32_t>()) photo_ends_.push_back(each);
     bool is_ours = from.at_end() && (defects_.empty() || defects_.rbegin()->first < table_.size());
     for (const extent_table::record& each : records) {
       is_ours = is_ours && each.file() < files_->files() && each.field() < fields_.size();
     }
+    is_ours = is_ours && std::is_sorted(photo_ends_.begin(), photo_ends_.end()) &&
+              (photo_ends_.empty() ? photos_.empty() : photo_ends_.back() == photos_.size());
     if (!is_ours) throw error(errc::format, "it has places of files or fields that there are not");
+    photos_owner_ = index;
     sources_.push_back(std::move(source));
   }
 
@@ -121,6 +129,8 @@ class tar_model final : public dataset_model {
     into.add_all(table_.records());
     into.add_all(table_.firsts());
     counts_.save(into);
+    into.add_all(photos_);
+    into.add_all(std::span<const std::uint32_t>(photo_ends_));
   }
 
   std::uint64_t size() const noexcept override { return table_.size(); }
@@ -130,7 +140,9 @@ class tar_model final : public dataset_model {
   const sample_counts* counts() const noexcept override { return &counts_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
+    for (std::size_t i = before; i < out.size() && !photos_.empty(); ++i) out[i].photo = photo_at(out[i].where);
   }
   void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
 
@@ -180,7 +192,7 @@ class tar_model final : public dataset_model {
 
   dataset_memory memory() const override {
     dataset_memory held;
-    held.extents = table_.memory_bytes();
+    held.extents = table_.memory_bytes() + photos_.size_bytes() + photo_ends_.capacity() * sizeof(std::uint32_t);
     held.files = files_->memory_bytes();
     return held;
   }
@@ -211,6 +223,21 @@ class tar_model final : public dataset_model {
       counts_.add(present);
       table_.end_sample();
     }
+    own_photos_.insert(own_photos_.end(), shard.photos.begin(), shard.photos.end());
+    photo_ends_.push_back(static_cast<std::uint32_t>(own_photos_.size()));
+  }
+
+  // The place of a pack that an index tells of.
+  [[nodiscard]] const photo_place* photo_at(const extent& member) const noexcept {
+    if (member.file >= photo_ends_.size()) return nullptr;
+    const std::size_t first = member.file == 0 ? 0 : photo_ends_[member.file - 1];
+    const auto of_file = photos_.subspan(first, photo_ends_[member.file] - first);
+    const auto found =
+        std::lower_bound(of_file.begin(), of_file.end(), member.offset,
+                         [](const photo_place& each, std::uint64_t offset) { return each.offset() < offset; });
+    const bool is_it =
+        found != of_file.end() && found->offset() == member.offset && found->bytes == member.stored_bytes;
+    return is_it ? &*found : nullptr;
   }
 
   std::uint16_t field_number(const std::string& name) {
@@ -272,6 +299,10 @@ class tar_model final : public dataset_model {
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;
   std::map<std::uint64_t, defect> defects_;
   std::vector<std::string> notes_;
+  std::span<const photo_place> photos_;    // of all files, by file and block
+  std::vector<std::uint32_t> photo_ends_;  // of each file's
+  std::vector<photo_place> own_photos_;    // where they are not in a mapped index
+  std::shared_ptr<const void> photos_owner_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
 };
 

@@ -125,6 +125,8 @@ class shard_scan {
   void have_read() noexcept;
   // Walks until bytes are wanted or the shard is done. May throw what is wrong with the shard.
   void walk_on();
+  // The next index of photo packs, or the shard's end.
+  void read_photos_on();
   void read(const tar_walk::wanted& wanted);
   [[nodiscard]] std::uint64_t window_bytes() const noexcept;
   void end_shard() noexcept;
@@ -144,6 +146,8 @@ class shard_scan {
   std::optional<tar_walk> walk_;
   std::optional<shard_grouper> grouper_;
   std::uint64_t members_ = 0;
+  std::size_t next_photos_ = 0;
+  bool reads_photos_ = false;
 };
 
 template <class Function>
@@ -174,6 +178,8 @@ void shard_scan::opened() noexcept {
     walk_.emplace(path, open_.size_bytes, 0, all_.options().at_marker);
     grouper_.emplace(std::move(path), file_);
     members_ = 0;
+    next_photos_ = 0;
+    reads_photos_ = false;
     walk_on();
   });
 }
@@ -188,15 +194,22 @@ void shard_scan::walk_on() {
       case tar_walk::result::wants:
         read(walk_->wants());
         return;
-      case tar_walk::result::end: {
-        shard_index done = grouper_->finish(*walk_);
-        done.file_bytes = open_.size_bytes;
-        all_.store(file_, std::move(done));
-      }
-        end_shard();
-        return;
+      case tar_walk::result::end:
+        reads_photos_ = true;
+        return read_photos_on();
     }
   }
+  end_shard();
+}
+
+void shard_scan::read_photos_on() {
+  if (all_.matters(file_) && next_photos_ != grouper_->photo_indexes().size()) {
+    const shard_grouper::photo_index& next = grouper_->photo_indexes()[next_photos_];
+    return read({next.offset, next.bytes});
+  }
+  shard_index done = grouper_->finish(*walk_);
+  done.file_bytes = open_.size_bytes;
+  all_.store(file_, std::move(done));
   end_shard();
 }
 
@@ -227,6 +240,15 @@ void shard_scan::read(const tar_walk::wanted& wanted) {
 
 void shard_scan::have_read() noexcept {
   guarded([&] {
+    if (reads_photos_) {
+      const shard_grouper::photo_index& next = grouper_->photo_indexes()[next_photos_++];
+      if (read_.failure == 0) {
+        grouper_->add_photos(next, read_.data.subspan(next.offset - read_.offset, next.bytes));
+      } else {
+        grouper_->note_no_photos(sources_.explain(read_).what());
+      }
+      return read_photos_on();
+    }
     if (read_.failure != 0) throw sources_.explain(read_);
     walk_->feed(read_.offset, read_.data);
     walk_on();

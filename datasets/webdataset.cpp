@@ -67,13 +67,22 @@ void shard_grouper::end_sample() {
 
 void shard_grouper::add(const tar_member& member) {
   last_cut_ = member.cut;
-  if (member.begins_archive) end_sample();  // The same key in the next archive is another sample.
+  if (member.begins_archive) {
+    end_sample();  // The same key in the next archive is another sample.
+    archive_offset_ = member.header_offset;
+  }
   if (!member.is_file) {
     if (member.type != '5') ++index_.members_skipped;
     if (member.type == '2') ++index_.links_skipped;
     return;
   }
-  if (is_archive_metadata(member.name)) return;
+  if (is_archive_metadata(member.name)) {
+    // An index of fewer packs than there are members: its size is no reason to take memory.
+    const bool is_photos = member.name == photo_places_member && !member.cut &&
+                           member.size_bytes <= photo_places_bytes(index_.records.size());
+    if (is_photos) photo_indexes_.push_back({archive_offset_, member.data_offset, member.size_bytes});
+    return;
+  }
   const std::optional<member_name> name = split_member_name(member.name);
   if (!name) {
     ++index_.members_skipped;
@@ -107,6 +116,26 @@ void shard_grouper::add(const tar_member& member) {
     return;
   }
   index_.records.emplace_back(member.data_offset, member.size_bytes, file_, field);
+}
+
+void shard_grouper::add_photos(const photo_index& from, std::span<const std::byte> content) {
+  const std::optional<std::vector<photo_place>> places = parse_photo_places(content);
+  if (!places) return note_no_photos("it is damaged, or of a later version");
+  const std::uint64_t moved_by = from.archive_offset / tar_block_bytes;
+  for (photo_place place : *places) {
+    if (place.block > std::numeric_limits<std::uint32_t>::max() - moved_by) continue;
+    place.block += static_cast<std::uint32_t>(moved_by);
+    const auto record =
+        std::lower_bound(index_.records.begin(), index_.records.end(), place.offset(),
+                         [](const extent_table::record& each, std::uint64_t offset) { return each.offset() < offset; });
+    const bool is_there = record != index_.records.end() && record->offset() == place.offset();
+    if (is_there && record->bytes() == place.bytes) index_.photos.push_back(place);
+  }
+}
+
+void shard_grouper::note_no_photos(std::string_view why) {
+  index_.notes.push_back(str_cat(path_, ": its index of photo packs is not used, ", why,
+                                 ": they are read whole; packing the shard again writes a new one"));
 }
 
 void shard_grouper::note_end(const tar_walk& walk) {
@@ -154,6 +183,8 @@ shard_index shard_grouper::finish(const tar_walk& walk) {
   note_end(walk);
   note_skipped();
   index_.records.shrink_to_fit();
+  std::sort(index_.photos.begin(), index_.photos.end(),
+            [](const photo_place& a, const photo_place& b) { return a.block < b.block; });
   return std::move(index_);
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "datasets/extent_table.hpp"
+#include "datasets/photo_places.hpp"
 #include "datasets/tar_walk.hpp"
 
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +48,7 @@ struct shard_index {
   std::uint64_t links_skipped = 0;    ///< of them, symbolic links
   std::uint64_t file_bytes = 0;       ///< of the shard
   std::vector<std::string> notes;
+  std::vector<photo_place> photos;  ///< by their blocks
 };
 
 /// Takes the members of one shard in their order and groups neighbours of one key.
@@ -55,6 +58,18 @@ class shard_grouper {
 
   ///   throws   error{errc::limit} more than an extent_table can hold
   void add(const tar_member& member);
+
+  /// A member that is an index of photo packs, and where the archive begins that it is of.
+  struct photo_index {
+    std::uint64_t archive_offset = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] const std::vector<photo_index>& photo_indexes() const noexcept { return photo_indexes_; }
+  /// Its content. What is damaged, or of no member, is left out.
+  void add_photos(const photo_index& from, std::span<const std::byte> content);
+  /// There is one that is not used.
+  void note_no_photos(std::string_view why);
 
   /// After the last member.
   [[nodiscard]] shard_index finish(const tar_walk& walk);
@@ -73,6 +88,8 @@ class shard_grouper {
   bool last_cut_ = false;  // The last member of all.
   std::string key_;
   std::size_t begin_ = 0;  // Of the open sample's records.
+  std::uint64_t archive_offset_ = 0;
+  std::vector<photo_index> photo_indexes_;
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;
 };
 

@@ -16,6 +16,7 @@ void read_in_flight::begin(batch_in_flight& batch, const batch_plan::read& plann
   holder = held_by;
   straight_to = planned.straight_to;
   lease_bytes = planned.lease_bytes;
+  inside.reset();
   first_row = planned.first_row;
   rows = planned.rows;
   parts.clear();
@@ -59,7 +60,7 @@ datasets::part block_in_flight::part() const noexcept {
 void batch_in_flight::begin() {
   const std::size_t cells = plan.fields.size();
   // Later rows are planned while earlier ones are read and decoded.
-  reads.reserve(cells);
+  reads.reserve(reads_of_program_max * cells);
   reads_used = 0;
   reads_idle.store(0, std::memory_order_relaxed);
   next_read = 0;
@@ -109,6 +110,7 @@ void batch_in_flight::take_reads() {
     read_in_flight& read = reads[number];
     const std::uint32_t holder = number_of_[planned.holder];
     read.begin(*this, planned, holder);
+    if (planned.inside) read.inside = number_of_[*planned.inside];
     straight = straight || read.straight_to;
     // Nobody else has these reads yet.
     if (holder != number) reads[holder].users.fetch_add(read.rows, std::memory_order_relaxed);

@@ -74,6 +74,7 @@ struct read_in_flight final : io::set_read {
   std::uint32_t holder = 0;                ///< the read, perhaps this one, that holds the lease
   std::optional<std::size_t> straight_to;  ///< as planned
   std::uint64_t lease_bytes = 0;           ///< as planned
+  std::optional<std::uint32_t> inside;     ///< likewise, but the number of the read in flight
   std::uint32_t first_row = 0;             ///< of the samples that wait for it; it is started with the first of them
   std::uint32_t rows = 0;
   absl::InlinedVector<read_part, 2> parts;  ///< by row
@@ -329,6 +330,9 @@ struct batch_in_flight {
 
 inline const pick& sample_in_flight::planned() const noexcept { return owner->plan.picks[row]; }
 
+/// Of one row: a photo pack may be read in two.
+inline constexpr std::size_t reads_of_program_max = 2;
+
 /// The most memory that a batch in flight takes besides its tensors.
 ///   rows     of the largest batch
 ///   reads    of it that are there at the same time
@@ -348,7 +352,8 @@ struct bookkeeping {
     constexpr std::size_t name_bytes = 64;
     // Names and digests exist twice: in the line, and in the batch that was handed out.
     return sizeof(sample_in_flight) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
-           sizeof(pick) + sizeof(std::uint64_t) + programs * sizeof(void*) / reads_in_flight::block_reads +
+           sizeof(pick) + sizeof(std::uint64_t) +
+           reads_of_program_max * programs * sizeof(void*) / reads_in_flight::block_reads +
            ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <exception>
 
 namespace leat::stages {
@@ -205,8 +206,29 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
   }
 }
 
+void decoder::join_pieces(batch_in_flight& batch, const sample_in_flight& sample) {
+  for (const std::uint32_t number : sample.reads) {
+    const read_in_flight& rows = batch.reads[number];
+    if (!rows.inside) continue;
+    const read_in_flight& first = batch.reads[*rows.inside];
+    for (const read_part& part : first.parts) {
+      if (part.offset + part.bytes <= rows.offset) continue;  // of a member before it
+      const std::byte* const head = first.data.data() + (part.offset - first.offset);
+      std::byte* const memory = first.into.bytes.data();
+      std::byte* const begin = memory + (rows.data.data() - memory) - (rows.offset - part.offset);
+      std::span<const std::byte>& encoded = batch.encoded[sample.row * batch.plan.programs + part.program];
+      if (encoded.data() == head) std::memmove(begin, head, first.offset + first.bytes - part.offset);
+      for (const read_part& each : first.parts) {
+        if (each.offset != part.offset) continue;
+        batch.encoded[sample.row * batch.plan.programs + each.program] = {begin, each.bytes};
+      }
+    }
+  }
+}
+
 void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
   batch_in_flight& batch = *sample.owner;
+  join_pieces(batch, sample);
   place_rows(sample, own);
   absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
   for (std::size_t p = 0; p < programs_.size(); ++p) {

@@ -2,6 +2,7 @@
 // how one sample's encoded parts become one row.
 #pragma once
 
+#include "datasets/photo_places.hpp"
 #include "stages/device/device_operation.hpp"
 #include "stages/pixels/outcome.hpp"
 
@@ -173,6 +174,16 @@ class field_program {
   /// Which of its outputs the boxes of a chunked array's row are copied to: the row itself, or a hidden output, of which decode() then gets
   /// the bytes (stages/assembled_row.hpp).
   [[nodiscard]] virtual std::size_t assembled_output() const { return 0; }
+  /// What it looks at of a photo pack, besides the pack's head: no more is read. decode() is given the whole pack's length, in which
+  /// other bytes are anything at all.
+  ///   default   all
+  [[nodiscard]] virtual datasets::photo_range photo_bytes(const datasets::photo_place& photo, std::uint64_t seed,
+                                                          std::uint32_t epoch, std::uint64_t draw) const {
+    static_cast<void>(seed);
+    static_cast<void>(epoch);
+    static_cast<void>(draw);
+    return {photo.head_bytes, photo.bytes};
+  }
   /// Of a row made of so many encoded bytes, those that decode() copies as they are.
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
     return verbatim() ? encoded_bytes : 0;

@@ -9,6 +9,7 @@
 #include "stages/shared_members.hpp"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace leat::stages {
@@ -24,14 +25,19 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   std::vector<bool> fetched(dataset.fields().size(), false);
   bool leased = plan.in_steps();
   std::size_t blocks = 0;
+  std::size_t in_two = 0;  // photo packs, of which the head and some rows are read
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
     fetched[first] = dataset.origin(first) == datasets::field_origin::extents;
     if (dataset.fields()[first].chunked) blocks += layout.rows_max();
     leased = leased && !reads_into_rows(dataset, *program);
+    const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(), [&](std::uint16_t field) {
+      return dataset.fields()[field].name.find("fjp") != std::string::npos;
+    });
+    if (is_pack && in_two < fetched.size()) ++in_two;
   }
-  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true));
+  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;
   bookkeeping all{.rows = layout.rows_max(),
                   .reads = reads * layout.rows_max(),
                   .programs = run.programs().size(),

@@ -43,14 +43,19 @@ std::uint32_t add_read(batch_plan& plan, std::uint32_t row, const placed_part& f
   return number;
 }
 
-void add_part(batch_plan& plan, std::uint32_t number, std::uint32_t row, const placed_part& part) {
-  batch_plan::read& read = plan.reads[number];
-  read.bytes = std::max(read.bytes, part.where.offset + part.where.stored_bytes - read.offset);
+void add_part_of(batch_plan& plan, std::uint32_t number, std::uint32_t row, const placed_part& part) {
   plan.parts.push_back({.row = row,
                         .read = number,
                         .program = part.program,
                         .offset = part.where.offset,
                         .bytes = part.where.stored_bytes});
+}
+
+// The same, and the read gets all of it.
+void add_part(batch_plan& plan, std::uint32_t number, std::uint32_t row, const placed_part& part) {
+  batch_plan::read& read = plan.reads[number];
+  read.bytes = std::max(read.bytes, part.where.offset + part.where.stored_bytes - read.offset);
+  add_part_of(plan, number, row, part);
 }
 
 bool are_one_place(const placed_part& a, const placed_part& b) {
@@ -69,9 +74,44 @@ std::uint64_t value_bytes(std::span<const datasets::part> parts, std::uint16_t f
   return std::find_if(parts.begin(), parts.end(), of_field)->value_bytes;
 }
 
-bool lies_near(const batch_plan::read& read, std::uint64_t bytes, const placed_part& part) {
+bool lies_near(const batch_plan::read& read, std::uint64_t bytes, const placed_part& part,
+               std::uint64_t gap_bytes_max = planner::gap_bytes_max) {
   return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
-         part.where.offset <= read.offset + bytes + planner::gap_bytes_max;
+         part.where.offset <= read.offset + bytes + gap_bytes_max;
+}
+
+// Room for the bytes up to `end`, in the lease where those of the read lie. A read inside another's room begins a page later than it does
+// in the file (reader_stage::place_reads()).
+void make_room(batch_plan& plan, std::uint32_t number, std::uint64_t end) {
+  const bool is_inside = plan.reads[number].inside.has_value();
+  batch_plan::read& room = plan.reads[plan.reads[number].inside.value_or(number)];
+  const std::uint64_t bytes = io::aligned_bytes(room.offset, end - room.offset);
+  room.lease_bytes = std::max(room.lease_bytes, bytes + (is_inside ? io::alignment_max_bytes : 0));
+}
+
+void extend(batch_plan::read& read, std::uint64_t end) { read.bytes = std::max(read.bytes, end - read.offset); }
+
+// The last read gets the pack's head, and its rows if they are near; else these become a read inside that one's room, which has place for
+// the whole pack. No page is read twice: the gap between the two is longer than one.
+void add_pieces(batch_plan& plan, std::uint32_t row, const placed_part& part, std::uint32_t holder) {
+  static_assert(planner::piece_gap_bytes_max >= io::alignment_max_bytes);
+  const auto number = static_cast<std::uint32_t>(plan.reads.size() - 1);
+  const std::uint64_t begin = part.where.offset + part.wanted.first;
+  const std::uint64_t end = part.where.offset + part.wanted.end;
+  const std::uint64_t head_end = part.where.offset + part.photo->head_bytes;
+  extend(plan.reads[number], head_end);
+  if (begin <= head_end + part.gap_bytes_max) {
+    extend(plan.reads[number], end);
+  } else if (begin != end) {
+    plan.reads.push_back({.source = part.where.source,
+                          .file = part.where.file,
+                          .offset = begin,
+                          .bytes = end - begin,
+                          .first_row = row,
+                          .holder = holder,
+                          .inside = number});
+  }
+  make_room(plan, static_cast<std::uint32_t>(plan.reads.size() - 1), part.where.offset + part.where.stored_bytes);
 }
 
 }  // namespace
@@ -336,7 +376,8 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         chosen = field;
         bytes = part.where.decoded_bytes;
         // Nothing to read of an empty member: decode sees it as it is.
-        if (part.where.stored_bytes != 0) placed.push_back({part.where, number_of_program});
+        if (part.where.stored_bytes == 0) continue;
+        placed.push_back(piece_of(part, program, number_of_program, row));
       }
       if (chosen == field) break;
     }
@@ -348,7 +389,40 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(o, bytes);
     }
   }
+  settle_photos({placed.data(), placed.size()});
   add_reads(plan, number, {placed.data(), placed.size()}, before.reads);
+}
+
+// Of a photo pack, what the program's crop needs. Packs of which several fit in a read are joined to their neighbours instead.
+placed_part planner::piece_of(const datasets::part& part, const field_program& program, std::uint16_t number,
+                              const pick& row) const {
+  placed_part placed{.where = part.where, .program = number};
+  if (part.photo == nullptr || (how_.in_order && part.where.stored_bytes <= joined_bytes_max / 2)) return placed;
+  placed.photo = part.photo;
+  placed.wanted = program.photo_bytes(*part.photo, how_.seed, row.epoch, row.draw);
+  const bool is_drive = dataset_.sources()[part.where.source]->is_read_by_the_loop();
+  placed.gap_bytes_max = is_drive ? piece_gap_bytes_max : piece_gap_bytes_max_elsewhere;
+  return placed;
+}
+
+// Of a pack that several programs read, each gets what all of them want. Where that is nearly all, it is read whole.
+void planner::settle_photos(std::span<placed_part> parts) {
+  for (placed_part& part : parts) {
+    if (part.photo == nullptr) continue;
+    datasets::photo_range wanted = part.wanted;
+    bool whole = false;
+    for (const placed_part& other : parts) {
+      if (!are_one_place(part, other)) continue;
+      whole = whole || other.photo == nullptr;
+      if (whole || other.wanted.first == other.wanted.end) continue;
+      const bool first = wanted.first == wanted.end;
+      wanted = {first ? other.wanted.first : std::min(wanted.first, other.wanted.first),
+                first ? other.wanted.end : std::max(wanted.end, other.wanted.end)};
+    }
+    part.wanted = wanted;
+    const bool has_head = wanted.first <= part.photo->head_bytes + part.gap_bytes_max;
+    if (whole || (has_head && wanted.end + piece_gap_bytes_max >= part.where.stored_bytes)) part.photo = nullptr;
+  }
 }
 
 // Of a field that is not chunked no more is read than from the first to the last element of its first axis.
@@ -424,17 +498,32 @@ void planner::add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_pa
 
 // Returns the read that serves the row where it is the only one.
 std::uint32_t planner::add_leased_reads(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts) {
-  const std::size_t first = plan.reads.size();
+  const auto first = static_cast<std::uint32_t>(plan.reads.size());
+  const placed_part* in_pieces = nullptr;  // the last such part, and the read of its head
+  std::uint32_t head = 0;
   for (const placed_part& part : parts) {
-    if (plan.reads.size() == first || !lies_near(plan.reads.back(), plan.reads.back().bytes, part)) {
-      plan.reads[add_read(plan, row, part)].holder = static_cast<std::uint32_t>(first);
+    if (in_pieces != nullptr && are_one_place(*in_pieces, part)) {
+      add_part_of(plan, head, row, part);
+      continue;
     }
+    const std::uint64_t gap = in_pieces != nullptr    ? in_pieces->gap_bytes_max
+                              : part.photo != nullptr ? part.gap_bytes_max
+                                                      : gap_bytes_max;
+    const bool joins = plan.reads.size() != first && !(in_pieces != nullptr && part.photo != nullptr) &&
+                       lies_near(plan.reads.back(), plan.reads.back().bytes, part, gap);
+    if (!joins) plan.reads[add_read(plan, row, part)].holder = first;
     const auto number = static_cast<std::uint32_t>(plan.reads.size() - 1);
-    add_part(plan, number, row, part);
-    batch_plan::read& read = plan.reads[number];
-    read.lease_bytes = io::aligned_bytes(read.offset, read.bytes);
+    if (part.photo != nullptr) {
+      in_pieces = &part;
+      head = number;
+      add_part_of(plan, number, row, part);
+      add_pieces(plan, row, part, first);
+    } else {
+      add_part(plan, number, row, part);
+      make_room(plan, number, plan.reads[number].offset + plan.reads[number].bytes);
+    }
   }
-  return plan.reads.size() == first + 1 ? static_cast<std::uint32_t>(first) : joinable::none;
+  return plan.reads.size() == first + 1 && in_pieces == nullptr ? first : joinable::none;
 }
 
 // Has the read of the row before serve this one too, if it can. The lease has room for each row by itself: if the read
@@ -442,6 +531,9 @@ std::uint32_t planner::add_leased_reads(batch_plan& plan, std::uint32_t row, std
 bool planner::join(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts,
                    std::uint32_t number) const {
   if (!how_.in_order || parts.empty() || number == joinable::none) return false;
+  if (std::any_of(parts.begin(), parts.end(), [](const placed_part& each) { return each.photo != nullptr; })) {
+    return false;
+  }
   batch_plan::read& read = plan.reads[number];
   if (read.first_row + read.rows != row)
     return false;  // A row between them is corrupt as planned, and waits for nothing.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "datasets/model.hpp"
+#include "datasets/photo_places.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_plan.hpp"
 #include "stages/field_model.hpp"
@@ -19,9 +20,15 @@
 namespace leat::stages {
 
 /// A part that a program of one row wants.
+///   photo   of a photo pack, where its rows lie; null: all of it is read
+///   wanted  of such a pack, what is read besides its head
+///   gap_bytes_max   and how far from each other its pieces and other parts may lie that are one read
 struct placed_part {
   leat::extent where;
   std::uint16_t program = 0;
+  const datasets::photo_place* photo = nullptr;
+  datasets::photo_range wanted = {};
+  std::uint64_t gap_bytes_max = 0;
 };
 
 /// Whether what `program` reads goes from the source straight to the rows of its output: the row is the stored bytes, and
@@ -34,6 +41,10 @@ class planner {
   /// Neighbours nearer than this are one read: a tar header and its padding between a picture and its label cost less
   /// to read than another request costs to make (2 us of CPU, against 16 KiB at 3 GiB/s).
   static constexpr std::uint64_t gap_bytes_max = std::uint64_t{16} << 10;
+  /// Pieces of a photo pack, and what lies beside one: on a drive it is bytes that count, since a second read is made only to spare them.
+  /// Elsewhere a request takes as long as a MiB.
+  static constexpr std::uint64_t piece_gap_bytes_max = std::uint64_t{4} << 10;
+  static constexpr std::uint64_t piece_gap_bytes_max_elsewhere = std::uint64_t{1} << 20;
   /// One read for the samples of neighbouring rows takes a lease of no more than this, which goes home after the last of
   /// them, and straight to the rows no more than a source reads at once. Measured (benchmarks/results): 64 KiB give half as
   /// much again as one by one at least, 256 a quarter more of small ones; a MiB a tenth more, with read buffers four times as large.
@@ -108,6 +119,9 @@ class planner {
   void parts_of_crop(const pick& row, const array_crop& crop, std::uint16_t field, datasets::part_list& out) const;
   void add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts, std::uint16_t field,
                       std::uint16_t program, planned_before& before) const;
+  [[nodiscard]] placed_part piece_of(const datasets::part& photo, const field_program& program, std::uint16_t number,
+                                     const pick& row) const;
+  static void settle_photos(std::span<placed_part> parts);
   void add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const;
   void add_straight_read(batch_plan& plan, std::uint32_t row, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.

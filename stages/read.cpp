@@ -186,6 +186,13 @@ void reader_stage::place_reads(batch_in_flight& batch, sample_in_flight& sample,
     if (read.first_row != sample.row) continue;
     if (read.straight_to) {
       read.into = space_in(batch.memory.bytes().subspan(*read.straight_to, read.bytes), batch.memory);
+    } else if (read.inside) {
+      // A page later than in the file: wherever in its first page a source puts the first byte, decoder::join_pieces() finds room for the
+      // head as far before it as it is in the file, and behind the place where it was read.
+      const read_in_flight& first = batch.reads[*read.inside];
+      const auto page_of = [](std::uint64_t offset) { return offset / io::alignment_max_bytes; };
+      const std::uint64_t behind = (page_of(read.offset) - page_of(first.offset) + 1) * io::alignment_max_bytes;
+      read.into = space_in({first.into.bytes.data() + behind, io::aligned_bytes(read.offset, read.bytes)}, memory);
     } else {
       read.into = space_in(left.first(read.lease_bytes), memory);
       left = left.subspan(read.lease_bytes);
@@ -277,8 +284,9 @@ void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
       sample.trouble->unreadable = whose == io::fault::unreadable;
     } else {
       for (; part != read.parts.end() && part->row == row; ++part) {
-        batch.encoded[row * programs_.size() + part->program] =
-            read.data.subspan(part->offset - read.offset, part->bytes);
+        // Of a photo pack perhaps not all was read: then `data` ends before it does.
+        batch.encoded[row * programs_.size() + part->program] = {read.data.data() + (part->offset - read.offset),
+                                                                 part->bytes};
       }
     }
     if (is_last(sample)) events_.ready(sample, loop_of(batch));

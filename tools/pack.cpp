@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/pack_zarr.hpp"
 #include "datasets/patterns.hpp"
+#include "stages/photo_reach.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
@@ -270,6 +271,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
       return photos.rewrite(member, content);
     };
   }
+  arguments.how.photo = stages::place_of_photo;
   datasets::pack_result made;
   try {
     const status_line shown([&](const terminal& screen, std::size_t columns) {

@@ -6,6 +6,7 @@
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/user_failure.hpp"
+#include "stages/photo_reach.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/row_writer.hpp"
@@ -111,6 +112,11 @@ class image_program final : public field_program {
       if (!pipeline_.calls_functions()) throw;
       throw_from_user(input, outputs_.front().name, "a function of its transforms");
     }
+  }
+
+  datasets::photo_range photo_bytes(const datasets::photo_place& photo, std::uint64_t seed, std::uint32_t epoch,
+                                    std::uint64_t draw) const override {
+    return photo_bytes_wanted(photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
   }
 
   bool random() const override { return pipeline_.random(); }

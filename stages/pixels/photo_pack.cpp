@@ -216,10 +216,13 @@ stages::outcome<photo_pack_view> view_photo_pack(byte_span pack) {
   return view;
 }
 
+std::uint32_t photo_pack_view::row_end(std::uint32_t number) const noexcept {
+  return little32(index, index_entry_bytes * number);
+}
+
 byte_span photo_pack_view::row(std::uint32_t number) const noexcept {
-  const std::uint32_t begin = number == 0 ? 0 : little32(index, index_entry_bytes * (number - 1));
-  const std::uint32_t end = little32(index, index_entry_bytes * number);
-  const byte_span bytes = rows.subspan(begin, end - begin);
+  const std::uint32_t begin = number == 0 ? 0 : row_end(number - 1);
+  const byte_span bytes = rows.subspan(begin, row_end(number) - begin);
   return !sums_count || crc32c(bytes) == little32(index, index_entry_bytes * number + 4) ? bytes : byte_span();
 }
 

@@ -38,6 +38,8 @@ struct photo_pack_view {
   byte_span rows;  // and the zeros behind them
 
   [[nodiscard]] std::uint32_t row_blocks() const noexcept { return head.mcu_columns * head.mcu_blocks; }
+  /// Where a row ends, counted from the first row's begin.
+  [[nodiscard]] std::uint32_t row_end(std::uint32_t number) const noexcept;
   /// A row's bytes, which photo_row_slack_bytes follow; empty where it is damaged.
   [[nodiscard]] byte_span row(std::uint32_t number) const noexcept;
 };
@@ -48,6 +50,9 @@ struct photo_pack_view {
 [[nodiscard]] byte_span jpeg_head_of_pack(byte_span pack) noexcept;
 
 [[nodiscard]] stages::outcome<photo_pack_view> view_photo_pack(byte_span pack);
+
+/// Whether packs are decoded row by row, with this libjpeg-turbo (entropy_door.hpp). Otherwise each is unpacked to a JPEG first.
+[[nodiscard]] bool photo_packs_are_read_by_rows() noexcept;
 
 /// The fixed head as bytes, its checksum missing.
 [[nodiscard]] std::array<std::byte, photo_pack_head::bytes> as_bytes(const photo_pack_head& head) noexcept;

@@ -1,6 +1,7 @@
 #include "stages/pixels/picture_decoder.hpp"
 
 #include "stages/pixels/bmp_reader.hpp"
+#include "stages/pixels/decimation.hpp"
 #include "stages/pixels/jpeg_reader.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/png_reader.hpp"
@@ -29,14 +30,8 @@ geometry as_stored(geometry drawn, bool leave_flip) noexcept {
   return drawn;
 }
 
-// The most by which the box can shrink without becoming smaller than what it is scaled to. It depends on sizes alone, so
-// that every machine chooses the same.
 int choose_decimation(const geometry& drawn, const picture_reader& reader, const decode_options& options) noexcept {
-  if (!options.decimate || !reader.decimates() || drawn.how == filter::nearest) return 1;
-  for (const int by : {8, 4, 2}) {
-    if (drawn.box.width >= by * drawn.scaled_width && drawn.box.height >= by * drawn.scaled_height) return by;
-  }
-  return 1;
+  return options.decimate && reader.decimates() ? decimation_of(drawn) : 1;
 }
 
 // The smallest rectangle that holds both; one of no width is nothing.
@@ -55,16 +50,6 @@ struct drawn_row {
   const store* how;
   std::byte* row;
 };
-
-int shrunk(int size, int by) noexcept { return (size + by - 1) / by; }
-
-// Decimated sizes are rounded up at the stored picture's right and lower edge; the upright picture may begin there.
-decimated decimated_by(int by, const picture_info& info) noexcept {
-  const orientation turn(info.orientation);
-  const auto [width, height] = turn.size(info.width, info.height);
-  const auto rounded_by = [&](int size) { return shrunk(size, by) - static_cast<double>(size) / by; };
-  return {by, turn.from_far_x() ? rounded_by(width) : 0.0, turn.from_far_y() ? rounded_by(height) : 0.0};
-}
 
 // A sample's time in the arena.
 class arena_use {

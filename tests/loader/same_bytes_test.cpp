@@ -1,6 +1,8 @@
 // The project's central test: what must not change a byte. A table with one base and one column for everything that may
 // differ between two machines or two runs; later issues add columns.
 #include "datasets/pack.hpp"
+#include "datasets/photo_places.hpp"
+#include "stages/photo_reach.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"
@@ -12,6 +14,7 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <gtest/gtest.h>
 
@@ -52,6 +55,7 @@ struct setup {
   bool real_files = false;
   std::string directory_of_files;  // empty: the usual temporary one
   std::optional<index_state> tar;  // in tar shards, opened with such an index
+  bool packs = false;  // JPEGs that can be are photo packs, beside those that cannot; in shards with their index
 };
 
 struct column {
@@ -142,6 +146,18 @@ std::vector<column> columns() {
     s.where.shards = 1;
     s.options.reader.backend = read_backend::preadv;
   });
+  add("packs", [](setup& s) { s.packs = true; });
+  add("packs_decode_threads_3", [](setup& s) {
+    s.packs = true;
+    s.options.decode_threads = 3;
+  });
+  add("packs_files", [](setup& s) { s.packs = s.real_files = true; });
+  for (const index_state state : {index_state::none, index_state::cold, index_state::warm}) {
+    add(number("packs_tar", static_cast<int>(state)), [=](setup& s) {
+      s.packs = true;
+      s.tar = state;
+    });
+  }
   add("files_preadv_1_thread", [](setup& s) {
     s.real_files = true;
     s.options.reader.backend = read_backend::preadv;
@@ -167,11 +183,32 @@ std::size_t budget_named(const std::string& message) {
   return at == std::string::npos ? 0 : std::size_t{std::stoull(message.substr(at + before.size()))} << 20;
 }
 
+std::vector<testing::fake_sample> packed(std::vector<testing::fake_sample> samples) {
+  std::size_t packs = 0;
+  for (testing::fake_sample& sample : samples) {
+    for (auto& member : sample.members) {
+      if (member.field != "jpg") continue;
+      try {
+        member.bytes = pack_photo(member.bytes);
+        member.field = "fjpg";
+        ++packs;
+      } catch (const error&) {
+        // It stays a JPEG (progressive), or is a PNG under that name.
+      }
+    }
+  }
+  EXPECT_GT(packs, samples.size() / 2);
+  EXPECT_LT(packs, samples.size());
+  return samples;
+}
+
 const std::vector<testing::fake_sample>& samples_of(const setup& use) {
   static const std::vector<testing::fake_sample> small = testing::make_samples(1, sample_count);
-  if (!use.large_picture) return small;
   static const std::vector<testing::fake_sample> large = with_a_large_picture();
-  return large;
+  static const std::vector<testing::fake_sample> small_packed = packed(small);
+  static const std::vector<testing::fake_sample> large_packed = packed(large);
+  if (use.packs) return use.large_picture ? large_packed : small_packed;
+  return use.large_picture ? large : small;
 }
 
 /// `path` is a folder or a pattern of shards, and nothing of it has changed just now: of what has, no index is kept.
@@ -206,11 +243,17 @@ dataset write_shards(const std::vector<testing::fake_sample>& samples, const set
   const std::size_t per_shard = (samples.size() + use.where.shards - 1) / use.where.shards;
   for (std::size_t shard = 0; shard < use.where.shards; ++shard) {
     testing::tar_writer made;
+    std::vector<datasets::photo_place> photos;
     for (std::size_t i = shard * per_shard; i < std::min(samples.size(), (shard + 1) * per_shard); ++i) {
       for (const auto& member : samples[i].members) {
-        made.add_file(std::to_string(i) + "." + member.field, member.bytes);
+        const testing::tar_place at = made.add_file(std::to_string(i) + "." + member.field, member.bytes);
+        std::optional<datasets::photo_place> photo = stages::place_of_photo(member.bytes);
+        if (!photo) continue;
+        photo->block = static_cast<std::uint32_t>(at.data_offset / 512);
+        photos.push_back(*photo);
       }
     }
+    if (use.packs) made.add_file(std::string(datasets::photo_places_member), datasets::as_member(photos));
     const std::vector<std::byte> bytes = made.finish();
     std::ofstream out(directory / ("s-" + std::to_string(shard) + ".tar"), std::ios::binary);
     out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
