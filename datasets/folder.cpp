@@ -359,9 +359,10 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
   folder_walk_options walk;
   walk.threads = threads_for_walking(options.threads);
   walk.extensions = options.extensions;
-  // torchvision/datasets/folder.py, IMG_EXTENSIONS.
+  // torchvision/datasets/folder.py, IMG_EXTENSIONS; and JPEGs as photo packs.
   if (walk.extensions.empty()) {
-    walk.extensions = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+    walk.extensions = {".jpg", ".jpeg", ".png",  ".ppm",  ".bmp",   ".pgm",
+                       ".tif", ".tiff", ".webp", ".fjpg", ".fjpeg", ".fjpe"};
     walk.counted = foreign_extensions();
   }
   kept_index index(options.index, path, key_of(path, options, walk));

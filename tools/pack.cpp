@@ -39,6 +39,7 @@ struct pack_arguments {
   datasets::pack_options how;
   bool transcode = false;
   photo_form photos = photo_form::as_they_are;
+  bool verify = true;
   pack_target to = pack_target::tar;
   datasets::pack_zarr_options zarr;
   std::string zarr_option;  // one that was given and is of --to zarr alone
@@ -264,7 +265,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
       return file ? std::optional(datasets::rewritten_member{std::string(member), std::move(*file)}) : std::nullopt;
     };
   }
-  photo_packing photos(arguments.photos);
+  photo_packing photos(arguments.photos, arguments.verify);
   const bool packs_photos = arguments.photos != photo_form::as_they_are;
   if (packs_photos) {
     arguments.how.rewrite = [&photos](std::string_view member, std::span<const std::byte> content) {
@@ -358,12 +359,16 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "--transcode", arguments->transcode,
       "write progressive and other multi-scan JPEGs as baseline, which decode in a third of the time: the same "
       "pixels and markers; what is baseline or damaged is left as it is");
-  add_choice(
+  CLI::Option* const photos = add_choice(
       app, "--photos", arguments->photos, {{"fast", photo_form::fast}, {"jpeg", photo_form::jpeg}},
       "fast: baseline JPEGs become photo packs (.jpg: .fjpg), which take 1.2 times the bytes and little more than half "
       "the "
-      "CPU, with the same pixels; each is unpacked and compared before it is written; what cannot be packed stays as "
-      "it is; jpeg: the way back");
+      "CPU, with the same pixels; what cannot be packed stays as it is; jpeg: the way back");
+  add_choice(
+      app, "--verify", arguments->verify, {{"on", true}, {"off", false}},
+      "of --photos fast: unpack each pack and compare; a JPEG that does not come back byte for byte stays one. off: "
+      "a third less CPU, and such a JPEG cannot be had back (on)")
+      ->needs(photos);
   add_opening_options(app, arguments->opening);
   add_rank_options(app, arguments->ranks);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");

@@ -54,7 +54,8 @@ std::optional<datasets::rewritten_member> photo_packing::rewrite(std::string_vie
     return std::nullopt;
   }
   try {
-    datasets::rewritten_member made{*name, to_ == photo_form::fast ? pack_photo(content) : unpack_photo(content)};
+    datasets::rewritten_member made{*name,
+                                    to_ == photo_form::fast ? pack_photo(content, verify_) : unpack_photo(content)};
     const std::lock_guard lock(mutex_);
     ++count_.rewritten;
     count_.bytes_before += content.size();

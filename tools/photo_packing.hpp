@@ -31,7 +31,8 @@ class photo_packing {
     std::uint64_t left = 0;  ///< photographs that stay as they are
   };
 
-  explicit photo_packing(photo_form to) : to_(to) {}
+  ///   verify   unpack each pack and compare
+  explicit photo_packing(photo_form to, bool verify = true) : to_(to), verify_(verify) {}
 
   /// The member to take another's place; nothing where it stays as it is.
   [[nodiscard]] std::optional<datasets::rewritten_member> rewrite(std::string_view member,
@@ -45,6 +46,7 @@ class photo_packing {
   void leave(std::string_view member, std::string_view why);
 
   photo_form to_;
+  bool verify_;
   mutable std::mutex mutex_;
   counts count_;
   std::vector<std::string> left_;

@@ -229,7 +229,7 @@ struct folder_options {
   class_folders classes = class_folders::automatic;
   bool allow_empty_classes = false;  ///< a class folder without a picture is an error unless this is set
   /// Lower case, with the dot; a file's name is compared whatever its case. Empty: torchvision's, .jpg .jpeg .png .ppm
-  /// .bmp .pgm .tif .tiff .webp.
+  /// .bmp .pgm .tif .tiff .webp, and photo packs, .fjpg .fjpeg .fjpe.
   std::vector<std::string> extensions = {};
   unsigned threads = 0;  ///< that walk and stat; 0: chosen from the machine
   index_options index = {};

@@ -2,16 +2,20 @@
 #include "tests/support/photos.hpp"
 #include "tests/tools/command.hpp"
 
+#include <leat/photo_pack.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -218,6 +222,64 @@ TEST(pack, photos_become_packs_of_the_same_digest_and_come_back) {
   EXPECT_THAT(partly.err, HasSubstr("a/1.fjpg: photo pack: "));
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "rest/a/1.jpg"));
   EXPECT_EQ(content_of(directory.path() / "rest/a/2.v1.JPEG"), content_of(folder / "a/2.v1.JPEG"));
+}
+
+// The index is the last member; it comes along from shards to shards, and goes with the packs.
+TEST(pack, shards_of_packs_have_an_index_of_them) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  for (int i = 0; i < 5; ++i) {
+    write_file(folder / "a" / (std::to_string(i) + ".jpg"), photo_jpeg(static_cast<std::uint64_t>(i), 300, 400));
+  }
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  ASSERT_EQ(run({"pack", folder.string(), path("plain.tar")}).exit_code, 0);
+  ASSERT_EQ(run({"pack", folder.string(), path("fast.tar"), "--photos", "fast"}).exit_code, 0);
+  ASSERT_EQ(run({"pack", path("fast.tar"), path("copy.tar")}).exit_code, 0);
+  ASSERT_EQ(run({"pack", path("fast.tar"), path("again.tar"), "--photos", "jpeg"}).exit_code, 0);
+  ASSERT_EQ(run({"pack", folder.string(), path("unverified.tar"), "--photos", "fast", "--verify", "off"}).exit_code, 0);
+  EXPECT_THAT(content_of(path("fast.tar")), HasSubstr("__leat__/photos"));
+  EXPECT_EQ(content_of(path("copy.tar")), content_of(path("fast.tar")));
+  EXPECT_EQ(content_of(path("unverified.tar")), content_of(path("fast.tar")));
+  EXPECT_EQ(content_of(path("again.tar")), content_of(path("plain.tar")));
+
+  const auto epoch_of = [&](const char* name) {
+    return run({"epoch", path(name), "--size", "64", "--batch-size", "5", "--epochs", "4", "--json"}).json();
+  };
+  const json whole = epoch_of("plain.tar");
+  const json crops = epoch_of("fast.tar");
+  EXPECT_EQ(crops.at("digest"), whole.at("digest"));
+
+  // Each shard has its own, and no shard becomes larger than was asked for.
+  ASSERT_EQ(
+      run({"pack", folder.string(), path("s-%03d.tar"), "--photos", "fast", "--bytes-per-shard", "150KiB"}).exit_code,
+      0);
+  std::size_t shards = 0;
+  for (; std::filesystem::exists(directory.path() / ("s-00" + std::to_string(shards) + ".tar")); ++shards) {
+    const std::filesystem::path shard = directory.path() / ("s-00" + std::to_string(shards) + ".tar");
+    EXPECT_THAT(content_of(shard), HasSubstr("__leat__/photos"));
+    EXPECT_LE(std::filesystem::file_size(shard), 150U << 10);
+  }
+  EXPECT_GT(shards, 1U);
+  EXPECT_EQ(digest_of((directory.path() / "s-*.tar").string()), digest_of(path("plain.tar")));
+  EXPECT_EQ(run({"pack", folder.string(), path("x.tar"), "--verify", "off"}).exit_code, 2);
+}
+
+TEST(pack, class_folders_may_hold_packs) {
+  const temporary_directory directory;
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<std::uint8_t> jpeg = photo_jpeg(static_cast<std::uint64_t>(i), 96, 64);
+    write_file(directory.path() / "jpegs" / "a" / (std::to_string(i) + ".jpg"), jpeg);
+    const std::vector<std::byte> pack = pack_photo(std::as_bytes(std::span(jpeg)));
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(pack.data());
+    write_file(directory.path() / "packs" / "a" / (std::to_string(i) + ".fjpg"), {begin, begin + pack.size()});
+  }
+  EXPECT_EQ(digest_of(path("packs")), digest_of(path("jpegs")));
+  ASSERT_EQ(run({"pack", path("packs"), path("jpegs.tar"), "--photos", "jpeg"}).exit_code, 0);
+  ASSERT_EQ(run({"pack", path("jpegs"), path("plain.tar")}).exit_code, 0);
+  EXPECT_EQ(content_of(path("jpegs.tar")), content_of(path("plain.tar")));
+  const json found = run({"inspect", path("packs"), "--json"}).json();
+  EXPECT_EQ(found.at("samples"), 3) << found;
 }
 
 // With --overwrite as well, nothing that is whole is replaced by what is not, and no file by another of the same name.
