@@ -24,6 +24,7 @@
 #include "stages/loader_memory.hpp"
 #include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
+#include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/prefetch.hpp"
 #include "stages/read.hpp"
@@ -509,6 +510,7 @@ loader_stats loader::pipeline::stats() const {
   now.batches_ready = handed.ready;
   now.batches_out = handed.out;
   now.reader = io_.report();
+  now.photo_packs_unpacked = !pixels::photo_packs_are_read_by_rows();
   now.device = transfer_->report();
   now.verdict = windows_.judge_last(counted, setting(counted));
   return now;

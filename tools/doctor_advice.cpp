@@ -298,6 +298,15 @@ std::vector<finding> examine(const machine_facts& facts) {
   std::vector<finding> all = {check_kernel(facts), check_io_uring(facts),   check_locked_memory(facts),
                               check_files(facts),  check_huge_pages(facts), check_memory(facts),
                               check_cores(facts),  check_numa(facts)};
+  if (facts.photo_packs_unpacked) {
+    all.push_back(
+        {.concern = "photo packs",
+         .how = grade::lower,
+         .found = "unpacked to JPEGs first, and read whole: no faster than these",
+         .advice =
+             "the libjpeg-turbo that is loaded is none whose inner structure leat knows (2 and 3, jpegint.h beside "
+             "jpeglib.h): build and run with the same one of them"});
+  }
   for (const path_facts& each : facts.paths) all.push_back(check_path(each));
   if (facts.gpus.empty() && facts.gpus_unusable.empty()) all.push_back(check_no_gpu(facts));
   for (const gpu_facts& each : facts.gpus) all.push_back(check_gpu(facts, each));

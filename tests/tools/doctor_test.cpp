@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -81,6 +82,16 @@ machine_facts good_machine() {
 void expect_advice(const finding& found, grade how, const std::string& part) {
   EXPECT_EQ(found.how, how) << found.concern << ": " << found.found;
   EXPECT_THAT(found.advice, HasSubstr(part)) << found.concern;
+}
+
+TEST(doctor_advice, says_where_photo_packs_are_no_faster_than_jpegs) {
+  machine_facts facts = good_machine();
+  facts.photo_packs_unpacked = true;
+  const std::vector<finding> all = tools::examine(facts);
+  const auto found =
+      std::find_if(all.begin(), all.end(), [](const finding& each) { return each.concern == "photo packs"; });
+  ASSERT_NE(found, all.end());
+  expect_advice(*found, grade::lower, "libjpeg-turbo");
 }
 
 TEST(doctor_advice, has_none_for_a_machine_that_wants_for_nothing) {
