@@ -91,7 +91,9 @@ class tar_model final : public dataset_model {
     }
     is_ours = is_ours && std::is_sorted(photo_ends_.begin(), photo_ends_.end()) &&
               (photo_ends_.empty() ? photos_.empty() : photo_ends_.back() == photos_.size());
-    if (!is_ours) throw error(errc::format, "it has places of files or fields that there are not");
+    is_ours =
+        is_ours && std::all_of(photos_.begin(), photos_.end(), [](const photo_place& each) { return each.is_sound(); });
+    if (!is_ours) throw error(errc::format, "it has places of files, fields or photographs that there are not");
     photos_owner_ = index;
     sources_.push_back(std::move(source));
   }

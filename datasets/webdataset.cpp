@@ -80,7 +80,11 @@ void shard_grouper::add(const tar_member& member) {
     // An index of fewer packs than there are members: its size is no reason to take memory.
     const bool is_photos = member.name == photo_places_member && !member.cut &&
                            member.size_bytes <= photo_places_bytes(index_.records.size());
-    if (is_photos) photo_indexes_.push_back({archive_offset_, member.data_offset, member.size_bytes});
+    if (!is_photos) return;
+    // The last one of an archive is the index; a tar may hold a million that are none.
+    const bool is_next = photo_indexes_.empty() || photo_indexes_.back().archive_offset != archive_offset_;
+    if (is_next) photo_indexes_.emplace_back();
+    photo_indexes_.back() = {archive_offset_, member.data_offset, member.size_bytes};
     return;
   }
   const std::optional<member_name> name = split_member_name(member.name);

@@ -506,8 +506,9 @@ std::uint32_t planner::add_leased_reads(batch_plan& plan, std::uint32_t row, std
       add_part_of(plan, head, row, part);
       continue;
     }
-    const std::uint64_t gap = in_pieces != nullptr    ? in_pieces->gap_bytes_max
-                              : part.photo != nullptr ? part.gap_bytes_max
+    // Room for gaps between members is in the memory plan for gap_bytes_max; between a pack's head and its rows the pack itself has it.
+    const std::uint64_t gap = in_pieces != nullptr    ? std::min(in_pieces->gap_bytes_max, gap_bytes_max)
+                              : part.photo != nullptr ? std::min(part.gap_bytes_max, gap_bytes_max)
                                                       : gap_bytes_max;
     const bool joins = plan.reads.size() != first && !(in_pieces != nullptr && part.photo != nullptr) &&
                        lies_near(plan.reads.back(), plan.reads.back().bytes, part, gap);

@@ -22,7 +22,8 @@ namespace leat::stages {
 /// A part that a program of one row wants.
 ///   photo   of a photo pack, where its rows lie; null: all of it is read
 ///   wanted  of such a pack, what is read besides its head
-///   gap_bytes_max   and how far from each other its pieces and other parts may lie that are one read
+///   gap_bytes_max   and how far from each other its head and its rows may lie that are one read; other members beside it no farther than
+///                   planner::gap_bytes_max
 struct placed_part {
   leat::extent where;
   std::uint16_t program = 0;
@@ -41,8 +42,8 @@ class planner {
   /// Neighbours nearer than this are one read: a tar header and its padding between a picture and its label cost less
   /// to read than another request costs to make (2 us of CPU, against 16 KiB at 3 GiB/s).
   static constexpr std::uint64_t gap_bytes_max = std::uint64_t{16} << 10;
-  /// Pieces of a photo pack, and what lies beside one: on a drive it is bytes that count, since a second read is made only to spare them.
-  /// Elsewhere a request takes as long as a MiB.
+  /// Between a photo pack's head and its rows: on a drive it is bytes that count, since a second read is made only to spare them. Elsewhere
+  /// a request takes as long as a MiB.
   static constexpr std::uint64_t piece_gap_bytes_max = std::uint64_t{4} << 10;
   static constexpr std::uint64_t piece_gap_bytes_max_elsewhere = std::uint64_t{1} << 20;
   /// One read for the samples of neighbouring rows takes a lease of no more than this, which goes home after the last of

@@ -14,7 +14,8 @@ inline constexpr std::size_t photo_pack_jpeg_bytes_max = std::size_t{16} << 20;
 /// Packs a JPEG, unpacks it again and compares: what it returns gives the file back. Packed are baseline files of one scan in grey or
 /// three colours.
 ///   verify   false: it is not unpacked, which takes a third less time. What coding it again would write otherwise is then packed too, with
-///            the right pixels, and unpack_photo() refuses it: do not throw the JPEG away
+///            the right pixels where packs are decoded by rows (`leat doctor` says if not; then it is corrupt), and unpack_photo() refuses it: do
+///            not throw the JPEG away
 ///   throws   error{errc::unsupported} why it has to stay a JPEG: another process (progressive, arithmetic), four colours, another
 ///            format, too large, bits that coding it again would write otherwise; error{errc::format} a damaged or cut file
 ///   Thread: any

@@ -138,7 +138,7 @@ struct loader_stats {
   std::uint32_t epochs_finished = 0;
 
   /// That samples were read by: their stored bytes (of photo packs with an index, the head and the crop's rows), and the gaps (16 KiB at
-  /// most) between those that one read serves.
+  /// most, within a photo pack at an address 1 MiB) between those that one read serves.
   std::uint64_t bytes_read = 0;
   /// What the kernel gave for them: bytes_read, and with O_DIRECT what lies around a read up to multiples of the file's
   /// alignment; a page cache adds nothing here. Over bytes_delivered it is what the drive did for a byte of a batch. What is

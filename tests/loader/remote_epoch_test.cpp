@@ -1,11 +1,16 @@
 // Epochs over HTTP beside the same ones from files: the same batches, whatever the server does wrong, or an error that says what.
+#include "datasets/photo_places.hpp"
+#include "stages/photo_reach.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fault_server.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
+#include "tests/support/tar_writer.hpp"
 
 #include <leat/loader.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,6 +180,35 @@ TEST_F(remote_epoch, keeps_no_index_where_a_server_does_not_tell_one_object_from
   EXPECT_EQ(outcome_with(changed + "Date: Sun, 06 Nov 1994 08:49:50 GMT\r\n"), outcome::used);
   EXPECT_EQ(outcome_with("Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\nDate: Sun, 06 Nov 1994 08:49:50 GMT\r\n"),
             outcome::written);
+}
+
+// A pack's head and rows may be one request over the bytes between them: what lies beside a pack may not.
+TEST_F(remote_epoch, of_photo_packs_goes_through_the_least_budget_whatever_lies_beside_them) {
+  testing::tar_writer made;
+  std::vector<datasets::photo_place> places;
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<std::byte> pack = pack_photo(
+        testing::make_jpeg(testing::make_texture(static_cast<std::uint64_t>(i), 1200, 1300), {.quality = 90}));
+    const std::string key = std::to_string(i);
+    const testing::tar_place at = made.add_file(key + ".fjpg", pack);
+    made.add_file(key + ".depth", std::string(700'000, 'd'));  // which nobody reads
+    made.add_file(key + ".cls", key);
+    places.push_back(stages::place_of_photo(pack).value());
+    places.back().block = static_cast<std::uint32_t>(at.data_offset / 512);
+  }
+  made.add_file(std::string(datasets::photo_places_member), datasets::as_member(places));
+  const std::vector<std::byte> shard = made.finish();
+  put("photos.tar", {reinterpret_cast<const char*>(shard.data()), shard.size()});
+  const std::vector<field> crops = {image("jpg").random_resized_crop(24, {0.05, 0.2}).as(dtype::u8), label("cls")};
+  loader_options options = testing::small_options();
+  options.batch_size = 2;
+  options.epochs = 6;
+  options.host_bytes_max = loader(there("photos.tar"), options, crops).plan().host_bytes_least;
+  const seen_run files = testing::run_all(here("photos.tar"), options, crops);
+  const seen_run objects = testing::run_all(there("photos.tar"), options, crops);
+  EXPECT_EQ(objects.failed, std::nullopt) << objects.message;
+  EXPECT_EQ(objects.batches, files.batches);
+  EXPECT_LT(objects.stats.bytes_read, 6 * (shard.size() - 4 * 700'000)) << "no member between them was read";
 }
 
 TEST_F(remote_epoch, is_left_at_once_while_a_server_says_nothing) {
