@@ -32,17 +32,20 @@ constexpr std::string_view data_ending = ".data";
 constexpr std::array<char, 8> header_magic = {'l', 'e', 'a', 't', 'c', 'c', 'h', '\n'};
 constexpr std::array<char, 8> index_magic = {'l', 'e', 'a', 't', 'b', 'l', 'k', '\n'};
 // Incremented whenever the meaning of the files changes.
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 constexpr std::uint32_t block_bytes_most = std::uint32_t{64} << 20;
 constexpr std::uint64_t blocks_most = std::uint64_t{1} << 31;
 // A server may say that an object has any size: its index takes a thousandth of that.
 constexpr std::uint64_t index_bytes_granted = std::uint64_t{1} << 20;
 constexpr std::uint64_t index_share = 64;
 
-// States of a block; of one that is being filled also who does it.
+// States of a block. The lowest two bits say which; of one that is there the others count fills, of one that is being filled they say who
+// does it.
 constexpr std::uint64_t absent = 0;
-constexpr std::uint64_t present = 1;
+constexpr std::uint64_t present = 1;  // with the number of its fill
 constexpr std::uint64_t loading = 2;  // with slot and generation
+constexpr unsigned state_bits = 2;
+constexpr std::uint64_t state_mask = (1U << state_bits) - 1;
 constexpr unsigned slot_bits = 10;
 constexpr std::uint32_t slots = 1U << slot_bits;
 
@@ -64,6 +67,8 @@ struct index_header {
 };
 constexpr std::size_t index_header_bytes = 4096;
 static_assert(sizeof(index_header) <= index_header_bytes);
+
+bool says_present(std::uint64_t word) { return (word & state_mask) == present; }
 
 std::uint64_t rounded_up(std::uint64_t bytes) {
   return (bytes + cache_page_bytes - 1) / cache_page_bytes * cache_page_bytes;
@@ -193,7 +198,7 @@ struct seen_index {
   [[nodiscard]] std::uint64_t room_bytes(bool with_loading) const {
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < words.size(); ++i) {
-      if (words[i] == present || (with_loading && words[i] != absent))
+      if (says_present(words[i]) || (with_loading && words[i] != absent))
         sum += rounded_up(bytes_of_block(head.size_bytes, head.block_bytes, i));
     }
     return sum;
@@ -219,6 +224,7 @@ struct block_cache::shared_header {
   std::uint32_t version;
   std::uint32_t reserved;
   std::uint64_t bytes;
+  std::uint64_t fills;  // the number of the next one
   std::array<std::uint32_t, slots> generations;
 };
 
@@ -295,6 +301,7 @@ int block_cache::open_header() {
 // without a sound index. Nobody else uses the folder meanwhile.
 void block_cache::count_anew() {
   std::uint64_t sum = 0;
+  std::uint64_t fills = std::atomic_ref(shared_->fills).load(std::memory_order_relaxed);
   for (const std::string& name : names_in(options_.directory)) {
     const bool is_data = name.ends_with(data_ending);
     if (!is_data && !name.ends_with(index_ending)) continue;
@@ -310,7 +317,8 @@ void block_cache::count_anew() {
     }
     if (is_data) continue;
     for (std::uint32_t i = 0; i < seen->words.size(); ++i) {
-      if (seen->words[i] == absent || seen->words[i] == present) continue;
+      if (says_present(seen->words[i])) fills = std::max(fills, (seen->words[i] >> state_bits) + 1);
+      if (seen->words[i] == absent || says_present(seen->words[i])) continue;
       punch(data_path, std::uint64_t{i} * seen->head.block_bytes,
             rounded_up(bytes_of_block(seen->head.size_bytes, seen->head.block_bytes, i)));
       static_cast<void>(::pwrite(index.get(), &absent, sizeof absent,
@@ -319,6 +327,7 @@ void block_cache::count_anew() {
     sum += seen->room_bytes(false);
   }
   std::atomic_ref(shared_->bytes).store(sum, std::memory_order_relaxed);
+  std::atomic_ref(shared_->fills).store(fills, std::memory_order_relaxed);
 }
 
 bool block_cache::take_slot() {
@@ -327,7 +336,7 @@ bool block_cache::take_slot() {
     // Blocks of who had it before are no longer anybody's.
     const std::uint32_t generation =
         std::atomic_ref(shared_->generations[slot]).fetch_add(1, std::memory_order_acq_rel) + 1;
-    mine_ = loading | std::uint64_t{slot} << 2 | std::uint64_t{generation} << (2 + slot_bits);
+    mine_ = loading | std::uint64_t{slot} << state_bits | std::uint64_t{generation} << (state_bits + slot_bits);
     return true;
   }
   return false;
@@ -335,9 +344,9 @@ bool block_cache::take_slot() {
 
 bool block_cache::is_alive(std::uint64_t word) const noexcept {
   if (word == mine_) return true;
-  if ((word & 3) != loading) return false;
-  const auto slot = static_cast<std::uint32_t>(word >> 2) & (slots - 1);
-  const auto generation = static_cast<std::uint32_t>(word >> (2 + slot_bits));
+  if ((word & state_mask) != loading) return false;
+  const auto slot = static_cast<std::uint32_t>(word >> state_bits) & (slots - 1);
+  const auto generation = static_cast<std::uint32_t>(word >> (state_bits + slot_bits));
   return std::atomic_ref(shared_->generations[slot]).load(std::memory_order_acquire) == generation &&
          is_locked_by_others(header_, first_slot_byte + slot);
 }
@@ -522,6 +531,7 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
     ++found.blocks;
     const std::uint64_t offset = std::uint64_t{block} * object->block_bytes();
     const std::span<std::byte> whole = std::span(pages).first(object->room_of(block));
+    const std::uint64_t before = object->fills();
     std::size_t got = 0;
     while (got < whole.size()) {
       const ssize_t some =
@@ -530,7 +540,7 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
       got += static_cast<std::size_t>(some);
     }
     std::fill(whole.begin() + static_cast<std::ptrdiff_t>(got), whole.end(), std::byte{});
-    if (!object->verify(offset, whole)) ++found.damaged;
+    if (!object->verify(offset, whole, before)) ++found.damaged;
   }
   // It was looked at, and not used.
   std::atomic_ref(std::launder(reinterpret_cast<index_header*>(object->map_))->opened_unix_s)
@@ -559,14 +569,14 @@ std::uint64_t cached_object::bytes_of(std::uint32_t block) const noexcept {
 std::uint64_t cached_object::room_of(std::uint32_t block) const noexcept { return rounded_up(bytes_of(block)); }
 
 bool cached_object::is_present(std::uint32_t block) const noexcept {
-  return word(block).load(std::memory_order_acquire) == present;
+  return says_present(word(block).load(std::memory_order_acquire));
 }
 
 cached_object::state cached_object::claim(std::uint32_t block) {
   const std::atomic_ref<std::uint64_t> at = word(block);
   for (;;) {
     std::uint64_t seen = at.load(std::memory_order_acquire);
-    if (seen == present) return state::present;
+    if (says_present(seen)) return state::present;
     if (seen == absent) {
       if (!cache_->reserve(room_of(block))) return state::refused;
       if (at.compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return state::claimed;
@@ -598,7 +608,8 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
     give_up(block);
     return failure;
   }
-  word(block).store(present, std::memory_order_release);
+  const std::uint64_t number = std::atomic_ref(cache_->shared_->fills).fetch_add(1, std::memory_order_acq_rel);
+  word(block).store(present | number << state_bits, std::memory_order_release);
   return 0;
 }
 
@@ -607,18 +618,23 @@ void cached_object::give_up(std::uint32_t block) noexcept {
   cache_->release(room_of(block));
 }
 
-bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages) noexcept {
+std::uint64_t cached_object::fills() const noexcept {
+  return std::atomic_ref(cache_->shared_->fills).load(std::memory_order_acquire);
+}
+
+bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept {
   bool is_right = true;
   for (std::uint64_t at = 0; at < pages.size(); at += cache_page_bytes) {
     const std::uint64_t page = (offset + at) / cache_page_bytes;
     if (crc32c(pages.subspan(at, cache_page_bytes)) == sum(page).load(std::memory_order_relaxed)) continue;
     is_right = false;
-    drop(static_cast<std::uint32_t>((offset + at) / block_bytes_));
+    drop(static_cast<std::uint32_t>((offset + at) / block_bytes_), before);
   }
   return is_right;
 }
-void cached_object::drop(std::uint32_t block) noexcept {
-  std::uint64_t seen = present;
+void cached_object::drop(std::uint32_t block, std::uint64_t before) noexcept {
+  std::uint64_t seen = word(block).load(std::memory_order_acquire);
+  if (!says_present(seen) || seen >> state_bits >= before) return;
   // Claimed until its room is free: nobody fills it meanwhile.
   if (!word(block).compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return;
   punch(data_path_, std::uint64_t{block} * block_bytes_, room_of(block));

@@ -63,9 +63,13 @@ class cached_object {
   [[nodiscard]] int fill(std::uint32_t block, std::span<const std::byte> bytes);
   void give_up(std::uint32_t block) noexcept;
 
-  /// Whether pages that were read are what was written. Those that are not take their blocks out of the cache.
+  /// The number of the next fill of any block.
+  [[nodiscard]] std::uint64_t fills() const noexcept;
+  /// Whether pages that were read are what was written. Those that are not take their blocks out of the cache, but for a block that was
+  /// filled after the read began: what was read is then its former self, which somebody else has found damaged.
   ///   offset   of a page
-  [[nodiscard]] bool verify(std::uint64_t offset, std::span<const std::byte> pages) noexcept;
+  ///   before   what fills() said before the read
+  [[nodiscard]] bool verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept;
 
  private:
   friend class block_cache;
@@ -73,7 +77,7 @@ class cached_object {
   [[nodiscard]] std::atomic_ref<std::uint64_t> word(std::uint32_t block) const noexcept;
   [[nodiscard]] std::atomic_ref<std::uint32_t> sum(std::uint64_t page) const noexcept;
   [[nodiscard]] std::uint64_t room_of(std::uint32_t block) const noexcept;  // on the disk
-  void drop(std::uint32_t block) noexcept;
+  void drop(std::uint32_t block, std::uint64_t before) noexcept;
 
   const std::shared_ptr<block_cache> cache_;
   std::string data_path_;

@@ -50,6 +50,7 @@ struct cached_reads::cached_read final : read_path {
   outcome how = outcome::waits;
   std::atomic<bool> is_cancelled{false};
   unsigned damaged = 0;
+  std::uint64_t fills_before = 0;                                     // of the local one
   std::optional<std::chrono::steady_clock::time_point> others_since;  // when it began to wait for them
   struct : read_operation {
     cached_read* of = nullptr;
@@ -136,6 +137,7 @@ void cached_reads::start_local(cached_read& read) {
     of.owner->have_read(of);
   };
   read.is_local = true;
+  read.fills_before = read.object->fills();
   read_operation* const one[] = {&local};
   file->files->start(one);
 }
@@ -149,7 +151,7 @@ void cached_reads::have_read(cached_read& read) noexcept {
     around_.cache->turn_off(str_cat(read.object->data_path(), ": ", errno_words(local.failure)));
     return go_remote(read);
   }
-  if (!read.object->verify(local.offset, local.data)) {
+  if (!read.object->verify(local.offset, local.data, read.fills_before)) {
     transfer_counts::add(around_.counts->damaged_reads, 1);
     if (++read.damaged > damage_max) return go_remote(read);
     return send(read);

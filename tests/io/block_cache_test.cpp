@@ -89,9 +89,9 @@ TEST_F(block_cache, gives_each_block_to_one_of_those_who_claim_it) {
   fill(*theirs, 1);
   EXPECT_EQ(mine->claim(1), state::present);
   EXPECT_TRUE(mine->is_present(1));
-  EXPECT_TRUE(mine->verify(block_bytes, read(*mine, block_bytes, block_bytes)));
+  EXPECT_TRUE(mine->verify(block_bytes, read(*mine, block_bytes, block_bytes), mine->fills()));
   fill(*mine, 2);
-  EXPECT_TRUE(theirs->verify(2 * block_bytes, read(*theirs, 2 * block_bytes, 8'192)));
+  EXPECT_TRUE(theirs->verify(2 * block_bytes, read(*theirs, 2 * block_bytes, 8'192), theirs->fills()));
   EXPECT_EQ(other->bytes_in_use(), block_bytes + 8'192);
 }
 
@@ -116,15 +116,46 @@ TEST_F(block_cache, takes_a_block_out_whose_pages_are_not_what_was_written) {
   fill(*held, 0);
   fill(*held, 1);
   std::vector<std::byte> pages = read(*held, 4096, block_bytes);
-  EXPECT_TRUE(held->verify(4096, pages));
+  EXPECT_TRUE(held->verify(4096, pages, held->fills()));
   pages[block_bytes - 1] ^= std::byte{1};  // the first page of block 1
-  EXPECT_FALSE(held->verify(4096, pages));
+  EXPECT_FALSE(held->verify(4096, pages, held->fills()));
   EXPECT_TRUE(held->is_present(0));
   EXPECT_FALSE(held->is_present(1));
   EXPECT_EQ(cache->bytes_in_use(), block_bytes);
   const auto found = cache->verify(cache->entries().at(0));
   EXPECT_EQ(found.blocks, 1U);
   EXPECT_EQ(found.damaged, 0U);
+}
+
+TEST_F(block_cache, keeps_a_block_that_was_filled_anew_after_a_damaged_read_began) {
+  const auto one = open();
+  const auto other = open();
+  const auto mine = object(*one);
+  const auto theirs = object(*other);
+  fill(*mine, 0);
+  std::vector<std::byte> pages = read(*mine, 0, block_bytes);
+  pages[9] ^= std::byte{1};
+  const std::uint64_t before = mine->fills();
+  // Another one reads it too, finds it damaged first, and fills it anew.
+  EXPECT_FALSE(theirs->verify(0, pages, theirs->fills()));
+  fill(*theirs, 0);
+  EXPECT_FALSE(mine->verify(0, pages, before));
+  EXPECT_TRUE(mine->is_present(0));
+  EXPECT_TRUE(mine->verify(0, read(*mine, 0, block_bytes), mine->fills()));
+  EXPECT_FALSE(mine->verify(0, pages, mine->fills())) << "a read that began since";
+  EXPECT_FALSE(mine->is_present(0));
+}
+
+TEST_F(block_cache, numbers_fills_above_all_that_are_there_where_its_header_is_lost) {
+  std::uint64_t fills = 0;
+  {
+    const auto cache = open();
+    const auto held = object(*cache);
+    for (std::uint32_t block = 0; block < 3; ++block) fill(*held, block);
+    fills = held->fills();
+  }
+  fs::remove(path() / "leat-cache");
+  EXPECT_EQ(object(*open())->fills(), fills);
 }
 
 TEST_F(block_cache, never_takes_more_room_than_it_has_and_evicts_what_nobody_holds) {
@@ -176,7 +207,7 @@ TEST_F(block_cache, makes_an_object_anew_whose_data_are_gone_or_cut) {
     EXPECT_FALSE(again->is_present(0));
     EXPECT_EQ(cache->bytes_in_use(), 0U);
     fill(*again, 0);
-    EXPECT_TRUE(again->verify(0, read(*again, 0, block_bytes)));
+    EXPECT_TRUE(again->verify(0, read(*again, 0, block_bytes), again->fills()));
     fs::remove(path() / "a.index");
   }
 }
@@ -211,9 +242,9 @@ TEST_F(block_cache, gives_the_room_on_the_disk_back_of_blocks_that_are_taken_out
   ASSERT_GE(on_disk(), 2 * block_bytes);
   std::vector<std::byte> pages = read(*held, 0, block_bytes);
   pages[7] ^= std::byte{1};
-  EXPECT_FALSE(held->verify(0, pages));
+  EXPECT_FALSE(held->verify(0, pages, held->fills()));
   EXPECT_LT(on_disk(), 2 * block_bytes);
-  EXPECT_TRUE(held->verify(block_bytes, read(*held, block_bytes, block_bytes)));
+  EXPECT_TRUE(held->verify(block_bytes, read(*held, block_bytes, block_bytes), held->fills()));
 }
 
 TEST_F(block_cache, is_refused_and_not_waited_for_where_a_stopped_process_holds_the_folder) {
