@@ -8,8 +8,9 @@
 #       The executable io_tests of just these modules, so that io can be built and tested while another module is in
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
-#       they run under ThreadSanitizer. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of
-#       them are one test of ctest.
+#       they run under ThreadSanitizer. SANITIZED names likewise what sanitizers look at, where they need not look at all. scripts/soak
+#       runs what these two leave out. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of them
+#       are one test of ctest.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
@@ -134,7 +135,7 @@ function(leat_program target)
 endfunction()
 
 function(leat_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_ONE_PROCESS" "TOGETHER;WITH_THREADS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_ONE_PROCESS" "TOGETHER;SANITIZED;WITH_THREADS"
     "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(NOT sources)
@@ -144,6 +145,8 @@ function(leat_test name)
   set(filter "")
   if(arg_WITH_THREADS AND LEAT_SANITIZE STREQUAL "thread")
     set(filter TEST_FILTER "${arg_WITH_THREADS}")
+  elseif(arg_SANITIZED AND LEAT_SANITIZE)
+    set(filter TEST_FILTER "${arg_SANITIZED}")
   endif()
   leat_program(${name}_tests MODULES ${arg_MODULES}
     SOURCES ${sources} ${PROJECT_SOURCE_DIR}/tests/support/sanitizer_options.cpp
@@ -161,6 +164,10 @@ function(leat_test name)
   # A parameter's value has no place in a name: of a struct GoogleTest prints its bytes, with pointers that differ each time.
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}." NO_PRETTY_VALUES
     ${filter})
+  if(filter)
+    add_test(NAME ${name}.all COMMAND ${name}_tests --gtest_brief=1 CONFIGURATIONS soak)
+    set_tests_properties(${name}.all PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
   # Not by gtest_discover_tests(PROPERTIES): it takes a list apart and keeps the first value only.
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests_properties.cmake)
   file(GENERATE OUTPUT ${properties} CONTENT
