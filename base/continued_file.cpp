@@ -1,5 +1,6 @@
 #include "base/continued_file.hpp"
 
+#include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 
@@ -8,31 +9,11 @@
 #include <sys/stat.h>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string_view>
-#include <utility>
 
 namespace leat {
-namespace {
-
-class descriptor {
- public:
-  explicit descriptor(int fd) noexcept : fd_(fd) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-}  // namespace
 
 int continue_lines(const std::string& path, std::uint64_t bytes, const std::string& what) {
   const auto refuse = [&](std::string_view why) {

@@ -1,5 +1,6 @@
 #include "datasets/file_bytes.hpp"
 
+#include "base/descriptor.hpp"
 #include "base/text.hpp"
 #include "datasets/file_guard.hpp"
 #include "datasets/path_error.hpp"
@@ -20,17 +21,16 @@
 namespace leat::datasets {
 
 local_file::local_file(const std::string& path) : file_bytes(path) {
-  const int opened = io::open_to_read(path.c_str());
-  if (opened < 0 && opened != -ESPIPE) throw path_error(-opened, path, "check the path");
+  descriptor opened(io::open_to_read(path.c_str()));
+  if (opened.get() < 0 && opened.get() != -ESPIPE) throw path_error(-opened.get(), path, "check the path");
   struct stat status{};
-  const bool looked = opened >= 0 && ::fstat(opened, &status) == 0;
+  const bool looked = opened.get() >= 0 && ::fstat(opened.get(), &status) == 0;
   if (!looked || !S_ISREG(status.st_mode)) {
-    if (opened >= 0) ::close(opened);
     throw error(errc::usage, looked && S_ISDIR(status.st_mode)
                                  ? str_cat(path, ": is a folder; give the files in it, as '", path, "/*'")
                                  : str_cat(path, ": is no regular file; give a file"));
   }
-  descriptor_ = opened;
+  descriptor_ = opened.release();
   set_size(static_cast<std::uint64_t>(status.st_size));
 }
 

@@ -1,5 +1,6 @@
 #include "datasets/folder_walk.hpp"
 
+#include "base/descriptor.hpp"
 #include "base/text.hpp"
 #include "datasets/kept_index.hpp"
 #include "datasets/parallel.hpp"
@@ -24,21 +25,6 @@
 
 namespace leat::datasets {
 namespace {
-
-class descriptor {
- public:
-  explicit descriptor(int fd) noexcept : fd_(fd) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 std::string join(std::string_view directory, std::string_view name) {
   if (directory.empty()) return std::string(name);

@@ -1,6 +1,7 @@
 #include "io/uring.hpp"
 
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/text.hpp"
@@ -77,21 +78,6 @@ int insist(const Attempt& attempt) {
     if (refusals >= refusals_at_once) pause(refusals - refusals_at_once);
   }
 }
-
-/// A descriptor that closes itself.
-class descriptor {
- public:
-  explicit descriptor(int fd) noexcept : fd_(fd) {}
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 

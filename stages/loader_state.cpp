@@ -15,6 +15,7 @@
 //     96   digests of the options, the dataset, the fields and the order
 //
 // The checksum is XXH3-128 over all bytes but its own. Magic, versions, sizes and checksum keep their places in all versions.
+#include "base/descriptor.hpp"
 #include "base/hasher.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
@@ -283,20 +284,16 @@ void loader_state::save(const std::filesystem::path& path) const {
 
 loader_state loader_state::load(const std::filesystem::path& path) {
   const std::string name = path.string();
-  const int fd = ::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) throw io::explain_open(errno, name);
-  struct closed {
-    int fd;
-    ~closed() { ::close(fd); }
-  } const guard{fd};
+  const descriptor file(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) throw io::explain_open(errno, name);
   struct stat status{};
-  if (::fstat(fd, &status) != 0) throw io::explain_open(errno, name);
+  if (::fstat(file.get(), &status) != 0) throw io::explain_open(errno, name);
   if (!S_ISREG(status.st_mode)) refuse(name, "is no regular file");
   // One more than there may be: a file that is too long is no state.
   std::vector<std::byte> bytes(file_bytes_max + 1);
   std::size_t have = 0;
   while (have < bytes.size()) {
-    const ssize_t got = ::read(fd, bytes.data() + have, bytes.size() - have);
+    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw io::explain_read({.failure = errno, .path = name, .offset = have, .bytes = bytes.size() - have});
     if (got == 0) break;

@@ -1,5 +1,6 @@
 #include "tools/bench_file.hpp"
 
+#include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
@@ -51,21 +52,6 @@ void fill(std::span<std::uint64_t> words, std::uint64_t offset) noexcept {
                        .not_allowed = "give a place that you may write to",
                        .taken = "somebody else made it meanwhile: give another PATH"});
 }
-
-class descriptor {
- public:
-  explicit descriptor(int number) noexcept : number_(number) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 /// Whether the page at `offset` is as fill() makes it.
 bool has_page(int file, std::uint64_t offset) {

@@ -1,5 +1,6 @@
 #include "tools/make_photos.hpp"
 
+#include "base/descriptor.hpp"
 #include "base/mutex.hpp"
 #include "base/random.hpp"
 #include "tools/jpeg_encode.hpp"
@@ -69,27 +70,16 @@ fs::path without_mark(const fs::path& path) {
   }
 }
 
-class descriptor {
- public:
-  explicit descriptor(int number) noexcept : number_(number) {}
-  descriptor(const fs::path& path, int flags, const std::string& what)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (number_ < 0) fail(what, path, errno);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() { ::close(number_); }
-
-  [[nodiscard]] int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
+int open_or_fail(const fs::path& path, int flags, const std::string& what) {
+  const int number = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (number < 0) fail(what, path, errno);
+  return number;
+}
 
 void write_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
-  const descriptor file(path, O_WRONLY | O_CREAT | O_EXCL, "cannot create");
+  const descriptor file(open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL, "cannot create"));
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail("cannot write", path, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -210,14 +200,14 @@ class workshop {
   /// Makes the set appear at its place; false where something has appeared there meanwhile.
   [[nodiscard]] bool move_to(const fs::path& target) {
     // One call for the whole file system, instead of one fsync for each of thousands of files.
-    if (::syncfs(lock_->number()) != 0) fail("cannot write to the disk", path_, errno);
+    if (::syncfs(lock_->get()) != 0) fail("cannot write to the disk", path_, errno);
     if (::rename(path_.c_str(), target.c_str()) != 0) {
       if (errno == ENOTEMPTY || errno == EEXIST) return false;
       fail("cannot move the photo set to", target, errno);
     }
     moved_ = true;
-    const descriptor parent(parent_, O_RDONLY | O_DIRECTORY, "cannot open");
-    ::fsync(parent.number());  // Some file systems know no fsync of directories; the set is there all the same.
+    const descriptor parent(open_or_fail(parent_, O_RDONLY | O_DIRECTORY, "cannot open"));
+    ::fsync(parent.get());  // Some file systems know no fsync of directories; the set is there all the same.
     return true;
   }
 

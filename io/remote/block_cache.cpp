@@ -1,6 +1,7 @@
 #include "io/remote/block_cache.hpp"
 
 #include "base/crc32c.hpp"
+#include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 
@@ -109,21 +110,6 @@ bool is_locked_by_others(int file, off_t byte) {
   asked.l_len = 1;
   return ::fcntl(file, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
 }
-
-class descriptor {
- public:
-  explicit descriptor(int number) noexcept : number_(number) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 int open_file(const std::string& path, int flags) {
   return ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
