@@ -229,6 +229,10 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     throw error(errc::usage,
                 "--continue keeps the shards that are there, and --overwrite replaces them; leave out one of them");
   }
+  if (!arguments.verify && arguments.photos != photo_form::fast) {
+    throw error(errc::usage,
+                "--verify off: it is of --photos fast; nothing else compares what it writes; leave it out");
+  }
   if (arguments.to == pack_target::zarr && arguments.how.overwrite) {
     throw error(errc::usage, "--overwrite: --to zarr replaces no folder; remove it, or give another name");
   }

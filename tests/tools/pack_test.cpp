@@ -262,6 +262,9 @@ TEST(pack, shards_of_packs_have_an_index_of_them) {
   EXPECT_GT(shards, 1U);
   EXPECT_EQ(digest_of((directory.path() / "s-*.tar").string()), digest_of(path("plain.tar")));
   EXPECT_EQ(run({"pack", folder.string(), path("x.tar"), "--verify", "off"}).exit_code, 2);
+  const ended back = run({"pack", path("unverified.tar"), path("x.tar"), "--photos", "jpeg", "--verify", "off"});
+  EXPECT_EQ(back.exit_code, 2);
+  EXPECT_THAT(back.err, HasSubstr("--verify off: it is of --photos fast"));
 }
 
 TEST(pack, class_folders_may_hold_packs) {
