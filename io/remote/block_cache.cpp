@@ -139,6 +139,26 @@ void punch(const std::string& path, std::uint64_t offset, std::uint64_t bytes) n
                                 static_cast<off_t>(bytes)));
 }
 
+}  // namespace
+
+bool concerns_all_objects(int failure) noexcept {
+  switch (failure) {
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOLCK:
+    case EBUSY:  // A stopped process, which is waited for: a second for each object would be too long.
+      return true;
+    default:
+      return false;
+  }
+}
+
+namespace {
+
 std::string words_of(int failure) {
   return failure == EBUSY ? "another process has had it for a second; is it stopped?" : errno_words(failure);
 }
@@ -422,7 +442,8 @@ bool block_cache::may_hold(std::uint64_t size_bytes) const noexcept {
 }
 
 std::shared_ptr<cached_object> block_cache::object(const std::string& file, std::string_view name,
-                                                   std::uint64_t size_bytes, std::string& refusal) {
+                                                   std::uint64_t size_bytes, std::string& refusal, int& failed_by) {
+  failed_by = 0;
   assert(!file.empty() && file.find('/') == std::string::npos);
   if (size_bytes == 0) {
     refusal = "an empty object";
@@ -437,6 +458,7 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
   std::shared_ptr<cached_object> made(new cached_object(shared_from_this()));
   made->data_path_ = path_of(file, data_ending);
   const auto fail = [&](int failure) {
+    failed_by = failure;
     refusal = str_cat(path, ": ", words_of(failure));
     return nullptr;
   };
@@ -589,7 +611,7 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
     if (failure != EINVAL) break;
   }
   if (failure != 0) {
-    cache_->is_broken_.store(true, std::memory_order_relaxed);
+    if (concerns_all_objects(failure)) cache_->is_broken_.store(true, std::memory_order_relaxed);
     punch(data_path_, offset, bytes.size());
     give_up(block);
     return failure;

@@ -89,6 +89,10 @@ class cached_object {
   std::uint32_t blocks_ = 0;
 };
 
+/// Whether that error of one object's files is to be expected of the others' too: a drive that is full or read-only, no more descriptors.
+///   failure   an errno
+[[nodiscard]] bool concerns_all_objects(int failure) noexcept;
+
 /// What the cache holds of one object.
 struct cache_entry {
   std::string name;  ///< of the object, as a person would write it
@@ -111,8 +115,14 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   /// The object's place, made where there is none.
   ///   file      letters and digits: another one for each version of each object
   ///   refusal   where null is returned: why
+  ///   failure   then an errno, or 0
   [[nodiscard]] std::shared_ptr<cached_object> object(const std::string& file, std::string_view name,
-                                                      std::uint64_t size_bytes, std::string& refusal);
+                                                      std::uint64_t size_bytes, std::string& refusal, int& failure);
+  [[nodiscard]] std::shared_ptr<cached_object> object(const std::string& file, std::string_view name,
+                                                      std::uint64_t size_bytes, std::string& refusal) {
+    int ignored = 0;
+    return object(file, name, size_bytes, refusal, ignored);
+  }
 
   /// Whether an object of that size is not too large for a cache of this one's.
   [[nodiscard]] bool may_hold(std::uint64_t size_bytes) const noexcept;

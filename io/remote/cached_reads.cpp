@@ -49,6 +49,7 @@ struct cached_reads::cached_read final : read_path {
   cached_object* object = nullptr;  // null: to be opened
   outcome how = outcome::waits;
   std::atomic<bool> is_cancelled{false};
+  std::shared_ptr<const fetch> failed;  // outcome::failed
   unsigned damaged = 0;
   std::uint64_t fills_before = 0;                                     // of the local one
   std::optional<std::chrono::steady_clock::time_point> others_since;  // when it began to wait for them
@@ -60,6 +61,7 @@ struct cached_reads::cached_read final : read_path {
 
 struct cached_reads::fill : fetch {
   cached_object* object = nullptr;
+  std::uint32_t file = 0;  // of the source
   std::uint32_t block = 0;
   std::unique_ptr<memory> bytes;
 };
@@ -93,12 +95,12 @@ bool cached_reads::is_whole(const cached_object& object, const read_operation& r
 }
 
 bool cached_reads::start(read_operation& read, const object_facts& facts) {
-  if (is_unreadable_ || read.bytes == 0 || read.offset >= facts.size_bytes ||
+  if (around_.cache->is_left_out(read.file) || read.bytes == 0 || read.offset >= facts.size_bytes ||
       read.bytes > facts.size_bytes - read.offset)
     return false;
   if (read.into.bytes.size() < page_end(read.offset + read.bytes) - page_begin(read.offset)) return false;
   cached_object* const object = around_.cache->find(read.file);
-  if (object == nullptr && (around_.cache->is_off() || around_.cache->is_left_out(read.file))) return false;
+  if (object == nullptr && around_.cache->is_off()) return false;
   auto made = std::make_unique<cached_read>();
   made->owner = this;
   made->asked = &read;
@@ -147,8 +149,8 @@ void cached_reads::have_read(cached_read& read) noexcept {
   const auto& local = read.local;
   if (local.failure == ECANCELED && read.is_cancelled.load(std::memory_order_relaxed)) return go_remote(read);
   if (local.failure != 0) {
-    is_unreadable_ = true;
-    around_.cache->turn_off(str_cat(read.object->data_path(), ": ", errno_words(local.failure)));
+    around_.cache->have_failed(read.asked->file, str_cat(read.object->data_path(), ": ", errno_words(local.failure)),
+                               local.failure);
     return go_remote(read);
   }
   if (!read.object->verify(local.offset, local.data, read.fills_before)) {
@@ -178,6 +180,14 @@ void cached_reads::go_remote(cached_read& read) noexcept {
   around_.remotely(around_.owner, asked, is_cancelled);
 }
 
+void cached_reads::fail(cached_read& read) noexcept {
+  read_operation& asked = *read.asked;
+  const std::shared_ptr<const fetch> block = std::move(read.failed);
+  delete &read;
+  asked.state = nullptr;
+  around_.failed(around_.owner, asked, *block);
+}
+
 void cached_reads::send(cached_read& read) {
   const mutex_lock lock(mutex_);
   arrived_.push_back(&read);
@@ -201,6 +211,8 @@ void cached_reads::settle_home() noexcept {
   for (cached_read* const each : all) {
     if (each->how == outcome::local && !each->is_cancelled.load(std::memory_order_relaxed)) {
       start_local(*each);
+    } else if (each->how == outcome::failed && !each->is_cancelled.load(std::memory_order_relaxed)) {
+      fail(*each);
     } else {
       go_remote(*each);
     }
@@ -240,7 +252,7 @@ void cached_reads::run() {
 
 bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended) {
   failed_.clear();
-  for (const std::shared_ptr<fill>& each : ended) have_filled(*each);
+  for (const std::shared_ptr<fill>& each : ended) have_filled(each);
   bool waits_for_others = false;
   std::vector<cached_read*> settled;
   std::erase_if(waiting_, [&](cached_read* each) {
@@ -265,6 +277,7 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended) {
 cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_others) {
   if (read.is_cancelled.load(std::memory_order_relaxed)) return outcome::remote;
   const std::uint32_t number = read.asked->file;
+  if (around_.cache->is_left_out(number)) return outcome::remote;
   if (read.object == nullptr) read.object = around_.cache->open(number, (*around_.objects)[number], *read.facts);
   if (read.object == nullptr) return outcome::remote;
   cached_object& object = *read.object;
@@ -273,7 +286,10 @@ cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_ot
   for (std::uint64_t at = read.asked->offset / object.block_bytes(); at <= last; ++at) {
     const auto block = static_cast<std::uint32_t>(at);
     const block_name name(&object, block);
-    if (std::find(failed_.begin(), failed_.end(), name) != failed_.end()) return outcome::remote;
+    if (const auto failed = failed_.find(name); failed != failed_.end()) {
+      read.failed = failed->second;
+      return read.failed == nullptr ? outcome::remote : outcome::failed;
+    }
     if (object.is_present(block)) continue;
     is_whole = false;
     if (fills_.contains(name) || fills_.size() >= fills_max_) continue;
@@ -304,6 +320,7 @@ bool cached_reads::start_fill(const cached_read& read, cached_object& object, st
   const remote_object& from = (*around_.objects)[read.asked->file];
   auto made = std::make_shared<fill>();
   made->object = &object;
+  made->file = read.asked->file;
   made->block = block;
   const auto fits =
       std::find_if(spare_.begin(), spare_.end(), [&](const auto& each) { return each->bytes == object.block_bytes(); });
@@ -331,27 +348,34 @@ bool cached_reads::start_fill(const cached_read& read, cached_object& object, st
   return true;
 }
 
-void cached_reads::have_filled(fill& ended) {
-  cached_object& object = *ended.object;
-  const block_name name(&object, ended.block);
+void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
+  cached_object& object = *ended->object;
+  const block_name name(&object, ended->block);
   // An answer may lack a tag, and a server may not look at If-Match: what is kept under a version has to be of it.
-  const bool is_of_version = ended.seen && ended.seen->version(*ended.where) == ended.expected->version(*ended.where);
-  if (ended.end == fetch_end::whole && is_of_version) {
-    const std::uint64_t room = page_end(ended.into.size());
-    std::memset(ended.bytes->at.get() + ended.into.size(), 0, room - ended.into.size());
-    const int failure = object.fill(ended.block, {ended.bytes->at.get(), room});
+  const bool is_of_version =
+      ended->seen && ended->seen->version(*ended->where) == ended->expected->version(*ended->where);
+  if (ended->end == fetch_end::whole && is_of_version) {
+    const std::uint64_t room = page_end(ended->into.size());
+    std::memset(ended->bytes->at.get() + ended->into.size(), 0, room - ended->into.size());
+    const int failure = object.fill(ended->block, {ended->bytes->at.get(), room});
     if (failure == 0) {
       transfer_counts::add(around_.counts->cached_blocks, 1);
     } else {
-      failed_.push_back(name);
-      around_.cache->turn_off(str_cat(object.data_path(), ": ", errno_words(failure)));
+      failed_.emplace(name, nullptr);
+      around_.cache->have_failed(ended->file, str_cat(object.data_path(), ": ", errno_words(failure)), failure);
     }
   } else {
-    // Whoever waits for it reads over the network, and is told what is wrong.
-    object.give_up(ended.block);
-    failed_.push_back(name);
+    object.give_up(ended->block);
+    if (ended->end == fetch_end::whole) {
+      around_.cache->have_failed(
+          ended->file, str_cat(ended->where->shown, ": some of the server's answers lack the tag that others have"), 0);
+    }
+    // All tries have been made, and who waits for it would make them once more. Else it reads over the network, and is told what is wrong.
+    const bool is_told = ended->end == fetch_end::missing || ended->end == fetch_end::changed ||
+                         ended->end == fetch_end::refused || ended->end == fetch_end::failed;
+    failed_.emplace(name, is_told ? ended : nullptr);
   }
-  spare_.push_back(std::move(ended.bytes));
+  spare_.push_back(std::move(ended->bytes));
   fills_.erase(name);
 }
 

@@ -38,6 +38,7 @@ class read_path {
 class cached_reads {
  public:
   ///   remotely   starts a read without the cache, on the loop's thread; or ends it, where it was cancelled
+  ///   failed     ends a read with the failure of a block that it needs, likewise
   struct surroundings {
     connector* loop = nullptr;
     http_client* client = nullptr;
@@ -46,6 +47,7 @@ class cached_reads {
     transfer_counts* counts = nullptr;
     std::chrono::milliseconds others_patience = std::chrono::seconds(10);  ///< with a block that another one fills
     void (*remotely)(void* owner, read_operation& read, bool is_cancelled) noexcept = nullptr;
+    void (*failed)(void* owner, read_operation& read, const fetch& block) noexcept = nullptr;
     void* owner = nullptr;
   };
 
@@ -69,7 +71,7 @@ class cached_reads {
     std::unique_ptr<source> files;
   };
   using block_name = std::pair<const cached_object*, std::uint32_t>;
-  enum class outcome : std::uint8_t { waits, local, remote };
+  enum class outcome : std::uint8_t { waits, local, remote, failed };
 
   // The loop's thread.
   [[nodiscard]] static bool is_whole(const cached_object& object, const read_operation& read) noexcept;
@@ -77,6 +79,7 @@ class cached_reads {
   void have_read(cached_read& read) noexcept;
   void end(cached_read& read) noexcept;
   void go_remote(cached_read& read) noexcept;
+  void fail(cached_read& read) noexcept;
   void send(cached_read& read);
   void cancel(cached_read& read);
   void settle_home() noexcept;
@@ -86,12 +89,11 @@ class cached_reads {
   [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended);
   [[nodiscard]] outcome settle(cached_read& read, bool& waits_for_others);
   [[nodiscard]] bool start_fill(const cached_read& read, cached_object& object, std::uint32_t block);
-  void have_filled(fill& ended);
+  void have_filled(const std::shared_ptr<fill>& ended);
 
   const surroundings around_;
   const std::uint32_t fills_max_;
   absl::flat_hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
-  bool is_unreadable_ = false;                                             // likewise
 
   mutex mutex_;
   condition_variable changed_;
@@ -105,7 +107,8 @@ class cached_reads {
   struct memory;
   std::vector<cached_read*> waiting_;
   absl::flat_hash_map<block_name, std::shared_ptr<fill>> fills_;
-  std::vector<block_name> failed_;  // of this turn
+  absl::flat_hash_map<block_name, std::shared_ptr<const fetch>>
+      failed_;  // of this turn; null: to be read over the network
   std::vector<std::unique_ptr<memory>> spare_;
   std::thread thread_;
 };

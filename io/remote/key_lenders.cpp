@@ -4,17 +4,16 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "io/remote/http_client.hpp"
+#include "io/remote/shell_output.hpp"
 
 #include <leat/error.hpp>
 
 #include <arpa/inet.h>
 #include <openssl/crypto.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <future>
 #include <map>
@@ -119,19 +118,22 @@ key_lender by_web_identity(const lender_settings& settings, const remote_options
   };
 }
 
-key_lender by_program(const std::string& command) {
-  return [command] {
-    std::FILE* const out = ::popen(command.c_str(), "re");
-    if (out == nullptr) throw error(errc::io, str_cat("credential_process: ", errno_words(errno)));
-    std::string text;
-    for (int each = 0; text.size() < answer_bytes_max && (each = std::fgetc(out)) != EOF;)
-      text += static_cast<char>(each);
-    const int status = ::pclose(out);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      throw error(errc::permission, str_cat("credential_process: the program has failed (exit ",
-                                            WIFEXITED(status) ? WEXITSTATUS(status) : -1, "); run it by hand"));
+key_lender by_program(const std::string& command, std::chrono::milliseconds patience) {
+  return [command, patience] {
+    shell_result ran = shell_output(command, answer_bytes_max, patience);
+    const auto fail = [&](errc code, const std::string& why) {
+      ::OPENSSL_cleanse(ran.text.data(), ran.text.size());
+      throw error(code, str_cat("credential_process: ", why));
+    };
+    if (ran.is_late) {
+      fail(errc::io, str_cat("the program had not ended after ", static_cast<double>(patience.count()) / 1000,
+                             " s and was killed; run it by hand: it must not ask anybody anything"));
     }
-    return parsed("credential_process", std::move(text),
+    if (ran.is_large) fail(errc::io, str_cat("the program prints more than ", bytes_text(answer_bytes_max)));
+    if (ran.exit_status != 0) {
+      fail(errc::permission, str_cat("the program has failed (exit ", ran.exit_status, "); run it by hand"));
+    }
+    return parsed("credential_process", std::move(ran.text),
                   [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
   };
 }
@@ -203,7 +205,8 @@ std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings, co
         by_web_identity(settings, options, from));
   }
   if (!settings.credential_process.empty())
-    return shared(str_cat("program\n", settings.credential_process), by_program(settings.credential_process));
+    return shared(str_cat("program\n", settings.credential_process),
+                  by_program(settings.credential_process, settings.program_patience));
   if (const std::optional<key_lender> container = by_container(options, from)) {
     return shared(str_cat("container\n", from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), "\n",
                           from("AWS_CONTAINER_CREDENTIALS_FULL_URI")),

@@ -6,6 +6,7 @@
 
 #include <leat/remote.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,13 +14,14 @@ namespace leat::io {
 
 /// What a profile or the environment says.
 ///   role_arn, web_identity_token_file   both of them: AssumeRoleWithWebIdentity, as EKS has it
-///   credential_process                  a command line that prints keys
+///   credential_process                  a command line that prints keys, within program_patience
 struct lender_settings {
   std::string role_arn;
   std::string role_session_name;
   std::string web_identity_token_file;
   std::string credential_process;
   std::string region;
+  std::chrono::milliseconds program_patience = std::chrono::minutes(1);
 };
 
 /// The first of these that there is: the role, the program, AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI, the machine's metadata

@@ -110,14 +110,21 @@ std::string object_cache::why_left_out() const {
              : str_cat(left_out_count_, " of ", objects_.size(), " objects are not kept: ", why_left_out_);
 }
 void object_cache::leave_out(std::uint32_t number, const std::string& why) {
+  if (left_out_[number].exchange(true, std::memory_order_relaxed)) return;
   if (left_out_count_++ == 0) why_left_out_ = why;
-  left_out_[number].store(true, std::memory_order_relaxed);
+}
+void object_cache::have_failed(std::uint32_t number, const std::string& why, int failure) {
+  if (concerns_all_objects(failure)) return turn_off(why);
+  const mutex_lock lock(mutex_);
+  leave_out(number, why);
 }
 
 cached_object* object_cache::open(std::uint32_t number, const remote_object& object, const object_facts& facts) {
+  if (is_left_out(number)) return nullptr;
   if (cached_object* const known = find(number)) return known;
-  if (!cache_ || is_off() || is_left_out(number)) return nullptr;
+  if (!cache_ || is_off()) return nullptr;
   std::string refusal;
+  int failure = 0;
   {
     const mutex_lock lock(mutex_);
     if (cached_object* const known = find(number)) return known;
@@ -141,13 +148,13 @@ cached_object* object_cache::open(std::uint32_t number, const remote_object& obj
                 str_cat("there are more than ", objects_max_, " of them; `ulimit -n` says how many files may be open"));
       return nullptr;
     }
-    if (std::shared_ptr<cached_object> made = cache_->object(file_of(object, facts), name, bytes, refusal)) {
+    if (std::shared_ptr<cached_object> made = cache_->object(file_of(object, facts), name, bytes, refusal, failure)) {
       objects_[number].store(made.get(), std::memory_order_release);
       held_.push_back(std::move(made));
       return find(number);
     }
   }
-  turn_off(refusal);
+  have_failed(number, refusal, failure);
   return nullptr;
 }
 

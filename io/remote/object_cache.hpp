@@ -38,6 +38,9 @@ class object_cache {
   [[nodiscard]] bool is_off() const noexcept { return is_off_.load(std::memory_order_relaxed); }
   void turn_off(const std::string& why);
 
+  /// One object's files cannot be read or written: that it has no place there any more; or that none has, where the errno says so.
+  void have_failed(std::uint32_t number, const std::string& why, int failure);
+
   /// Of objects that have no place in it; empty where each has one.
   [[nodiscard]] std::string why_left_out() const;
 

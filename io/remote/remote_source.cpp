@@ -98,6 +98,11 @@ class connected_objects final : public source {
                                        [](void* self, read_operation& read, bool is_cancelled) noexcept {
                                          static_cast<connected_objects*>(self)->read_remotely(read, is_cancelled);
                                        },
+                                   .failed =
+                                       [](void* self, read_operation& read, const fetch& block) noexcept {
+                                         static_cast<connected_objects*>(self)->explain_in(read, block);
+                                         read.done(read);
+                                       },
                                    .owner = this},
         std::min(fills_max, of_.options_.connections_max));
   } catch (const error& refused) {
@@ -182,7 +187,7 @@ class connected_objects final : public source {
       read.failure = ENODATA;
       read.data = ended.into.first(ended.bytes_received);
     } else {
-      explain_in(read, ended, str_cat(of_.names_[ended.file], " at offset ", read.offset, ", ", read.bytes, " bytes"));
+      explain_in(read, ended);
     }
     read.done(read);
   }
@@ -208,8 +213,12 @@ class connected_objects final : public source {
     open.done(open);
   }
 
+  void explain_in(read_operation& failed, const fetch& ended) const {
+    explain_in(failed, ended,
+               str_cat(of_.names_[failed.file], " at offset ", failed.offset, ", ", failed.bytes, " bytes"));
+  }
   template <class Operation>
-  static void explain_in(Operation& failed, const object_fetch& ended, const std::string& where) {
+  static void explain_in(Operation& failed, const fetch& ended, const std::string& where) {
     switch (ended.end) {
       case fetch_end::missing:
         failed.failure = ENOENT;

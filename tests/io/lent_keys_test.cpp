@@ -3,6 +3,7 @@
 #include "io/remote/key_lenders.hpp"
 #include "io/remote/renewed_keys.hpp"
 #include "io/remote/s3.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
@@ -11,6 +12,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -176,6 +181,34 @@ TEST_F(lent_keys, are_printed_by_a_program) {
   EXPECT_EQ(find({}).keys.id, "PRINTED");
   EXPECT_THAT(said({{"AWS_PROFILE", "broken"}}), HasSubstr("exit 3"));
   EXPECT_THAT(said({{"AWS_PROFILE", "odd"}}), HasSubstr("no keys in it"));
+}
+
+TEST_F(lent_keys, are_not_waited_for_for_ever_where_a_program_hangs_and_what_it_started_is_killed) {
+  const std::string fifo = path("held");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int held = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(held, 0);
+  const auto end_of = [](const std::string& command, std::chrono::milliseconds patience) {
+    std::string why;
+    io::lender_settings settings;
+    settings.credential_process = command;
+    settings.program_patience = patience;
+    return message_of(errc::io, [&] {
+      static_cast<void>(io::find_lent_keys(settings, {}, [](const char*) { return std::string(); }, why));
+    });
+  };
+  // Whatever hangs: the program, what it has left behind with its output, or the program with its output closed.
+  for (const std::string hangs : {"sleep 1000; echo hush", "sleep 1000 & exit 0", "exec >&-; sleep 1000"}) {
+    EXPECT_THAT(end_of("exec 5>'" + fifo + "'; " + hangs, std::chrono::milliseconds(20)),
+                AllOf(HasSubstr("0.02 s"), Not(HasSubstr("hush"))));
+    // No process has it open any more: the end of the file, once a kill has taken effect.
+    ASSERT_EQ(::fcntl(held, F_SETFL, 0), 0);
+    char none = 0;
+    EXPECT_EQ(::read(held, &none, 1), 0) << hangs;
+  }
+  EXPECT_THAT(end_of("exec yes hush", std::chrono::minutes(5)),
+              AllOf(HasSubstr("prints more than"), Not(HasSubstr("hush"))));
+  ::close(held);
 }
 
 TEST_F(lent_keys, are_renewed_before_they_expire) {

@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -299,12 +301,49 @@ TEST_F(remote_cache, goes_on_over_the_network_where_it_cannot_be_written) {
   expect_right(mended);
   EXPECT_EQ(mended.stats.remote.cache, "on");
   EXPECT_EQ(fs::file_size(elsewhere), 10U);
-  // In the middle of it.
+  // In the middle of it, and of one object only.
   const dataset samples = opened(cached());
-  replace_data([&](const fs::path& data) { fs::create_directory(data); });
+  const fs::path data = fs::path(cache_path()) / (look()->entries()[1].file + ".data");
+  fs::remove(data);
+  fs::create_directory(data);
   const seen_run broken = run(samples);
   expect_right(broken);
-  EXPECT_THAT(broken.stats.remote.cache, StartsWith("off: "));
+  EXPECT_THAT(broken.stats.remote.cache, StartsWith("on; 1 of 3 objects are not kept: "));
+  const seen_run after = run(samples);
+  expect_right(after);
+  EXPECT_GT(after.stats.remote.bytes_from_cache, 0U) << "the others are kept";
+}
+
+TEST_F(remote_cache, fetches_a_block_for_all_reads_that_wait_for_it_and_tells_each_why_it_cannot_be_had) {
+  std::vector<io::remote_object> objects = {{.where = io::parse_address(server_.address("train-0.tar"))}};
+  const auto samples = datasets::open_shards_of_source(
+      std::make_shared<const io::remote_description>(
+          std::move(objects), cached(), io::retry_options{.tries_max = 3, .wait_first = std::chrono::milliseconds(1)}),
+      {});
+  flip_a_bit();  // in its first block
+  for (const unsigned status : {503U, 404U}) {
+    std::atomic<unsigned> whole{0};
+    std::atomic<unsigned> others{0};
+    server_.set_rule([&whole, &others, status](const served_request& asked) {
+      ++(asked.value("Range") == "bytes=0-65535" ? whole : others);
+      return http_fault{.what = http_fault::kind::status, .status = status};
+    });
+    testing::loader_options options = testing::small_options();
+    options.on_corrupt = corrupt_policy::skip;
+    options.unreadable_max = 1'000;
+    const seen_run seen = testing::run_all(samples, options, fields());
+    EXPECT_GE(whole, status == 503 ? 3U : 1U);
+    EXPECT_EQ(others, 0U) << "no read tries again by itself";
+    if (status == 503) {
+      EXPECT_EQ(seen.failed, errc::io);
+      EXPECT_THAT(seen.message, ::testing::AllOf(HasSubstr("/train-0.tar at offset "), HasSubstr("3 tries")));
+    } else {
+      EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+      EXPECT_GE(seen.stats.quarantined, 1U);
+      EXPECT_EQ(seen.stats.samples + seen.stats.quarantined, 2 * samples.size());
+    }
+    server_.set_rule([](const served_request&) { return http_fault(); });
+  }
 }
 
 TEST_F(remote_cache, is_left_at_once_while_a_server_says_nothing) {
