@@ -29,6 +29,7 @@ class assembled_program final : public field_program {
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
     return program_->ragged_bytes(output, encoded_bytes);
   }
+  std::size_t encoded_bytes_max() const override { return program_->encoded_bytes_max(); }
   bool random() const override { return program_->random(); }
   void set_view(std::uint32_t number) override { program_->set_view(number); }
   std::size_t scratch_bytes() const override { return program_->scratch_bytes(); }

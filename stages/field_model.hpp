@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -195,6 +196,8 @@ class field_program {
     static_cast<void>(output);
     return encoded_bytes;
   }
+  /// Samples of more encoded bytes are corrupt, as decode() says: no more room is planned for their ragged rows.
+  [[nodiscard]] virtual std::size_t encoded_bytes_max() const { return std::numeric_limits<std::size_t>::max(); }
   /// Whether rows depend on random draws. Several such programs of one member make different views of it.
   [[nodiscard]] virtual bool random() const { return false; }
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.

@@ -155,6 +155,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     for (const std::uint16_t field : program->reads()) {
       largest = std::max<std::size_t>(largest, dataset_.fields()[field].bytes_max);
     }
+    largest = std::min(largest, program->encoded_bytes_max());
     const std::span<const output_spec> outputs = program->outputs();
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (!outputs[o].ragged) continue;
@@ -193,7 +194,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
         const std::uint64_t largest = counted->largest_bytes(program->reads(), rows);
         const bool is_exact = program->ragged_bytes(o, 1) == 1 && program->ragged_bytes(o, 2) == 2;
         const std::size_t rounding = is_exact ? 0 : rows * size_bytes(outputs[o].type);
-        sums[here] = program->ragged_bytes(o, largest) + rounding;
+        sums[here] = std::min(sums[here], program->ragged_bytes(o, largest) + rounding);
       }
     }
     return sums;
@@ -243,6 +244,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
       }
       if (found) break;
     }
+    taken = std::min(taken, program->encoded_bytes_max());
     for (std::size_t o = 0; o < program->outputs().size(); ++o) {
       if (program->outputs()[o].ragged) bytes[ragged++] += program->ragged_bytes(o, taken);
     }
@@ -384,6 +386,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
     if (chosen == batch_plan::no_field && program.required(row.sample)) {
       return corrupt(missing_field(dataset_, program, row.sample));
     }
+    bytes = std::min<std::uint64_t>(bytes, program.encoded_bytes_max());
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::output_place& place = layout_.outputs()[output];
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(o, bytes);

@@ -9,6 +9,7 @@
 #include <leat/transforms.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -171,11 +172,14 @@ class bytes {
   explicit bytes(std::string name);
   /// Reads this member of a sample.
   [[nodiscard]] bytes from(std::string member) const;
+  /// Samples of more bytes are corrupt, and no room is planned for them: one endless text does not decide what a batch takes.
+  [[nodiscard]] bytes bytes_max(std::size_t most) const;
   operator field() const;  // NOLINT: bytes are a field.
 
  private:
   std::string name_;
   std::string member_;
+  std::optional<std::size_t> bytes_max_;
 };
 
 /// As bytes; corrupt where the member is not UTF-8.
@@ -184,11 +188,14 @@ class text {
   explicit text(std::string name = "txt");
   /// Reads this member of a sample.
   [[nodiscard]] text from(std::string member) const;
+  /// Samples of more bytes are corrupt, and no room is planned for them: one endless text does not decide what a batch takes.
+  [[nodiscard]] text bytes_max(std::size_t most) const;
   operator field() const;  // NOLINT: a text is a field.
 
  private:
   std::string name_;
   std::string member_;
+  std::optional<std::size_t> bytes_max_;
 };
 
 /// Numbers in a row, as many as there are: token ids, boxes, signals.
@@ -222,6 +229,8 @@ class sequence {
   [[nodiscard]] sequence as(dtype type) const;
   /// The member's bytes are elements of this dtype, and no text.
   [[nodiscard]] sequence stored(dtype type) const;
+  /// Samples of which more bytes are stored are corrupt, and no room is planned for them.
+  [[nodiscard]] sequence bytes_max(std::size_t most) const;
   [[nodiscard]] sequence pad(padding how) const;
   [[nodiscard]] sequence truncate() const;
   [[nodiscard]] sequence mask() const;
@@ -232,6 +241,7 @@ class sequence {
     std::string member;
     dtype type = dtype::i64;
     std::optional<dtype> stored;
+    std::optional<std::size_t> bytes_max;
     std::optional<sequence::padding> padding;
     bool truncate = false;
     bool mask = false;

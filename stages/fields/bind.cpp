@@ -7,6 +7,8 @@
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 
+#include <limits>
+
 namespace leat {
 
 field::field(std::shared_ptr<const stages::field_model> model) : model_(std::move(model)) {}
@@ -44,6 +46,17 @@ void throw_no_field(const datasets::dataset_model& dataset, std::string_view mem
     str_append(text, "; .from(\"", dataset.fields().front().name, "\") reads one under a name of your own");
   }
   throw error(errc::usage, text);
+}
+
+std::size_t bytes_max_or_any(std::optional<std::size_t> bytes_max, std::string_view name) {
+  if (bytes_max == std::size_t{0}) {
+    throw error(errc::usage, str_cat("field '", name, "': bytes_max(0) leaves room for no byte; say at least 1"));
+  }
+  return bytes_max.value_or(std::numeric_limits<std::size_t>::max());
+}
+
+std::string too_many_bytes(std::size_t bytes, std::size_t bytes_max) {
+  return str_cat("has ", bytes, " bytes, and bytes_max() says at most ", bytes_max);
 }
 
 }  // namespace stages

@@ -3,7 +3,9 @@
 
 #include "datasets/model.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,5 +21,11 @@ namespace leat::stages {
 ///   output   the field's name where it has a from(), and was perhaps taken for a name to be chosen freely; else empty
 [[noreturn]] void throw_no_field(const datasets::dataset_model& dataset, std::string_view member,
                                  std::string_view output = {});
+
+/// What bytes_max() of the field `name` says; any number where it was not called.
+///   throws   error{errc::usage} 0, which no sample has room in
+[[nodiscard]] std::size_t bytes_max_or_any(std::optional<std::size_t> bytes_max, std::string_view name);
+/// Why a sample of so many bytes is corrupt.
+[[nodiscard]] std::string too_many_bytes(std::size_t bytes, std::size_t bytes_max);
 
 }  // namespace leat::stages

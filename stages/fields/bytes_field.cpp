@@ -7,26 +7,31 @@
 
 #include <leat/field.hpp>
 
+#include <optional>
+
 namespace leat {
 namespace stages {
 namespace {
 
 class bytes_program final : public field_program {
  public:
-  bytes_program(std::string name, std::vector<std::uint16_t> fields, bool must_be_text)
+  bytes_program(std::string name, std::vector<std::uint16_t> fields, bool must_be_text, std::size_t bytes_max)
       : outputs_{{.name = std::move(name), .type = dtype::u8, .row_shape = {}, .ragged = true}},
         fields_(std::move(fields)),
-        must_be_text_(must_be_text) {}
+        must_be_text_(must_be_text),
+        bytes_max_(bytes_max) {}
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
+  std::size_t encoded_bytes_max() const override { return bytes_max_; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     row_target& row = rows.front();
+    if (input.encoded.size() > bytes_max_) return corrupt(too_many_bytes(input.encoded.size(), bytes_max_));
     if (input.encoded.size() > row.bytes.size()) {
       return corrupt(
           str_cat("holds ", input.encoded.size(), " bytes where the dataset promised at most ", row.bytes.size()));
@@ -45,29 +50,33 @@ class bytes_program final : public field_program {
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
   bool must_be_text_;
+  std::size_t bytes_max_;
 };
 
 class bytes_model final : public field_model {
  public:
-  bytes_model(std::string name, std::string member, bool must_be_text)
-      : name_(std::move(name)), member_(std::move(member)), must_be_text_(must_be_text) {}
+  bytes_model(std::string name, std::string member, bool must_be_text, std::optional<std::size_t> bytes_max)
+      : name_(std::move(name)), member_(std::move(member)), must_be_text_(must_be_text), bytes_max_(bytes_max) {}
 
   const std::string& name() const noexcept override { return name_; }
   void describe(description& out) const override {
     out.add("kind", must_be_text_ ? "text" : "bytes");
     out.add("member", member_);
+    if (bytes_max_) out.add("bytes_max", std::uint64_t{*bytes_max_});
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, member_, name_);
-    return std::make_unique<bytes_program>(name_, std::move(fields), must_be_text_);
+    return std::make_unique<bytes_program>(name_, std::move(fields), must_be_text_,
+                                           bytes_max_or_any(bytes_max_, name_));
   }
 
  private:
   std::string name_;
   std::string member_;
   bool must_be_text_;
+  std::optional<std::size_t> bytes_max_;
 };
 
 }  // namespace
@@ -79,7 +88,14 @@ bytes bytes::from(std::string member) const {
   changed.member_ = std::move(member);
   return changed;
 }
-bytes::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, member_, false)); }
+bytes bytes::bytes_max(std::size_t most) const {
+  bytes changed = *this;
+  changed.bytes_max_ = most;
+  return changed;
+}
+bytes::operator field() const {
+  return field(std::make_shared<stages::bytes_model>(name_, member_, false, bytes_max_));
+}
 
 text::text(std::string name) : name_(std::move(name)), member_(name_) {}
 text text::from(std::string member) const {
@@ -87,6 +103,11 @@ text text::from(std::string member) const {
   changed.member_ = std::move(member);
   return changed;
 }
-text::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, member_, true)); }
+text text::bytes_max(std::size_t most) const {
+  text changed = *this;
+  changed.bytes_max_ = most;
+  return changed;
+}
+text::operator field() const { return field(std::make_shared<stages::bytes_model>(name_, member_, true, bytes_max_)); }
 
 }  // namespace leat

@@ -39,7 +39,10 @@ bool is_npy_member(const field_info& field) {
 class sequence_program final : public field_program {
  public:
   sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored)
-      : settings_(settings), fields_{field}, stored_(stored) {
+      : settings_(settings),
+        fields_{field},
+        stored_(stored),
+        bytes_max_(bytes_max_or_any(settings.bytes_max, settings.name)) {
     const std::size_t multiple = settings_.padding ? static_cast<std::size_t>(settings_.padding->multiple) : 0;
     outputs_.push_back({.name = settings_.name, .type = settings_.type, .ragged = true, .pad_multiple = multiple});
     if (!settings_.padding) return;
@@ -56,11 +59,13 @@ class sequence_program final : public field_program {
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
     return std::min(stored_.elements_max(encoded_bytes), length_max_) * size_bytes(outputs_[output].type);
   }
+  std::size_t encoded_bytes_max() const override { return bytes_max_; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    if (input.encoded.size() > bytes_max_) return corrupt(too_many_bytes(input.encoded.size(), bytes_max_));
     std::optional<std::string> reason;
     with_type(settings_.type, [&](auto zero) { reason = fill<decltype(zero)>(input.encoded, rows); });
     if (reason) return corrupt(std::move(*reason));
@@ -130,6 +135,7 @@ class sequence_program final : public field_program {
   sequence::settings settings_;
   std::vector<std::uint16_t> fields_;
   stored_row stored_;
+  std::size_t bytes_max_;
   std::size_t length_max_ = std::numeric_limits<std::size_t>::max();
   std::vector<output_spec> outputs_;
 };
@@ -144,6 +150,7 @@ class sequence_model final : public field_model {
     out.add("member", settings_.member);
     out.add("type", leat::name(settings_.type));
     if (settings_.stored) out.add("stored", leat::name(*settings_.stored));
+    if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
     if (!settings_.padding) return;
     out.add("padding", str_cat("to a multiple of ", settings_.padding->multiple, ", at most ", settings_.padding->max,
                                settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
@@ -222,6 +229,11 @@ sequence sequence::as(dtype type) const {
 sequence sequence::stored(dtype type) const {
   sequence changed = *this;
   changed.settings_.stored = type;
+  return changed;
+}
+sequence sequence::bytes_max(std::size_t most) const {
+  sequence changed = *this;
+  changed.settings_.bytes_max = most;
   return changed;
 }
 sequence sequence::pad(padding how) const {

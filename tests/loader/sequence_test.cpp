@@ -28,6 +28,7 @@
 namespace leat {
 namespace {
 
+using ::testing::AllOf;
 using testing::fake_dataset;
 using testing::fake_sample;
 using ::testing::HasSubstr;
@@ -287,6 +288,50 @@ TEST(sequence, elements_that_are_stored_are_read_as_they_are_and_lists_in_lines_
   EXPECT_THAT(values_of<std::int64_t>(got, "ids.offsets"), ::testing::ElementsAre(0, 3, 3, 4));
   EXPECT_THAT(values_of<std::int16_t>(got, "letters"), ::testing::ElementsAre('a', 'b', 'c'));
   EXPECT_THAT(values_of<std::int64_t>(got, "text.offsets"), ::testing::ElementsAre(0, 1, 3, 3));
+}
+
+// Texts, bytes and sequences alike: what is longer is corrupt by name, and a batch has no room for it.
+TEST(sequence, samples_of_more_than_bytes_max_are_corrupt_and_no_room_is_planned_for_them) {
+  const testing::watchdog dog("bytes_max");
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "set.jsonl").string();
+  constexpr std::size_t samples = 100;
+  {
+    std::ofstream lines(path);
+    for (std::size_t i = 0; i < samples; ++i) {
+      const std::string word(i % 50 == 7 ? 100'000 : i % 20, 'a');
+      lines << R"({"text": ")" << word << R"(", "ids": [1, 2, )" << i << "]}\n";
+    }
+  }
+  const dataset set = open(path);
+  // A substitute may be the longest sample: each row has room for it, 64 x 100,000 bytes for each field.
+  loader_options options = in_order(corrupt_policy::substitute);
+  options.batch_size = 64;
+  options.prefetch_batches = 1;
+  options.decode_threads = 2;
+  options.host_bytes_max = std::size_t{20} << 20;
+  const auto reason = [&](const loader_options& how, const std::vector<field>& fields) {
+    try {
+      return testing::run_all(set, how, fields).message;
+    } catch (const error& refused) {
+      return std::string(refused.what());
+    }
+  };
+  EXPECT_THAT(reason(options, {text("text"), bytes("raw").from("text")}), HasSubstr("host_bytes_max"));
+  const testing::seen_run run = testing::run_all(
+      set, options,
+      {text("text").bytes_max(19), bytes("raw").from("text").bytes_max(1000), sequence("ids").bytes_max(100)});
+  EXPECT_FALSE(run.failed) << run.message;
+  EXPECT_EQ(run.stats.quarantined, 2U);
+  EXPECT_EQ(run.stats.substituted, 2U);
+  const loader_options raising = in_order(corrupt_policy::raise);
+  EXPECT_THAT(reason(raising, {text("text").bytes_max(20)}),
+              AllOf(HasSubstr("set.jsonl[7]"), HasSubstr("has 100000 bytes, and bytes_max() says at most 20")));
+  EXPECT_THAT(reason(raising, {bytes("text").bytes_max(99'999)}), HasSubstr("set.jsonl[7]"));
+  EXPECT_EQ(reason(raising, {bytes("text").bytes_max(100'000)}), "");
+  EXPECT_THAT(reason(raising, {sequence("ids").bytes_max(9)}),
+              AllOf(HasSubstr("set.jsonl[10]"), HasSubstr("has 10 bytes")));
+  EXPECT_THAT(reason(raising, {text("text").bytes_max(0)}), HasSubstr("'text': bytes_max(0)"));
 }
 
 // As shards of WebDataset have them.
