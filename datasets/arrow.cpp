@@ -263,16 +263,21 @@ class table_reader {
         expanded_bytes_of(batch, batch.buffers[column.element_buffer], column) / size_bytes(column.type);
     return read_buffer(batch, buffer, column, 0, (elements + 7) / 8 + padding_max);
   }
-  // A null element has no value: the bytes in its place may be anything.
-  void check_elements(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
-                      const arrow_column& column, std::uint64_t row) const {
-    if (validity.empty()) return;
+  /// Lists of a column that have a null in them, which are none.
+  struct lists_with_nulls {
+    std::uint64_t count = 0;
+    std::uint64_t first = 0;
+  };
+  // Whether a list has none. A null element has no value: the bytes in its place may be anything.
+  static bool is_without_nulls(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
+                               std::uint64_t row, lists_with_nulls& found) {
+    if (validity.empty()) return true;
     for (std::uint64_t i = begin; i < end; ++i) {
       if (i / 8 < validity.size() && (std::to_integer<unsigned>(validity[i / 8]) >> (i % 8) & 1U) != 0) continue;
-      throw error(errc::unsupported,
-                  str_cat(file_.path(), ": the column '", column.path, "' has a list with a null in it, in row ", row,
-                          "; fill it, or leave the column out of the fields"));
+      if (found.count++ == 0) found.first = row;
+      return false;
     }
+    return true;
   }
 
   // A view is 16 bytes: its value's length, and the value itself or, of more than 12 bytes, its first four, the buffer and the place in it.
@@ -297,7 +302,8 @@ class table_reader {
     }
   }
 
-  void place(const arrow_batch& batch, const arrow_column& column, std::span<value_place> places) const {
+  void place(const arrow_batch& batch, const arrow_column& column, std::span<value_place> places,
+             lists_with_nulls& nulls) const {
     if (column.view != 0) return place_views(batch, column, places);
     if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list) {
       const bool is_list = column.what == kind::list;
@@ -308,8 +314,8 @@ class table_reader {
         if (!there) return;
         if (end > values.bytes / each_bytes)
           fail(values.offset, column, str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
+        if (is_list && !is_without_nulls(elements, begin, end, batch.first_row + row, nulls)) return;
         places[row] = {.offset = values.offset + begin * each_bytes, .bytes = (end - begin) * each_bytes};
-        if (is_list) check_elements(elements, begin, end, column, batch.first_row + row);
       });
     }
     const bool is_list = column.what == kind::fixed_list;
@@ -321,8 +327,9 @@ class table_reader {
     const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
     for (std::uint64_t row = 0; row < batch.rows; ++row) {
       if (!is_there(validity, row)) continue;
+      const std::uint64_t begin = row * column.size;
+      if (is_list && !is_without_nulls(elements, begin, begin + column.size, batch.first_row + row, nulls)) continue;
       places[row] = {.offset = values.offset + row * each_bytes, .bytes = each_bytes};
-      if (is_list) check_elements(elements, row * column.size, (row + 1) * column.size, column, batch.first_row + row);
     }
   }
 
@@ -343,20 +350,28 @@ class table_reader {
     }
     if (column.what == kind::fixed_list || column.what == kind::list) field.type = column.type;
     check_rows(column);
+    lists_with_nulls nulls;
     if (!packed_by_.empty()) {
-      add_packed_values(column, field);
+      add_packed_values(column, field, nulls);
+      note_nulls(column, nulls);
       return table_.fields.push_back(std::move(field));
     }
     field.places.resize(contents_.rows, {.offset = value_place::missing});
     for_each_batch([&](const arrow_batch& batch) {
-      place(batch, column, std::span(field.places).subspan(batch.first_row, batch.rows));
+      place(batch, column, std::span(field.places).subspan(batch.first_row, batch.rows), nulls);
     });
+    note_nulls(column, nulls);
     if (column.what == kind::bytes || column.what == kind::fixed) find_kind(field);
     table_.fields.push_back(std::move(field));
   }
 
+  void note_nulls(const arrow_column& column, const lists_with_nulls& nulls) {
+    if (nulls.count == 0) return;
+    table_.notes.push_back(note_of_lists_with_nulls(file_.path(), column.path, nulls.count, nulls.first));
+  }
+
   // Values of batches that are packed: each batch is a block. Where they end is known from the offsets, which are expanded here.
-  void add_packed_values(const arrow_column& column, record_field& field) const {
+  void add_packed_values(const arrow_column& column, record_field& field, lists_with_nulls& nulls) const {
     auto packed = std::make_shared<value_blocks>();
     packed->packed_by = packed_by_;
     std::vector<arrow_expander::values> blocks;
@@ -365,7 +380,7 @@ class table_reader {
       const arrow_buffer& values = values_of(batch, column);
       const std::uint64_t all = expanded_bytes_of(batch, values, column);
       blocks.push_back({.codec = batch.codec, .bytes = all});
-      add_ends(batch, column, all, blocks.back().begin, packed->ends);
+      add_ends(batch, column, all, blocks.back().begin, packed->ends, nulls);
       const std::uint64_t wanted = packed->ends.back() & ~value_blocks::missing;
       if (wanted != all) packed->expand_bytes_max = std::max(packed->expand_bytes_max, all);
       packed->blocks.push_back(
@@ -390,7 +405,7 @@ class table_reader {
   //   all     bytes that the batch's values become, value_blocks::decoded_bytes_max at most
   //   begin   set to where the first row's value begins in them
   void add_ends(const arrow_batch& batch, const arrow_column& column, std::uint64_t all, std::uint64_t& begin,
-                std::vector<std::uint32_t>& ends) const {
+                std::vector<std::uint32_t>& ends, lists_with_nulls& nulls) const {
     const bool is_list = column.what == kind::list || column.what == kind::fixed_list;
     const std::uint64_t element_bytes = is_list ? size_bytes(column.type) : 1;
     const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
@@ -400,8 +415,8 @@ class table_reader {
              str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
       if (row == 0) begin = from * element_bytes;
       const std::uint64_t end = to * element_bytes - begin;
-      if (there && is_list) check_elements(elements, from, to, column, batch.first_row + row);
-      ends.push_back(static_cast<std::uint32_t>(end) | (there ? 0 : value_blocks::missing));
+      const bool is_value = there && (!is_list || is_without_nulls(elements, from, to, batch.first_row + row, nulls));
+      ends.push_back(static_cast<std::uint32_t>(end) | (is_value ? 0 : value_blocks::missing));
     };
     if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list)
       return for_each_range(batch, column, add);

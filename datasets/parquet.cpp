@@ -248,6 +248,18 @@ void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& c
   is_what(file.read(first->offset, std::min(first->bytes, looked_at)));
 }
 
+// Of the lists of a column that have a null in them.
+std::string note_of_nulls(const table_file& of, std::size_t number) {
+  std::uint64_t count = 0;
+  std::uint64_t first = 0;
+  for (const packed_group& group : of.packed[number]) {
+    if (count == 0) first = group.first_with_null;
+    count += group.with_nulls;
+  }
+  if (count == 0) return {};
+  return note_of_lists_with_nulls(of.path, of.footer.leaves[of.choices[number].leaf].path, count, first);
+}
+
 std::shared_ptr<const value_blocks> blocks_of(const table_file& of, std::size_t number) {
   const choice& chosen = of.choices[number];
   auto packed = std::make_shared<value_blocks>();
@@ -403,7 +415,10 @@ dataset open_parquet_files(const input_files& from, const table_options& options
     for (std::size_t k = 0; k < of.choices.size(); ++k) {
       const choice& chosen = of.choices[k];
       if (chosen.is_field()) {
-        if (chosen.becomes == choice::role::packed) of.fields[k].packed = blocks_of(of, k);
+        if (chosen.becomes == choice::role::packed) {
+          of.fields[k].packed = blocks_of(of, k);
+          if (std::string note = note_of_nulls(of, k); !note.empty()) table.notes.push_back(std::move(note));
+        }
         find_kind(*file, of.footer.leaves[chosen.leaf], chosen, of.packed[k], of.fields[k]);
         table.fields.push_back(std::move(of.fields[k]));
       } else {

@@ -211,7 +211,7 @@ class length_sink final : public parquet_sink {
   std::uint64_t end_ = 0;
 };
 
-/// Makes one value of the elements of each list.
+/// Makes one value of the elements of each list. One with a null in it is none: no number stands for the null.
 class list_joiner final : public parquet_sink {
  public:
   ///   first_row   of the file, for messages
@@ -223,15 +223,13 @@ class list_joiner final : public parquet_sink {
       finish();
       is_open_ = true;
       is_there_ = definition + 1 >= leaf_.list_level;
+      has_null_ = false;
     } else if (!is_open_) {
       fail_at(path_, 0, str_cat("the column '", leaf_.path, "' begins within a list"));
     }
     if (definition < leaf_.list_level) return;
-    if (definition < leaf_.levels) {
-      throw error(errc::unsupported,
-                  str_cat(path_, ": the column '", leaf_.path, "' has a list with a null in it, in row ", row_,
-                          "; fill it, or leave the column out of the fields"));
-    }
+    has_null_ = has_null_ || definition < leaf_.levels;
+    if (has_null_) return;
     if (list_.size() > value_blocks::decoded_bytes_max) {
       throw error(errc::limit,
                   str_cat(path_, ": the column '", leaf_.path, "' has a list of 2 GiB or more, in row ", row_));
@@ -241,12 +239,17 @@ class list_joiner final : public parquet_sink {
   /// Gives the last list.
   void finish() {
     if (!is_open_) return;
-    lists_.add(0, is_there_ ? leaf_.levels : 0, list_);
+    if (has_null_ && with_nulls++ == 0) first_with_null = row_;
+    lists_.add(0, is_there_ && !has_null_ ? leaf_.levels : 0,
+               has_null_ ? std::span<const std::byte>() : std::span<const std::byte>(list_));
     list_.clear();
     is_open_ = false;
     ++row_;
   }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return list_.capacity(); }
+
+  std::uint64_t with_nulls = 0;
+  std::uint64_t first_with_null = 0;
 
  private:
   const std::string& path_;
@@ -256,16 +259,22 @@ class list_joiner final : public parquet_sink {
   std::vector<std::byte> list_;
   bool is_open_ = false;
   bool is_there_ = false;
+  bool has_null_ = false;
 };
 
-// Values, or lists of them. Returns memory that was taken.
-std::uint64_t decode_rows(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row,
-                          const parquet_chunk& chunk, std::span<const std::byte> stored, parquet_sink& sink) {
-  if (leaf.repeated == 0) return decode_chunk(path, leaf, chunk, stored, sink);
+/// Values, or lists of them: what packed_group says beside their ends.
+struct decoded_rows {
+  std::uint64_t expand_bytes = 0;
+  std::uint64_t with_nulls = 0;
+  std::uint64_t first_with_null = 0;
+};
+decoded_rows decode_rows(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row,
+                         const parquet_chunk& chunk, std::span<const std::byte> stored, parquet_sink& sink) {
+  if (leaf.repeated == 0) return {.expand_bytes = decode_chunk(path, leaf, chunk, stored, sink)};
   list_joiner joiner(path, leaf, first_row, sink);
   const std::uint64_t bytes = decode_chunk(path, leaf, chunk, stored, joiner);
   joiner.finish();
-  return bytes + joiner.memory_bytes();
+  return {bytes + joiner.memory_bytes(), joiner.with_nulls, joiner.first_with_null};
 }
 
 class copy_sink final : public parquet_sink {
@@ -355,7 +364,10 @@ packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf
   if (leaf.repeated == 0) check_rows(file, leaf, group, chunk);
   packed_group found;
   length_sink sink(file, leaf, group.rows, found);
-  found.expand_bytes = decode_rows(file.path(), leaf, group.first_row, chunk, read_chunk(file, chunk), sink);
+  const decoded_rows decoded = decode_rows(file.path(), leaf, group.first_row, chunk, read_chunk(file, chunk), sink);
+  found.expand_bytes = decoded.expand_bytes;
+  found.with_nulls = decoded.with_nulls;
+  found.first_with_null = decoded.first_with_null;
   if (found.ends.size() != group.rows) {
     fail_at(file.path(), chunk.offset,
             str_cat("the column '", leaf.path, "' has ", found.ends.size(), " lists for ", group.rows, " rows"));

@@ -33,11 +33,15 @@ void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const pa
 ///   ends           as value_blocks::ends
 ///   start          the first bytes of its first value that has some
 ///   expand_bytes   memory that was taken to expand them, beside the values
-///   throws         error{errc::format}; error{errc::unsupported} a null in a list; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
+///   with_nulls     lists that have a null in them; these rows have no value
+///   first_with_null   the first of them, by its row in the file
+///   throws         error{errc::format}; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
 struct packed_group {
   std::vector<std::uint32_t> ends;
   std::vector<std::byte> start;
   std::uint64_t expand_bytes = 0;
+  std::uint64_t with_nulls = 0;
+  std::uint64_t first_with_null = 0;
 };
 [[nodiscard]] packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf,
                                               const parquet_group& group, const parquet_chunk& chunk);

@@ -211,6 +211,13 @@ void refuse_checksums(const table_options& options, std::string_view path) {
               str_cat(path, ": checksums are verified of TFRecord's records, and this is none; leave checksums out"));
 }
 
+std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,
+                                     std::uint64_t first) {
+  return str_cat(path, ": the column '", column, "' has ", count, count == 1 ? " list" : " lists",
+                 " with a null in it, which no number stands for (the first in row ", first,
+                 "): such a row lacks the field; fill the nulls to have it");
+}
+
 void follow_paths(record_table& table, const file_bytes& file, const table_options& options) {
   check_is_there({&table, 1}, options.path_column);
   const record_field paths = *field_named(table, options.path_column);

@@ -57,6 +57,11 @@ void keep_what_was_asked(std::span<record_table> tables, const input_files& from
 ///   throws   error{errc::usage} where they are to be verified
 void refuse_checksums(const table_options& options, std::string_view path);
 
+/// A note of lists that have a null in them, which no number stands for: these rows lack the field.
+///   count, first   how many, and the first one's row
+[[nodiscard]] std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,
+                                                   std::uint64_t first);
+
 /// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
 ///   throws   error{errc::not_found} no such field, or a file that is not there
 void follow_paths(record_table& table, const file_bytes& file, const table_options& options);

@@ -295,9 +295,14 @@ TEST(arrow, batches_that_are_packed_as_before_the_format_had_a_place_for_it_are_
               AllOf(HasSubstr("old-compression.arrow"), HasSubstr("Arrow 0.17"), HasSubstr("LZ4"), HasSubstr("anew")));
 }
 
-TEST(arrow, lists_with_nulls_in_them_are_refused) {
-  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open_arrow(path_of("nulls.arrow"))); }),
-              AllOf(HasSubstr("'list'"), HasSubstr("row 0"), HasSubstr("fill it")));
+TEST(arrow, a_list_with_a_null_in_it_is_a_field_that_its_row_lacks) {
+  const dataset samples = open_arrow(path_of("nulls.arrow"));
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples.fields().front().samples, 1U);
+  EXPECT_EQ(number_of(dtype::i64, samples.read(1, "list").data()), 4.0);
+  EXPECT_THROW(static_cast<void>(samples.read(0, "list")), error);
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("nulls.arrow: the column 'list'"),
+                                              HasSubstr("1 list with a null in it"), HasSubstr("in row 0"))));
 }
 
 TEST(arrow, files_that_were_cut_or_changed_come_to_an_end) {
