@@ -90,6 +90,13 @@ class table_reader {
       note(str_cat("numbers that are not kept, as nobody asked for them: ", numbers_, "; name them as columns"));
     }
     if (table_.fields.empty() && table_.numbers.empty() && classes_.empty() && !contents_.columns.empty()) {
+      if (contents_.columns.size() == 1 && contents_.columns.front().path == "indices") {
+        throw error(errc::unsupported,
+                    str_cat(file_.path(),
+                            ": this has numbers of rows of another file, as the Hub's datasets keeps of "
+                            "filter(), select() and shuffle(); flatten_indices() before save_to_disk() "
+                            "writes the rows themselves"));
+      }
       throw error(errc::unsupported, str_cat(file_.path(), ": no column of it can be read: ",
                                              table_.notes.empty() ? std::string("it has none") : table_.notes.front()));
     }

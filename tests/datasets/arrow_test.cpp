@@ -305,6 +305,13 @@ TEST(arrow, a_list_with_a_null_in_it_is_a_field_that_its_row_lacks) {
                                               HasSubstr("1 list with a null in it"), HasSubstr("in row 0"))));
 }
 
+TEST(arrow, what_datasets_keeps_of_filter_and_select_is_named_for_what_it_is) {
+  EXPECT_THAT(
+      message_of(errc::unsupported, [] { static_cast<void>(open(path_of("indices.arrow"))); }),
+      AllOf(HasSubstr("indices.arrow"), HasSubstr("numbers of rows of another file"), HasSubstr("flatten_indices()")));
+  EXPECT_EQ(open_arrow(path_of("indices.arrow"), {.columns = {"indices"}}).column(2, "indices"), 4);
+}
+
 TEST(arrow, files_that_were_cut_or_changed_come_to_an_end) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "changed.arrow").string();

@@ -77,6 +77,7 @@ for name, columns in {
     "ba": {"b": ["blue", "red"], "a": ["dog", "cat"]},
     "numbers": {"a": [5, 6], "b": ["red", "red"]},
     "nulls": {"list": [[1, None, 3], [4]]},
+    "indices": {"indices": pa.array([0, 2, 4], pa.uint64())},
 }.items():
     table = pa.table(columns)
     with pa.OSFile(f"{name}.arrow", "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
