@@ -22,6 +22,7 @@ std::string chunks_text(const terminal& screen, std::span<const field_info> fiel
   constexpr std::uint64_t pool_blocks = 64;
   std::uint64_t pool_bytes = 0;
   bool is_shared = false;
+  bool are_arrays = true;
   for (const field_info& each : fields) {
     if (!each.chunked) continue;
     str_append(text, "  ", one_line(each.name), "  ");
@@ -32,6 +33,7 @@ std::string chunks_text(const terminal& screen, std::span<const field_info> fiel
     if (each.chunk_rows() > 1) {
       str_append(text, ", of ", counted(each.chunk_rows(), "row", "rows"));
       is_shared = true;
+      are_arrays = are_arrays && each.kind == field_kind::tensor;
       pool_bytes += pool_blocks * (each.stored_block_bytes_max + each.decoded_block_bytes_max);
     }
     if (const std::uint64_t chunks = chunks_of_sample(each); chunks > 1)
@@ -39,14 +41,13 @@ std::string chunks_text(const terminal& screen, std::span<const field_info> fiel
     text += '\n';
   }
   if (text.empty()) return text;
-  return str_cat(
-      "\n", screen.bold("chunks"), "\n", text,
-      is_shared
-          ? str_cat("  shuffled, nearly each sample expands its chunks for itself; `--shuffle-blocks ", pool_blocks,
-                    "` expands each about once an epoch\n  where the budget has ", bytes_text(pool_bytes),
-                    " to keep them, and `leat pack SOURCE OUT.npy --to npy` (or records) leaves nothing to "
-                    "expand\n")
-          : "");
+  return str_cat("\n", screen.bold("chunks"), "\n", text,
+                 is_shared ? str_cat("  shuffled, nearly each sample expands its chunks for itself; `--shuffle-blocks ",
+                                     pool_blocks, "` expands each about once an epoch\n  where the budget has ",
+                                     bytes_text(pool_bytes), " to keep them, and `leat pack SOURCE ",
+                                     are_arrays ? "OUT.npy --to npy` (or records)" : "'OUT-%06d.tar'`",
+                                     " leaves nothing to expand\n")
+                           : "");
 }
 
 }  // namespace leat::tools

@@ -230,6 +230,12 @@ TEST(inspect, blocks_of_no_bytes_have_no_share_of_a_sample) {
   EXPECT_LT(found.at("sample_bytes").at("max"), 1000);
 }
 
+TEST(inspect, a_packed_table_of_texts_is_to_be_packed_as_shards) {
+  const ended page = run({"inspect", std::string(LEAT_TEST_DATA) + "/parquet/packed-zstd.parquet"});
+  EXPECT_THAT(page.out, HasSubstr("`leat pack SOURCE 'OUT-%06d.tar'` leaves nothing to expand"));
+  EXPECT_THAT(page.out, Not(HasSubstr("--to npy")));
+}
+
 TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {
   const photo_folder photos;
   const ended process = run({"inspect", photos.path().string()});
