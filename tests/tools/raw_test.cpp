@@ -46,6 +46,39 @@ TEST(raw_sources, of_tokens_are_loaded_as_windows) {
                 .at("digest"));
 }
 
+TEST(raw_sources, records_with_a_wrong_checksum_are_corrupt_where_checksums_are_asked_for) {
+  const temporary_directory root;
+  std::string content = text_of(std::string(LEAT_TEST_DATA) + "/same/set.tfrecord");
+  content[content.find("picture 13")] = 'P';
+  const std::string path = write_file(root.path() / "x.tfrecord", content);
+  const std::vector<std::string> epoch = {"epoch", path, "--fields", "label", "--on-corrupt", "skip"};
+  EXPECT_EQ(run_json(epoch).at("quarantined"), 0);
+  std::vector<std::string> verified = epoch;
+  verified.emplace_back("--checksums");
+  EXPECT_EQ(run_json(verified).at("quarantined"), 1);
+  const ended lines = run({"epoch", write_file(root.path() / "x.jsonl", "{}\n"), "--checksums"});
+  EXPECT_EQ(lines.exit_code, 2);
+  EXPECT_THAT(lines.err, AllOf(HasSubstr("x.jsonl"), HasSubstr("leave checksums out")));
+}
+
+TEST(raw_sources, tables_name_their_paths_folders_and_columns) {
+  const temporary_directory root;
+  const std::string table = write_file(root.path() / "labels.csv", "name,score\na.bin,1\nb.bin,2.5\n");
+  std::filesystem::create_directory(root.path() / "files");
+  for (const char* name : {"a.bin", "b.bin"}) write_file(root.path() / "files" / name, std::string(10, name[0]));
+  const std::string files = (root.path() / "files").string();
+  const nlohmann::json followed =
+      run_json({"epoch", table, "--path-column", "name", "--root", files, "--fields", "file"});
+  EXPECT_EQ(followed.at("bytes_delivered"), 2 * 10 + 3 * 8) << "their bytes, and file.offsets";
+  const ended elsewhere = run({"epoch", table, "--path-column", "name"});
+  EXPECT_EQ(elsewhere.exit_code, 2);
+  EXPECT_THAT(elsewhere.err, HasSubstr("a.bin"));
+  EXPECT_EQ(run({"inspect", table, "--columns", "score"}).exit_code, 0);
+  const ended unknown = run({"inspect", table, "--columns", "scores"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("'scores'"), HasSubstr("did you mean 'score'")));
+}
+
 TEST(raw_sources, of_tokens_without_a_length_say_what_to_give) {
   const temporary_directory root;
   const ended plain = run({"epoch", write_file(root.path() / "train.bin", token_bytes(1001))});
