@@ -27,8 +27,10 @@ import subprocess
 import sys
 import tempfile
 
+import datasets
 import fastparquet
 import numpy
+import PIL.Image
 import polars
 import pyarrow
 import pyarrow.parquet
@@ -259,6 +261,47 @@ def write_by_others(folder, seed):
                       row_group_offsets=drawn.choice([20, 10_000]), write_index=False)
 
 
+# Shapes of sets that many people have: CIFAR-10, MNIST, IMDB, MRPC, WikiText, and pictures with captions and boxes.
+def hub_sets(rows=300):
+    drawn = random.Random("hub")
+    pixels = numpy.random.default_rng(1)
+
+    def picture(format, *shape):
+        file = io.BytesIO()
+        PIL.Image.fromarray(pixels.integers(0, 255, shape, dtype=numpy.uint8)).save(file, format)
+        return {"bytes": file.getvalue(), "path": None}
+
+    def text(words):
+        return " ".join(f"word{drawn.randrange(500)}" for _ in range(words))
+
+    string, image = datasets.Value("string"), datasets.Image()
+    label = datasets.ClassLabel(names=["no", "yes", "perhaps"])
+    labels = [i % 3 for i in range(rows)]
+    made = {
+        "cifar10": ({"img": image, "label": label}, {"img": [picture("PNG", 32, 32, 3) for _ in labels], "label": labels}),
+        "mnist": ({"image": image, "label": label}, {"image": [picture("PNG", 28, 28) for _ in labels], "label": labels}),
+        "imdb": ({"text": string, "label": label}, {"text": [text(drawn.randrange(10, 300)) for _ in labels], "label": labels}),
+        "mrpc": ({"sentence1": string, "sentence2": string, "label": label, "idx": datasets.Value("int32")},
+                 {"sentence1": [text(20) for _ in labels], "sentence2": [text(20) for _ in labels], "label": labels,
+                  "idx": list(range(rows))}),
+        "wikitext": ({"text": string}, {"text": ["" if i % 3 == 0 else f" {text(90)}\n" for i in range(rows)]}),
+        "captions": ({"image": image, "caption": string, "objects": {"category": datasets.List(datasets.Value("int64"))}},
+                     {"image": [picture("JPEG", 48, 64, 3) if i % 20 else None for i in range(rows)],
+                      "caption": [text(8) for _ in labels],
+                      "objects": [{"category": [drawn.randrange(80) for _ in range(i % 4)]} for i in range(rows)]}),
+    }
+    for name, (features, columns) in made.items():
+        yield name, datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+
+
+def write_hub_set(folder, made):
+    folder.mkdir()
+    made.to_parquet(folder / "train-00000-of-00001.parquet", batch_size=100)
+    made.save_to_disk(folder / "saved", num_shards=2)
+    saved = datasets.load_from_disk(folder / "saved")
+    saved.map(lambda row, i: {"number": i}, with_indices=True, cache_file_name=os.fspath(folder / "cache-map.arrow"))
+
+
 def write_random_csv(path, seed):
     """Names, and the values of each row as Python's csv reads them."""
     drawn = random.Random(seed)
@@ -305,6 +348,12 @@ def main():
             for path in sorted(pathlib.Path(root).rglob("*")):
                 if path.suffix in (".parquet", ".parq", ".arrow", ".feather") and path.is_file():
                     check_file(group, path)
+        datasets.disable_progress_bars()
+        for name, of_hub in hub_sets():
+            write_hub_set(made / name, of_hub)
+            for path in sorted((made / name).rglob("*")):
+                if path.suffix in (".parquet", ".arrow"):
+                    check_file("Hub", path)
         for seed in range(seeds):
             write_random(made, seed)
             check_file("random Parquet", made / f"{seed}.parquet")
