@@ -1,5 +1,7 @@
 // JSONL, CSV and TSV: each line, or row, is a sample whose values are picked out of it.
 #include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "datasets/content.hpp"
 #include "datasets/cursor.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/json_value.hpp"
@@ -128,6 +130,19 @@ void add_csv_fields(const file_bytes& file, char separator, record_table& table)
   }
 }
 
+// Such a file may have what looks like lines, too.
+void check_is_text(const file_bytes& file) {
+  const std::vector<std::byte> start = file.read(0, content_bytes);
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw error(errc::unsupported,
+                str_cat(file.path(), ": this is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)"));
+  }
+  const content_kind found = content_of(start);
+  if (found.group != content_group::compressed || !first_invalid_utf8(start)) return;
+  throw error(errc::unsupported, str_cat(file.path(), ": this is ", found.name, advice_about(found)));
+}
+
 template <class Read>
 dataset open_texts(const input_files& from, const table_options& options, const Read& read) {
   const std::vector<std::string>& paths = from.names();
@@ -139,6 +154,7 @@ dataset open_texts(const input_files& from, const table_options& options, const 
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
     tables[i].title = paths[i];
+    check_is_text(*file);
     read(*file, threads, tables[i]);
     tables[i].samples = tables[i].records.size();
     if (!options.path_column.empty()) follow_paths(tables[i], *file, options);

@@ -200,6 +200,22 @@ TEST_F(text_tables, csv_that_is_damaged_is_named) {
   EXPECT_EQ(open(put("k.tsv", "a,b\tc\n1\t2\n")).fields()[0].name, "a,b");
 }
 
+TEST_F(text_tables, files_that_are_compressed_or_utf_16_are_named_for_what_they_are) {
+  using std::string_literals::operator""s;
+  // What is packed may have ends of lines and separators.
+  const std::string gzip = "\x1f\x8b\x08\0,\n,\n\xff,1\n"s;
+  for (const char* name : {"a.csv", "a.tsv", "a.jsonl"}) {
+    const std::string path = put(name, gzip);
+    EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
+                AllOf(HasSubstr(name), HasSubstr("this is gzip"), HasSubstr("decompress it first")));
+    put(name, "\xff\xfe{\0\n\0"s);
+    EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
+                AllOf(HasSubstr(name), HasSubstr("this is UTF-16")));
+  }
+  // A header that begins as bzip2 does.
+  EXPECT_EQ(open_csv(put("b.csv", "BZh91AY,b\n1,2\n")).size(), 1U);
+}
+
 TEST_F(text_tables, a_column_of_paths_makes_samples_of_the_files_that_it_names) {
   put("1.png", "first");
   put("2.PNG", "the second");
