@@ -139,7 +139,8 @@ void check_is_text(const file_bytes& file) {
                 str_cat(file.path(), ": this is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)"));
   }
   const content_kind found = content_of(start);
-  if (found.group != content_group::compressed || !first_invalid_utf8(start)) return;
+  const bool is_packed = found.group == content_group::compressed && first_invalid_utf8(start);
+  if (!is_packed && found.name != "a pointer of Git LFS") return;
   throw error(errc::unsupported, str_cat(file.path(), ": this is ", found.name, advice_about(found)));
 }
 

@@ -212,6 +212,9 @@ TEST_F(text_tables, files_that_are_compressed_or_utf_16_are_named_for_what_they_
     EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
                 AllOf(HasSubstr(name), HasSubstr("this is UTF-16")));
   }
+  // What a clone of a set has where Git LFS is not installed.
+  const std::string pointer = put("c.csv", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(pointer)); }), HasSubstr("`git lfs pull`"));
   // A header that begins as bzip2 does.
   EXPECT_EQ(open_csv(put("b.csv", "BZh91AY,b\n1,2\n")).size(), 1U);
 }
