@@ -18,7 +18,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -278,6 +280,29 @@ std::vector<std::string> classes_without_pictures(const std::vector<std::string>
   return empty;
 }
 
+/// What to do with a folder, or folders in it, that has no picture but files of another format: "; name its .parquet files, 'set/*.parquet'".
+std::string advice_about_files(const std::string& path, const std::vector<std::string>& folders) {
+  constexpr std::string_view known[] = {".parquet",  ".arrow", ".tar", ".jsonl", ".csv",  ".tsv",
+                                        ".tfrecord", ".npy",   ".npz", ".h5",    ".hdf5", ".bin"};
+  std::vector<std::string> places{path};
+  for (const std::string& folder : folders) places.push_back(str_cat(path, path.ends_with('/') ? "" : "/", folder));
+  for (const std::string& place : places) {
+    std::error_code failure;
+    std::array<bool, std::size(known)> has{};
+    for (std::filesystem::directory_iterator each(place, failure), end; !failure && each != end;
+         each.increment(failure)) {
+      const auto found = std::find(std::begin(known), std::end(known), each->path().extension().string());
+      if (found != std::end(known)) has[static_cast<std::size_t>(found - std::begin(known))] = true;
+    }
+    for (std::size_t i = 0; i < has.size(); ++i) {
+      if (has[i]) {
+        return str_cat("; name its ", known[i], " files, '", place, place.ends_with('/') ? "*" : "/*", known[i], "'");
+      }
+    }
+  }
+  return {};
+}
+
 /// A folder that was walked, and its directories as they were before the walk.
 struct walked_folder {
   std::shared_ptr<const folder_model> model;
@@ -296,6 +321,9 @@ walked_folder walk_folder(const std::string& path, const folder_options& options
     const bool only_beside = empty.size() == listing.folders.size() && listing.pictures > 0;
     if (options.classes == how::yes || !only_beside) {
       if (!empty.empty() && !options.allow_empty_classes) {
+        const std::string advice =
+            empty.size() == listing.folders.size() ? advice_about_files(path, listing.folders) : std::string();
+        if (!advice.empty()) throw error(errc::not_found, str_cat(path, ": no picture in it", advice));
         throw error(errc::not_found, str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
                                              list_of(empty), " (looked for ", list_of(walk.extensions),
                                              "); remove them (a program may set folder_options::allow_empty_classes)"));
@@ -311,8 +339,9 @@ walked_folder walk_folder(const std::string& path, const folder_options& options
   folder_contents found = walk_folders(path, {""}, walk);
   if (found.directories.empty()) {
     const std::string foreign = counts_text(walk.counted, found.counted);
-    throw error(errc::not_found, str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
-                                         foreign.empty() ? "" : "; not read: " + foreign, ")"));
+    throw error(errc::not_found,
+                str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
+                        foreign.empty() ? "" : "; not read: " + foreign, ")", advice_about_files(path, {})));
   }
   std::vector<std::string> notes;
   note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);

@@ -180,6 +180,19 @@ TEST(folder, a_missing_folder_and_one_without_pictures_are_errors) {
   failure_of("", errc::usage);
 }
 
+// As a clone of a set of the Hub has it.
+TEST(folder, one_without_pictures_but_with_tables_or_shards_says_how_to_name_them) {
+  const temporary_directory root;
+  put(root.path() / "README.md");
+  put(root.path() / "data/train-00000-of-00001.parquet");
+  EXPECT_THAT(failure_of(root.path(), errc::not_found),
+              HasSubstr("name its .parquet files, '" + root.path().string() + "/data/*.parquet'"));
+  EXPECT_THAT(failure_of(root.path() / "data", errc::not_found), HasSubstr("/data/*.parquet'"));
+  put(root.path() / "other/b.txt");
+  put(root.path() / "cat/a.jpg");
+  EXPECT_THAT(failure_of(root.path(), errc::not_found), HasSubstr("no picture in the class folders data, other"));
+}
+
 TEST(folder, links_to_files_and_folders_are_followed) {
   const temporary_directory root;
   put(root.path() / "store/one.jpg", "one");
