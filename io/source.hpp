@@ -143,6 +143,13 @@ class connector {
   ~connector() = default;
 };
 
+/// Memory that a connected source takes beside leases. It works with whatever lies between the two.
+struct source_memory {
+  std::size_t bytes_least = 0;
+  std::size_t bytes_wanted = 0;
+  std::string what = {};  ///< for a person: "32 connections"
+};
+
 /// What a dataset holds of its source: enough to connect it to a loop, any number of times.
 class source_description {
  public:
@@ -152,6 +159,13 @@ class source_description {
   virtual ~source_description() = default;
 
   [[nodiscard]] virtual std::unique_ptr<source> connect(connector& loop) const = 0;
+  /// What each source that is connected takes. Thread: any.
+  [[nodiscard]] virtual source_memory memory() const { return {}; }
+  /// As connect(), which takes what it wants.
+  ///   memory_bytes   of memory(): at least the least
+  [[nodiscard]] virtual std::unique_ptr<source> connect_within(connector& loop, std::size_t /*memory_bytes*/) const {
+    return connect(loop);
+  }
   [[nodiscard]] virtual std::uint32_t files() const = 0;
   /// Whether the loop counts what its reads take in the kernel.
   [[nodiscard]] virtual bool is_read_by_the_loop() const noexcept { return false; }

@@ -35,26 +35,27 @@ source_set::~source_set() {
   });
 }
 
-std::uint32_t source_set::add(const source_description& from) {
-  const std::uint32_t number = add_later(from);
+std::uint32_t source_set::add(const source_description& from, std::optional<std::size_t> memory_bytes) {
+  const std::uint32_t number = add_later(from, memory_bytes);
   for (set_loop& loop : loops_) static_cast<void>(source_of(loop, number));
   return number;
 }
 
-std::uint32_t source_set::add_later(const source_description& from) {
+std::uint32_t source_set::add_later(const source_description& from, std::optional<std::size_t> memory_bytes) {
   const mutex_lock lock(mutex_);
-  descriptions_.push_back(&from);
+  descriptions_.push_back({&from, memory_bytes});
   return static_cast<std::uint32_t>(descriptions_.size() - 1);
 }
 
 source& source_set::connect(set_loop& loop, std::uint32_t number) {
-  const source_description* from = nullptr;
+  described which;
   {
     const mutex_lock lock(mutex_);
-    from = descriptions_[number];
+    which = descriptions_[number];
   }
   if (loop.sources.size() <= number) loop.sources.resize(number + std::size_t{1});
-  loop.sources[number] = from->connect(*loop.at);
+  loop.sources[number] =
+      which.memory_bytes ? which.from->connect_within(*loop.at, *which.memory_bytes) : which.from->connect(*loop.at);
   return *loop.sources[number];
 }
 
@@ -211,7 +212,7 @@ std::vector<std::string> source_set::under_way() {
       const source_description* from = nullptr;
       {
         const mutex_lock lock(mutex_);
-        from = descriptions_[read->source];
+        from = descriptions_[read->source].from;
       }
       std::string what = str_cat(from->file_name(read->file), " at offset ", read->offset);
       const mutex_lock lock(mutex);

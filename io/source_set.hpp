@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,9 +67,12 @@ class source_set {
 
   /// Connects a source to each loop, and returns its number: 0, 1, 2 ... Thread: any, while nothing is under way. Throws as
   /// source_description::connect().
-  std::uint32_t add(const source_description& from) ABSL_LOCKS_EXCLUDED(mutex_);
+  ///   memory_bytes   of each one, as connect_within(); nothing where it takes what it wants
+  std::uint32_t add(const source_description& from, std::optional<std::size_t> memory_bytes = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   /// The same, but each loop connects it when it first needs it. Thread: any, at any time.
-  std::uint32_t add_later(const source_description& from) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::uint32_t add_later(const source_description& from, std::optional<std::size_t> memory_bytes = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   /// For who starts operations of its own. Thread: the loop's.
   [[nodiscard]] source& source_of(std::size_t loop, std::uint32_t number) { return source_of(loops_[loop], number); }
 
@@ -110,7 +114,11 @@ class source_set {
 
   std::deque<set_loop> loops_;  // they never move
   mutex mutex_;
-  std::vector<const source_description*> descriptions_ ABSL_GUARDED_BY(mutex_);
+  struct described {
+    const source_description* from = nullptr;
+    std::optional<std::size_t> memory_bytes;
+  };
+  std::vector<described> descriptions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat::io

@@ -1,5 +1,6 @@
 #include "stages/loader_memory.hpp"
 
+#include "base/text.hpp"
 #include "base/usable_cores.hpp"
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
@@ -77,6 +78,21 @@ void keep_blocks(const bound_run& run, std::uint64_t fields, memory_needs& needs
   if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
 }
 
+void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_threads, memory_needs& needs) {
+  std::size_t sources = 0;
+  for (const auto& each : dataset.sources()) {
+    const io::source_memory one = each->memory();
+    if (one.bytes_wanted == 0) continue;
+    needs.source_bytes_least += one.bytes_least * io_threads;
+    needs.source_bytes_wanted += one.bytes_wanted * io_threads;
+    if (sources++ == 0) needs.source_what = one.what;
+  }
+  if (sources * io_threads > 1) {
+    needs.source_what = str_cat(io_threads, io_threads == 1 ? " I/O thread x " : " I/O threads x ", sources,
+                                sources == 1 ? " source x (" : " sources x (", needs.source_what, ")");
+  }
+}
+
 }  // namespace
 
 memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
@@ -149,6 +165,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
   direct.set_epoch_bytes(run.epoch_bytes(), available);
   needs.direct = direct.wants_direct();
   needs.batches_to_come = batches_to_come;
+  count_sources(dataset, io_threads, needs);
   return needs;
 }
 

@@ -46,6 +46,7 @@ struct least_parts {
   std::size_t read = 0;
   std::size_t batch = 0;
   std::size_t bookkeeping = 0;  ///< of that batch
+  std::size_t source = 0;
   std::size_t usual_scratch = 0;
   std::size_t scratch = 0;
   std::size_t all = 0;  ///< the budget that does
@@ -56,10 +57,11 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
   least.read = whole_pages(std::max<std::size_t>(needs.read_bytes_max, 1));
   least.batch = batch_share(needs.batch_bytes);
   least.bookkeeping = needs.batch_bookkeeping_bytes;
+  least.source = needs.source_bytes_least;
   // Decode scratch: what a usual sample takes, on every thread; or the largest accepted sample on one thread and almost nothing on
   // the others.
   least.usual_scratch = needs.scratch_bytes_per_thread * threads;
-  const std::size_t others = least.read + least.batch + least.bookkeeping;
+  const std::size_t others = least.read + least.batch + least.bookkeeping + least.source;
   least.all = least.usual_scratch + others;
   if (least.usual_scratch == 0) return least;
   const std::size_t little_scratch = least.usual_scratch / 16;
@@ -87,7 +89,7 @@ std::uint64_t batches_ahead(const memory_needs& needs, std::size_t share) {
 std::uint32_t threads_that_fit(const memory_needs& needs) {
   if (needs.scratch_bytes_per_thread == 0) return needs.decode_threads;
   const least_parts one = least_of(needs, 1);
-  const std::size_t others = one.read + batches_usual * (one.batch + one.bookkeeping);
+  const std::size_t others = one.read + one.source + batches_usual * (one.batch + one.bookkeeping);
   const std::size_t left = needs.host_bytes_max - std::min(others, needs.host_bytes_max);
   const std::size_t share =
       std::max(scratch_budget::sample_bytes_max(needs.host_bytes_max), std::min(needs.host_bytes_max / 2, left));
@@ -100,8 +102,8 @@ std::uint32_t threads_that_fit(const memory_needs& needs) {
 // The smallest budget for which threads_that_fit() returns all threads.
 std::size_t budget_for_all_threads(const memory_needs& needs) {
   const least_parts all = least_of(needs, needs.decode_threads);
-  return std::max(
-      {2 * all.usual_scratch, all.usual_scratch + all.read + batches_usual * (all.batch + all.bookkeeping), all.all});
+  return std::max({2 * all.usual_scratch,
+                   all.usual_scratch + all.read + all.source + batches_usual * (all.batch + all.bookkeeping), all.all});
 }
 
 }  // namespace
@@ -119,17 +121,19 @@ std::size_t read_bytes_wanted(const memory_needs& needs, std::uint32_t threads) 
 
 memory_plan divide_memory(const memory_needs& needs) {
   const std::uint32_t threads = needs.threads_automatic ? threads_that_fit(needs) : needs.decode_threads;
-  const auto [read_least, batch_least, bookkeeping, usual_scratch, scratch_least, least] = least_of(needs, threads);
+  const auto [read_least, batch_least, bookkeeping, source_least, usual_scratch, scratch_least, least] =
+      least_of(needs, threads);
   if (least > needs.host_bytes_max) {
     throw io::budget_refusal(
         str_cat("host_bytes_max of ", bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
                 bytes_text(batch_least), ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ",
                 bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
-                bytes_text(least - read_least - batch_least - bookkeeping), "; give at least ",
-                bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
+                bytes_text(least - read_least - batch_least - bookkeeping - source_least),
+                source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
+                "; give at least ", bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
                 threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
   }
-  std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping;
+  std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping - source_least;
 
   memory_plan plan;
   const std::size_t read_wanted = read_bytes_wanted(needs, threads);
@@ -152,6 +156,8 @@ memory_plan divide_memory(const memory_needs& needs) {
   left -= read_more;
   const std::size_t scratch_more = std::min(left, scratch_wanted - scratch_least);
   left -= scratch_more;
+  plan.source_bytes = source_least + std::min(left, needs.source_bytes_wanted - source_least);
+  left -= plan.source_bytes - source_least;
   const std::size_t kept_wanted = whole_pages(needs.blocks_kept * needs.block_bytes_max);
   plan.kept_bytes = std::min(left / page_bytes * page_bytes, kept_wanted);
   plan.kept_missing = kept_wanted - plan.kept_bytes;
@@ -193,13 +199,21 @@ memory_plan divide_memory(const memory_needs& needs) {
                                                                    : "",
                                    ": expanded, for the batches that follow, as long as no read lacks memory")});
   }
+  if (plan.source_bytes != 0) {
+    shown.lines.push_back(
+        {"network", plan.source_bytes,
+         plan.source_bytes == needs.source_bytes_wanted
+             ? needs.source_what
+             : str_cat(needs.source_what, "; for all of that ", bytes_text(needs.source_bytes_wanted))});
+  }
   const std::size_t bookkeeping_bytes = batches * bookkeeping;
   if (bookkeeping != 0) {
     shown.lines.push_back({"bookkeeping", bookkeeping_bytes,
                            str_cat(batches, " x ", bytes_text(bookkeeping),
                                    ": of the rows of a batch that are under way, and their reads")});
   }
-  shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.kept_bytes + plan.scratch_bytes + bookkeeping_bytes;
+  shown.bytes_total =
+      plan.batch_bytes + plan.read_bytes + plan.kept_bytes + plan.scratch_bytes + plan.source_bytes + bookkeeping_bytes;
   shown.host_bytes_max = needs.host_bytes_max;
   shown.batches = plan.batches;
   shown.batch_bytes = needs.batch_bytes;

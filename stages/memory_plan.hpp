@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace leat::stages {
 
@@ -31,6 +32,10 @@ struct memory_needs {
   std::uint64_t batches_in_flight = 0;        ///< whose reads are as many as the drive is given at a time
   bool direct = false;                        ///< every read is the drive's: none comes from the page cache
   std::uint64_t batches_to_come = 0;          ///< of the whole run; 0: endless
+  /// Of all sources on all loops, beside leases (io::source_memory).
+  std::size_t source_bytes_least = 0;
+  std::size_t source_bytes_wanted = 0;
+  std::string source_what = {};
 };
 
 /// How the budget is divided.
@@ -38,6 +43,7 @@ struct memory_plan {
   std::size_t read_bytes = 0;
   std::size_t batch_bytes = 0;
   std::size_t scratch_bytes = 0;
+  std::size_t source_bytes = 0;  ///< of all sources, beside leases
   std::size_t kept_bytes = 0;    ///< for expanded blocks that later batches want; given up for reads
   std::size_t kept_missing = 0;  ///< what more these would take
   std::uint32_t batches = 0;     ///< with the consumer, and ahead of it

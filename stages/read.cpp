@@ -33,16 +33,32 @@ bool is_last(sample_in_flight& sample) {
   return left == 0;
 }
 
+// Of what sources want beyond their least.
+double share_of_wanted(const datasets::dataset_model& dataset, std::size_t loops, std::size_t source_bytes) {
+  std::size_t least = 0;
+  std::size_t wanted = 0;
+  for (const auto& each : dataset.sources()) {
+    const io::source_memory one = each->memory();
+    least += one.bytes_least * loops;
+    wanted += one.bytes_wanted * loops;
+  }
+  if (source_bytes >= wanted) return 1;
+  return source_bytes <= least ? 0 : static_cast<double>(source_bytes - least) / static_cast<double>(wanted - least);
+}
+
 }  // namespace
 
 reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs,
-                           std::span<io::connector* const> loops, io::lease_pool& pool, std::size_t kept_bytes,
+                           std::span<io::connector* const> loops, io::lease_pool& pool, const memory& allowed,
                            line_events& events)
-    : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), kept_(kept_bytes), events_(events) {
+    : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), kept_(allowed.kept_bytes), events_(events) {
   flight_times_.resize(sources_.loops());
+  const double share = share_of_wanted(dataset_, loops.size(), allowed.source_bytes);
   for (const auto& description : dataset_.sources()) {
-    sources_.add(*description);
+    const io::source_memory wants = description->memory();
+    const auto more = static_cast<std::size_t>(static_cast<double>(wants.bytes_wanted - wants.bytes_least) * share);
+    sources_.add(*description, wants.bytes_least + more);
     timed_here_.push_back(!description->is_read_by_the_loop());
   }
   for (const auto& program : programs_) {

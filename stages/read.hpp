@@ -35,12 +35,17 @@ class reader_stage {
     std::uint64_t in_flight = 0;
   };
 
+  ///   kept_bytes     of the pool, for expanded blocks that later batches may want
+  ///   source_bytes   beside the pool, for all sources (io::source_memory); each gets its least and its share of the rest
+  struct memory {
+    std::size_t kept_bytes = 0;
+    std::size_t source_bytes = 0;
+  };
+
   /// Connects the dataset's sources to each of the loops.
-  ///   pool         whose leases come without their memory (in_pieces)
-  ///   kept_bytes   of it, for expanded blocks that later batches may want
+  ///   pool   whose leases come without their memory (in_pieces)
   reader_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-               std::span<io::connector* const> loops, io::lease_pool& pool, std::size_t kept_bytes,
-               line_events& events);
+               std::span<io::connector* const> loops, io::lease_pool& pool, const memory& allowed, line_events& events);
 
   /// Opens the first file of every source, and waits. Throws error{errc::unsupported} where O_DIRECT was insisted on and a file has
   /// none; other errors of a file are reported when it is read. Thread: any but a loop's.

@@ -66,8 +66,8 @@ struct cached_reads::fill : fetch {
   std::unique_ptr<memory> bytes;
 };
 
-cached_reads::cached_reads(const surroundings& around, std::uint32_t fills_max)
-    : around_(around), fills_max_(std::max(fills_max, std::uint32_t{1})) {
+cached_reads::cached_reads(const surroundings& around, std::uint32_t fills_max, std::size_t memory_max)
+    : around_(around), fills_max_(std::max(fills_max, std::uint32_t{1})), memory_max_(memory_max) {
   thread_ = start_thread({.what = "cache thread"}, [this] {
     ::pthread_setname_np(::pthread_self(), "leat-cache");
     run();
@@ -292,7 +292,16 @@ cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_ot
     }
     if (object.is_present(block)) continue;
     is_whole = false;
-    if (fills_.contains(name) || fills_.size() >= fills_max_) continue;
+    // An object may have been cached in larger blocks than this run wants.
+    if (object.block_bytes() > memory_max_) {
+      around_.cache->have_failed(
+          number,
+          str_cat((*around_.objects)[number].where.shown, ": its blocks of ", bytes_text(object.block_bytes()),
+                  " have no room in the ", bytes_text(memory_max_), " of memory for them"),
+          0);
+      return outcome::remote;
+    }
+    if (fills_.contains(name) || fills_.size() >= fills_max_ || !has_memory_for(object)) continue;
     switch (around_.cache->is_off() ? cached_object::state::refused : object.claim(block)) {
       case cached_object::state::present:
         waits_for_others = true;  // It is looked at once more.
@@ -316,6 +325,17 @@ cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_ot
   return is_whole ? outcome::local : outcome::waits;
 }
 
+bool cached_reads::has_memory_for(const cached_object& object) {
+  const std::size_t wanted = object.block_bytes();
+  const auto fits = [wanted](const auto& each) { return each->bytes == wanted; };
+  if (std::any_of(spare_.begin(), spare_.end(), fits)) return true;
+  while (memory_bytes_ + wanted > memory_max_ && !spare_.empty()) {
+    memory_bytes_ -= spare_.back()->bytes;
+    spare_.pop_back();
+  }
+  return memory_bytes_ + wanted <= memory_max_;
+}
+
 bool cached_reads::start_fill(const cached_read& read, cached_object& object, std::uint32_t block) {
   const remote_object& from = (*around_.objects)[read.asked->file];
   auto made = std::make_shared<fill>();
@@ -329,8 +349,9 @@ bool cached_reads::start_fill(const cached_read& read, cached_object& object, st
     spare_.erase(fits);
   } else {
     made->bytes = std::make_unique<memory>(object.block_bytes());
+    if (!made->bytes->at) return false;
+    memory_bytes_ += object.block_bytes();
   }
-  if (!made->bytes->at) return false;
   made->where = &from.where;
   made->is_signed = from.is_in_store;
   made->offset = std::uint64_t{block} * object.block_bytes();

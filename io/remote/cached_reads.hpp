@@ -52,7 +52,9 @@ class cached_reads {
   };
 
   /// Starts the thread.
-  cached_reads(const surroundings& around, std::uint32_t fills_max);
+  ///   fills_max    blocks that are fetched at a time
+  ///   memory_max   bytes for them
+  cached_reads(const surroundings& around, std::uint32_t fills_max, std::size_t memory_max);
   cached_reads(const cached_reads&) = delete;
   cached_reads& operator=(const cached_reads&) = delete;
   /// Every read has ended. Ends fetches, gives up their blocks, and joins the thread. Thread: the loop's.
@@ -88,11 +90,13 @@ class cached_reads {
   void run();
   [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended);
   [[nodiscard]] outcome settle(cached_read& read, bool& waits_for_others);
+  [[nodiscard]] bool has_memory_for(const cached_object& object);
   [[nodiscard]] bool start_fill(const cached_read& read, cached_object& object, std::uint32_t block);
   void have_filled(const std::shared_ptr<fill>& ended);
 
   const surroundings around_;
   const std::uint32_t fills_max_;
+  const std::size_t memory_max_;
   absl::flat_hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
 
   mutex mutex_;
@@ -110,6 +114,7 @@ class cached_reads {
   absl::flat_hash_map<block_name, std::shared_ptr<const fetch>>
       failed_;  // of this turn; null: to be read over the network
   std::vector<std::unique_ptr<memory>> spare_;
+  std::size_t memory_bytes_ = 0;  // of fills and spare
   std::thread thread_;
 };
 

@@ -23,6 +23,9 @@ std::unique_ptr<const source_failure> say(fault whose, errc code, const std::str
   return std::make_unique<const source_failure>(source_failure{whose, error(code, what)});
 }
 
+// Blocks that are fetched into a cache at a time, by each connected source.
+constexpr std::uint32_t fills_max = 16;
+
 std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_t objects) {
   const block_cache_options wanted = cache_options_of(options);
   return wanted.directory.empty() ? nullptr : std::make_unique<object_cache>(wanted, objects);
@@ -34,9 +37,9 @@ std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_
 // runs.
 class connected_objects final : public source {
  public:
-  connected_objects(const remote_description& of, connector& loop)
+  connected_objects(const remote_description& of, connector& loop, std::size_t memory_bytes)
       : of_(of), loop_(loop), client_(of.options_, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
-    if (of.cache_ != nullptr) make_cached();
+    if (of.cache_ != nullptr) make_cached(memory_bytes - std::min(memory_bytes, of.connection_bytes()));
   }
 
   void start(std::span<read_operation* const> operations) override {
@@ -82,11 +85,8 @@ class connected_objects final : public source {
   }
 
  private:
-  // Of blocks, each of which has memory of its own.
-  static constexpr std::uint32_t fills_max = 16;
-
   // Where there is no thread to be had for it, reads go over the network.
-  void make_cached() try {
+  void make_cached(std::size_t memory_bytes) try {
     cached_ = std::make_unique<cached_reads>(
         cached_reads::surroundings{.loop = &loop_,
                                    .client = &client_,
@@ -104,7 +104,7 @@ class connected_objects final : public source {
                                          read.done(read);
                                        },
                                    .owner = this},
-        std::min(fills_max, of_.options_.connections_max));
+        std::min(fills_max, of_.options_.connections_max), memory_bytes);
   } catch (const error& refused) {
     of_.cache_->turn_off(refused.what());
   }
@@ -291,8 +291,33 @@ void remote_description::add_counts(remote_stats& into) const {
   }
 }
 
+// Of a connection with TLS OpenSSL and Asio keep some 40 KiB.
+std::size_t remote_description::connection_bytes() const {
+  constexpr std::size_t plain = std::size_t{8} << 10;
+  constexpr std::size_t with_tls = std::size_t{64} << 10;
+  const bool has_tls =
+      std::any_of(objects_.begin(), objects_.end(), [](const remote_object& each) { return each.where.tls; });
+  return std::max(options_.connections_max, std::uint32_t{1}) * (has_tls ? with_tls : plain);
+}
+
+source_memory remote_description::memory() const {
+  source_memory all{.bytes_least = connection_bytes(),
+                    .bytes_wanted = connection_bytes(),
+                    .what = str_cat(options_.connections_max, " connections")};
+  if (cache_ == nullptr || cache_->is_off()) return all;
+  const std::uint32_t fills = std::max(std::min(fills_max, options_.connections_max), std::uint32_t{1});
+  all.bytes_least += options_.cache_block_bytes;
+  all.bytes_wanted += std::size_t{fills} * options_.cache_block_bytes;
+  all.what = str_cat(fills, fills == 1 ? " block of " : " blocks of ", bytes_text(options_.cache_block_bytes),
+                     " that are fetched into the cache, ", all.what);
+  return all;
+}
+
 std::unique_ptr<source> remote_description::connect(connector& loop) const {
-  return std::make_unique<connected_objects>(*this, loop);
+  return connect_within(loop, memory().bytes_wanted);
+}
+std::unique_ptr<source> remote_description::connect_within(connector& loop, std::size_t memory_bytes) const {
+  return std::make_unique<connected_objects>(*this, loop, memory_bytes);
 }
 
 }  // namespace leat::io

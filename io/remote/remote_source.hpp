@@ -12,6 +12,7 @@
 #include <leat/remote.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +40,8 @@ class remote_description final : public source_description {
 
   /// Starts a thread for the network.
   [[nodiscard]] std::unique_ptr<source> connect(connector& loop) const override;
+  [[nodiscard]] source_memory memory() const override;
+  [[nodiscard]] std::unique_ptr<source> connect_within(connector& loop, std::size_t memory_bytes) const override;
   [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
   /// Without the query; of several that differ in nothing else, with a number behind it.
   [[nodiscard]] std::string file_name(std::uint32_t file) const override { return names_[file]; }
@@ -46,6 +49,7 @@ class remote_description final : public source_description {
 
  private:
   friend class connected_objects;
+  [[nodiscard]] std::size_t connection_bytes() const;
 
   const std::vector<remote_object> objects_;
   std::vector<std::string> names_;

@@ -346,6 +346,39 @@ TEST_F(remote_cache, fetches_a_block_for_all_reads_that_wait_for_it_and_tells_ea
   }
 }
 
+TEST_F(remote_cache, fetches_within_the_memory_that_the_plan_names) {
+  const auto network_line = [](const loader_plan& plan) {
+    for (const loader_plan::line& each : plan.lines) {
+      if (each.holder == "network") return each;
+    }
+    return loader_plan::line();
+  };
+  constexpr std::uint64_t connections = std::uint64_t{32} * 8 << 10;
+  const dataset samples = there("train-0.tar", cached());
+  const auto small = network_line(testing::loader(samples, testing::small_options(), fields()).plan());
+  EXPECT_EQ(small.bytes, 16 * block_bytes + connections);
+  EXPECT_THAT(small.why, HasSubstr("16 blocks of 64.0 KiB that are fetched into the cache, 32 connections"));
+  // More than a budget of 40 MiB has.
+  fs::remove_all(cache_path());
+  remote_options by_large_blocks = cached();
+  by_large_blocks.cache_block_bytes = 4U << 20;
+  const dataset large = there("train-0.tar", by_large_blocks);
+  const seen_run right = run(here("train-0.tar"));
+  const loader_plan plan = testing::loader(large, testing::small_options(), fields()).plan();
+  EXPECT_GE(network_line(plan).bytes, connections + (4U << 20));
+  EXPECT_LT(network_line(plan).bytes, connections + 16 * (4U << 20));
+  EXPECT_LE(plan.bytes_total, plan.host_bytes_max);
+  flip_a_bit();
+  const seen_run mended = run(large);
+  EXPECT_EQ(mended.batches, right.batches);
+  EXPECT_EQ(mended.stats.remote.cached_blocks, 1U);
+  // The blocks of an object that is there are larger than all memory for them.
+  flip_a_bit();
+  const seen_run without_room = run(there("train-0.tar", cached()));
+  EXPECT_EQ(without_room.batches, right.batches);
+  EXPECT_THAT(without_room.stats.remote.cache, HasSubstr("its blocks of 4.00 MiB have no room in the 1.00 MiB"));
+}
+
 TEST_F(remote_cache, is_left_at_once_while_a_server_says_nothing) {
   const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
   static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = index, .remote = {.allow_http = true}}));

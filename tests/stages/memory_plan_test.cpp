@@ -3,6 +3,7 @@
 #include "io/arena.hpp"
 #include "io/source.hpp"
 #include "stages/pixels/scratch.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/error.hpp>
@@ -46,11 +47,16 @@ TEST(memory_plan, adds_up_and_stays_within_the_budget_whatever_is_asked) {
     needs.batches_in_flight = random() % 130;
     needs.direct = random() % 2 == 0;
     needs.batches_to_come = random() % 20;
+    if (random() % 2 == 0) needs.source_bytes_least = random() % (8 * mib);
+    if (random() % 2 == 0) needs.source_bytes_wanted = needs.source_bytes_least + random() % (128 * mib);
+    needs.source_bytes_wanted = std::max(needs.source_bytes_wanted, needs.source_bytes_least);
     try {
       const memory_plan plan = divide_memory(needs);
       EXPECT_LE(plan.shown.bytes_total, needs.host_bytes_max);
-      EXPECT_EQ(plan.shown.bytes_total,
-                plan.read_bytes + plan.batch_bytes + plan.scratch_bytes + plan.batches * needs.batch_bookkeeping_bytes);
+      EXPECT_EQ(plan.shown.bytes_total, plan.read_bytes + plan.batch_bytes + plan.scratch_bytes + plan.source_bytes +
+                                            plan.batches * needs.batch_bookkeeping_bytes);
+      EXPECT_GE(plan.source_bytes, needs.source_bytes_least);
+      EXPECT_LE(plan.source_bytes, needs.source_bytes_wanted);
       std::size_t sum = 0;
       for (const auto& line : plan.shown.lines) sum += line.bytes;
       EXPECT_EQ(sum, plan.shown.bytes_total);
@@ -252,6 +258,23 @@ TEST(memory_plan, refuses_naming_each_holder) {
       EXPECT_NE(said.find(word), std::string::npos) << word << " in " << said;
     }
   }
+}
+
+TEST(memory_plan, names_what_sources_take_beside_leases) {
+  memory_needs needs = usual();
+  needs.source_bytes_least = 5 * mib;
+  needs.source_bytes_wanted = 65 * mib;
+  needs.source_what = "16 blocks";
+  EXPECT_EQ(divide_memory(needs).source_bytes, 65 * mib);
+  EXPECT_NE(divide_memory(needs).shown.to_string().find("65.0 MiB   16 blocks"), std::string::npos);
+  needs.host_bytes_max = 100 * mib;
+  const memory_plan tight = divide_memory(needs);
+  EXPECT_LT(tight.source_bytes, 65 * mib);
+  EXPECT_NE(tight.shown.to_string().find("16 blocks; for all of that 65.0 MiB"), std::string::npos);
+  needs.host_bytes_max = 16 * mib;
+  EXPECT_NE(
+      testing::message_of(errc::limit, [&] { static_cast<void>(divide_memory(needs)); }).find("the network 5.00 MiB"),
+      std::string::npos);
 }
 
 TEST(memory_plan, without_a_budget_takes_half_of_what_is_available_where_that_is_less_than_usual) {

@@ -60,7 +60,8 @@ class reading : public line_events {
     batch_.begin();
     batch_.take_rows(0, batch_.rows());
     if (given.verbatim) batch_.memory = *rows_.try_lease(layout_->bytes({}));
-    stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, 0, *this);
+    stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, reader_stage::memory(),
+                   *this);
   }
   ~reading() {
     turn_until_idle();
