@@ -58,7 +58,7 @@ constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
 constexpr auto watch_interval = std::chrono::milliseconds(100);
 constexpr auto idle_time_max = std::chrono::seconds(20);
-// Of an answer that is an error: read over, so that the connection can be used again.
+// Of an answer that is an error: read, so that the connection can be used again.
 constexpr std::uint64_t error_body_bytes_max = std::uint64_t{16} << 10;
 constexpr std::size_t head_read_bytes = std::size_t{4} << 10;
 constexpr double patience_bytes_per_s = 64 << 10;
@@ -553,21 +553,9 @@ class http_client::impl {
     if (head->status == 206 || head->status == 200) {
       co_return co_await receive(wanted, line, *head, rest, expected, is_reusable);
     }
-    // An error's words: a store's code is in them.
-    std::string words(rest.substr(0, error_body_bytes_max));
-    if (head->content_bytes && *head->content_bytes <= error_body_bytes_max && rest.size() <= *head->content_bytes) {
-      std::size_t there = words.size();
-      words.resize(*head->content_bytes);
-      while (there < words.size()) {
-        const auto [broken, bytes] = co_await line.read_some(asio::buffer(words.data() + there, words.size() - there));
-        line.silent_since_ns = now_ns();
-        if (broken) break;
-        there += bytes;
-      }
-      is_reusable = there == words.size() && head->keeps_alive;
-      words.resize(there);
-      if (wanted.end != fetch_end::pending) co_return step::over;
-    }
+    // A store's code is in its error's words. Where they are too many, or do not come, the status alone is judged.
+    const std::string words = co_await receive_words(wanted, line, *head, rest, is_reusable);
+    if (wanted.end != fetch_end::pending) co_return step::over;
     const std::string code = s3_error_code(words);
     if (code.starts_with("ExpiredToken") && wanted.state->signed_with &&
         lent_->have_expired(wanted.state->signed_with)) {
@@ -684,9 +672,28 @@ class http_client::impl {
       co_return step::give_up;
     }
     wanted.whole = text.take();
-    is_reusable = head.keeps_alive;
+    is_reusable = head.keeps_alive && !text.has_excess();
     finish(wanted, fetch_end::whole);
     co_return step::over;
+  }
+
+  // An error's text, of a length that is said or in chunks. Where neither is, what came with the head: some servers send no text then,
+  // and leave the connection open.
+  asio::awaitable<std::string> receive_words(fetch& wanted, connection& line, const http_head& head,
+                                             std::string_view rest, bool& is_reusable) {
+    http_text text(error_body_bytes_max);
+    http_text::state now = text.feed(line.received);
+    std::vector<char> more(head_read_bytes);
+    const bool has_end = head.is_chunked || head.content_bytes;
+    while (has_end && now == http_text::state::more) {
+      const auto [broken, bytes] = co_await line.read_some(asio::buffer(more));
+      line.silent_since_ns = now_ns();
+      if (wanted.end != fetch_end::pending || broken) break;
+      now = text.feed({more.data(), bytes});
+    }
+    is_reusable = now == http_text::state::whole && head.keeps_alive && !text.has_excess();
+    if (now == http_text::state::refused) co_return std::string(rest);
+    co_return text.take();
   }
 
   // A body, straight to where it is wanted, and never a byte beyond.

@@ -49,8 +49,10 @@ class http_text {
 
   /// The next bytes of the answer, from its head on.
   state feed(std::string_view bytes);
-  /// Once it is whole.
+  /// Once it is whole; before, what there is of it.
   [[nodiscard]] std::string take();
+  /// Bytes after its end came with it: the connection is not to be used again.
+  [[nodiscard]] bool has_excess() const noexcept { return !pending_.empty(); }
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
 
  private:

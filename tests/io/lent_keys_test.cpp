@@ -259,6 +259,23 @@ TEST_F(lent_keys, that_a_store_says_have_expired_are_asked_for_at_once_and_the_r
   EXPECT_THAT(refused.why, AllOf(HasSubstr("expired"), Not(HasSubstr("hush"))));
 }
 
+TEST_F(lent_keys, that_have_expired_are_noticed_where_a_store_says_so_in_chunks) {
+  const std::string content = "what is wanted";
+  server_.put("bucket/a.bin", content);
+  std::atomic<int> asked_agent{0};
+  server_.set_rule([&](const served_request& asked) {
+    if (asked.target == "/agent") return answer(keys_text(asked_agent++ > 0 ? "NEW" : "OLD"));
+    if (asked.value("authorization").find("Credential=NEW/") != std::string::npos) return http_fault();
+    return http_fault{.what = http_fault::kind::status,
+                      .status = 400,
+                      .headers = "Transfer-Encoding: chunked\r\n",
+                      .body = "12\r\n<Error><Code>Expir\r\n16\r\nedToken</Code></Error>\r\n0\r\n\r\n"};
+  });
+  const whole_object got = read(find(container()), content.size());
+  EXPECT_EQ(got.end, io::fetch_end::whole) << got.why;
+  EXPECT_EQ(got.bytes, content);
+}
+
 TEST_F(lent_keys, whose_times_are_none_are_refused) {
   EXPECT_EQ(io::parse_utc_time("1970-01-02T00:00:01Z"), 86'401);
   EXPECT_EQ(io::parse_utc_time("2013-05-24T00:00:00.123Z"), 1'369'353'600);
