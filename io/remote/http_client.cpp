@@ -57,6 +57,7 @@ constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
 constexpr auto watch_interval = std::chrono::milliseconds(100);
+constexpr auto keys_interval = std::chrono::milliseconds(20);
 constexpr auto idle_time_max = std::chrono::seconds(20);
 // Of an answer that is an error: read, so that the connection can be used again.
 constexpr std::uint64_t error_body_bytes_max = std::uint64_t{16} << 10;
@@ -116,6 +117,7 @@ enum class step : std::uint8_t {
   over,         // the fetch has its outcome
   again_now,    // elsewhere, or since an idle connection was closed meanwhile
   again_later,  // `why` says it
+  await_keys,   // likewise
   give_up       // likewise
 };
 
@@ -157,6 +159,7 @@ struct fetch::progress {
   std::uint64_t began_ns = 0;
   std::uint64_t give_up_ns = 0;
   std::uint64_t wait_at_least_ns = 0;
+  std::uint64_t keys_since_ns = 0;  // since when its keys are refused as expired; 0: they are not
 };
 
 class http_client::impl {
@@ -295,6 +298,8 @@ class http_client::impl {
       if (next == step::give_up && at.is_remembered && begins_anew(*served)) continue;
       if (next == step::again_now) continue;
       if (next == step::give_up) co_return finish(*served, fetch_end::failed);
+      if (next == step::await_keys) co_return await_keys(std::move(served));
+      at.keys_since_ns = 0;
       ++at.tries_all;
       at.tries = served->bytes_received > before ? 1 : at.tries + 1;
       if (const char* const limit = no_more_tries(at)) {
@@ -330,6 +335,42 @@ class http_client::impl {
     asio::steady_timer timer(*context_, wait);
     co_await timer.async_wait(answers);
     if (wanted->end == fetch_end::pending) queue(std::move(wanted));
+  }
+
+  // That is no failure of the store's: it takes no try, and no token of the others.
+  void await_keys(std::shared_ptr<fetch> wanted) {
+    if (wanted->state->keys_since_ns == 0) wanted->state->keys_since_ns = now_ns();
+    awaiting_keys_.push_back(std::move(wanted));
+    if (!std::exchange(is_watching_keys_, true)) spawn(watch_keys());
+  }
+  asio::awaitable<void> watch_keys() {
+    asio::steady_timer timer(*context_);
+    while (!awaiting_keys_.empty()) {
+      timer.expires_after(keys_interval);
+      co_await timer.async_wait(answers);
+      std::shared_ptr<const access_keys> newest;
+      try {
+        newest = lent_->now();
+      } catch (const std::exception&) {
+        // Patience ends.
+      }
+      for (std::shared_ptr<fetch>& each : std::exchange(awaiting_keys_, {})) {
+        if (each->end != fetch_end::pending) continue;
+        const fetch::progress& at = *each->state;
+        const std::uint64_t now = now_ns();
+        if (now >= at.give_up_ns || now - at.keys_since_ns >= as_ns(retries_.keys_patience)) {
+          each->why = str_cat(each->why, " after ", std::floor(static_cast<double>(now - at.keys_since_ns) / 1e8) / 10,
+                              " s; see whether who lends them does so");
+          finish(*each, fetch_end::failed);
+        } else if (newest != nullptr && newest != at.signed_with) {
+          transfer_counts::add(counts_.retries, 1);
+          queue(std::move(each));
+        } else {
+          awaiting_keys_.push_back(std::move(each));
+        }
+      }
+    }
+    is_watching_keys_ = false;
   }
 
   // Where redirects have led may be an address that lasts for an hour, or a server that is gone.
@@ -497,6 +538,7 @@ class http_client::impl {
     if (wanted.method != "GET") text += "Content-Length: 0\r\n";
     std::optional<std::int64_t>& signed_s = wanted.state->signed_s;
     signed_s.reset();
+    wanted.state->signed_with.reset();
     if (wanted.is_signed && lent_) take_newest_keys();
     if (wanted.is_signed && signer_ && wanted.state->redirects == 0 && !wanted.state->is_remembered) {
       signed_s = skew_s_;
@@ -559,8 +601,8 @@ class http_client::impl {
     const std::string code = s3_error_code(words);
     if (code.starts_with("ExpiredToken") && wanted.state->signed_with &&
         lent_->have_expired(wanted.state->signed_with)) {
-      wanted.why = "the store says that its keys have expired, and the next ones are not there yet";
-      co_return step::again_later;
+      wanted.why = "the store says that its keys have expired, and no others that it takes have come";
+      co_return step::await_keys;
     }
     if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
     co_return judge(wanted, *head, code, expected);
@@ -798,6 +840,8 @@ class http_client::impl {
   std::int64_t skew_s_ = 0;
   ssl::context tls_;
   std::deque<std::shared_ptr<fetch>> waiting_;
+  std::vector<std::shared_ptr<fetch>> awaiting_keys_;
+  bool is_watching_keys_ = false;
   std::uint32_t workers_ = 0;
   std::vector<connection*> active_;
   absl::flat_hash_map<const address*, address> moved_;  // where redirects have led

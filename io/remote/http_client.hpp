@@ -75,7 +75,8 @@ struct retry_options {
   std::uint32_t tries_max = 10;  ///< without a byte between them
   std::chrono::milliseconds wait_first = std::chrono::milliseconds(50);
   std::chrono::milliseconds wait_max = std::chrono::seconds(20);
-  double tokens = 500;  ///< a try takes one, a success gives a tenth back
+  double tokens = 500;                                                ///< a try takes one, a success gives a tenth back
+  std::chrono::milliseconds keys_patience = std::chrono::minutes(1);  ///< with a lender of keys, once they have expired
   std::chrono::milliseconds others_patience =
       std::chrono::seconds(10);  ///< with a block of a cache that another one fills
 };

@@ -1,5 +1,6 @@
 #include "io/remote/renewed_keys.hpp"
 
+#include "base/mutex.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 
@@ -10,27 +11,18 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 namespace leat::io {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-constexpr std::int64_t ahead_s = 300;
-constexpr auto between_failures = std::chrono::seconds(10);
-
-std::int64_t unix_now() { return static_cast<std::int64_t>(std::time(nullptr)); }
-
-clock::time_point time_to_ask(std::int64_t expires_unix_s) {
-  const std::int64_t left = std::max<std::int64_t>(expires_unix_s - unix_now(), 0);
-  // A year, at the most: the clock's arithmetic ends somewhere.
-  return clock::now() +
-         std::chrono::seconds(std::clamp<std::int64_t>(left < 2 * ahead_s ? left / 2 : left - ahead_s, 1, 31'536'000));
-}
 
 bool is_sound(const access_keys& keys) {
   const auto is_printable = [](const std::string& text) {
@@ -97,67 +89,127 @@ lent_keys parse_role_keys(std::string_view xml) {
   return lent;
 }
 
-renewed_keys::renewed_keys(key_lender lender) : lender_(std::move(lender)) {
-  lent_keys first = lender_();
-  const mutex_lock lock(mutex_);
-  keys_ = std::make_shared<const access_keys>(std::move(first.keys));
-  expires_unix_s_ = first.expires_unix_s;
-  if (!expires_unix_s_) return;
-  ask_at_ = time_to_ask(*expires_unix_s_);
-  thread_ = start_thread({.what = "thread that renews keys"}, [this] {
-    ::pthread_setname_np(::pthread_self(), "leat-keys");
-    run();
+std::chrono::milliseconds time_to_renewal(std::int64_t expires_in_s, const renewal_pauses& pauses) {
+  // A year, at the most: the clock's arithmetic ends somewhere.
+  const std::chrono::milliseconds left = std::chrono::seconds(std::clamp<std::int64_t>(expires_in_s, 0, 31'536'000));
+  if (left.count() == 0) return pauses.expired_min;
+  return left < 2 * pauses.ahead ? std::max(left / 2, pauses.short_lived_min) : left - pauses.ahead;
+}
+
+// Of one process.
+class renewed_keys::renewal {
+ public:
+  renewal(const key_lender& lender, const renewal_pauses& pauses)
+      : lender_(lender), pauses_(pauses), newest_{std::make_shared<const access_keys>()} {
+    lent_keys first = lender_();
+    expires_ = first.expires_unix_s.has_value();
+    const mutex_lock lock(mutex_);
+    take(std::move(first));
+  }
+  // In a child: the keys are those that the parent had, and the next ones are asked for at once.
+  explicit renewal(const renewal& of_parent)
+      : lender_(of_parent.lender_),
+        pauses_(of_parent.pauses_),
+        expires_(of_parent.expires_),
+        newest_{of_parent.newest_[of_parent.newest_place_.load(std::memory_order_acquire)]},
+        ask_at_(clock::now()) {}
+  renewal& operator=(const renewal&) = delete;
+  ~renewal() {
+    std::thread ended;
+    {
+      const mutex_lock lock(mutex_);
+      is_ending_ = true;
+      changed_.notify_all();
+      ended = std::move(thread_);
+    }
+    if (ended.joinable()) ended.join();
+  }
+
+  [[nodiscard]] std::shared_ptr<const access_keys> now() {
+    const mutex_lock lock(mutex_);
+    keep_going();
+    return newest();
+  }
+  bool have_expired(const std::shared_ptr<const access_keys>& refused) {
+    const mutex_lock lock(mutex_);
+    keep_going();
+    if (refused != newest()) return true;
+    if (expires_ && !is_asking_) {
+      ask_at_ = std::min(ask_at_, std::max(clock::now(), not_before_));
+      changed_.notify_all();
+    }
+    return expires_;
+  }
+
+ private:
+  [[nodiscard]] const std::shared_ptr<const access_keys>& newest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return newest_[newest_place_.load(std::memory_order_relaxed)];
+  }
+  void take(lent_keys next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::size_t place = 1 - newest_place_.load(std::memory_order_relaxed);
+    newest_[place] = std::make_shared<const access_keys>(std::move(next.keys));
+    newest_place_.store(place, std::memory_order_release);
+    ask_at_ = clock::now() + (next.expires_unix_s ? time_to_renewal(*next.expires_unix_s - std::time(nullptr), pauses_)
+                                                  : std::chrono::hours(24));
+  }
+  // The thread is started when keys are first asked for, and again where none was to be had.
+  void keep_going() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!expires_ || thread_.joinable()) return;
+    thread_ = start_thread({.what = "thread that renews keys"}, [this] {
+      ::pthread_setname_np(::pthread_self(), "leat-keys");
+      run();
+    });
+  }
+  void run() {
+    mutex_lock lock(mutex_);
+    for (;;) {
+      while (!is_ending_ && clock::now() < ask_at_) changed_.wait_until(mutex_, ask_at_);
+      if (is_ending_) return;
+      is_asking_ = true;
+      lock.unlock();
+      std::optional<lent_keys> next;
+      try {
+        next = lender_();
+      } catch (const std::exception&) {
+        // The keys that are there may be good for minutes; where they are not, the store says so, and who reads waits for a while.
+      }
+      lock.lock();
+      is_asking_ = false;
+      not_before_ = clock::now() + pauses_.after_asking;
+      ask_at_ = not_before_;
+      if (next) take(std::move(*next));
+    }
+  }
+
+  const key_lender& lender_;
+  const renewal_pauses& pauses_;
+  bool expires_ = false;
+  // In two places: that of the newest ones is not written to, so that a child reads it whatever the thread did at the fork.
+  std::array<std::shared_ptr<const access_keys>, 2> newest_;
+  std::atomic<std::size_t> newest_place_{0};
+  mutex mutex_;
+  condition_variable changed_;
+  clock::time_point ask_at_ ABSL_GUARDED_BY(mutex_);
+  clock::time_point not_before_ ABSL_GUARDED_BY(mutex_) = clock::time_point::min();
+  bool is_asking_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+};
+
+renewed_keys::renewed_keys(key_lender lender, const renewal_pauses& pauses)
+    : lender_(std::move(lender)), pauses_(pauses) {
+  static_cast<void>(now());
+}
+renewed_keys::~renewed_keys() = default;
+
+renewed_keys::renewal& renewed_keys::here() {
+  return renewal_.get([this](const renewal* of_parent) {
+    return of_parent == nullptr ? std::make_unique<renewal>(lender_, pauses_) : std::make_unique<renewal>(*of_parent);
   });
 }
-
-renewed_keys::~renewed_keys() {
-  {
-    const mutex_lock lock(mutex_);
-    is_ending_ = true;
-    changed_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
-}
-
-std::shared_ptr<const access_keys> renewed_keys::now() const {
-  const mutex_lock lock(mutex_);
-  return keys_;
-}
-
+std::shared_ptr<const access_keys> renewed_keys::now() { return here().now(); }
 bool renewed_keys::have_expired(const std::shared_ptr<const access_keys>& refused) {
-  const mutex_lock lock(mutex_);
-  if (refused != keys_ || is_wanted_ || is_asking_) return true;
-  if (!thread_.joinable() || refused == refused_) return false;
-  refused_ = refused;
-  is_wanted_ = true;
-  changed_.notify_all();
-  return true;
-}
-
-void renewed_keys::run() {
-  mutex_lock lock(mutex_);
-  for (;;) {
-    while (!is_ending_ && !is_wanted_ && clock::now() < ask_at_) changed_.wait_until(mutex_, ask_at_);
-    if (is_ending_) return;
-    is_wanted_ = false;
-    is_asking_ = true;
-    lock.unlock();
-    std::optional<lent_keys> next;
-    try {
-      next = lender_();
-    } catch (const std::exception&) {
-      // The keys that are there may be good for minutes; where they are not, the store says so, and the run ends with that.
-    }
-    lock.lock();
-    is_asking_ = false;
-    if (!next) {
-      ask_at_ = clock::now() + between_failures;
-      continue;
-    }
-    keys_ = std::make_shared<const access_keys>(std::move(next->keys));
-    expires_unix_s_ = next->expires_unix_s;
-    ask_at_ = next->expires_unix_s ? time_to_ask(*next->expires_unix_s) : clock::now() + std::chrono::hours(24);
-  }
+  return here().have_expired(refused);
 }
 
 }  // namespace leat::io

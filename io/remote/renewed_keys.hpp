@@ -1,7 +1,7 @@
 // Keys of a store that expire: asked for anew while they are used, once for all who use them.
 #pragma once
 
-#include "base/mutex.hpp"
+#include "base/per_process.hpp"
 #include "io/remote/sigv4.hpp"
 
 #include <chrono>
@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 namespace leat::io {
 
@@ -24,38 +23,46 @@ struct lent_keys {
 /// Asks for keys. Blocks. Throws error: what was asked, and what is wrong.
 using key_lender = std::function<lent_keys()>;
 
-/// Thread: any.
+/// When keys are asked for anew; tests want to wait for less.
+struct renewal_pauses {
+  std::chrono::milliseconds ahead = std::chrono::minutes(5);  ///< before they expire
+  std::chrono::milliseconds short_lived_min = std::chrono::seconds(10);
+  std::chrono::milliseconds expired_min = std::chrono::minutes(1);
+  std::chrono::milliseconds after_asking =
+      std::chrono::seconds(10);  ///< where that failed, or a store refuses what came
+};
+
+/// From now: `ahead` of when they expire, or where they are lent for less than twice that, after half their time, `short_lived_min` at
+/// least. Keys that have expired, by this machine's clock, are asked for every `expired_min`: the clock may be wrong.
+[[nodiscard]] std::chrono::milliseconds time_to_renewal(std::int64_t expires_in_s, const renewal_pauses& pauses);
+
+/// Thread: any. Works in a child of fork() too, by a thread of its own there.
 class renewed_keys {
  public:
-  /// Asks for the first ones. Where they expire, a thread asks for the next ones five minutes before (of keys that are lent for less than
-  /// ten, at half their time), and where that fails again every ten seconds.
+  /// Asks for the first ones. Where they expire, a thread asks for the next ones.
   ///   throws   as `lender`
-  explicit renewed_keys(key_lender lender);
+  explicit renewed_keys(key_lender lender, const renewal_pauses& pauses = {});
   renewed_keys(const renewed_keys&) = delete;
   renewed_keys& operator=(const renewed_keys&) = delete;
   /// Waits for the lender, if it is being asked.
   ~renewed_keys();
 
   /// The newest ones.
-  [[nodiscard]] std::shared_ptr<const access_keys> now() const;
-  /// A store says that these have expired. If they are still the newest ones, the next ones are asked for at once.
-  ///   returns   whether others are there or on their way
+  ///   throws   error{errc::limit} in a child of fork(), where no thread is to be had
+  [[nodiscard]] std::shared_ptr<const access_keys> now();
+  /// A store says that these have expired. If they are still the newest ones, the next ones are asked for: at once, but not within
+  /// `after_asking` of a renewal, failed or not.
+  ///   returns   whether others are there or may come
+  ///   throws    as now()
   bool have_expired(const std::shared_ptr<const access_keys>& refused);
 
  private:
-  void run();
+  class renewal;
+  [[nodiscard]] renewal& here();
 
   const key_lender lender_;
-  mutable mutex mutex_;
-  condition_variable changed_;
-  std::shared_ptr<const access_keys> keys_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const access_keys> refused_ ABSL_GUARDED_BY(mutex_);
-  std::optional<std::int64_t> expires_unix_s_ ABSL_GUARDED_BY(mutex_);
-  std::chrono::steady_clock::time_point ask_at_ ABSL_GUARDED_BY(mutex_);
-  bool is_wanted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_asking_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  const renewal_pauses pauses_;
+  per_process<renewal> renewal_;
 };
 
 /// Keys in JSON, as credential_process, containers and machines give them.

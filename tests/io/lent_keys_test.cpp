@@ -23,6 +23,7 @@
 #include <ctime>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -85,25 +86,33 @@ class lent_keys : public ::testing::Test {
     io::fetch_end end = io::fetch_end::pending;
     std::string why;
   };
-  static whole_object read(const io::s3_access& store, std::size_t bytes) {
-    io::http_client client(
-        {.allow_http = true},
-        {.tries_max = 8, .wait_first = std::chrono::milliseconds(20), .wait_max = std::chrono::milliseconds(200)},
-        &store);
+  static whole_object read(const io::s3_access& store, std::size_t bytes,
+                           const io::retry_options& retries = {.tries_max = 1, .tokens = 0}) {
+    return read_at_once(1, store, bytes, retries).front();
+  }
+  static std::vector<whole_object> read_at_once(std::size_t reads, const io::s3_access& store, std::size_t bytes,
+                                                const io::retry_options& retries) {
+    io::http_client client({.allow_http = true}, retries, &store);
     const io::address where = io::address_of(io::parse_s3_name("s3://bucket/a.bin"), store);
-    whole_object got;
-    got.bytes.resize(bytes);
-    auto wanted = std::make_shared<io::fetch>();
-    std::promise<void> ended;
-    wanted->where = &where;
-    wanted->is_signed = true;
-    wanted->into = std::as_writable_bytes(std::span(got.bytes));
-    wanted->owner = &ended;
-    wanted->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
-    client.start({wanted});
-    ended.get_future().wait();
-    got.end = wanted->end;
-    got.why = wanted->why;
+    std::vector<whole_object> got(reads);
+    std::vector<std::promise<void>> ended(reads);
+    std::vector<std::shared_ptr<io::fetch>> all;
+    for (std::size_t i = 0; i < reads; ++i) {
+      got[i].bytes.resize(bytes);
+      auto wanted = std::make_shared<io::fetch>();
+      wanted->where = &where;
+      wanted->is_signed = true;
+      wanted->into = std::as_writable_bytes(std::span(got[i].bytes));
+      wanted->owner = &ended[i];
+      wanted->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+      all.push_back(std::move(wanted));
+    }
+    client.start(all);
+    for (std::size_t i = 0; i < reads; ++i) {
+      ended[i].get_future().wait();
+      got[i].end = all[i]->end;
+      got[i].why = all[i]->why;
+    }
     return got;
   }
 
@@ -212,25 +221,45 @@ TEST_F(lent_keys, are_not_waited_for_for_ever_where_a_program_hangs_and_what_it_
 }
 
 TEST_F(lent_keys, are_renewed_before_they_expire) {
+  const auto seconds_until = [](std::int64_t expires_in_s) {
+    return std::chrono::duration<double>(io::time_to_renewal(expires_in_s, {})).count();
+  };
+  EXPECT_EQ(seconds_until(3600), 3300);
+  EXPECT_EQ(seconds_until(599), 299.5) << "at half their time";
+  EXPECT_EQ(seconds_until(2), 10) << "not more often";
+  EXPECT_EQ(seconds_until(0), 60) << "where the clock may be wrong";
+  EXPECT_EQ(seconds_until(std::numeric_limits<std::int64_t>::min()), 60);
+  EXPECT_LE(seconds_until(std::numeric_limits<std::int64_t>::max()), 31'536'000);
+
+  std::atomic<int> asked{0};
+  io::renewed_keys keys(
+      [&asked]() -> io::lent_keys {
+        const int number = asked++;
+        if (number == 1) throw error(errc::io, "not now");
+        return {{"KEY" + std::to_string(number), "hush"}, std::time(nullptr) + (number == 0 ? -1 : 3600)};
+      },
+      {.expired_min = std::chrono::milliseconds(1), .after_asking = std::chrono::milliseconds(1)});
+  const testing::watchdog dog("keys are renewed, though the first try fails");
+  const auto first = keys.now();
+  while (keys.now()->id != "KEY2") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(asked, 3);
+  EXPECT_TRUE(keys.have_expired(first)) << "others are there";
+}
+
+TEST_F(lent_keys, that_are_refused_are_asked_for_at_once_but_not_at_once_again) {
   std::atomic<int> asked{0};
   io::renewed_keys keys([&asked]() -> io::lent_keys {
-    const int number = asked++;
-    if (number == 1) throw error(errc::io, "not now");
-    return {{"KEY" + std::to_string(number), "hush"}, std::time(nullptr) + (number == 0 ? 2 : 3600)};
+    if (asked++ > 0) throw error(errc::io, "not now");
+    return {{"KEY", "hush"}, std::time(nullptr) + 3600};
   });
-  EXPECT_EQ(keys.now()->id, "KEY0");
-  // The first try to renew them fails, a second later; a store's word brings the next one at once, as soon as that one is over.
-  const testing::watchdog dog("keys are renewed");
-  while (asked < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(keys.now()->id, "KEY0") << "which may be good for minutes";
+  const testing::watchdog dog("keys that are refused are asked for");
   const auto first = keys.now();
   EXPECT_TRUE(keys.have_expired(first));
-  while (keys.now() == first) {
-    static_cast<void>(keys.have_expired(first));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(keys.now()->id, "KEY2");
-  EXPECT_TRUE(keys.have_expired(first)) << "others are there";
+  while (asked < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // It has failed, and the next try is 10 s away.
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(keys.have_expired(first)) << "others may still come";
+  io::renewed_keys for_good([]() -> io::lent_keys { return {{"KEY", "hush"}, std::nullopt}; });
+  EXPECT_FALSE(for_good.have_expired(for_good.now()));
 }
 
 TEST_F(lent_keys, that_a_store_says_have_expired_are_asked_for_at_once_and_the_read_goes_on) {
@@ -254,9 +283,41 @@ TEST_F(lent_keys, that_a_store_says_have_expired_are_asked_for_at_once_and_the_r
     EXPECT_EQ(asked_agent, 2);
   }
   agent_renews = false;
-  const whole_object refused = read(find(container()), content.size());
-  EXPECT_NE(refused.end, io::fetch_end::whole);
-  EXPECT_THAT(refused.why, AllOf(HasSubstr("expired"), Not(HasSubstr("hush"))));
+  const whole_object refused =
+      read(find(container()), content.size(), {.keys_patience = std::chrono::milliseconds(30)});
+  EXPECT_EQ(refused.end, io::fetch_end::failed);
+  EXPECT_THAT(refused.why, AllOf(HasSubstr("expired"), HasSubstr("who lends them"), Not(HasSubstr("hush"))));
+}
+
+TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) {
+  const std::string content = "what is wanted";
+  server_.put("bucket/a.bin", content);
+  std::atomic<std::size_t> refused{0};
+  server_.set_rule([&](const served_request& asked) {
+    if (asked.value("authorization").find("Credential=NEW/") != std::string::npos) return http_fault();
+    ++refused;
+    return http_fault{
+        .what = http_fault::kind::status, .status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
+  });
+  constexpr std::size_t reads = 8;
+  std::atomic<int> asked{0};
+  io::s3_access store;
+  store.region = "us-east-1";
+  store.endpoint = io::parse_address(server_.address(""));
+  const testing::watchdog dog("reads wait for keys");
+  // The lender fails, and then takes until all of them have been refused.
+  store.lent = std::make_shared<io::renewed_keys>(
+      [&]() -> io::lent_keys {
+        const int number = asked++;
+        if (number == 1) throw error(errc::io, "not now");
+        while (number > 1 && refused < reads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return {{number == 0 ? "OLD" : "NEW", "hush"}, std::time(nullptr) + 3600};
+      },
+      io::renewal_pauses{.after_asking = std::chrono::milliseconds(1)});
+  for (const whole_object& one : read_at_once(reads, store, content.size(), {.tries_max = 1, .tokens = 0})) {
+    EXPECT_EQ(one.end, io::fetch_end::whole) << one.why;
+    EXPECT_EQ(one.bytes, content);
+  }
 }
 
 TEST_F(lent_keys, that_have_expired_are_noticed_where_a_store_says_so_in_chunks) {
