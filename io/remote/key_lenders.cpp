@@ -2,6 +2,7 @@
 
 #include "base/errno_words.hpp"
 #include "base/mutex.hpp"
+#include "base/per_process.hpp"
 #include "base/text.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/shell_output.hpp"
@@ -105,7 +106,7 @@ void refuse_far(const std::string& variable, const std::string& url) {
 
 key_lender by_web_identity(const lender_settings& settings, const remote_options& options, const environment& from) {
   std::string endpoint = from("AWS_ENDPOINT_URL_STS");
-  if (endpoint.empty()) endpoint = str_cat("https://sts.", settings.region, ".amazonaws.com");
+  if (endpoint.empty()) endpoint = sts_endpoint(settings.region);
   refuse_far("AWS_ENDPOINT_URL_STS", endpoint);
   return [settings, options, endpoint] {
     const std::string token = trimmed_file(settings.web_identity_token_file);
@@ -183,18 +184,36 @@ std::optional<key_lender> by_machine(const remote_options& options, const enviro
   };
 }
 
+// Those that one lender has lent. It is asked by one at a time; other lenders are not waited for.
+struct shared_place {
+  mutex asking;
+  std::weak_ptr<renewed_keys> keys ABSL_GUARDED_BY(asking);
+};
+struct shared_places {
+  mutex guard;
+  std::map<std::string, shared_place> by_question ABSL_GUARDED_BY(guard);
+};
+per_process<shared_places> all_places;
+
 // By what they were asked with: a dataset is opened in several steps, and a program opens several.
+shared_place& place_of(const std::string& asked_with) {
+  shared_places& all = all_places.get([](const shared_places*) { return std::make_unique<shared_places>(); });
+  const mutex_lock lock(all.guard);
+  return all.by_question[asked_with];  // none is ever taken out
+}
 std::shared_ptr<renewed_keys> shared(const std::string& asked_with, const key_lender& lender) {
-  static mutex guard;
-  static std::map<std::string, std::weak_ptr<renewed_keys>> known;
-  const mutex_lock lock(guard);
-  std::weak_ptr<renewed_keys>& place = known[asked_with];
-  std::shared_ptr<renewed_keys> there = place.lock();
-  if (!there) place = there = std::make_shared<renewed_keys>(lender);
+  shared_place& place = place_of(asked_with);
+  const mutex_lock lock(place.asking);
+  std::shared_ptr<renewed_keys> there = place.keys.lock();
+  if (!there) place.keys = there = std::make_shared<renewed_keys>(lender);
   return there;
 }
 
 }  // namespace
+
+std::string sts_endpoint(const std::string& region) {
+  return str_cat("https://sts.", region, ".amazonaws.com", region.starts_with("cn-") ? ".cn" : "");
+}
 
 std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings, const remote_options& options,
                                              const environment& from, std::string& why) {

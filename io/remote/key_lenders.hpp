@@ -24,6 +24,9 @@ struct lender_settings {
   std::chrono::milliseconds program_patience = std::chrono::minutes(1);
 };
 
+/// Where a role is asked for, in a region of AWS.
+[[nodiscard]] std::string sts_endpoint(const std::string& region);
+
 /// The first of these that there is: the role, the program, AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI, the machine's metadata
 /// (IMDSv2; not where AWS_EC2_METADATA_DISABLED is true). They are shared by all of this process that ask for the same ones. Blocks.
 ///   returns   null where none lends any: `why` says what was asked

@@ -7,6 +7,7 @@
 #include <leat/error.hpp>
 
 #include <nlohmann/json.hpp>
+#include <openssl/crypto.h>
 
 #include <pthread.h>
 
@@ -32,6 +33,28 @@ bool is_sound(const access_keys& keys) {
 }
 
 [[noreturn]] void refuse() { throw error(errc::io, "what came has no keys in it"); }
+[[noreturn]] void refuse_time() {
+  throw error(errc::io, "its Expiration is no time that leat reads; it is to be as 2026-11-25T04:11:00Z");
+}
+
+// "Z", "+02:00", "+0200", "-03"; in seconds.
+std::optional<std::int64_t> parse_offset(std::string_view text) {
+  if (text == "Z") return 0;
+  if (!text.starts_with('+') && !text.starts_with('-')) return std::nullopt;
+  std::string digits;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == ':' && i == 3 && text.size() == 6) continue;
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
+    digits += text[i];
+  }
+  if (digits.size() != 2 && digits.size() != 4) return std::nullopt;
+  const int hours = std::stoi(digits.substr(0, 2));
+  const int minutes = digits.size() == 4 ? std::stoi(digits.substr(2)) : 0;
+  if (hours > 23 || minutes > 59) return std::nullopt;
+  return (text.front() == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+}
+
+void wipe(std::string& text) { ::OPENSSL_cleanse(text.data(), text.size()); }
 
 std::string between(std::string_view xml, const std::string& name) {
   const std::string opens = "<" + name + ">";
@@ -44,7 +67,7 @@ std::string between(std::string_view xml, const std::string& name) {
 
 }  // namespace
 
-std::optional<std::int64_t> parse_utc_time(const std::string& text) {
+std::optional<std::int64_t> parse_time(const std::string& text) {
   std::tm at{};
   int end = 0;
   if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &at.tm_year, &at.tm_mon, &at.tm_mday, &at.tm_hour,
@@ -56,15 +79,16 @@ std::optional<std::int64_t> parse_utc_time(const std::string& text) {
     rest.remove_prefix(1);
     while (!rest.empty() && std::isdigit(static_cast<unsigned char>(rest.front())) != 0) rest.remove_prefix(1);
   }
-  if (rest != "Z" && rest != "+00:00") return std::nullopt;
+  const std::optional<std::int64_t> offset_s = parse_offset(rest);
+  if (!offset_s) return std::nullopt;
   if (at.tm_year < 1970 || at.tm_mon < 1 || at.tm_mon > 12 || at.tm_mday < 1 || at.tm_mday > 31) return std::nullopt;
   at.tm_year -= 1900;
   at.tm_mon -= 1;
-  return static_cast<std::int64_t>(::timegm(&at));
+  return static_cast<std::int64_t>(::timegm(&at)) - *offset_s;
 }
 
 lent_keys parse_lent_keys(std::string_view json, std::string_view id_name) {
-  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
   if (!parsed.is_object()) refuse();
   const auto text = [&](std::string_view name) {
     const auto found = parsed.find(name);
@@ -73,10 +97,14 @@ lent_keys parse_lent_keys(std::string_view json, std::string_view id_name) {
   lent_keys lent;
   lent.keys = {text(id_name), text("SecretAccessKey"), text("SessionToken")};
   if (lent.keys.token.empty()) lent.keys.token = text("Token");
+  const std::string expires = text("Expiration");
+  for (nlohmann::json& each : parsed) {
+    if (each.is_string()) wipe(each.get_ref<std::string&>());
+  }
   if (!is_sound(lent.keys)) refuse();
-  if (const std::string expires = text("Expiration"); !expires.empty()) {
-    lent.expires_unix_s = parse_utc_time(expires);
-    if (!lent.expires_unix_s) refuse();
+  if (!expires.empty()) {
+    lent.expires_unix_s = parse_time(expires);
+    if (!lent.expires_unix_s) refuse_time();
   }
   return lent;
 }
@@ -84,8 +112,9 @@ lent_keys parse_lent_keys(std::string_view json, std::string_view id_name) {
 lent_keys parse_role_keys(std::string_view xml) {
   lent_keys lent;
   lent.keys = {between(xml, "AccessKeyId"), between(xml, "SecretAccessKey"), between(xml, "SessionToken")};
-  lent.expires_unix_s = parse_utc_time(between(xml, "Expiration"));
-  if (!is_sound(lent.keys) || !lent.expires_unix_s) refuse();
+  if (!is_sound(lent.keys)) refuse();
+  lent.expires_unix_s = parse_time(between(xml, "Expiration"));
+  if (!lent.expires_unix_s) refuse_time();
   return lent;
 }
 

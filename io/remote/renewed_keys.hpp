@@ -66,11 +66,11 @@ class renewed_keys {
 };
 
 /// Keys in JSON, as credential_process, containers and machines give them.
-///   throws   error{errc::io}: it is none, without a word of it
+///   throws   error{errc::io}: it is none, or its time is none, without a word of the keys
 [[nodiscard]] lent_keys parse_lent_keys(std::string_view json, std::string_view id_name);
 /// The answer of AssumeRoleWithWebIdentity.
 [[nodiscard]] lent_keys parse_role_keys(std::string_view xml);
-/// "2026-11-25T04:11:00Z", a fraction of a second passed over; nothing for other texts.
-[[nodiscard]] std::optional<std::int64_t> parse_utc_time(const std::string& text);
+/// "2026-11-25T04:11:00Z" or "2026-11-25T05:11:00+01:00", a fraction of a second passed over; nothing for other texts.
+[[nodiscard]] std::optional<std::int64_t> parse_time(const std::string& text);
 
 }  // namespace leat::io

@@ -5,6 +5,7 @@
 
 #include <leat/error.hpp>
 
+#include <openssl/crypto.h>
 #include <sys/wait.h>
 
 #include <fcntl.h>
@@ -77,6 +78,8 @@ shell_result shell_output(const std::string& command, std::size_t bytes_max, std
   ::close(ends[1]);
   shell_result result;
   char part[4096];
+  // At once, so that no copy of a secret is left behind in memory that it has grown out of.
+  result.text.reserve(bytes_max + sizeof part);
   for (bool is_over = false; !is_over && !result.is_late && !result.is_large;) {
     pollfd output{.fd = ends[0], .events = POLLIN, .revents = 0};
     const int ready = ::poll(&output, 1, left_until(end));
@@ -91,6 +94,7 @@ shell_result shell_output(const std::string& command, std::size_t bytes_max, std
     is_over = got <= 0;
     result.is_large = result.text.size() > bytes_max;
   }
+  ::OPENSSL_cleanse(part, sizeof part);
   ::close(ends[0]);
   // Its output is closed, and it may go on all the same.
   constexpr auto look_again = std::chrono::milliseconds(5);

@@ -143,7 +143,7 @@ void read_lent_keys(std::string_view text) {
     } catch (const error&) {  // As above.
     }
   }
-  static_cast<void>(parse_utc_time(std::string(text)));
+  static_cast<void>(parse_time(std::string(text)));
 }
 
 void read_address(std::string_view text) {

@@ -1,4 +1,5 @@
 // Keys that are lent: by whom, when they are renewed, and that no word of them is shown.
+#include "base/sanitizers.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/key_lenders.hpp"
 #include "io/remote/renewed_keys.hpp"
@@ -13,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <ctime>
+#include <exception>
 #include <fstream>
 #include <future>
 #include <limits>
@@ -79,6 +82,13 @@ class lent_keys : public ::testing::Test {
   [[nodiscard]] std::map<std::string, std::string> container() const {
     return {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", server_.address("agent")},
             {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "agent-token"}};
+  }
+  [[nodiscard]] io::s3_access lent_by(io::key_lender lender, const io::renewal_pauses& pauses = {}) const {
+    io::s3_access store;
+    store.region = "us-east-1";
+    store.endpoint = io::parse_address(server_.address(""));
+    store.lent = std::make_shared<io::renewed_keys>(std::move(lender), pauses);
+    return store;
   }
   /// All of an object of the store.
   struct whole_object {
@@ -145,6 +155,8 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_a_web_identity) {
   EXPECT_THAT(said(role), HasSubstr("no keys in it"));
   server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::status, .status = 403}; });
   EXPECT_THAT(said(role), AllOf(HasSubstr("403"), Not(HasSubstr("web-token"))));
+  EXPECT_EQ(io::sts_endpoint("eu-west-1"), "https://sts.eu-west-1.amazonaws.com");
+  EXPECT_EQ(io::sts_endpoint("cn-north-1"), "https://sts.cn-north-1.amazonaws.com.cn");
   auto far = role;
   far["AWS_ENDPOINT_URL_STS"] = "http://example.org/";
   EXPECT_THAT(said(far), HasSubstr("https:// only"));
@@ -301,19 +313,16 @@ TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) 
   });
   constexpr std::size_t reads = 8;
   std::atomic<int> asked{0};
-  io::s3_access store;
-  store.region = "us-east-1";
-  store.endpoint = io::parse_address(server_.address(""));
   const testing::watchdog dog("reads wait for keys");
   // The lender fails, and then takes until all of them have been refused.
-  store.lent = std::make_shared<io::renewed_keys>(
+  const io::s3_access store = lent_by(
       [&]() -> io::lent_keys {
         const int number = asked++;
         if (number == 1) throw error(errc::io, "not now");
         while (number > 1 && refused < reads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return {{number == 0 ? "OLD" : "NEW", "hush"}, std::time(nullptr) + 3600};
       },
-      io::renewal_pauses{.after_asking = std::chrono::milliseconds(1)});
+      {.after_asking = std::chrono::milliseconds(1)});
   for (const whole_object& one : read_at_once(reads, store, content.size(), {.tries_max = 1, .tokens = 0})) {
     EXPECT_EQ(one.end, io::fetch_end::whole) << one.why;
     EXPECT_EQ(one.bytes, content);
@@ -323,32 +332,110 @@ TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) 
 TEST_F(lent_keys, that_have_expired_are_noticed_where_a_store_says_so_in_chunks) {
   const std::string content = "what is wanted";
   server_.put("bucket/a.bin", content);
-  std::atomic<int> asked_agent{0};
   server_.set_rule([&](const served_request& asked) {
-    if (asked.target == "/agent") return answer(keys_text(asked_agent++ > 0 ? "NEW" : "OLD"));
     if (asked.value("authorization").find("Credential=NEW/") != std::string::npos) return http_fault();
     return http_fault{.what = http_fault::kind::status,
                       .status = 400,
                       .headers = "Transfer-Encoding: chunked\r\n",
                       .body = "12\r\n<Error><Code>Expir\r\n16\r\nedToken</Code></Error>\r\n0\r\n\r\n"};
   });
-  const whole_object got = read(find(container()), content.size());
+  std::atomic<int> asked{0};
+  const testing::watchdog dog("an error's words are read");
+  const whole_object got = read(
+      lent_by([&]() -> io::lent_keys { return {{asked++ == 0 ? "OLD" : "NEW", "hush"}, std::time(nullptr) + 3600}; }),
+      content.size());
   EXPECT_EQ(got.end, io::fetch_end::whole) << got.why;
   EXPECT_EQ(got.bytes, content);
 }
 
+TEST_F(lent_keys, are_renewed_in_a_child_of_fork_whatever_the_thread_of_the_parent_did) {
+  if (LEAT_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer does not follow a fork of several threads";
+  const pid_t parent = ::getpid();
+  std::promise<void> is_asked;
+  std::promise<void> forked;
+  std::shared_future<void> may_answer = forked.get_future().share();
+  std::atomic<int> asked{0};
+  auto keys = std::make_unique<io::renewed_keys>([&]() -> io::lent_keys {
+    const int number = asked++;
+    if (::getpid() != parent) return {{"CHILD", "hush"}, std::time(nullptr) + 3600};
+    if (number == 1) {
+      is_asked.set_value();
+      may_answer.wait();
+    }
+    return {{"PARENT" + std::to_string(number), "hush"}, std::time(nullptr) + 3600};
+  });
+  std::ofstream(path("keys")) << keys_text("SHARED");
+  std::ofstream(path("config")) << "[default]\ncredential_process = cat '" << path("keys") << "'\n";
+  const io::s3_access of_parent = find({});
+  const testing::watchdog dog("keys are renewed beside a fork");
+  const auto first = keys->now();
+  EXPECT_TRUE(keys->have_expired(first));
+  is_asked.get_future().wait();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(60);
+    int wrong = 0;
+    const auto of_child = keys->now();
+    if (of_child->id != "PARENT0" && of_child->id != "CHILD") wrong = 1;
+    while (keys->now()->id != "CHILD") ::usleep(1'000);
+    if (!keys->have_expired(first)) wrong = 2;
+    keys.reset();
+    try {
+      if (find({}).lent == of_parent.lent) wrong = 3;
+    } catch (const std::exception&) {
+      wrong = 4;
+    }
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  forked.set_value();
+  while (keys->now() == first) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(keys->now()->id, "PARENT1") << "the parent goes on";
+}
+
+TEST_F(lent_keys, of_one_lender_are_not_waited_for_by_who_asks_another_one) {
+  const std::string fifo = path("slow");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::ofstream(path("keys")) << keys_text("QUICK");
+  std::ofstream(path("config")) << "[profile slow]\ncredential_process = cat '" << fifo
+                                << "'\n[profile quick]\ncredential_process = cat '" << path("keys") << "'\n";
+  const testing::watchdog dog("a lender is waited for");
+  std::future<std::string> slow =
+      std::async(std::launch::async, [&] { return find({{"AWS_PROFILE", "slow"}}).keys.id; });
+  std::ofstream answers(fifo);  // opened once the slow one reads
+  EXPECT_EQ(find({{"AWS_PROFILE", "quick"}}).keys.id, "QUICK");
+  answers << keys_text("SLOW");
+  answers.close();
+  EXPECT_EQ(slow.get(), "SLOW");
+}
+
 TEST_F(lent_keys, whose_times_are_none_are_refused) {
-  EXPECT_EQ(io::parse_utc_time("1970-01-02T00:00:01Z"), 86'401);
-  EXPECT_EQ(io::parse_utc_time("2013-05-24T00:00:00.123Z"), 1'369'353'600);
-  for (const char* const bad :
-       {"", "now", "2013-05-24", "2013-05-24T00:00:00", "2013-13-24T00:00:00Z", "2013-05-24T00:00:00+02:00"}) {
-    EXPECT_EQ(io::parse_utc_time(bad), std::nullopt) << bad;
+  EXPECT_EQ(io::parse_time("1970-01-02T00:00:01Z"), 86'401);
+  EXPECT_EQ(io::parse_time("2013-05-24T00:00:00.123Z"), 1'369'353'600);
+  EXPECT_EQ(io::parse_time("2013-05-24T02:30:00+02:30"), 1'369'353'600);
+  EXPECT_EQ(io::parse_time("2013-05-23T21:00:00.5-0300"), 1'369'353'600);
+  EXPECT_EQ(io::parse_time("2013-05-24T01:00:00+01"), 1'369'353'600);
+  for (const char* const bad : {"", "now", "2013-05-24", "2013-05-24T00:00:00", "2013-13-24T00:00:00Z",
+                                "2013-05-24T00:00:00+2", "2013-05-24T00:00:00+24:00", "2013-05-24T00:00:00+0:200",
+                                "2013-05-24T00:00:00 +02:00", "2013-05-24T00:00:00+"}) {
+    EXPECT_EQ(io::parse_time(bad), std::nullopt) << bad;
   }
   for (const char* const bad : {"", "[]", "{}", R"({"AccessKeyId": 7, "SecretAccessKey": "b"})",
                                 R"({"AccessKeyId": "a\nb", "SecretAccessKey": "b"})",
                                 R"({"AccessKeyId": "a", "SecretAccessKey": "b", "Expiration": "soon"})"}) {
     EXPECT_THROW(static_cast<void>(io::parse_lent_keys(bad, "AccessKeyId")), error) << bad;
   }
+  EXPECT_THAT(
+      message_of(errc::io,
+                 [] {
+                   static_cast<void>(io::parse_lent_keys(
+                       R"({"AccessKeyId": "a", "SecretAccessKey": "hush", "Expiration": "soon"})", "AccessKeyId"));
+                 }),
+      AllOf(HasSubstr("Expiration"), Not(HasSubstr("hush"))));
 }
 
 }  // namespace
