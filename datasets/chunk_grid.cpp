@@ -85,7 +85,6 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
   cells_.resize(axes_count);
   stride_.resize(axes_count);
   row_bytes_ = element_bytes_;
-  std::uint64_t cells_in_row = 1;
   bool rows_whole = true;
   for (std::size_t axis = 0; axis < axes_count; ++axis) {
     if (axis > 0 && shape_[axis] == 0) {
@@ -93,12 +92,12 @@ chunk_grid::chunk_grid(const chunked_array& array, const std::string& where)
     }
     cells_[axis] = shape_[axis] / chunk_[axis] + (shape_[axis] % chunk_[axis] != 0);
     if (axis == 0) continue;
-    cells_in_row = product(cells_in_row, cells_[axis], where);
+    chunks_in_row_ = product(chunks_in_row_, cells_[axis], where);
     row_bytes_ = product(row_bytes_, shape_[axis], where);
     rows_whole = rows_whole && shape_[axis] == chunk_[axis];
   }
-  if (cells_in_row > chunks_in_row_max) {
-    throw error(errc::limit, str_cat(where, ": a row lies in ", cells_in_row, " chunks; leat has up to ",
+  if (chunks_in_row_ > chunks_in_row_max) {
+    throw error(errc::limit, str_cat(where, ": a row lies in ", chunks_in_row_, " chunks; leat has up to ",
                                      chunks_in_row_max, ": write it anew with larger ones"));
   }
 

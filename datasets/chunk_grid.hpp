@@ -38,6 +38,8 @@ class chunk_grid {
   /// Of a whole chunk when its filters are undone, also beyond the shape.
   [[nodiscard]] std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] std::uint64_t rows_in_chunk() const noexcept { return chunk_.front(); }
+  /// Chunks that a row lies in.
+  [[nodiscard]] std::uint64_t chunks_in_row() const noexcept { return chunks_in_row_; }
   /// Whether chunks hold rows as they are, one after another: no filter, the elements in order, no row in several chunks,
   /// and all chunks in files.
   [[nodiscard]] bool rows_as_stored() const noexcept { return rows_as_stored_; }
@@ -76,7 +78,8 @@ class chunk_grid {
 
   axes shape_;
   axes chunk_;
-  axes cells_;   // chunks along each axis
+  axes cells_;  // chunks along each axis
+  std::uint64_t chunks_in_row_ = 1;
   axes stride_;  // bytes from one element of a chunk to the next, along each axis
   std::uint64_t element_bytes_ = 1;
   std::uint64_t record_offset_ = 0;

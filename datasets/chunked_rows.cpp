@@ -355,6 +355,9 @@ class chunked_model final : public dataset_model {
       stored_max = std::max(stored_max, place.bytes);
     }
     if (info.chunked) {
+      // A window may begin anywhere in a chunk.
+      const std::uint64_t rows = rows_.count();
+      info.blocks_max = grid.chunks_in_row() * std::min(rows, (rows - 1) / grid.rows_in_chunk() + (rows > 1 ? 2 : 1));
       for (const std::uint64_t extent : array.chunk) info.chunk.push_back(static_cast<std::int64_t>(extent));
       info.filters = filters_text(array.filters);
       info.stored_block_bytes_max = grid.rows_as_stored() ? info.bytes_max : stored_max;

@@ -330,6 +330,7 @@ class concat_model final : public dataset_model {
         whole.decoded_block_bytes_max = std::max(whole.decoded_block_bytes_max, field.decoded_block_bytes_max);
         whole.expand_bytes_max = std::max(whole.expand_bytes_max, field.expand_bytes_max);
         whole.chunked = whole.chunked || field.chunked;
+        whole.blocks_max = std::max(whole.blocks_max, field.blocks_max);
         if (!(whole.chunk == field.chunk)) whole.chunk = {};
         if (whole.filters != field.filters) whole.filters.clear();
       }
@@ -353,6 +354,13 @@ class concat_model final : public dataset_model {
       throw error(errc::usage,
                   str_cat("concat: the field '", field.name,
                           "' differs in kind, dtype or shape between the parts; give one of them another name"));
+    }
+    // What a part's number means is its model's matter, and a decoder asks the field.
+    if (field.chunked != whole.chunked && (field.chunked ? whole : field).expands()) {
+      throw error(errc::usage,
+                  str_cat("concat: the field '", field.name,
+                          "' lies in blocks that are expanded in one part, and is picked out of records, or checked, "
+                          "in another; give one of them another name, or write them anew in one format"));
     }
   }
 

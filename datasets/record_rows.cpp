@@ -216,6 +216,7 @@ class record_model final : public dataset_model {
   }
   void add_packed(const value_blocks& packed, field_info& info) const {
     info.chunked = true;
+    info.blocks_max = 1;
     info.filters = packed.packed_by;
     info.decoded_block_bytes_max = 1;
     info.expand_bytes_max = packed.expand_bytes_max;

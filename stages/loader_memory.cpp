@@ -5,9 +5,12 @@
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
 #include "io/source.hpp"
+#include "stages/array_crop.hpp"
 #include "stages/batch_in_flight.hpp"
 #include "stages/device/mix.hpp"
 #include "stages/shared_members.hpp"
+
+#include <leat/error.hpp>
 
 #include <algorithm>
 #include <string>
@@ -15,6 +18,22 @@
 
 namespace leat::stages {
 namespace {
+
+// A sample counts what it waits for in 16 bits, and reads are among it.
+constexpr std::uint64_t blocks_of_sample_max = 60'000;
+
+// The most blocks that a sample's field lies in. A crop lies in fewer of them, wherever it begins.
+std::uint64_t blocks_wanted(const field_info& field, const array_crop* crop) {
+  const std::size_t axes = field.shape.size();
+  if (crop == nullptr || field.chunk.size() != axes + 1 || crop->shape().size() != axes) return field.blocks_max;
+  std::uint64_t of_crop = 1;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const std::int64_t chunk = field.chunk[axis + 1];
+    const std::int64_t all = (field.shape[axis] + chunk - 1) / chunk;
+    of_crop *= static_cast<std::uint64_t>(std::min(all, (crop->shape()[axis] - 1) / chunk + 2));
+  }
+  return std::min(field.blocks_max, of_crop);
+}
 
 // Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
 // more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
@@ -26,12 +45,23 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   std::vector<bool> fetched(dataset.fields().size(), false);
   bool leased = plan.in_steps();
   std::size_t blocks = 0;
+  std::uint64_t blocks_of_sample = 0;
   std::size_t in_two = 0;  // photo packs, of which the head and some rows are read
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
     fetched[first] = dataset.origin(first) == datasets::field_origin::extents;
-    if (dataset.fields()[first].chunked) blocks += layout.rows_max();
+    std::uint64_t in_row = 0;
+    for (const std::uint16_t field : program->reads()) {
+      in_row = std::max(in_row, blocks_wanted(dataset.fields()[field], program->crop()));
+    }
+    blocks_of_sample += in_row;
+    if (blocks_of_sample > blocks_of_sample_max) {
+      throw error(errc::limit,
+                  str_cat("a sample lies in ", blocks_of_sample, " chunks of its fields together; leat has up to ",
+                          blocks_of_sample_max, ": take fewer fields or a crop, or write them anew in larger chunks"));
+    }
+    blocks += layout.rows_max() * in_row;
     leased = leased && !reads_into_rows(dataset, *program);
     const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(), [&](std::uint16_t field) {
       return dataset.fields()[field].name.find("fjp") != std::string::npos;
@@ -67,14 +97,14 @@ std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const fi
 
 // Orders that take blocks one pool after the other say of how many the samples of neighbouring batches are. Any other order comes back to
 // all of them, which are kept where they are few: a packed member of an archive is one.
-//   fields   that are chunked, each with blocks of its own
-void keep_blocks(const bound_run& run, std::uint64_t fields, memory_needs& needs) {
+//   each   blocks that hold one of the order's: of each chunked field, as many as a row lies in
+void keep_blocks(const bound_run& run, std::uint64_t each, memory_needs& needs) {
   constexpr std::uint64_t share = 2;  // of the budget
-  needs.blocks_kept = run.order().blocks_near() * fields;
-  needs.blocks_by_order = needs.blocks_kept > fields;
+  needs.blocks_kept = run.order().blocks_near() * each;
+  needs.blocks_by_order = run.order().blocks_near() > 1;
   if (needs.blocks_kept != 0) return;
   const std::uint64_t budget = needs.host_bytes_max != 0 ? needs.host_bytes_max : host_bytes_usual;
-  const std::uint64_t blocks = run.dataset().blocks().size() * fields;
+  const std::uint64_t blocks = run.dataset().blocks().size() * each;
   if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
 }
 
@@ -107,7 +137,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
                      .prefetch_batches = options.prefetch_batches};
   std::uint64_t read_bytes_max = 0;
   std::uint64_t expanded_bytes = 0;
-  std::uint64_t chunked_fields = 0;
+  std::uint64_t blocks_of_rows = 0;
   std::uint64_t read_bytes_total = 0;
   std::vector<bool> counted(dataset.fields().size(), false);
   for (const auto& program : run.programs()) {
@@ -119,7 +149,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       const field_info& info = dataset.fields()[f];
       // A block has a lease of its own, for what is read and what it becomes.
       if (info.chunked) {
-        ++chunked_fields;
+        blocks_of_rows += blocks_wanted(info, program->crop());
         needs.block_bytes_max =
             std::max<std::size_t>(needs.block_bytes_max, io::aligned_bytes(1, info.stored_block_bytes_max) +
                                                              io::aligned_bytes(0, info.decoded_block_bytes_max));
@@ -130,7 +160,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
     read_bytes_max += largest;
     expanded_bytes += expanded_bytes_of(dataset, *program);
   }
-  if (needs.block_bytes_max != 0) keep_blocks(run, chunked_fields, needs);
+  if (needs.block_bytes_max != 0) keep_blocks(run, blocks_of_rows, needs);
   needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
   needs.expanded_bytes_per_thread = expanded_bytes;
   needs.scratch_bytes_per_thread += expanded_bytes;

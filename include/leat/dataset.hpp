@@ -52,6 +52,7 @@ enum class field_kind : std::uint8_t {
 ///   expand_bytes_max   memory that expanding such a block takes beside it: pages of a column, dictionaries
 ///   chunked       a sample is a box out of one or more of these blocks, which other samples share: a row of a chunked array. Of bytes,
 ///                 texts and pictures it is a value out of one: of a packed column
+///   blocks_max    of a chunked field, the most blocks that one sample lies in
 ///   chunk         of a chunked array, the shape of a chunk: rows, and elements along the axes of a row. Empty in concatenations of arrays
 ///                 that differ in it
 ///   filters       how its chunks were made, first one first: "shuffle, gzip"; likewise
@@ -69,6 +70,7 @@ struct field_info {
   std::uint64_t decoded_block_bytes_max = 0;
   std::uint64_t expand_bytes_max = 0;
   bool chunked = false;
+  std::uint64_t blocks_max = 0;
   dimensions chunk = {};
   std::string filters = {};
 

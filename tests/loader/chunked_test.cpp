@@ -744,6 +744,60 @@ TEST(chunked, chunks_that_were_never_written_have_the_fill_value_of_their_own_fi
   }
 }
 
+// A group of arrays that have metadata and no chunk: all is the fill value.
+std::string unwritten_zarr(const std::filesystem::path& folder, int arrays, int rows, int length, int chunk) {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / ".zgroup") << R"({"zarr_format": 2})";
+  for (int i = 0; i < arrays; ++i) {
+    const std::filesystem::path array = folder / ("x" + std::to_string(i));
+    std::filesystem::create_directory(array);
+    std::ofstream(array / ".zarray")
+        << R"({"zarr_format": 2, "order": "C", "dtype": "|u1", "compressor": null, "filters": null, )"
+        << R"("fill_value": 7, "shape": [)" << rows << ", " << length << R"(], "chunks": [1, )" << chunk << "]}";
+  }
+  return folder.string();
+}
+
+TEST(chunked, blocks_that_a_row_lies_in_are_in_the_memory_plan) {
+  const testing::temporary_directory root;
+  const auto least = [&](const char* name, int chunk, const array& field) {
+    const dataset samples = open_zarr(unwritten_zarr(root.path() / name, 1, 64, 1024, chunk));
+    return loader(samples, small_options(), field).plan().host_bytes_least;
+  };
+  const std::size_t one = least("one", 1024, array{"x0"});
+  const std::size_t many = least("many", 1, array{"x0"});
+  EXPECT_GT(many, one + std::size_t{small_options().batch_size} * 1023 * 100);
+  EXPECT_LT(least("crop", 1, array{"x0"}.random_crop({8})), many / 2);
+}
+
+TEST(chunked, a_sample_of_more_blocks_than_it_can_count_is_refused) {
+  const testing::temporary_directory root;
+  const dataset samples = open_zarr(unwritten_zarr(root.path() / "a", 8, 2, 8192, 1));
+  const auto take = [&](int count) {
+    std::vector<field> fields;
+    for (int i = 0; i < count; ++i) fields.emplace_back(array{"x" + std::to_string(i)});
+    loader_options options = small_options();
+    options.batch_size = 1;
+    return loader(samples, options, fields);
+  };
+  EXPECT_THAT(testing::message_of(errc::limit, [&] { take(8); }), HasSubstr("65536 chunks"));
+  loader train = take(2);
+  EXPECT_EQ(testing::row_of(*train.next_blocking(), "x1", 0).back(), std::byte{7});
+}
+
+// A packed column's blocks, and values that are picked out of records.
+TEST(chunked, parts_that_are_expanded_otherwise_are_not_joined) {
+  const testing::temporary_directory root;
+  std::ofstream(root.path() / "a.jsonl") << R"({"text": "one"})" << "\n" << R"({"text": "two"})" << "\n";
+  const dataset lines = open_jsonl((root.path() / "a.jsonl").string());
+  const dataset packed =
+      open_parquet(std::string(LEAT_TEST_DATA) + "/parquet/packed-zstd.parquet", {.fields = {"text"}});
+  for (const auto& parts : {std::vector{lines, packed}, std::vector{packed, lines}}) {
+    EXPECT_THAT(testing::message_of(errc::usage, [&] { static_cast<void>(concat(parts)); }),
+                ::testing::AllOf(HasSubstr("'text'"), HasSubstr("lies in blocks")));
+  }
+}
+
 // Guards of both kinds in one dataset: each is asked when it wants to be.
 class guarded_rows final : public datasets::dataset_model {
  public:
