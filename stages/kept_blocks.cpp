@@ -52,7 +52,7 @@ std::vector<block_in_flight*> kept_blocks::finish(block_in_flight& first) {
   const mutex_lock lock(mutex_);
   first.shared->ready = true;
   std::vector<block_in_flight*> waiters = std::exchange(first.shared->waiters, {});
-  if (first.damaged || starving_) gone = take(key_of(first.of));
+  if (first.damaged || starving_ != 0) gone = take(key_of(first.of));
   return waiters;
 }
 
@@ -64,9 +64,9 @@ bool kept_blocks::let_go_of_one() {
   return gone != nullptr;
 }
 
-void kept_blocks::set_starving(bool starving) {
+void kept_blocks::add_starving(int waiters) {
   const mutex_lock lock(mutex_);
-  starving_ = starving;
+  starving_ += waiters;
 }
 
 void kept_blocks::move_to_front(entry& used) {

@@ -58,10 +58,21 @@ class kept_blocks {
   /// Lets go of one that nobody reads or writes. False where there is none.
   [[nodiscard]] bool let_go_of_one();
 
-  /// While somebody waits for memory none is kept.
-  void set_starving(bool starving);
+  /// As long as there is one of these somebody waits for memory, and nothing is kept.
+  class [[nodiscard]] starving {
+   public:
+    explicit starving(kept_blocks& of) : of_(of) { of_.add_starving(1); }
+    starving(const starving&) = delete;
+    starving& operator=(const starving&) = delete;
+    ~starving() { of_.add_starving(-1); }
+
+   private:
+    kept_blocks& of_;
+  };
 
  private:
+  void add_starving(int waiters);
+
   using key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
   struct entry {
     std::shared_ptr<shared_block> block;
@@ -85,7 +96,7 @@ class kept_blocks {
   std::list<key> by_use_ ABSL_GUARDED_BY(mutex_);    // that nobody expects, the one used last in front
   std::list<key> expected_ ABSL_GUARDED_BY(mutex_);  // the one that is used next in front
   std::size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool starving_ ABSL_GUARDED_BY(mutex_) = false;
+  int starving_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace leat::stages

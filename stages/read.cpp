@@ -181,9 +181,9 @@ asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std:
   if (memory) {
     co_await async::next_turn();
   } else {
-    kept_.set_starving(true);
-    memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
-    kept_.set_starving(false);
+    const kept_blocks::starving waits(kept_);
+    memory = try_lease(bytes);  // What has become ready since the last look is let go of, too.
+    if (!memory) memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
   }
   while (pool_.populate_next(*memory)) co_await async::next_turn();
   co_return std::move(*memory);
