@@ -1,8 +1,14 @@
-// leat cache: what a cache of objects holds, whether it is sound, and how to get rid of it.
+// leat cache: what a cache of objects holds, whether it is sound, how to fill it and to get rid of it.
 #include "base/text.hpp"
+#include "datasets/remote_files.hpp"
+#include "datasets/warm_cache.hpp"
 #include "io/remote/block_cache.hpp"
+#include "tools/arguments.hpp"
+#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/sources.hpp"
+#include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
@@ -11,11 +17,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::tools {
@@ -26,6 +34,8 @@ using json = nlohmann::ordered_json;
 struct cache_arguments {
   std::string directory;
   std::string source;
+  std::vector<std::string> addresses;
+  remote_options remote;
   bool json = false;
 };
 
@@ -101,6 +111,46 @@ int verify(const cache_arguments& arguments, interruption& stop) {
   return damaged == 0 ? exit_done : exit_failed;
 }
 
+int warm(const cache_arguments& arguments, interruption& stop) {
+  remote_options remote = arguments.remote;
+  remote.cache = arguments.directory;
+  const auto began = std::chrono::steady_clock::now();
+  datasets::warming so_far;
+  std::vector<std::string> addresses;
+  const datasets::warmed done = [&] {
+    const status_line shown([&](const terminal& screen, std::size_t) {
+      return screen.dim(str_cat("  fetching: ", bytes_text(so_far.bytes), " of ", bytes_text(so_far.bytes_all)));
+    });
+    return as_named([&] {
+      for (const std::string& each : arguments.addresses) {
+        if (!datasets::is_remote(each))
+          throw refused_name(str_cat(each, ": only objects at addresses (s3://, https://) are cached"));
+        for (std::string& one : datasets::expand_addresses(each, remote)) addresses.push_back(std::move(one));
+      }
+      return datasets::warm_cache(addresses, remote, so_far, stop.token());
+    });
+  }();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  if (arguments.json) {
+    print(json_text(json{{"objects", addresses.size()},
+                         {"bytes", so_far.bytes_all.load()},
+                         {"read_bytes", so_far.bytes.load()},
+                         {"fetched_blocks", done.counts.cached_blocks},
+                         {"fetched_bytes", done.counts.bytes},
+                         {"requests", done.counts.requests},
+                         {"seconds", took.count()},
+                         {"whole", done.is_whole}}) +
+          "\n");
+  } else {
+    print(str_cat("  ", counted(addresses.size(), "object", "objects"), ", ", bytes_text(so_far.bytes_all), "; ",
+                  counted(done.counts.cached_blocks, "block", "blocks"), " fetched, ", bytes_text(done.counts.bytes),
+                  " in ", clock_text(took.count()), "\n"));
+  }
+  if (done.is_whole) return exit_done;
+  complain("cache warm", str_cat("not all of it is in the cache: ", done.why));
+  return exit_failed;
+}
+
 int drop(const cache_arguments& arguments) {
   const auto cache = open_cache(arguments.directory);
   std::uint64_t objects = 0;
@@ -131,18 +181,30 @@ CLI::App& add_one(CLI::App& cache, const char* name, const char* what, cache_arg
 
 void add_cache(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<cache_arguments>();
-  CLI::App& cache = *leat.add_subcommand("cache", "say what a cache of objects holds, verify it, empty it");
+  CLI::App& cache = *leat.add_subcommand("cache", "say what a cache of objects holds, verify it, fill it, empty it");
   CLI::App& ls = add_one(cache, "ls", "list the objects in a cache", *arguments);
   ls.add_flag("--json", arguments->json, "as one JSON object");
   ls.callback([arguments, &chosen] { chosen = [arguments](interruption&) { return list(*arguments); }; });
   add_one(cache, "verify", "read all that is cached, and take out what is damaged", *arguments)
       .callback(
           [arguments, &chosen] { chosen = [arguments](interruption& stop) { return verify(*arguments, stop); }; });
+  CLI::App& fill = *cache.add_subcommand("warm", "fetch what a cache lacks of objects, in their order");
+  fill.get_help_ptr()->group("");
+  fill.add_option("DIR", arguments->directory, "the folder of the cache, which is made where there is none")
+      ->required();
+  fill.add_option("ADDRESS", arguments->addresses, "s3:// or https://, with braces and globs as of leat epoch")
+      ->required();
+  add_bytes(fill, "--cache-bytes", arguments->remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");
+  add_remote_options(fill, arguments->remote);
+  fill.add_flag("--json", arguments->json, "as one JSON object");
+  fill.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return warm(*arguments, stop); }; });
   add_one(cache, "drop", "remove what no process uses", *arguments).callback([arguments, &chosen] {
     chosen = [arguments](interruption&) { return drop(*arguments); };
   });
   cache.get_help_ptr()->group("");  // After: a subcommand gets its own from one that is listed.
-  cache.footer("  leat cache ls /nvme/leat\n  leat cache drop /nvme/leat s3://bucket/train-");
+  cache.footer(
+      "  leat cache ls /nvme/leat\n  leat cache warm /nvme/leat 's3://bucket/train-*.tar' --cache-bytes 200GiB\n  leat "
+      "cache drop /nvme/leat s3://bucket/train-");
 }
 
 }  // namespace leat::tools

@@ -71,6 +71,15 @@ std::string advise_loading(dtype type) {
                  type == dtype::u32 ? " --token-type u32" : "");
 }
 
+void add_remote_options(CLI::App& app, remote_options& remote) {
+  app.add_flag("--allow-http", remote.allow_http, "read from http:// too, where it may be changed on its way");
+  add_text(app, "--ca-file", remote.ca_file, "FILE",
+           "certificates (PEM) that are trusted beside the system's, for https://");
+  add_text(app, "--endpoint", remote.endpoint, "URL", "of s3:// at a store that is not AWS (AWS_ENDPOINT_URL_S3)");
+  add_text(app, "--region", remote.region, "NAME", "of s3:// at AWS (AWS_REGION, or us-east-1)");
+  app.add_flag("--anonymous", remote.anonymous, "requests of s3:// are not signed");
+}
+
 void add_opening_options(CLI::App& app, open_options& opening) {
   app.add_flag("--ignore-zeros", opening.tar.ignore_zeros,
                "read tars on behind their end marker, for what `cat a.tar b.tar` made; else a warning");
@@ -103,13 +112,7 @@ void add_opening_options(CLI::App& app, open_options& opening) {
       "--array-samples", [&opening] { opening.arrays.samples = array_options::sample::array; },
       "of HDF5 and Zarr: each array is a sample, of one type and shape; those of one name in different groups are a "
       "field");
-  app.add_flag("--allow-http", opening.remote.allow_http, "read from http:// too, where it may be changed on its way");
-  add_text(app, "--ca-file", opening.remote.ca_file, "FILE",
-           "certificates (PEM) that are trusted beside the system's, for https://");
-  add_text(app, "--endpoint", opening.remote.endpoint, "URL",
-           "of s3:// at a store that is not AWS (AWS_ENDPOINT_URL_S3)");
-  add_text(app, "--region", opening.remote.region, "NAME", "of s3:// at AWS (AWS_REGION, or us-east-1)");
-  app.add_flag("--anonymous", opening.remote.anonymous, "requests of s3:// are not signed");
+  add_remote_options(app, opening.remote);
   add_text(app, "--cache", opening.remote.cache, "DIR",
            "what is read of objects is kept there, on a local drive, for all processes that name it (LEAT_CACHE)");
   add_bytes(app, "--cache-bytes", opening.remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");

@@ -19,6 +19,9 @@ class App;
 
 namespace leat::tools {
 
+/// --allow-http, --endpoint and others: how objects at addresses are read. Without --cache and --cache-bytes.
+void add_remote_options(CLI::App& app, remote_options& remote);
+
 /// --ignore-zeros, --index, --index-use and others.
 void add_opening_options(CLI::App& app, open_options& opening);
 

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -85,6 +86,23 @@ TEST(remote, a_cache_is_filled_by_an_epoch_listed_verified_and_dropped) {
   EXPECT_EQ(run({"cache", "drop", cache, "https://elsewhere/"}).exit_code, 2);
   EXPECT_EQ(run({"cache", "drop", cache}).exit_code, 0);
   EXPECT_EQ(run({"cache", "ls", cache, "--json"}).json().at("objects").size(), 0U);
+  // What was fetched before it was wanted.
+  const auto fill = [&](const std::string& bytes) {
+    return run({"cache", "warm", cache, server.address("a.tar?signature=hush"), "--allow-http", "--cache-bytes", bytes,
+                "--json"});
+  };
+  const ended small = fill("4KiB");
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_FALSE(small.json().at("whole"));
+  EXPECT_THAT(small.err, ::testing::AllOf(HasSubstr("no room for more"), Not(HasSubstr("hush"))));
+  const ended filled = fill("8MiB");
+  ASSERT_EQ(filled.exit_code, 0) << filled.err;
+  EXPECT_EQ(filled.json().at("fetched_blocks"), 1);
+  EXPECT_EQ(filled.json().at("bytes"), made.bytes().size());
+  EXPECT_EQ(fill("8MiB").json().at("fetched_blocks"), 0);
+  const std::uint64_t before = server.requests();
+  EXPECT_EQ(epoch().json().at("digest"), cold.json().at("digest"));
+  EXPECT_EQ(server.requests() - before, 1U) << "it is opened, and no more";
 }
 
 }  // namespace
