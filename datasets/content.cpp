@@ -43,6 +43,9 @@ constexpr known_start known_starts[] = {
     {0, "PAR1"sv, content_group::container, "Parquet"},
     {0, "ARROW1"sv, content_group::container, "an Arrow file"},
     {16, "\xde\xc0\xef\xbe"sv, content_group::container, "an LMDB database"},
+    // Riegeli's records: the header of the first block, and that of the chunk that every file begins with.
+    {0, "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0"sv, content_group::container,
+     "an ArrayRecord (Riegeli)"},
     {0, "SQLite format 3\0"sv, content_group::container, "an SQLite database"},
     {0, "%PDF-"sv, content_group::foreign, "a PDF"},
     {0,
@@ -95,12 +98,19 @@ std::string advice_about(const content_kind& found) {
   if (found.name == "a pointer of Git LFS") return "; `git lfs pull` fetches the file itself";
   if (found.name == "an HTML page") return "; what was to be downloaded? Look at it in an editor";
   if (found.name == "a zip archive") return "; unpack it, or write its pictures as tar shards";
+  if (found.name == "an ArrayRecord (Riegeli)") {
+    return "; its records are packed in chunks; write them as TFRecord: python3 -c \"import tensorflow as t; "
+           "from array_record.python import array_record_module as a; w = t.io.TFRecordWriter('OUT.tfrecord'); "
+           "[w.write(r) for r in a.ArrayRecordReader('IN').read_all()]; w.close()\"";
+  }
   if (found.name == "a .npy array") return "; give it a name that ends in .npy";
   switch (found.group) {
     case content_group::picture:
       return "; pictures are loaded from folders: give the folder that it lies in";
     case content_group::compressed:
-      return "; samples are read in any order, which a compressed file does not allow: decompress it first";
+      // The names are those of the programs, each of which knows -dc.
+      return str_cat("; samples are read in any order, which a compressed file does not allow: decompress it first (",
+                     found.name, " -dc FILE > ...)");
     case content_group::container:
       return "; convert it to tar shards, .npy or fixed-size records";
     case content_group::text:

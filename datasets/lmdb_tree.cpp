@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint32_t magic = 0xBEEFC0DE;
 constexpr std::uint64_t header_bytes = 16;  // of each page
 constexpr std::uint64_t magic_at = header_bytes;
+constexpr std::uint64_t newer_magic_at =
+    header_bytes + 8;  // of 1.0, whose pages have the number of their transaction as well
 constexpr std::uint64_t no_page = ~std::uint64_t{0};
 constexpr std::uint16_t database_has_duplicates = 4;
 constexpr std::uint64_t database_bytes = 48;
@@ -59,6 +61,12 @@ struct meta_page {
   database_record main;
 };
 
+[[noreturn]] void refuse_version(const file_bytes& file, std::uint32_t version) {
+  throw error(errc::unsupported, str_cat(file.path(), ": LMDB data of version ", version,
+                                         ", which liblmdb 0.9 does not write; leat reads version 1: "
+                                         "`mdb_dump` of the newer LMDB and `mdb_load` of 0.9 write it anew"));
+}
+
 std::optional<meta_page> read_meta(const file_bytes& file, std::uint64_t offset) {
   constexpr std::uint64_t meta_bytes = header_bytes + 24 + 2 * database_bytes + 16;
   const std::vector<std::byte> bytes = file.read(offset, meta_bytes);
@@ -69,11 +77,7 @@ std::optional<meta_page> read_meta(const file_bytes& file, std::uint64_t offset)
   at.skip(4);
   if (at.number<std::uint32_t>() != magic || (flags & is_meta) == 0) return std::nullopt;
   const auto version = at.number<std::uint32_t>();
-  if (version != 1) {
-    throw error(errc::unsupported, str_cat(file.path(), ": LMDB data of version ", version,
-                                           ", which liblmdb 0.9 does not write; leat reads version 1: "
-                                           "`mdb_dump` of the newer LMDB and `mdb_load` of 0.9 write it anew"));
-  }
+  if (version != 1) refuse_version(file, version);
   at.skip(2 * sizeof(std::uint64_t));  // address and size of the map
   meta_page found;
   found.page_bytes = read_database(at).page_bytes;
@@ -83,7 +87,15 @@ std::optional<meta_page> read_meta(const file_bytes& file, std::uint64_t offset)
   return found;
 }
 
+bool has_magic(std::span<const std::byte> start, std::uint64_t at) noexcept {
+  return start.size() >= at + sizeof magic && number_at<std::uint32_t>(start, at) == magic;
+}
+
 meta_page newest_meta(const file_bytes& file) {
+  const std::vector<std::byte> start = file.read(0, newer_magic_at + 8);
+  if (start.size() == newer_magic_at + 8 && has_magic(start, newer_magic_at) && !has_magic(start, magic_at)) {
+    refuse_version(file, number_at<std::uint32_t>(start, newer_magic_at + 4));
+  }
   const std::optional<meta_page> first = read_meta(file, 0);
   if (!first) fail_at(file.path(), 0, "no LMDB database: it has no meta page");
   constexpr std::uint64_t page_bytes_least = 256;
@@ -289,7 +301,7 @@ class tree_walker {
 }  // namespace
 
 bool is_lmdb(std::span<const std::byte> start) noexcept {
-  return start.size() >= magic_at + sizeof magic && number_at<std::uint32_t>(start, magic_at) == magic;
+  return has_magic(start, magic_at) || has_magic(start, newer_magic_at);
 }
 
 std::uint64_t newest_transaction(const file_bytes& file) { return newest_meta(file).transaction; }

@@ -69,7 +69,8 @@ void check_shard(const std::string& path) {
     return;
   }
   const datasets::content_kind found = datasets::content_of(start);
-  if (found.group == datasets::content_group::compressed) return;  // Likewise.
+  const bool is_called_tar = path.find(".tar.") != std::string::npos || path.ends_with(".tgz");
+  if (found.group == datasets::content_group::compressed && is_called_tar) return;  // Likewise.
   const std::string what = found.name.empty() ? "its first bytes tell nothing" : "this is " + found.name;
   if (found.group == datasets::content_group::picture) {
     throw error(errc::usage, str_cat(path, ": ", what, datasets::advice_about(found)));

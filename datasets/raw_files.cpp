@@ -24,7 +24,7 @@
 namespace leat::datasets {
 namespace {
 
-constexpr std::size_t start_bytes = 24;
+constexpr std::size_t start_bytes = 32;
 
 bool starts_with(std::span<const std::byte> start, std::string_view text) {
   return start.size() >= text.size() && std::memcmp(start.data(), text.data(), text.size()) == 0;

@@ -190,6 +190,28 @@ TEST(arrow, what_is_not_read_is_named_with_what_to_do) {
       HasSubstr("did you mean 'text'"));
 }
 
+// A stream with a schema and nothing else, written by hand: no writer at hand makes one.
+TEST(arrow, numbers_that_are_big_endian_are_refused_by_name) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "big.arrow").string();
+  const auto write = [&](std::uint16_t endianness) {
+    const std::uint16_t words[] = {
+        0xFFFF, 0xFFFF, 48,         0,         // the mark, and the bytes of the message
+        16,     0,                             // where its table is
+        10,     12,     4,          6, 8,  0,  // where that has a version, the kind of header, and the header
+        12,     0,      4,          1, 12, 0,  // the table: how far back that stands; version 5, a schema, so far on
+        6,      6,      4,          0,         // where a schema has its endianness
+        8,      0,      endianness, 0, 0,  0,  // the schema
+        0xFFFF, 0xFFFF, 0,          0};        // the end
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(words), sizeof words);
+  };
+  write(0);
+  EXPECT_EQ(open(path).size(), 0U);
+  write(1);
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
+              AllOf(HasSubstr("big.arrow: its numbers are big-endian"), HasSubstr("write it anew")));
+}
+
 // That the Hub's datasets wrote, with save_to_disk(): the shards are in the order of state.json.
 TEST(arrow, folders_of_save_to_disk_are_opened_by_themselves) {
   namespace fs = std::filesystem;

@@ -171,6 +171,11 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
               AllOf(HasSubstr("brotli"), HasSubstr("zstd")));
   EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("brotli.parquet"))); }),
               HasSubstr("no column of it can be read"));
+  for (const auto& [name, what] : {std::pair("encrypted-columns.parquet", "encrypted columns"),
+                                   std::pair("encrypted-footer.parquet", "footer is encrypted")}) {
+    EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path_of(name))); }),
+                AllOf(HasSubstr(name), HasSubstr(what), HasSubstr("decrypt it with")));
+  }
   EXPECT_THAT(
       message_of(errc::usage, [] { static_cast<void>(open({path_of("bare-v1.parquet")}, {.arrays = {.window = 3}})); }),
       HasSubstr("windows"));

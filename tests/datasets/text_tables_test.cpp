@@ -204,10 +204,11 @@ TEST_F(text_tables, files_that_are_compressed_or_utf_16_are_named_for_what_they_
   using std::string_literals::operator""s;
   // What is packed may have ends of lines and separators.
   const std::string gzip = "\x1f\x8b\x08\0,\n,\n\xff,1\n"s;
-  for (const char* name : {"a.csv", "a.tsv", "a.jsonl"}) {
+  for (const char* name : {"a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.jsonl.gz", "a.tfrecord.gz"}) {
     const std::string path = put(name, gzip);
     EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
-                AllOf(HasSubstr(name), HasSubstr("this is gzip"), HasSubstr("decompress it first")));
+                AllOf(HasSubstr(name), HasSubstr(": this is gzip"), HasSubstr("decompress it first (gzip -dc")));
+    if (path.ends_with(".gz")) continue;
     put(name, "\xff\xfe{\0\n\0"s);
     EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
                 AllOf(HasSubstr(name), HasSubstr("this is UTF-16")));
@@ -215,8 +216,24 @@ TEST_F(text_tables, files_that_are_compressed_or_utf_16_are_named_for_what_they_
   // What a clone of a set has where Git LFS is not installed.
   const std::string pointer = put("c.csv", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(pointer)); }), HasSubstr("`git lfs pull`"));
+  const std::string packed = put("d.jsonl.zst", "\x28\xb5\x2f\xfd\x04\x00"s);
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(packed)); }),
+              AllOf(HasSubstr("d.jsonl.zst: this is zstd"), HasSubstr("(zstd -dc")));
   // A header that begins as bzip2 does.
   EXPECT_EQ(open_csv(put("b.csv", "BZh91AY,b\n1,2\n")).size(), 1U);
+}
+
+// The first block of a file that array_record 0.8 wrote.
+TEST_F(text_tables, an_array_record_is_named_with_what_writes_it_anew) {
+  using std::string_literals::operator""s;
+  const std::string start =
+      "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\x91\xba\xc2\x3c\x92\x87\xe1\xa9"s
+      "\0\0\0\0\0\0\0\0\xe1\x9f\x13\xc0\xe9\xb1\xc3\x72\x73\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"s;
+  for (const char* name : {"a.array_record", "a.riegeli"}) {
+    const std::string path = put(name, start + std::string(4096, '\0'));
+    EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
+                AllOf(HasSubstr(name), HasSubstr("ArrayRecord"), HasSubstr("TFRecordWriter")));
+  }
 }
 
 TEST_F(text_tables, a_column_of_paths_makes_samples_of_the_files_that_it_names) {

@@ -103,3 +103,9 @@ env = make("objects.mdb", subdir=False)
 with env.begin(write=True) as txn:
     txn.put(b"0", pickle.dumps((b"bytes", range(3)), protocol=4))
 env.close()
+
+# liblmdb 1.0 writes files that 0.9 does not read: pip install lmdb==3.0.0, which has both.
+env = make("newer.mdb", subdir=False, lib_version=1)
+with env.begin(write=True) as txn:
+    txn.put(b"0", b"value")
+env.close()

@@ -110,3 +110,26 @@ pq.write_table(lists, "lists-bare.parquet", compression="none", use_dictionary=F
 pq.write_table(lists, "lists-snappy.parquet", compression="snappy", **small_pages)
 pq.write_table(lists, "lists-zstd.parquet", compression="zstd", use_dictionary=False, data_page_version="2.0", **small_pages)
 pq.write_table(pa.table({"list": [[1, None, 3], [4]], "id": [1, 2]}), "lists-with-nulls.parquet")
+# Encrypted, some columns and the footer. The keys lie within: these files hide nothing.
+import base64
+
+import pyarrow.parquet.encryption as pe
+
+
+class Keys(pe.KmsClient):
+    def __init__(self, connection):
+        pe.KmsClient.__init__(self)
+
+    def wrap_key(self, key, name):
+        return base64.b64encode(name.encode() + b":" + key)
+
+    def unwrap_key(self, wrapped, name):
+        return base64.b64decode(wrapped)[len(name) + 1:]
+
+
+secret = pa.table({"a": [b"x", b"y"], "b": [1, 2]})
+for name, plain in {"encrypted-columns": True, "encrypted-footer": False}.items():
+    how = pe.EncryptionConfiguration(footer_key="footer", column_keys={"column": ["a"]}, plaintext_footer=plain)
+    properties = pe.CryptoFactory(Keys).file_encryption_properties(pe.KmsConnectionConfig(), how)
+    with pq.ParquetWriter(f"{name}.parquet", secret.schema, compression="none", encryption_properties=properties) as writer:
+        writer.write_table(secret)
