@@ -16,6 +16,17 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
+# LLVM's linker, where the compiler's own release of it is there: it takes a fifth of GNU ld's time for a program of the tests.
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-prog-name=ld.lld
+    OUTPUT_VARIABLE leat_linker OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REGEX MATCH "^[0-9]+" leat_linker_release "${CMAKE_CXX_COMPILER_VERSION}")
+  execute_process(COMMAND ${leat_linker} --version OUTPUT_VARIABLE leat_linker_version ERROR_QUIET)
+  if(leat_linker_version MATCHES "LLD ${leat_linker_release}\\.")
+    add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=lld>)
+  endif()
+endif()
+
 add_library(leat_flags INTERFACE)
 target_compile_features(leat_flags INTERFACE cxx_std_20)
 target_compile_options(leat_flags INTERFACE
