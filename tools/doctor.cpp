@@ -1,13 +1,19 @@
 // leat doctor: what this machine offers, what leat will therefore do, and what would bring it a better rung.
 #include "base/text.hpp"
+#include "datasets/remote_files.hpp"
+#include "io/remote/address.hpp"
+#include "io/remote/store_probe.hpp"
 #include "tools/arguments.hpp"
 #include "tools/doctor_advice.hpp"
 #include "tools/doctor_json.hpp"
 #include "tools/doctor_probe.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,9 +26,24 @@ namespace leat::tools {
 namespace {
 
 struct doctor_arguments {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths;  // and addresses
+  remote_options remote;
   bool json = false;
 };
+
+// Of each address the first object that it names.
+std::vector<io::store_facts> look_at_stores(const std::vector<std::string>& addresses, const remote_options& remote) {
+  std::vector<io::store_facts> all;
+  for (const std::string& each : addresses) {
+    try {
+      all.push_back(io::look_at_store(datasets::expand_addresses(each, remote).front(), remote));
+    } catch (const error& failed) {
+      if (failed.code() == errc::unsupported || failed.code() == errc::usage) throw;
+      all.push_back({.address = io::redacted(each), .failure = failed.what(), .failure_kind = failed.code()});
+    }
+  }
+  return all;
+}
 
 std::string as_text(const terminal& screen, const std::vector<finding>& findings) {
   std::size_t columns = 12;
@@ -53,13 +74,19 @@ std::string as_text(const terminal& screen, const std::vector<finding>& findings
 
 int doctor(const doctor_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("doctor", str_cat("stopped by ", stop.name())); };
+  std::vector<std::string> paths;
+  std::vector<std::string> addresses;
+  for (const std::string& each : arguments.paths) (datasets::is_remote(each) ? addresses : paths).push_back(each);
+  if (arguments.paths.empty()) paths.emplace_back(".");
   const machine_facts facts = [&] {
     const std::stop_callback leaving(stop.token(), [&] {
       leave();
       std::_Exit(stop.exit_code());  // Nothing was written, nothing is lost.
     });
     const status_line shown([](const terminal& screen, std::size_t) { return screen.dim("  looking at the machine"); });
-    return look_at_machine(arguments.paths.empty() ? std::vector<std::string>{"."} : arguments.paths);
+    machine_facts found = look_at_machine(paths);
+    found.stores = look_at_stores(addresses, arguments.remote);
+    return found;
   }();
   const std::vector<finding> findings = examine(facts);
   print(arguments.json ? json_text(as_json(facts, findings)) + "\n" : as_text(terminal::of(stdout), findings));
@@ -74,9 +101,12 @@ void add_doctor(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<doctor_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("doctor", "say what this machine offers and what would make it faster");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
-  app.add_option("PATH", arguments->paths, "where data lies or will lie; the directory one is in unless told");
+  app.add_option("PATH", arguments->paths,
+                 "where data lies or will lie: paths, and objects at addresses (s3://, https://); the directory one is "
+                 "in unless told");
+  add_remote_options(app, arguments->remote);
   app.add_flag("--json", arguments->json, "all that was found, as one JSON object");
-  app.footer("  leat doctor /data\n  leat doctor /data /scratch --json");
+  app.footer("  leat doctor /data\n  leat doctor /data /scratch --json\n  leat doctor s3://bucket/train-000000.tar");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return doctor(*arguments, stop); }; });
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "io/file_status.hpp"
+#include "tools/flags.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loader.hpp>
@@ -214,6 +215,93 @@ finding check_path(const path_facts& path) {
   return made;
 }
 
+namespace {
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<std::size_t>(std::lround(last * share))];
+}
+
+finding check_latency(const io::store_facts& store) {
+  finding made{.concern = "  latency"};
+  const double median = quantile(store.latencies_s, 0.5);
+  const double p99 = quantile(store.latencies_s, 0.99);
+  made.found = str_cat("median ", seconds_text(median), ", p99 ", seconds_text(p99), " of ",
+                       counted(store.latencies_s.size(), "small range", "small ranges"),
+                       " on one connection; the first answer took ", seconds_text(store.first_s));
+  if (median < 0.2) return made;
+  made.how = grade::lower;
+  made.advice = "it is far away: train in the region where the objects are, or keep them here (--cache DIR)";
+  return made;
+}
+
+finding check_rates(const io::store_facts& store) {
+  finding made{.concern = "  rate"};
+  for (const io::measured_rate& each : store.by_blocks) {
+    if (!made.found.empty()) made.found += ", ";
+    str_append(made.found, rate_text(each.bytes_per_s()), " by ",
+               counted(each.connections, "connection", "connections"));
+  }
+  str_append(made.found, " (", bytes_text(store.by_blocks.back().bytes_each), " at a time)");
+  return made;
+}
+
+finding check_order(const io::store_facts& store) {
+  constexpr double gib = 1 << 30;
+  const io::measured_rate& samples = store.by_samples;
+  const io::measured_rate& blocks = store.by_blocks.back();
+  finding made{.concern = "  order"};
+  const auto requests = [&](const io::measured_rate& rate) {
+    return count_text(static_cast<std::uint64_t>(std::ceil(gib / static_cast<double>(rate.bytes_each))));
+  };
+  made.found = str_cat(
+      "sample by sample (", bytes_text(samples.bytes_each), " each), as an exact order reads without a cache: ",
+      count_text(static_cast<std::uint64_t>(samples.fetches_per_s())), " samples/s, ", rate_text(samples.bytes_per_s()),
+      ", ", requests(samples), " requests a GiB; by blocks, as a cache fetches: ", rate_text(blocks.bytes_per_s()),
+      ", ", requests(blocks), " requests a GiB");
+  const double gain = samples.bytes_per_s() > 0 ? blocks.bytes_per_s() / samples.bytes_per_s() : 0;
+  if (gain < 1.5) return made;
+  made.how = grade::lower;
+  made.advice = absl::StrFormat(
+      "blocks come %.1f times as fast: give a cache with room for the set (--cache DIR --cache-bytes SIZE), and "
+      "--shuffle-blocks 16, whose first batches want the blocks of 16 shards and not of all",
+      gain);
+  return made;
+}
+
+}  // namespace
+
+std::vector<finding> check_store(const io::store_facts& store) {
+  finding made{.concern = str_cat("object ", one_line(store.address))};
+  if (!store.server.empty()) made.found = str_cat("at ", store.server);
+  if (!store.keys_from.empty())
+    str_append(made.found, ", region ", store.region, ", keys from: ", one_line(store.keys_from));
+  const std::string before = made.found.empty() ? "" : str_cat(made.found, "; ");
+  if (!store.failure.empty()) {
+    made.how = grade::failing;
+    made.found = before + one_line(in_flags(store.failure));
+    if (store.failure_kind == errc::permission)
+      made.advice =
+          "these keys may not read it: check the bucket's policy, or give others (AWS_PROFILE); --anonymous reads "
+          "without";
+    if (store.failure_kind == errc::not_found) made.advice = "check bucket, name and endpoint";
+    return {made};
+  }
+  made.found = str_cat(before, bytes_text(store.size_bytes));
+  if (!store.is_versioned) {
+    made.how = grade::lower;
+    str_append(made.found, ", and the server tells no ETag and no Last-Modified of some seconds ago");
+    made.advice = "neither a cache nor an index is kept of it, since another object in its place would not be noticed";
+  }
+  std::vector<finding> all = {made};
+  if (!store.latencies_s.empty()) all.push_back(check_latency(store));
+  if (store.by_blocks.empty()) return all;
+  all.push_back(check_rates(store));
+  if (store.by_samples.fetches > 0) all.push_back(check_order(store));
+  str_append(all.back().found, "; ", bytes_text(store.bytes), " were read for all this");
+  return all;
+}
+
 finding check_no_gpu(const machine_facts& facts) {
   finding made{.concern = "GPU", .found = "none on the PCI bus: batches stay on the host"};
   if (facts.gpus_on_the_bus == 0) return made;
@@ -308,6 +396,9 @@ std::vector<finding> examine(const machine_facts& facts) {
              "jpeglib.h): build and run with the same one of them"});
   }
   for (const path_facts& each : facts.paths) all.push_back(check_path(each));
+  for (const io::store_facts& each : facts.stores) {
+    for (finding& made : check_store(each)) all.push_back(std::move(made));
+  }
   if (facts.gpus.empty() && facts.gpus_unusable.empty()) all.push_back(check_no_gpu(facts));
   for (const gpu_facts& each : facts.gpus) all.push_back(check_gpu(facts, each));
   if (!facts.gpus.empty() && !facts.cuda_connections.empty()) all.push_back(check_connections(facts));

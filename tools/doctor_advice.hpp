@@ -32,6 +32,8 @@ struct finding {
 [[nodiscard]] finding check_cores(const machine_facts& facts);
 [[nodiscard]] finding check_numa(const machine_facts& facts);
 [[nodiscard]] finding check_path(const path_facts& path);
+/// Of an object at an address: itself, how soon and how fast it comes, and what samples cost beside blocks. Only the first where it failed.
+[[nodiscard]] std::vector<finding> check_store(const io::store_facts& store);
 /// Where there is no GPU: why.
 [[nodiscard]] finding check_no_gpu(const machine_facts& facts);
 [[nodiscard]] finding check_gpu(const machine_facts& facts, const gpu_facts& gpu);

@@ -1,6 +1,8 @@
 // What `leat doctor` found on a machine. Plain values: the advice is made from these alone, and its tests make them up.
 #pragma once
 
+#include "io/remote/store_probe.hpp"
+
 #include <leat/error.hpp>
 #include <leat/stats.hpp>
 
@@ -85,6 +87,7 @@ struct machine_facts {
   std::vector<gpu_failure> gpus_unusable;
   std::string cuda_connections;  ///< CUDA_DEVICE_MAX_CONNECTIONS as this process has it; empty: not set
   std::vector<path_facts> paths;
+  std::vector<io::store_facts> stores;
 };
 
 }  // namespace leat::tools

@@ -34,6 +34,31 @@ json path_json(const path_facts& path) {
           {"direct", rung_json(path.direct)}};
 }
 
+json rate_json(const io::measured_rate& rate) {
+  return {{"connections", rate.connections},
+          {"bytes_each", rate.bytes_each},
+          {"fetches", rate.fetches},
+          {"bytes", rate.bytes},
+          {"seconds", rate.seconds}};
+}
+
+json store_json(const io::store_facts& store) {
+  json blocks = json::array();
+  for (const io::measured_rate& each : store.by_blocks) blocks.push_back(rate_json(each));
+  return {{"address", store.address},
+          {"failure", store.failure},
+          {"keys_from", store.keys_from},
+          {"region", store.region},
+          {"server", store.server},
+          {"bytes", store.size_bytes},
+          {"is_versioned", store.is_versioned},
+          {"first_s", store.first_s},
+          {"latencies_s", store.latencies_s},
+          {"by_blocks", blocks},
+          {"by_samples", rate_json(store.by_samples)},
+          {"bytes_read", store.bytes}};
+}
+
 json gpu_json(const gpu_facts& gpu) {
   return {{"device", str_cat("cuda:", gpu.index)},
           {"name", gpu.name},
@@ -59,6 +84,8 @@ json gpu_json(const gpu_facts& gpu) {
 nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<finding>& findings) {
   json paths = json::array();
   for (const path_facts& each : facts.paths) paths.push_back(path_json(each));
+  json stores = json::array();
+  for (const io::store_facts& each : facts.stores) stores.push_back(store_json(each));
   json gpus = json::array();
   for (const gpu_facts& each : facts.gpus) gpus.push_back(gpu_json(each));
   json unusable = json::array();
@@ -97,6 +124,7 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"gpus_unusable", unusable},
           {"why_no_gpu", facts.why_no_gpu},
           {"paths", paths},
+          {"stores", stores},
           {"findings", shown}};
 }
 

@@ -16,6 +16,7 @@ constexpr option_words all_words[] = {
     {"read with preadv", "read with --reader preadv"},
     {"tar_options::ignore_zeros", "--ignore-zeros"},
     {"allow_http", "--allow-http"},
+    {"is read with anonymous", "is read with --anonymous"},
     {"ca_file", "--ca-file"},
     {"cache_bytes", "--cache-bytes"},
     {"token_options::type", "--token-type"},

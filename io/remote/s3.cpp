@@ -113,14 +113,22 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
                                        "https://, or allow_http"));
     }
   }
-  if (options.anonymous) return found;
+  if (options.anonymous) {
+    found.keys_from = "none: requests are not signed";
+    return found;
+  }
+  const std::string of_named_profile = str_cat("the profile '", profile, "'");
   if (!options.access_key_id.empty()) {
     found.keys = {options.access_key_id, options.secret_access_key, options.session_token};
+    found.keys_from = "the options";
   } else if (options.profile.empty() && !from("AWS_ACCESS_KEY_ID").empty()) {
     found.keys = {from("AWS_ACCESS_KEY_ID"), from("AWS_SECRET_ACCESS_KEY"), from("AWS_SESSION_TOKEN")};
+    found.keys_from = "AWS_ACCESS_KEY_ID";
   } else if (!has_role_of_environment(options, from) && !of_profile("aws_access_key_id").empty()) {
     found.keys = {of_profile("aws_access_key_id"), of_profile("aws_secret_access_key"),
                   of_profile("aws_session_token")};
+    found.keys_from = str_cat(of_named_profile, " in ",
+                              value(credentials, "aws_access_key_id").empty() ? config_path : credentials_path);
   } else {
     lender_settings settings;
     settings.region = found.region;
@@ -128,6 +136,7 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
       settings.role_arn = from("AWS_ROLE_ARN");
       settings.web_identity_token_file = from("AWS_WEB_IDENTITY_TOKEN_FILE");
       settings.role_session_name = from("AWS_ROLE_SESSION_NAME");
+      found.keys_from = "a role by the web identity of AWS_WEB_IDENTITY_TOKEN_FILE";
     } else {
       settings.role_arn = of_profile("role_arn");
       settings.web_identity_token_file = of_profile("web_identity_token_file");
@@ -152,6 +161,15 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
                                        "; a bucket that all may read is read with anonymous"));
     }
     found.keys = *found.lent->now();
+    if (found.keys_from.empty()) {
+      const bool has_role = !settings.role_arn.empty() && !settings.web_identity_token_file.empty();
+      const bool has_container = !from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").empty() ||
+                                 !from("AWS_CONTAINER_CREDENTIALS_FULL_URI").empty();
+      found.keys_from = has_role ? str_cat("a role by the web identity of ", of_named_profile)
+                        : !settings.credential_process.empty() ? str_cat("the credential_process of ", of_named_profile)
+                        : has_container                        ? std::string("the container's agent")
+                                                               : std::string("the machine (IMDSv2)");
+    }
   }
   if (found.keys.secret.empty())
     throw error(errc::usage, "an access key for s3:// was given without its secret; give both");

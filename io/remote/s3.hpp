@@ -20,11 +20,13 @@ class renewed_keys;
 ///   keys       empty: without a signature
 ///   lent       keys that are renewed while they are used; else null. `keys` are the first of them
 ///   endpoint   of a store that is not AWS
+///   keys_from  where the keys were found, in words; never their values
 struct s3_access {
   access_keys keys;
   std::string region;
   std::optional<address> endpoint;
   std::shared_ptr<renewed_keys> lent = nullptr;
+  std::string keys_from = {};
 };
 
 /// An environment variable; empty where it is not set. Tests have an environment of their own.

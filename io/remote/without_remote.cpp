@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/describe_objects.hpp"
+#include "io/remote/store_probe.hpp"
 
 #include <leat/error.hpp>
 
@@ -24,5 +25,7 @@ std::shared_ptr<const source_description> describe_objects(std::span<const std::
 }
 
 std::vector<std::string> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
+
+store_facts look_at_store(const std::string& address, const remote_options&, const probe_effort&) { refuse(address); }
 
 }  // namespace leat::io

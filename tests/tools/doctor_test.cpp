@@ -449,6 +449,45 @@ TEST(doctor_probe, says_that_io_uring_is_forbidden_where_it_is) {
   EXPECT_EXIT(in_a_container(), ::testing::ExitedWithCode(0), "");
 }
 
+TEST(doctor_advice, holds_samples_against_blocks_and_a_store_against_what_it_tells) {
+  io::store_facts store{.address = "s3://bucket/a.tar",
+                        .keys_from = "AWS_ACCESS_KEY_ID",
+                        .region = "eu-west-1",
+                        .server = "https://bucket.s3.eu-west-1.amazonaws.com",
+                        .size_bytes = std::uint64_t{1} << 30,
+                        .is_versioned = true,
+                        .first_s = 0.09,
+                        .latencies_s = {0.02, 0.03, 0.03, 0.2}};
+  for (const std::uint32_t connections : {1U, 4U, 16U}) {
+    store.by_blocks.push_back({.connections = connections,
+                               .bytes_each = 4 << 20,
+                               .fetches = 10,
+                               .bytes = std::uint64_t{50'000'000} * connections,
+                               .seconds = 1});
+  }
+  store.by_samples = {.connections = 16, .bytes_each = 102'400, .fetches = 1'000, .bytes = 102'400'000, .seconds = 1};
+  std::vector<finding> all = tools::check_store(store);
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_THAT(all[0].found, HasSubstr("keys from: AWS_ACCESS_KEY_ID; 1.00 GiB"));
+  EXPECT_EQ(all[0].how, grade::best);
+  EXPECT_THAT(all[1].found, StartsWith("median 30.0 ms, p99 200 ms of 4 small ranges"));
+  EXPECT_THAT(all[2].found, StartsWith("50.0 MB/s by 1 connection, 200 MB/s by 4 connections, 800 MB/s by 16"));
+  EXPECT_THAT(all[3].found, AllOf(HasSubstr("1,000 samples/s, 102 MB/s, 10,486 requests a GiB"),
+                                  HasSubstr("800 MB/s, 256 requests a GiB")));
+  expect_advice(all[3], grade::lower, "blocks come 7.8 times as fast");
+  store.by_samples.bytes = 700'000'000;
+  EXPECT_EQ(tools::check_store(store)[3].how, grade::best);
+  store.latencies_s = {0.3};
+  expect_advice(tools::check_store(store)[1], grade::lower, "it is far away");
+  store.is_versioned = false;
+  expect_advice(tools::check_store(store)[0], grade::lower, "neither a cache nor an index");
+  store.failure = "403 Forbidden, AccessDenied";
+  store.failure_kind = errc::permission;
+  all = tools::check_store(store);
+  ASSERT_EQ(all.size(), 1U);
+  expect_advice(all[0], grade::failing, "these keys may not read it");
+}
+
 // --- the command ----------------------------------------------------------------------------------------------------------
 
 TEST(doctor, says_all_of_it_in_json) {

@@ -8,9 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::testing {
@@ -103,6 +105,63 @@ TEST(remote, a_cache_is_filled_by_an_epoch_listed_verified_and_dropped) {
   const std::uint64_t before = server.requests();
   EXPECT_EQ(epoch().json().at("digest"), cold.json().at("digest"));
   EXPECT_EQ(server.requests() - before, 1U) << "it is opened, and no more";
+}
+
+TEST(remote, doctor_measures_a_store_and_says_where_keys_were_found_and_what_is_wrong) {
+  const temporary_directory folder;
+  fault_server server;
+  server.put("bucket/a.tar", std::string(1'000'000, 'x'));
+  server.put("a.tar", std::string(300, 'x'));
+  const auto doctor = [&](const std::string& address, const std::vector<std::string>& environment = {}) {
+    return command({"doctor", address, "--allow-http", "--endpoint", server.address(""), "--json"},
+                   command::streams::pipes, environment)
+        .wait();
+  };
+  const std::vector<std::string> keys = {"AWS_ACCESS_KEY_ID=KEYID", "AWS_SECRET_ACCESS_KEY=hush"};
+  const ended found = doctor("s3://bucket/a.tar", keys);
+  ASSERT_EQ(found.exit_code, 0) << found.err << found.out;
+  EXPECT_THAT(server.all_headers(), HasSubstr("Credential=KEYID/"));
+  const nlohmann::json store = found.json().at("stores").at(0);
+  EXPECT_EQ(store.at("keys_from"), "AWS_ACCESS_KEY_ID");
+  EXPECT_EQ(store.at("region"), "us-east-1");
+  EXPECT_EQ(store.at("bytes"), 1'000'000);
+  EXPECT_EQ(store.at("latencies_s").size(), 30U);
+  EXPECT_TRUE(std::is_sorted(store.at("latencies_s").begin(), store.at("latencies_s").end()));
+  ASSERT_EQ(store.at("by_blocks").size(), 3U);
+  for (const auto& [rate, connections] : {std::pair(0U, 1), std::pair(1U, 4), std::pair(2U, 16)}) {
+    EXPECT_EQ(store.at("by_blocks").at(rate).at("connections"), connections);
+    EXPECT_EQ(store.at("by_blocks").at(rate).at("bytes_each"), 1'000'000) << "no more than there is";
+    EXPECT_GE(store.at("by_blocks").at(rate).at("fetches"), connections);
+  }
+  EXPECT_GT(store.at("by_samples").at("fetches"), 0);
+  // An object that is smaller than a sample, of no bucket.
+  const ended plain = doctor(server.address("a.tar?signature=hush"));
+  ASSERT_EQ(plain.exit_code, 0) << plain.err << plain.out;
+  EXPECT_EQ(plain.json().at("stores").at(0).at("keys_from"), "");
+  // What is wrong is said, and where keys were looked for.
+  const ended missing = doctor("s3://bucket/b.tar", keys);
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.out, ::testing::AllOf(HasSubstr("404"), HasSubstr("check bucket, name and endpoint")));
+  const ended keyless = doctor(
+      "s3://bucket/a.tar", {"AWS_ACCESS_KEY_ID=", "HOME=" + folder.path().string(), "AWS_EC2_METADATA_DISABLED=true"});
+  EXPECT_EQ(keyless.exit_code, 1);
+  EXPECT_THAT(keyless.out, HasSubstr("no keys for s3:// were found"));
+  server.set_rule([](const served_request&) {
+    return http_fault{
+        .what = http_fault::kind::status, .status = 403, .body = "<Error><Code>AccessDenied</Code></Error>"};
+  });
+  const ended refused = doctor("s3://bucket/a.tar", keys);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.out, ::testing::AllOf(HasSubstr("AccessDenied"), HasSubstr("these keys may not read it")));
+  // Reading stops in the middle of it.
+  server.set_rule([](const served_request& asked) {
+    return asked.number % 50 == 49 ? http_fault{.what = http_fault::kind::status, .status = 404} : http_fault();
+  });
+  const ended broken = doctor("s3://bucket/a.tar", keys);
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.out, HasSubstr("404"));
+  for (const ended* each : {&found, &plain, &missing, &keyless, &refused, &broken})
+    EXPECT_THAT(each->out + each->err, Not(HasSubstr("hush")));
 }
 
 }  // namespace
