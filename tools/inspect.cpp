@@ -3,6 +3,7 @@
 #include "datasets/model.hpp"
 #include "tools/arguments.hpp"
 #include "tools/chunk_text.hpp"
+#include "tools/first_values.hpp"
 #include "tools/human.hpp"
 #include "tools/inspect_references.hpp"
 #include "tools/large_pictures.hpp"
@@ -72,6 +73,10 @@ constexpr std::uint64_t labels_read_max = 20'000;
 constexpr std::size_t classes_shown = 12;
 constexpr std::size_t defects_shown = 8;
 
+bool lie_alike(const extent& a, const extent& b) noexcept {
+  return a.source == b.source && a.file == b.file && a.offset == b.offset && a.stored_bytes == b.stored_bytes;
+}
+
 std::vector<std::uint64_t> sizes_of(const dataset& samples) {
   const dataset_model& model = *samples.model();
   std::vector<std::uint64_t> sizes(samples.size());
@@ -79,10 +84,15 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
   for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
     parts.clear();
     model.parts(sample, parts);
-    for (const datasets::part& part : parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const datasets::part& part = parts[i];
       const field_info& field = model.fields()[part.field];
       if (!field.chunked || part.decode == 0) {
-        sizes[sample] += part.where.stored_bytes;
+        // Of several fields that are picked out of one record, the record.
+        const bool is_counted =
+            std::any_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
+                        [&](const datasets::part& each) { return lie_alike(each.where, part.where); });
+        if (!is_counted) sizes[sample] += part.where.stored_bytes;
         continue;
       }
       // Of a chunk, the sample's share.
@@ -246,6 +256,7 @@ std::vector<known_defect> defects_of(const dataset& samples) {
 struct findings {
   dataset samples;
   std::vector<field_info> fields;
+  std::vector<first_value> first;
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   size_histogram sizes;
@@ -259,6 +270,7 @@ struct findings {
 findings look_through(dataset samples, std::size_t host_bytes_max, measuring_progress& so_far) {
   findings found{.samples = samples,
                  .fields = samples.fields(),
+                 .first = first_values(samples, host_bytes_max),
                  .files = files_of(samples),
                  .bytes = 0,
                  .sizes = {},
@@ -273,6 +285,14 @@ findings look_through(dataset samples, std::size_t host_bytes_max, measuring_pro
   found.classes = classes_of(samples);
   found.defects = defects_of(samples);
   return found;
+}
+
+// Null of a column, which is a number kept with the dataset.
+const first_value* first_of(const findings& found, const field_info& field) {
+  if (field.column) return nullptr;
+  const auto first = std::find_if(found.first.begin(), found.first.end(),
+                                  [&](const first_value& each) { return each.field == field.name; });
+  return first == found.first.end() ? nullptr : &*first;
 }
 
 nlohmann::ordered_json formats_json(const picture_survey& found) {
@@ -302,6 +322,13 @@ nlohmann::ordered_json as_json(const findings& found) {
       field["chunks_of_sample"] = chunks_of_sample(each);
     }
     if (each.column && each.type != dtype::i64) field["dtype"] = name(each.type);
+    if (const first_value* const first = first_of(found, each)) {
+      field["mode"] = first->mode;
+      if (!first->how.empty()) field["how"] = first->how;
+      if (first->sample) {
+        field["first"] = {{"sample", *first->sample}, {"shows", first->shows}, {"failure", first->failure}};
+      }
+    }
     if (!each.column && has_type(each)) {
       field["dtype"] = name(each.type);
       field["shape"] = std::vector<std::int64_t>(each.shape.begin(), each.shape.end());
@@ -384,6 +411,27 @@ std::string fields_text(const terminal& screen, const findings& found) {
     }
   }
   return text;
+}
+
+// How each field lies, and its first value: what a batch would get.
+std::string first_values_text(const terminal& screen, const findings& found) {
+  std::size_t name_columns = 0;
+  std::size_t how_columns = 0;
+  for (const first_value& each : found.first) {
+    name_columns = std::max(name_columns, columns_of(each.field));
+    how_columns = std::max(how_columns, each.how.size());
+  }
+  std::string text;
+  for (const first_value& each : found.first) {
+    if (!each.sample) continue;
+    text += absl::StrFormat("  %-*s  %-7s  %-*s", static_cast<int>(name_columns), one_line(each.field), each.mode,
+                            static_cast<int>(how_columns), each.how);
+    str_append(text, how_columns == 0 ? "" : "  ", one_line(each.shows), each.shows.empty() ? "" : "  ");
+    if (!each.failure.empty()) text += screen.warning(str_cat("not decoded: ", one_line(each.failure)));
+    while (text.ends_with(' ')) text.pop_back();
+    text += '\n';
+  }
+  return text.empty() ? text : str_cat(heading(screen, "how fields lie, and the first value of each"), text);
 }
 
 std::string sizes_text(const terminal& screen, const findings& found) {
@@ -513,7 +561,7 @@ std::string as_text(const findings& found) {
       str_cat("\n  ", screen.bold(counted(found.samples.size(), "sample", "samples")), " in ",
               counted(found.files, "file", "files"), ", ", bytes_text(found.bytes), "\n  ",
               screen.dim(str_cat("the table of them takes ", bytes_text(memory.total()), " of memory")), "\n");
-  text += fields_text(screen, found) + chunks_text(screen, found.fields);
+  text += fields_text(screen, found) + first_values_text(screen, found) + chunks_text(screen, found.fields);
   if (!found.sizes.buckets.empty()) text += sizes_text(screen, found);
   if (!found.classes.samples.empty()) text += classes_text(screen, found);
   text += pictures_text(screen, found);

@@ -1,6 +1,7 @@
 // leat inspect: what it finds in a source.
 #include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <string_view>
 
 namespace leat::testing {
 namespace {
@@ -234,6 +236,72 @@ TEST(inspect, a_packed_table_of_texts_is_to_be_packed_as_shards) {
   const ended page = run({"inspect", std::string(LEAT_TEST_DATA) + "/parquet/packed-zstd.parquet"});
   EXPECT_THAT(page.out, HasSubstr("`leat pack SOURCE 'OUT-%06d.tar'` leaves nothing to expand"));
   EXPECT_THAT(page.out, Not(HasSubstr("--to npy")));
+}
+
+// Of each format of tables: how a field lies, what is done to what is read, and the first value.
+TEST(inspect, tables_say_how_each_field_lies_and_show_its_first_value) {
+  const temporary_directory root;
+  const auto put = [&](const char* name, const char* content) {
+    const std::string path = (root.path() / name).string();
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  };
+  const std::string data = LEAT_TEST_DATA;
+  struct expected {
+    std::string path, field, mode, how, shows;
+  };
+  const std::string record = "picked out of a record";
+  const expected all[] = {
+      {data + "/parquet/pictures-bare.parquet", "image", "extents", "", "JPEG, 24 x 20"},
+      {data + "/parquet/pictures-packed.parquet", "image", "blocks", "snappy, dictionary", "JPEG, 24 x 20"},
+      {data + "/parquet/hub.parquet", "ids", "blocks", "lists, snappy, dictionary", "i32 [0]"},
+      {data + "/arrow/file.arrow", "vector", "extents", "", "f32 [3]: 0.0, 1.0, 2.0"},
+      {data + "/arrow/lz4.arrow", "text", "blocks", "lz4", "'text 0'"},
+      {data + "/lmdb/ocr.mdb", "label", "extents", "", "'word 1'"},
+      {data + "/lmdb/msgpack.mdb", "meta.id", "extents", record, "'key 0'"},
+      {data + "/tfrecord/examples.tfrecord", "label", "extents", record, "-5"},
+      {data + "/mds/plain", "drawn", "extents", "", "PNG, 8 x 8"},
+      {data + "/mds/plain", "f16", "extents", "decoded", "0"},
+      {put("a.jsonl", "{\"t\": \"first\", \"n\": 7}\n"), "t", "extents", record, "'first'"},
+      {put("a.csv", "n,t\n7,\"a \"\"b\"\"\"\n"), "t", "extents", record, "'a \"b\"'"},
+  };
+  for (const expected& each : all) {
+    const json found = run({"inspect", each.path, "--json"}).json();
+    const json& field = named(found.at("fields"), each.field);
+    EXPECT_EQ(field.at("mode"), each.mode) << each.path;
+    EXPECT_EQ(field.value("how", ""), each.how) << each.path;
+    EXPECT_EQ(field.at("first").at("shows"), each.shows) << each.path;
+    EXPECT_EQ(field.at("first").at("failure"), "") << each.path;
+  }
+  const ended page = run({"inspect", data + "/parquet/hub.parquet"});
+  EXPECT_THAT(page.out, HasSubstr("  text     blocks   snappy, dictionary         'text 0'\n"));
+  EXPECT_THAT(page.out, HasSubstr("not decoded: JPEG ends inside its headers"));
+  // Two fields of one record are its bytes once.
+  EXPECT_EQ(run({"inspect", put("b.jsonl", "{\"t\": 1, \"n\": 7}\n"), "--json"}).json().at("bytes"), 16);
+}
+
+TEST(inspect, what_is_refused_is_named_with_what_to_do) {
+  const temporary_directory root;
+  const auto put = [&](const char* name, std::string_view content) {
+    const std::string path = (root.path() / name).string();
+    std::ofstream(path, std::ios::binary) << content << std::string(600, 'x');
+    return path;
+  };
+  using std::string_view_literals::operator""sv;
+  for (const char* name : {"x.jsonl.gz", "x.csv.gz", "x.jsonl"}) {
+    for (const char* subcommand : {"inspect", "epoch"}) {
+      const ended process = run({subcommand, put(name, "\x1f\x8b\x08\0"sv)});
+      EXPECT_EQ(process.exit_code, 2);
+      EXPECT_THAT(process.err, HasSubstr(std::string(name) + ": this is gzip"));
+      EXPECT_THAT(process.err, HasSubstr("(gzip -dc"));
+    }
+  }
+  const std::string records =
+      put("x.array_record", "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0"sv);
+  const ended process = run({"epoch", records});
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err, HasSubstr("ArrayRecord"));
+  EXPECT_THAT(process.err, HasSubstr("TFRecordWriter"));
 }
 
 TEST(inspect, a_person_gets_a_page_without_colours_off_a_terminal) {
