@@ -106,15 +106,16 @@ void show_value(const field_info& field, std::span<std::byte> bytes, std::size_t
   if (shown.size() < text.size()) str_append(of.shows, " ..., ", counted(text.size(), "byte", "bytes"));
 }
 
-//   parts   of the sample, one of which `part` is
-std::string how_of(const field_info& field, const datasets::part& part, const datasets::part_list& parts) {
+//   number   of the part among those of its sample, which lie in their file's order: those of one record follow one another
+std::string how_of(const field_info& field, const datasets::part_list& parts, std::size_t number) {
+  const datasets::part& part = parts[number];
   if (part.decode == 0) return "";
   if (field.chunked) return field.filters;
-  const bool is_shared = std::any_of(parts.begin(), parts.end(), [&](const datasets::part& each) {
-    return each.field != part.field && each.where.offset == part.where.offset && each.where.file == part.where.file &&
-           each.where.source == part.where.source;
-  });
-  return is_shared ? "picked out of a record" : "decoded";
+  const auto lies_there = [&](std::size_t other) {
+    return other < parts.size() && parts[other].where.offset == part.where.offset &&
+           parts[other].where.file == part.where.file && parts[other].where.source == part.where.source;
+  };
+  return (number > 0 && lies_there(number - 1)) || lies_there(number + 1) ? "picked out of a record" : "decoded";
 }
 
 void look_at(const dataset& samples, std::uint64_t sample, const datasets::part& part, std::size_t host_bytes_max,
@@ -150,13 +151,15 @@ std::vector<first_value> first_values(const dataset& samples, std::size_t host_b
   }
   datasets::part_list parts;
   for (std::uint64_t sample = 0; left != 0 && sample < std::min(samples.size(), samples_asked_max); ++sample) {
+    if (model.defects() != 0 && model.defect_of(sample)) continue;  // They are told by themselves.
     parts.clear();
     model.parts(sample, parts);
-    for (const datasets::part& part : parts) {
+    for (std::size_t number = 0; number < parts.size(); ++number) {
+      const datasets::part& part = parts[number];
       first_value& of = all[part.field];
       if (of.sample || !of.mode.empty()) continue;
       of.mode = part.decode != 0 && model.fields()[part.field].chunked ? "blocks" : "extents";
-      of.how = how_of(model.fields()[part.field], part, parts);
+      of.how = how_of(model.fields()[part.field], parts, number);
       look_at(samples, sample, part, host_bytes_max, of);
       --left;
     }
