@@ -67,6 +67,13 @@ std::optional<defect> dataset_model::defect_of(std::uint64_t) const { return std
 
 std::optional<std::string> dataset_model::changed(guard) const { return std::nullopt; }
 
+void check_unchanged(const dataset_model& model) {
+  if (model.guarded() == guard::none) return;
+  if (const std::optional<std::string> what = model.changed(guard::epoch)) {
+    throw error(errc::changed, "dataset changed: " + *what);
+  }
+}
+
 std::vector<std::shared_ptr<const dataset_model>> dataset_model::joined() const { return {}; }
 
 sample_blocks dataset_model::blocks() const { return {}; }

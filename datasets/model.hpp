@@ -8,6 +8,7 @@
 
 #include <leat/dataset.hpp>
 #include <leat/description.hpp>
+#include <leat/error.hpp>
 #include <leat/extent.hpp>
 
 #include <absl/container/inlined_vector.h>
@@ -240,6 +241,21 @@ class dataset_model {
   /// The label: class_column().
   [[nodiscard]] std::optional<std::int64_t> label(std::uint64_t sample) const;
 };
+
+/// For who writes out what was read.
+///   throws   error{errc::changed} naming the file, where what the model was opened from has changed since
+void check_unchanged(const dataset_model& model);
+/// Calls `read`. What fails where files have changed meanwhile failed because of that, and is reported so.
+///   throws   what `read` throws, or error{errc::changed}; a stop stays one
+template <class Read>
+decltype(auto) reading_unchanged(const dataset_model& model, const Read& read) {
+  try {
+    return read();
+  } catch (const error& failed) {
+    if (failed.code() != errc::cancelled) check_unchanged(model);
+    throw;
+  }
+}
 
 /// Field names that promise a picture, "jpg" first. People call any picture "jpg", so a request for the field "jpg" gets
 /// whichever of these a sample has.

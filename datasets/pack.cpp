@@ -43,7 +43,9 @@ class packing {
     if (options_.shuffle) order_ = shuffled(from_.size(), options_.seed, "pack");
     const auto [begin, end] = plan_.own();
     own_samples_ = plan_.first_sample(end) - plan_.first_sample(begin);
-    if (begin < end) write(plan_.first_sample(begin), plan_.first_sample(end));
+    if (begin < end) {
+      reading_unchanged(*from_.model(), [&] { write(plan_.first_sample(begin), plan_.first_sample(end)); });
+    }
     note_leftovers();
     return std::move(result_);
   }
@@ -265,6 +267,7 @@ class packing {
       writer_->write(index);
       photos_.clear();
     }
+    check_unchanged(*from_.model());  // A shard that was published has nothing of another writer's.
     writer_->finish();
     result_.shards.back().bytes = writer_->bytes();
     writer_.reset();

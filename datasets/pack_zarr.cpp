@@ -181,9 +181,10 @@ class zarr_packing {
     check_out();
     if (const int failure = folder_.open(); failure != 0) fail(folder_.temporary(), failure, "cannot be created");
     if (options_.shuffle) order_ = shuffled(from_.size(), options_.seed, "pack");
-    for (const zarr_array_plan& array : plan_.arrays) write(array);
+    for (const zarr_array_plan& array : plan_.arrays) reading_unchanged(*from_.model(), [&] { write(array); });
     for (const std::string& group : plan_.groups) write_json(group, zarr_group_json());
     sync();
+    check_unchanged(*from_.model());
     // Last, so that what is not whole is no group.
     write_json("", zarr_group_json());
     sync();

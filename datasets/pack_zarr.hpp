@@ -43,7 +43,7 @@ struct pack_zarr_options {
 ///            sample where shuffled
 ///   throws   error{errc::usage} a field that is no field_kind::tensor, is missing in some samples, or whose name cannot be that of an
 ///            array; chunks above 1 GiB, or more than 2^24 of them; a folder that is not empty; error{errc::limit} disk full;
-///            error{errc::cancelled} on stop; what reading and writing throw. In each case what was begun is removed
+///            error{errc::changed} as pack(); error{errc::cancelled} on stop; what reading and writing throw. In each case what was begun is removed
 ///   source   zarr-specs: v3 core, codecs bytes, gzip, blosc, crc32c, sharding-indexed 1.0; zstd as zarr-python has it
 [[nodiscard]] pack_result pack_zarr(const dataset& from, const std::string& out, const pack_zarr_options& options = {});
 

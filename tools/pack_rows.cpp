@@ -170,11 +170,12 @@ datasets::pack_result pack_rows(const dataset& from, const std::string& out, row
       samples.push_back(how.shuffle ? order[i] : i);
     }
     records.resize(samples.size() * layout.bytes);
-    reader.read(samples, records, how.stop);
+    datasets::reading_unchanged(*from.model(), [&] { reader.read(samples, records, how.stop); });
     file.write(records, how.stop);
     const std::uint64_t done = first + samples.size();
     if (how.progress) how.progress({.samples = done, .samples_total = from.size(), .bytes = done * layout.bytes});
   }
+  datasets::check_unchanged(*from.model());
   file.close();
   if (to == row_format::records) {
     output_file beside(description, output_file::appears::when_closed);

@@ -17,7 +17,7 @@ enum class row_format : std::uint8_t {
 /// seed, overwrite, progress and stop. The file gets its name when it is whole.
 ///   memory   16 MiB of rows at a time, one row at least
 ///   throws   error{errc::unsupported} naming a field that has no rows of one dtype and shape; error{errc::usage} a name that
-///            is taken or does not fit the format; error{errc::cancelled} on stop; what reading and writing throw
+///            is taken or does not fit the format; error{errc::changed} as pack(); error{errc::cancelled} on stop; what reading and writing throw
 [[nodiscard]] datasets::pack_result pack_rows(const dataset& from, const std::string& out, row_format to,
                                               const datasets::pack_options& how);
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -29,6 +30,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat::datasets {
@@ -402,6 +404,29 @@ TEST_F(packing, stopped_it_leaves_whole_shards_and_no_other_file) {
   };
   message_of(errc::cancelled, [&] { pack(numbers(10'000), out("p-%d.tar"), options); });
   for (const std::string& name : listing(out_.path())) EXPECT_EQ(open_tar(out(name)).size(), 1000U) << name;
+}
+
+// The source is written anew while it is packed: as large as it was, but later.
+TEST_F(packing, a_source_that_changes_meanwhile_ends_it_before_the_shard_is_there) {
+  for (const bool is_longer : {true, false}) {
+    std::string lines;
+    for (int i = 0; i < 3000; ++i) lines += "{\"text\": \"" + std::to_string(10'000 + i) + "\"}\n";
+    const fs::path path = root_.path() / "a.jsonl";
+    put(path, lines);
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1));
+    pack_options options{.samples_per_shard = 1000, .overwrite = true};
+    bool is_written = false;
+    options.progress = [&](const pack_progress& done) {
+      if (done.samples < 1500 || std::exchange(is_written, true)) return;
+      put(path, is_longer ? lines + lines : std::string(lines.size(), 'x'));
+    };
+    EXPECT_THAT(message_of(errc::changed, [&] { pack(open_jsonl(path.string()), out("p-%d.tar"), options); }),
+                AllOf(HasSubstr("dataset changed: "), HasSubstr("a.jsonl")));
+    EXPECT_THAT(listing(out_.path()), ElementsAre("p-0.tar", "p-1.tar"));
+    const dataset shard = open_tar(out("p-1.tar"));
+    ASSERT_EQ(shard.size(), 1000U);
+    EXPECT_EQ(text_of(shard.read(999, shard.fields()[0].name)), "11999");
+  }
 }
 
 TEST_F(packing, stopped_it_does_not_wait_for_reads_that_never_come) {

@@ -1,5 +1,6 @@
 // A program that writes to a database while an epoch is read from it: liblmdb's own writer, on a thread.
 #include "base/text.hpp"
+#include "datasets/pack.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -16,10 +17,14 @@
 #include <lmdb.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace leat {
 namespace {
@@ -124,6 +129,59 @@ TEST(lmdb_writer, that_commits_during_an_epoch_is_noticed_and_no_changed_byte_is
                             HasSubstr("has changed since the dataset was opened")));
     EXPECT_EQ(train.stats().quarantined, 0U);
   });
+}
+
+// A shard that is there holds what the database held when it was opened, whenever the writer begins.
+TEST(lmdb_writer, that_commits_while_a_database_is_packed_ends_it_and_no_changed_byte_is_in_a_shard) {
+  std::uint64_t noticed = 0;
+  testing::for_each_seed(3, [&](std::uint64_t seed) {
+    const testing::watchdog dog("a writer beside packing");
+    testing::seeded_random random(seed);
+    const testing::temporary_directory folder;
+    const testing::temporary_directory shards;
+    writer database(folder.path().string(), MDB_NOSYNC);
+    for (std::uint64_t first = 0; first < value_count; first += 50) database.write(first, 50, 0);
+    // More than is read at once.
+    const dataset once = open_lmdb(folder.path().string());
+    const dataset all = concat({once, once, once, once, once, once, once, once});
+    const std::uint64_t begin_after = random.below(all.size());
+    std::atomic<std::uint64_t> packed{0};
+    std::atomic<std::uint64_t> commits{0};
+    std::atomic<bool> ended{false};
+    std::thread other([&] {
+      while (packed < begin_after && !ended) std::this_thread::yield();
+      while (!ended) database.write(random.below(value_count), 1 + random.below(20), ++commits);
+    });
+    datasets::pack_options options{.samples_per_shard = 200 + random.below(400)};
+    options.progress = [&](const datasets::pack_progress& done) { packed = done.samples; };
+    std::string said;
+    try {
+      datasets::pack(all, (shards.path() / "p-%04d.tar").string(), options);
+    } catch (const error& why) {
+      EXPECT_EQ(why.code(), errc::changed);
+      said = why.what();
+    }
+    ended = true;
+    other.join();
+    if (!said.empty()) {
+      ++noticed;
+      EXPECT_THAT(said, AllOf(HasSubstr("dataset changed: "), HasSubstr("data.mdb")));
+      EXPECT_GT(commits, 0U);
+    }
+    std::uint64_t sample = 0;
+    for (std::uint64_t shard = 0;; ++shard) {
+      const auto path = shards.path() / str_cat("p-", std::to_string(10'000 + shard).substr(1), ".tar");
+      if (!std::filesystem::exists(path)) break;
+      const dataset written = open_tar(path.string());
+      for (std::uint64_t i = 0; i < written.size(); ++i, ++sample) {
+        const std::vector<std::byte> bytes = written.read(i, written.fields()[0].name);
+        const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        ASSERT_EQ(text, value_of(sample % value_count, 0)) << sample;
+      }
+    }
+    if (said.empty()) EXPECT_EQ(sample, all.size());
+  });
+  EXPECT_GT(noticed, 0U);
 }
 
 }  // namespace
