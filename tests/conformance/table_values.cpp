@@ -1,4 +1,4 @@
-// table_values SOURCE COLUMN: the values of one column of a table (Parquet, Arrow, CSV ...), for scripts/conformance to compare.
+// table_values SOURCE COLUMN: the values of one column of a table (Parquet, Arrow, CSV, LMDB, TFRecord ...), for scripts/conformance to compare.
 //
 // A line
 //
@@ -69,7 +69,7 @@ void write_values(const datasets::dataset_model& model, std::uint16_t field) {
 }
 
 void write_one(const std::string& source, const std::string& name) {
-  const dataset samples = open({source}, {.tables = {.fields = {name}, .threads = 1}});
+  const dataset samples = open({source}, {.arrays = {.fields = {name}}, .tables = {.threads = 1}});
   const datasets::dataset_model& model = *samples.model();
   for (const field_info& each : samples.fields()) {
     const std::string line =

@@ -1,11 +1,11 @@
 """tables.py TABLE_VALUES FILES OWN [SEEDS]: reads every column of the Parquet and Arrow files below FILES and OWN, and of as many random
-ones as SEEDS says (written by pyarrow, polars and fastparquet), with pyarrow and with leat (by the program TABLE_VALUES), and random CSV
-with Python's csv, and compares the values.
+ones as SEEDS says (written by pyarrow, polars, pandas and fastparquet), with pyarrow and with leat (by the program TABLE_VALUES), and CSV
+and JSON lines, random or of pandas, with Python's csv and json, and compares the values.
 
 Prints for each group of files, of columns:
 
     same       every value, and every null
-    refused    leat said which column it does not read, and why
+    refused    leat said which column it does not read, or that the file is encrypted, and why
     peer       pyarrow does not read it, so there is nothing to compare with; leat did not crash
     faults     other values, a crash, or an error that does not name the column: each is named
 
@@ -18,6 +18,7 @@ import csv
 import datetime
 import decimal
 import io
+import json
 import os
 import pathlib
 import random
@@ -30,10 +31,14 @@ import tempfile
 import datasets
 import fastparquet
 import numpy
-import PIL.Image
+import pandas
 import polars
 import pyarrow
 import pyarrow.parquet
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import hub_sets
 
 SECONDS = 120
 ROWS_MAX = 20_000  # each value of a packed column is expanded for itself
@@ -91,7 +96,8 @@ def compare(program, path, name, values):
         kind, dtype, rows = read_with_leat(program, path, name)
     except Refused as refusal:
         last = name.split(".")[0]
-        if last in str(refusal):
+        is_unknown = f"it has no column '{name}'" in str(refusal) or f"it has no '{name}'" in str(refusal)
+        if not is_unknown and (last in str(refusal) or "encrypted" in str(refusal)):
             return "refused", str(refusal)
         return "fault", f"an error that does not name the column: {refusal}"
     except (RuntimeError, subprocess.TimeoutExpired) as failure:
@@ -261,45 +267,31 @@ def write_by_others(folder, seed):
                       row_group_offsets=drawn.choice([20, 10_000]), write_index=False)
 
 
-# Shapes of sets that many people have: CIFAR-10, MNIST, IMDB, MRPC, WikiText, and pictures with captions and boxes.
-def hub_sets(rows=300):
-    drawn = random.Random("hub")
-    pixels = numpy.random.default_rng(1)
-
-    def picture(format, *shape):
-        file = io.BytesIO()
-        PIL.Image.fromarray(pixels.integers(0, 255, shape, dtype=numpy.uint8)).save(file, format)
-        return {"bytes": file.getvalue(), "path": None}
-
-    def text(words):
-        return " ".join(f"word{drawn.randrange(500)}" for _ in range(words))
-
-    string, image = datasets.Value("string"), datasets.Image()
-    label = datasets.ClassLabel(names=["no", "yes", "perhaps"])
-    labels = [i % 3 for i in range(rows)]
-    made = {
-        "cifar10": ({"img": image, "label": label}, {"img": [picture("PNG", 32, 32, 3) for _ in labels], "label": labels}),
-        "mnist": ({"image": image, "label": label}, {"image": [picture("PNG", 28, 28) for _ in labels], "label": labels}),
-        "imdb": ({"text": string, "label": label}, {"text": [text(drawn.randrange(10, 300)) for _ in labels], "label": labels}),
-        "mrpc": ({"sentence1": string, "sentence2": string, "label": label, "idx": datasets.Value("int32")},
-                 {"sentence1": [text(20) for _ in labels], "sentence2": [text(20) for _ in labels], "label": labels,
-                  "idx": list(range(rows))}),
-        "wikitext": ({"text": string}, {"text": ["" if i % 3 == 0 else f" {text(90)}\n" for i in range(rows)]}),
-        "captions": ({"image": image, "caption": string, "objects": {"category": datasets.List(datasets.Value("int64"))}},
-                     {"image": [picture("JPEG", 48, 64, 3) if i % 20 else None for i in range(rows)],
-                      "caption": [text(8) for _ in labels],
-                      "objects": [{"category": [drawn.randrange(80) for _ in range(i % 4)]} for i in range(rows)]}),
+# What pandas users write: a frame as Parquet, Feather, CSV and JSON lines. Values of the latter two as their texts are read.
+def write_by_pandas(folder, seed):
+    drawn = random.Random(f"pandas {seed}")
+    rows = drawn.choice([1, 30, 500])
+    kinds = {
+        "text": lambda: drawn.choice(["", "a, b", "größe", 'a "quote"', "two\nlines", f"text {drawn.randrange(1000)}"]),
+        "whole": lambda: drawn.randrange(-(2**53), 2**53),
+        "real": lambda: drawn.gauss(0, 1e6),
+        "truth": lambda: drawn.random() < 0.5,
     }
-    for name, (features, columns) in made.items():
-        yield name, datasets.Dataset.from_dict(columns, features=datasets.Features(features))
-
-
-def write_hub_set(folder, made):
-    folder.mkdir()
-    made.to_parquet(folder / "train-00000-of-00001.parquet", batch_size=100)
-    made.save_to_disk(folder / "saved", num_shards=2)
-    saved = datasets.load_from_disk(folder / "saved")
-    saved.map(lambda row, i: {"number": i}, with_indices=True, cache_file_name=os.fspath(folder / "cache-map.arrow"))
+    frame = pandas.DataFrame({f"{kind}{i}": [kinds[kind]() for _ in range(rows)]
+                              for i in range(drawn.randrange(1, 3)) for kind in kinds if drawn.random() < 0.8 or kind == "whole"})
+    if drawn.random() < 0.3:
+        frame = frame.set_index(frame.columns[0])
+    frame.to_parquet(folder / f"{seed}-pandas.parquet", compression=drawn.choice([None, "snappy", "zstd"]), engine="pyarrow")
+    frame.reset_index().to_feather(folder / f"{seed}-pandas.feather", compression=drawn.choice(["lz4", "uncompressed", "zstd"]))
+    separator = drawn.choice([",", "\t", ";"])
+    frame.to_csv(folder / f"{seed}-pandas.csv", sep=separator, index=drawn.random() < 0.3)
+    with open(folder / f"{seed}-pandas.csv", newline="", encoding="utf-8") as file:
+        names, *of_csv = csv.reader(file, delimiter=separator)
+    frame.to_json(folder / f"{seed}-pandas.jsonl", orient="records", lines=True, force_ascii=drawn.random() < 0.5)
+    lines = [json.loads(line, parse_int=str, parse_float=str)
+             for line in (folder / f"{seed}-pandas.jsonl").read_text(encoding="utf-8").splitlines()]
+    return ([(name or "column 0", [row[i] for row in of_csv]) for i, name in enumerate(names)],
+            [(name, [str(int(line[name])) if isinstance(line[name], bool) else line[name] for line in lines]) for name in lines[0]])
 
 
 def write_random_csv(path, seed):
@@ -349,8 +341,8 @@ def main():
                 if path.suffix in (".parquet", ".parq", ".arrow", ".feather") and path.is_file():
                     check_file(group, path)
         datasets.disable_progress_bars()
-        for name, of_hub in hub_sets():
-            write_hub_set(made / name, of_hub)
+        for name, of_hub in hub_sets.sets():
+            hub_sets.write(made / name, of_hub)
             for path in sorted((made / name).rglob("*")):
                 if path.suffix in (".parquet", ".arrow"):
                     check_file("Hub", path)
@@ -363,6 +355,13 @@ def main():
                 path = made / f"{seed}-{writer}.parquet"
                 if path.exists():
                     check_file(writer, path)
+            of_csv, of_lines = write_by_pandas(made, seed)
+            for ending in ("parquet", "feather"):
+                check_file("pandas", made / f"{seed}-pandas.{ending}")
+            for ending, columns in (("csv", of_csv), ("jsonl", of_lines)):
+                counts["pandas"]["files"] += 1
+                for name, values in columns:
+                    check("pandas", made / f"{seed}-pandas.{ending}", name, values)
             path = made / f"{seed}.csv"
             names, rows = write_random_csv(path, seed)
             counts["random CSV"]["files"] += 1
@@ -374,11 +373,11 @@ def main():
             if outcome == "fault":
                 faults.append(f"{path}: {name}: {what}")
     words = ("files", "same", "refused", "peer", "fault")
-    print(f"{'':16}" + "".join(f"{word:>9}" for word in words))
+    print(f"{'':17}" + "".join(f"{word:>9}" for word in words))
     for group, of in counts.items():
-        print(f"{group:16}" + "".join(f"{of[word]:>9}" for word in words))
+        print(f"{group:17}" + "".join(f"{of[word]:>9}" for word in words))
     total = sum(counts.values(), collections.Counter())
-    print(f"{'all':16}" + "".join(f"{total[word]:>9}" for word in words))
+    print(f"{'all':17}" + "".join(f"{total[word]:>9}" for word in words))
     for fault in faults:
         print(f"fault: {fault}")
     return 1 if faults else 0
