@@ -1,4 +1,5 @@
-// Shards of MosaicML's streaming library (MDS).
+#include "datasets/mds.hpp"
+
 #include "base/half.hpp"
 #include "base/text.hpp"
 #include "datasets/cursor.hpp"
@@ -28,20 +29,6 @@ namespace {
 using json = nlohmann::json;
 
 constexpr std::uint64_t index_bytes_max = std::uint64_t{256} << 20;
-
-/// A column of a shard.
-///   bytes   of each value; 0: as each sample says
-struct mds_column {
-  std::string name;
-  std::string encoding;
-  std::uint32_t bytes = 0;
-};
-
-struct mds_shard {
-  std::string path;
-  std::uint64_t samples = 0;
-  std::vector<mds_column> columns;
-};
 
 /// The index, checked word by word.
 class index_reader {
@@ -259,8 +246,14 @@ record_field field_of(const mds_column& column) {
   return field;
 }
 
+}  // namespace
+
+std::vector<mds_shard> read_mds_index(const std::string& folder, const file_bytes& file) {
+  return index_reader(folder, file.path()).read(file);
+}
+
 // A sample has the sizes of values whose column has no fixed size, then the values.
-record_table read_shard(const file_bytes& file, const mds_shard& shard) {
+record_table read_mds_shard(const file_bytes& file, const mds_shard& shard) {
   const std::string& path = file.path();
   constexpr std::uint64_t head_bytes = 4;
   file_window window(file, std::uint64_t{64} << 10);
@@ -317,8 +310,6 @@ record_table read_shard(const file_bytes& file, const mds_shard& shard) {
   return table;
 }
 
-}  // namespace
-
 bool is_mds(const std::string& folder) {
   try {
     const local_file file(str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json"));
@@ -337,7 +328,7 @@ dataset open_mds(const std::string& folder, const table_options& options) {
   using namespace datasets;
   const std::string path = str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json");
   refuse_checksums(options, path);
-  const std::vector<mds_shard> shards = index_reader(folder, path).read(local_file(path));
+  const std::vector<mds_shard> shards = read_mds_index(folder, local_file(path));
   if (shards.empty()) throw error(errc::not_found, str_cat(path, ": it lists no shard"));
   std::vector<std::string> paths;
   for (const mds_shard& each : shards) paths.push_back(each.path);
@@ -347,7 +338,7 @@ dataset open_mds(const std::string& folder, const table_options& options) {
   for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from->open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
-    tables[i] = read_shard(*file, shards[i]);
+    tables[i] = read_mds_shard(*file, shards[i]);
   });
   keep_what_was_asked(tables, *from, options);
   return join_tables(std::move(tables), *from, sized);

@@ -1,7 +1,8 @@
 // Does a file that was made up bring down the readers of tables? It may only be read, or refused with an error of leat's.
 //
 // The first byte of an input says what the rest is: a Parquet file, an Arrow file or stream, a block of Snappy or a packed buffer of Arrow, whose next
-// bytes say what it becomes, an LMDB database, a TFRecord file, lines of JSON, rows of CSV, a message, or a record of msgpack or pickle.
+// bytes say what it becomes, an LMDB database, a TFRecord file, lines of JSON, rows of CSV, a message, a record of msgpack or pickle, or an index of MDS, after two bytes
+// that say how long it is, and one of its shards.
 // scripts/fuzz runs it.
 #include "datasets/arrow_file.hpp"
 #include "datasets/codecs/snappy.hpp"
@@ -9,6 +10,7 @@
 #include "datasets/json_value.hpp"
 #include "datasets/lines.hpp"
 #include "datasets/lmdb_tree.hpp"
+#include "datasets/mds.hpp"
 #include "datasets/parquet_footer.hpp"
 #include "datasets/parquet_pages.hpp"
 #include "datasets/parquet_values.hpp"
@@ -204,6 +206,25 @@ void read_serialized_record(std::span<const std::byte> bytes) {
   }
 }
 
+void read_shards(std::span<const std::byte> bytes) {
+  if (bytes.size() < 2) return;
+  const std::size_t index_bytes = std::min<std::size_t>(datasets::number_at<std::uint16_t>(bytes, 0), bytes.size() - 2);
+  const std::span<const std::byte> file = bytes.subspan(2 + index_bytes);
+  for (const datasets::mds_shard& shard :
+       datasets::read_mds_index("made-up", testing::bytes_in_memory(bytes.subspan(2, index_bytes)))) {
+    if (shard.columns.size() * shard.samples > 64 * rows_max) continue;
+    if_it_can([&] {
+      const datasets::record_table table = datasets::read_mds_shard(testing::bytes_in_memory(file), shard);
+      for (const datasets::record_field& field : table.fields) {
+        check(field.places, file.size());
+        if (field.picker && !field.places.empty()) {
+          pick(*field.picker, file.subspan(field.places.front().offset, field.places.front().bytes));
+        }
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace leat
 
@@ -211,7 +232,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    switch (data[0] % 9) {
+    switch (data[0] % 10) {
       case 0:
         leat::read_parquet(bytes);
         break;
@@ -237,8 +258,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 7:
         leat::read_message(bytes);
         break;
-      default:
+      case 8:
         leat::read_serialized_record(bytes);
+        break;
+      default:
+        leat::read_shards(bytes);
     }
     ++leat::seen.files;
   } catch (const leat::error&) {
