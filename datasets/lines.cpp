@@ -5,13 +5,19 @@
 #include "datasets/parallel.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace leat::datasets {
 namespace {
 
-constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+// A file of its own is opened for each.
+constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -20,45 +26,157 @@ std::uint64_t mark_bytes(const file_bytes& file) {
   return start.size() == 3 && std::memcmp(start.data(), "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
 
-/// Lines that begin in a piece of the file. If the last one goes on behind the piece, its end is searched there.
+/// What has been seen of a line, or a row, whose beginning may have left the window.
+struct open_line {
+  std::uint64_t begin = 0;  // in the file
+  bool is_blank = true;
+  char last = 0;
+
+  void pass(std::string_view text) noexcept {
+    if (text.empty()) return;
+    is_blank = is_blank && datasets::is_blank(text);
+    last = text.back();
+  }
+  /// Takes it where it is not blank, and begins the next one behind its end.
+  void end_at(std::uint64_t end, std::vector<value_place>& found) {
+    if (!is_blank) found.push_back({.offset = begin, .bytes = end - begin - (last == '\r' ? 1 : 0)});
+    *this = {.begin = end + 1};
+  }
+};
+
+// In the second-level cache, where the kernel copies to and lines are looked for.
+constexpr std::size_t window_bytes = std::size_t{256} << 10;
+
+std::string_view read_window(const file_bytes& file, std::uint64_t at, std::span<std::byte> window) {
+  const std::size_t bytes = file.read(at, window);
+  if (bytes == 0) fail_at(file.path(), at, "the file ends earlier than it did");
+  return {reinterpret_cast<const char*>(window.data()), bytes};
+}
+
+/// Lines that begin in a piece of the file. The end of the last one may lie behind it.
 std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
                                     std::uint64_t first) {
   std::vector<value_place> found;
+  std::vector<std::byte> window(window_bytes);
   // The byte before tells whether a line begins here.
-  const std::uint64_t from = begin == first ? first : begin - 1;
-  std::vector<std::byte> bytes = file.read(from, end - from);
-  const auto text = [&] { return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
-  std::size_t at = 0;
-  if (begin != first) {
-    at = text().find('\n');
-    if (at == std::string_view::npos) return found;
-    ++at;
-  }
-  const std::size_t own = bytes.size();
-  while (at < own) {
-    std::size_t line_end = text().find('\n', at);
-    while (line_end == std::string_view::npos) {
-      const std::uint64_t next = from + bytes.size();
-      if (next >= file.size()) {
-        line_end = bytes.size();
-        break;
+  bool is_within_line = begin != first;
+  std::uint64_t from = is_within_line ? begin - 1 : begin;
+  open_line line{.begin = begin};
+  while (from < file.size() && line.begin < end && (!is_within_line || from < end)) {
+    const std::string_view text = read_window(file, from, window);
+    for (std::size_t at = 0; at < text.size() && line.begin < end;) {
+      const std::size_t line_end = std::min(text.find('\n', at), text.size());
+      if (!is_within_line) line.pass(text.substr(at, line_end - at));
+      if (line_end < text.size()) {
+        if (is_within_line) {
+          line = {.begin = from + line_end + 1};
+          is_within_line = false;
+        } else {
+          line.end_at(from + line_end, found);
+        }
       }
-      if (bytes.size() - at > line_bytes_max) {
-        fail_at(file.path(), from + at, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
-      }
-      const std::size_t had = bytes.size();
-      const std::vector<std::byte> more = file.read(next, std::max<std::uint64_t>(piece_bytes, had));
-      if (more.empty()) fail_at(file.path(), next, "the file ends earlier than it did");
-      bytes.insert(bytes.end(), more.begin(), more.end());
-      line_end = text().find('\n', had);
+      at = line_end + 1;
     }
-    std::string_view line = text().substr(at, line_end - at);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!is_blank(line)) found.push_back({.offset = from + at, .bytes = line.size()});
-    at = line_end + 1;
+    from += text.size();
+    if (!is_within_line && line.begin < from && from - line.begin > line_bytes_max) {
+      fail_at(file.path(), line.begin, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
+    }
   }
+  if (!is_within_line && line.begin < end && line.begin < file.size()) line.end_at(file.size(), found);
   return found;
 }
+
+/// Which of 64 bytes are quotes or ends of lines.
+std::uint64_t quotes_and_ends(const char* text) noexcept {
+  std::uint64_t found = 0;
+#ifdef __SSE2__
+  for (int i = 0; i < 4; ++i) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * i));
+    const __m128i any =
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
+    found |= std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(any))} << (16 * i);
+  }
+#else
+  for (int i = 0; i < 64; ++i) found |= std::uint64_t{text[i] == '"' || text[i] == '\n'} << i;
+#endif
+  return found;
+}
+
+/// Goes through a file of CSV, window after window.
+class csv_rows {
+ public:
+  csv_rows(const file_bytes& file, char separator)
+      : file_(file), separator_(separator), from_(mark_bytes(file)), row_{.begin = from_} {}
+
+  std::vector<value_place> find() {
+    std::vector<std::byte> window(window_bytes);
+    while (from_ < file_.size()) {
+      text_ = read_window(file_, from_, window);
+      passed_ = 0;
+      look_through();
+      pass(text_.size());
+      before_ = text_.back();
+      from_ += text_.size();
+      if (row_.begin < from_ && from_ - row_.begin > line_bytes_max) {
+        fail_at(file_.path(), row_.begin,
+                quoted_ ? "quotes without an end begin in this row"
+                        : str_cat("a row of more than ", line_bytes_max >> 20, " MiB"));
+      }
+    }
+    if (quoted_) fail_at(file_.path(), row_.begin, "quotes without an end begin in this row");
+    if (row_.begin < from_) row_.end_at(from_, found_);
+    return std::move(found_);
+  }
+
+ private:
+  void look_through() {
+    constexpr std::size_t block = 64;
+    std::size_t at = 0;
+    for (; at + block <= text_.size(); at += block) take(quotes_and_ends(text_.data() + at), at);
+    if (at == text_.size()) return;
+    char rest[block] = {};
+    std::copy(text_.begin() + static_cast<std::ptrdiff_t>(at), text_.end(), rest);
+    take(quotes_and_ends(rest), at);
+  }
+
+  // What is at these places of a block. A quote opens where a value begins; of two that stand for one, the first closes and the second
+  // opens again.
+  void take(std::uint64_t places, std::size_t block) {
+    for (; places != 0; places &= places - 1) {
+      const std::size_t at = block + static_cast<std::size_t>(std::countr_zero(places));
+      if (text_[at] == '"') {
+        const std::uint64_t here = from_ + at;
+        if (quoted_) {
+          quoted_ = false;
+          closed_ = here + 1;
+        } else {
+          quoted_ = here == row_.begin || here == closed_ || (at == 0 ? before_ : text_[at - 1]) == separator_;
+        }
+      } else if (!quoted_) {
+        pass(at);
+        row_.end_at(from_ + at, found_);
+        passed_ = at + 1;
+      }
+    }
+  }
+
+  // Up to here the window belongs to the row.
+  void pass(std::size_t at) {
+    row_.pass(text_.substr(passed_, at - passed_));
+    passed_ = at;
+  }
+
+  const file_bytes& file_;
+  const char separator_;
+  std::uint64_t from_;     // where the window lies
+  std::string_view text_;  // the window
+  std::size_t passed_ = 0;
+  char before_ = 0;  // the byte before the window
+  open_line row_;
+  bool quoted_ = false;
+  std::uint64_t closed_ = ~std::uint64_t{0};  // behind the quote that was the last one
+  std::vector<value_place> found_;
+};
 
 }  // namespace
 
@@ -83,62 +201,7 @@ std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_byt
 }
 
 std::vector<value_place> find_csv_rows(const file_bytes& file, char separator) {
-  std::vector<value_place> rows;
-  std::vector<std::byte> bytes;  // from `from` on
-  std::uint64_t from = mark_bytes(file);
-  std::uint64_t read_to = from;
-  std::size_t row = 0;                          // in `bytes`, where it begins
-  std::size_t at = 0;                           // what has been looked at
-  std::size_t closed = std::string_view::npos;  // behind the quote that was the last one
-  bool quoted = false;
-  const auto add = [&](std::size_t end) {
-    std::string_view line(reinterpret_cast<const char*>(bytes.data()) + row, end - row);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!is_blank(line)) rows.push_back({.offset = from + row, .bytes = line.size()});
-    row = end + 1;
-  };
-  while (read_to < file.size()) {
-    bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(row));
-    from += row;
-    at -= row;
-    if (closed != std::string_view::npos) closed = closed >= row ? closed - row : std::string_view::npos;
-    row = 0;
-    if (bytes.size() > line_bytes_max) {
-      fail_at(file.path(), from,
-              quoted ? "quotes without an end begin in this row"
-                     : str_cat("a row of more than ", line_bytes_max >> 20, " MiB"));
-    }
-    const std::vector<std::byte> more = file.read(read_to, std::max<std::uint64_t>(piece_bytes, bytes.size()));
-    if (more.empty()) fail_at(file.path(), read_to, "the file ends earlier than it did");
-    read_to += more.size();
-    bytes.insert(bytes.end(), more.begin(), more.end());
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    // A quote opens where a value begins; of two that stand for one, the first closes and the second opens again.
-    while (at < text.size()) {
-      if (quoted) {
-        at = std::min(text.find('"', at), text.size());
-        if (at == text.size()) break;
-        quoted = false;
-        closed = ++at;
-        continue;
-      }
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      const void* const quote = std::memchr(text.data() + at, '"', end - at);
-      if (quote != nullptr) {
-        const auto found = static_cast<std::size_t>(static_cast<const char*>(quote) - text.data());
-        quoted = found == row || found == closed || text[found - 1] == separator;
-        at = found + 1;
-      } else {
-        at = end;
-        if (end == text.size()) break;
-        add(end);
-        ++at;
-      }
-    }
-  }
-  if (quoted) fail_at(file.path(), from + row, "quotes without an end begin in this row");
-  if (row < bytes.size()) add(bytes.size());
-  return rows;
+  return csv_rows(file, separator).find();
 }
 
 std::vector<std::string_view> split_csv(std::string_view row, char separator) {

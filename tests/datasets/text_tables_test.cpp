@@ -122,6 +122,29 @@ TEST_F(text_tables, lines_are_found_whatever_pieces_they_are_read_in) {
   for (std::size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(values.text(i, "t"), texts[i]) << i;
 }
 
+// Line ends, quotes and separators at the end of what is read at once (256 KiB), and of a thread's piece (16 MiB).
+TEST_F(text_tables, lines_and_rows_may_end_anywhere_in_what_is_read_at_once) {
+  for (const std::size_t edge : {std::size_t{256} << 10, std::size_t{16} << 20}) {
+    for (std::size_t shift = 0; shift < 5; ++shift) {
+      SCOPED_TRACE(str_cat(edge, " ", shift));
+      const std::string first(edge - 12 + shift, 'x');
+      const dataset lines =
+          open_jsonl(put("e.jsonl", "{\"t\": \"" + first + "\"}\r\n \t\r\n{\"t\": \"y\"}\r\n{\"t\": \"z\"}"));
+      ASSERT_EQ(lines.size(), 3U);
+      EXPECT_EQ(text_of(lines, 0, "t"), first);
+      EXPECT_EQ(text_of(lines, 1, "t") + text_of(lines, 2, "t"), "yz");
+      // a,b / x..x""","" / y,"z": the quotes of the first row lie about the edge.
+      const std::string value(edge - 9 + shift, 'x');
+      const dataset rows =
+          open_csv(put("e.csv", "a,b\n\"" + value + "\"\"\n\",\"\"\"\"\r\n  \r\ny,\"z\""), {.threads = 1});
+      ASSERT_EQ(rows.size(), 2U);
+      EXPECT_EQ(text_of(rows, 0, "a"), value + "\"\n");
+      EXPECT_EQ(text_of(rows, 0, "b"), "\"");
+      EXPECT_EQ(text_of(rows, 1, "a") + text_of(rows, 1, "b"), "yz");
+    }
+  }
+}
+
 TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_over_all_files) {
   const std::string one =
       put("e.jsonl",
@@ -159,7 +182,8 @@ TEST_F(text_tables, rows_of_csv_are_those_that_were_written_whatever_stands_in_t
       std::vector<std::string>& row = rows.emplace_back();
       for (int column = 0; column < 3; ++column) {
         std::string value;
-        for (std::uint64_t k = random() % 9; k > 0; --k) value += letters[random() % letters.size()];
+        const std::uint64_t letter_count = random() % 2000 == 0 ? random() % 400'000 : random() % 9;
+        for (std::uint64_t k = letter_count; k > 0; --k) value += letters[random() % letters.size()];
         if (column == 0) value += 'e';  // no row is blank
         const bool quoted =
             value.find_first_of(std::string("\"\n\r") + separator) != std::string::npos || random() % 4 == 0;
