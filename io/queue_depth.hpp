@@ -23,9 +23,11 @@ struct queue_depth {
   }
 
   /// Reads in flight where all are of this size.
-  [[nodiscard]] static constexpr std::uint32_t of(std::uint64_t read_bytes) noexcept {
+  ///   bytes_wanted, reads_most   of a source that is no drive
+  [[nodiscard]] static constexpr std::uint32_t of(std::uint64_t read_bytes, std::uint64_t bytes_wanted = bytes,
+                                                  std::uint32_t reads_most = reads_max) noexcept {
     return static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(bytes / std::max<std::uint64_t>(read_bytes, 1), reads_min, reads_max));
+        std::clamp<std::uint64_t>(bytes_wanted / std::max<std::uint64_t>(read_bytes, 1), reads_min, reads_most));
   }
 };
 

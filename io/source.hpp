@@ -6,8 +6,10 @@
 
 #include "async/loop.hpp"
 #include "io/fault.hpp"
+#include "io/queue_depth.hpp"
 
 #include <leat/error.hpp>
+#include <leat/extent.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -112,6 +114,10 @@ class source {
   /// after the kernel has let go of the memory.
   virtual void cancel(read_operation& operation) = 0;
 
+  /// Says what reads will ask for, in their order and some time before they do. A source that fetches in larger blocks than reads are
+  /// begins to do so; others do nothing. It promises nothing, and what is wrong with these places the reads are told.
+  virtual void announce(std::span<const extent> /*ahead*/) {}
+
   /// The failed operation as an error: file, offset, errno by name, and a likely remedy. Of those that it has said nothing of.
   [[nodiscard]] virtual error explain(const read_operation& operation) const = 0;
   [[nodiscard]] virtual error explain(const open_operation& operation) const = 0;
@@ -150,6 +156,15 @@ struct source_memory {
   std::string what = {};  ///< for a person: "32 connections"
 };
 
+/// What keeps a source busy, however long each read takes.
+///   reads, bytes   in flight: as many reads as make so many bytes, and no more than `reads`
+///   ahead_bytes    of reads that are not in flight yet, for source::announce(); 0: nobody need say anything
+struct source_depth {
+  std::uint32_t reads = queue_depth::reads_max;
+  std::uint64_t bytes = queue_depth::bytes;
+  std::uint64_t ahead_bytes = 0;
+};
+
 /// What a dataset holds of its source: enough to connect it to a loop, any number of times.
 class source_description {
  public:
@@ -161,6 +176,9 @@ class source_description {
   [[nodiscard]] virtual std::unique_ptr<source> connect(connector& loop) const = 0;
   /// What each source that is connected takes. Thread: any.
   [[nodiscard]] virtual source_memory memory() const { return {}; }
+  /// Of each source that is connected. Thread: any.
+  ///   default   a drive's
+  [[nodiscard]] virtual source_depth in_flight() const { return {}; }
   /// As connect(), which takes what it wants.
   ///   memory_bytes   of memory(): at least the least
   [[nodiscard]] virtual std::unique_ptr<source> connect_within(connector& loop, std::size_t /*memory_bytes*/) const {

@@ -76,6 +76,25 @@ void source_set::start(std::size_t loop, std::span<read_operation* const> reads)
       new call{there, {reads.begin(), reads.end()}});
 }
 
+void source_set::announce(std::size_t loop, std::uint32_t source, std::span<const extent> ahead) {
+  set_loop& there = loops_[loop];
+  if (there.at->executor().running_in_this_thread()) {
+    if (!there.cancelled) source_of(there, source).announce(ahead);
+    return;
+  }
+  struct call {
+    set_loop& loop;
+    std::uint32_t source;
+    std::vector<extent> ahead;
+  };
+  there.at->post(
+      [](void* argument) noexcept {
+        const std::unique_ptr<call> made(static_cast<call*>(argument));
+        if (!made->loop.cancelled) source_of(made->loop, made->source).announce(made->ahead);
+      },
+      new call{there, source, {ahead.begin(), ahead.end()}});
+}
+
 void source_set::begin(set_loop& loop, std::span<read_operation* const> reads) {
   for (read_operation* const operation : reads) {
     auto& read = static_cast<set_read&>(*operation);

@@ -108,6 +108,17 @@ void keep_blocks(const bound_run& run, std::uint64_t each, memory_needs& needs) 
   if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
 }
 
+// Of the dataset's sources, what keeps the one busy that takes most.
+io::source_depth depth_of(const datasets::dataset_model& dataset) {
+  io::source_depth most;
+  for (const auto& each : dataset.sources()) {
+    const io::source_depth one = each->in_flight();
+    most.reads = std::max(most.reads, one.reads);
+    most.bytes = std::max(most.bytes, one.bytes);
+  }
+  return most;
+}
+
 void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_threads, memory_needs& needs) {
   std::size_t sources = 0;
   for (const auto& each : dataset.sources()) {
@@ -177,8 +188,12 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
     needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);
     needs.read_bytes_mean = std::max<std::uint64_t>(needs.read_bytes_mean, joined);
   }
-  const std::uint32_t depth =
-      options.reader.queue_depth != 0 ? options.reader.queue_depth : io::queue_depth::of(needs.read_bytes_mean);
+  const io::source_depth wanted = depth_of(dataset);
+  const auto depth_at = [&](std::uint64_t read_bytes) {
+    return options.reader.queue_depth != 0 ? options.reader.queue_depth
+                                           : io::queue_depth::of(read_bytes, wanted.bytes, wanted.reads);
+  };
+  const std::uint32_t depth = depth_at(needs.read_bytes_mean);
   const std::uint32_t io_threads = std::max(options.reader.io_threads, 1U);
   needs.queue_depth = depth * io_threads;
   needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
@@ -188,12 +203,12 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
   const std::uint64_t reads = run.order().in_order()
                                   ? 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max)
                                   : rows_max;
-  const std::uint64_t reads_in_flight =
-      options.reader.queue_depth != 0 ? options.reader.queue_depth : io::queue_depth::of(batch_read_bytes / reads);
+  const std::uint64_t reads_in_flight = depth_at(batch_read_bytes / reads);
   needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
   io::direct_policy direct(options.reader.direct);
   direct.set_epoch_bytes(run.epoch_bytes(), available);
-  needs.direct = direct.wants_direct();
+  // What comes over a network waits as for a drive, and no page cache has it.
+  needs.direct = direct.wants_direct() || wanted.bytes > io::queue_depth::bytes;
   needs.batches_to_come = batches_to_come;
   count_sources(dataset, io_threads, needs);
   return needs;

@@ -166,6 +166,32 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
   }
 }
 
+void planner::places(const pick& row, std::vector<extent>& out) const {
+  if (dataset_.defects() != 0 && dataset_.defect_of(row.sample)) return;
+  needs_of_row needs(needs_.begin(), needs_.end());
+  for (datasets::need& each : needs) {
+    each.draw = row.draw;
+    each.epoch = row.epoch;
+  }
+  datasets::part_list parts;
+  dataset_.parts(row.sample, needs, parts);
+  const auto add = [&out](const datasets::part_list& found) {
+    for (const datasets::part& each : found) {
+      if (each.where.stored_bytes != 0) out.push_back(each.where);
+    }
+  };
+  add(parts);
+  for (const auto& program : programs_) {
+    if (program->crop() == nullptr) continue;
+    for (const std::uint16_t field : program->reads()) {
+      if (dataset_.origin(field) != datasets::field_origin::extents) continue;
+      parts.clear();
+      parts_of_crop(row, *program->crop(), field, parts);
+      add(parts);
+    }
+  }
+}
+
 std::vector<std::size_t> planner::largest_ragged_batch() const {
   const std::uint32_t rows = layout_.rows_max();
   std::vector<std::size_t> sums;

@@ -78,6 +78,9 @@ class planner {
   /// Plans one row anew, for another sample: its fields are replaced, its reads are added to those of the plan, and its places stay.
   void plan_substitute(batch_plan& made, std::uint32_t row, const pick& substitute) const;
 
+  /// Appends where the bytes lie that the reads of a row may ask for: perhaps some more than they will.
+  void places(const pick& row, std::vector<extent>& out) const;
+
   /// For each ragged output, the most bytes that a batch of rows_max() can hold of it: the sum of so many largest samples; where
   /// one sample may come in every row (as a substitute, or since the order repeats samples), and where rows are padded to the longest of
   /// the batch, as many times the largest. Looks

@@ -7,6 +7,7 @@
 #include "stages/bound_run.hpp"
 #include "stages/delivery.hpp"
 #include "stages/hand_over.hpp"
+#include "stages/look_ahead.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/occupancy.hpp"
 #include "stages/read.hpp"
@@ -40,7 +41,8 @@ class prefetch {
     hand_over& ending;
     batch_table& batches;
   };
-  explicit prefetch(const parts& given) : line_(given) {}
+  explicit prefetch(const parts& given)
+      : line_(given), ahead_(given.run, given.reads, given.options.epochs, given.span.batches) {}
 
   /// Ends when the last batch was handed over, or one ends the run.
   ///   throws   error{errc::usage} for an order that cannot be; whatever breaks a line
@@ -59,6 +61,7 @@ class prefetch {
   void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end);
 
   const parts line_;
+  look_ahead ahead_;
   occupancy waiting_;           // 0 or 1
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
   std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer

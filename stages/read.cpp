@@ -60,6 +60,8 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
     const auto more = static_cast<std::size_t>(static_cast<double>(wants.bytes_wanted - wants.bytes_least) * share);
     sources_.add(*description, wants.bytes_least + more);
     timed_here_.push_back(!description->is_read_by_the_loop());
+    ahead_bytes_of_.push_back(description->in_flight().ahead_bytes * loops.size());
+    ahead_bytes_ = std::max(ahead_bytes_, ahead_bytes_of_.back());
   }
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
@@ -158,6 +160,14 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     if (in_blocks && is_last(sample)) events_.ready(sample, 0);
   }
   start(batch, operations);
+}
+
+void reader_stage::announce(std::uint64_t sequence, std::span<const extent> ahead) {
+  for (std::size_t first = 0, end = 0; first < ahead.size(); first = end) {
+    const std::uint32_t source = ahead[first].source;
+    while (end < ahead.size() && ahead[end].source == source) ++end;
+    if (ahead_bytes_of_[source] != 0) sources_.announce(loop_of(sequence), source, ahead.subspan(first, end - first));
+  }
 }
 
 void reader_stage::expect_blocks(batch_in_flight& batch, std::span<const std::uint32_t> rows) {

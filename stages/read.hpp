@@ -56,6 +56,12 @@ class reader_stage {
   ///   fetches   joins the coroutines of fields that are awaited
   asio::awaitable<void> issue(batch_in_flight& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
 
+  /// How far ahead of the reads somebody is to say what they will ask for; 0: nobody need.
+  [[nodiscard]] std::uint64_t ahead_bytes() const noexcept { return ahead_bytes_; }
+  /// Tells the sources what the reads of a batch will ask for, as long as it has not been issued.
+  ///   sequence   of the batch
+  void announce(std::uint64_t sequence, std::span<const extent> ahead);
+
   /// The block's boxes lie in their rows, or it is damaged: the rows that waited for it go on. Thread: the loop's that reads the batch.
   void settle_block(block_in_flight& block) noexcept;
 
@@ -81,8 +87,9 @@ class reader_stage {
  private:
   /// Each batch belongs to one loop. Where coroutines fetch parts of a sample, all batches belong to the first loop, since the
   /// count of a sample's missing parts is changed on one thread only.
-  [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept {
-    return awaits_ ? 0 : static_cast<std::size_t>(batch.sequence % sources_.loops());
+  [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept { return loop_of(batch.sequence); }
+  [[nodiscard]] std::size_t loop_of(std::uint64_t sequence) const noexcept {
+    return awaits_ ? 0 : static_cast<std::size_t>(sequence % sources_.loops());
   }
   /// Says which blocks these rows will ask for.
   void expect_blocks(batch_in_flight& batch, std::span<const std::uint32_t> rows);
@@ -111,6 +118,8 @@ class reader_stage {
   std::vector<const batch_plan::block*> next_blocks_;  // of the rows that are being issued
   line_events& events_;
   bool awaits_ = false;  // some program's bytes may come from a coroutine
+  std::uint64_t ahead_bytes_ = 0;
+  std::vector<std::uint64_t> ahead_bytes_of_;  // by source
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::vector<bool> timed_here_;               // by source: the loop does not

@@ -24,6 +24,8 @@ namespace {
 constexpr auto look_again = std::chrono::milliseconds(2);
 // A drive that gives wrong bytes again and again.
 constexpr unsigned damage_max = 2;
+// Blocks that were announced and are not fetched yet. Of more, those that were announced first are left to the reads.
+constexpr std::size_t ahead_max = 1024;
 
 std::uint64_t page_begin(std::uint64_t offset) { return offset / cache_page_bytes * cache_page_bytes; }
 std::uint64_t page_end(std::uint64_t offset) { return page_begin(offset + cache_page_bytes - 1); }
@@ -86,9 +88,9 @@ cached_reads::~cached_reads() {
 
 // --- the loop's thread ------------------------------------------------------------------------------------------------
 
-bool cached_reads::is_whole(const cached_object& object, const read_operation& read) noexcept {
-  const std::uint64_t last = (read.offset + read.bytes - 1) / object.block_bytes();
-  for (std::uint64_t block = read.offset / object.block_bytes(); block <= last; ++block) {
+bool cached_reads::is_whole(const cached_object& object, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const std::uint64_t last = (offset + bytes - 1) / object.block_bytes();
+  for (std::uint64_t block = offset / object.block_bytes(); block <= last; ++block) {
     if (!object.is_present(static_cast<std::uint32_t>(block))) return false;
   }
   return true;
@@ -108,12 +110,23 @@ bool cached_reads::start(read_operation& read, const object_facts& facts) {
   made->object = object;
   read.state = static_cast<read_path*>(made.get());
   cached_read& started = *made.release();  // until end() or go_remote()
-  if (object != nullptr && is_whole(*object, read)) {
+  if (object != nullptr && is_whole(*object, read.offset, read.bytes)) {
     start_local(started);
   } else {
     send(started);
   }
   return true;
+}
+
+void cached_reads::announce(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes) {
+  if (around_.cache->is_left_out(file) || around_.cache->is_off() || bytes == 0 || offset >= facts.size_bytes ||
+      bytes > facts.size_bytes - offset)
+    return;
+  const cached_object* const object = around_.cache->find(file);
+  if (object != nullptr && is_whole(*object, offset, bytes)) return;
+  const mutex_lock lock(mutex_);
+  announced_.push_back({.file = file, .facts = &facts, .offset = offset, .bytes = bytes});
+  if (announced_.size() == 1) changed_.notify_one();
 }
 
 // Whole pages: each can be verified, and the memory has room for them.
@@ -226,10 +239,11 @@ void cached_reads::run() {
   bool is_ending = false;
   for (;;) {
     std::vector<std::shared_ptr<fill>> ended;
+    std::vector<range> announced;
     {
       mutex_lock lock(mutex_);
       const auto look_at = std::chrono::steady_clock::now() + look_again;
-      while (arrived_.empty() && filled_.empty() && !is_woken_ && is_ending_ == is_ending) {
+      while (arrived_.empty() && announced_.empty() && filled_.empty() && !is_woken_ && is_ending_ == is_ending) {
         if (is_ending && fills_.empty()) return;
         if (!waits_for_others) {
           changed_.wait(mutex_);
@@ -241,16 +255,20 @@ void cached_reads::run() {
       waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
       arrived_.clear();
       ended.swap(filled_);
+      announced.swap(announced_);
       if (is_ending_ && !is_ending) {
         is_ending = true;
+        ahead_.clear();
+        ahead_names_.clear();
         for (const auto& [name, each] : fills_) around_.client->cancel(each);
       }
     }
-    waits_for_others = turn(std::move(ended));
+    if (is_ending) announced.clear();
+    waits_for_others = turn(std::move(ended), announced);
   }
 }
 
-bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended) {
+bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& announced) {
   failed_.clear();
   for (const std::shared_ptr<fill>& each : ended) have_filled(each);
   bool waits_for_others = false;
@@ -261,6 +279,8 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended) {
     settled.push_back(each);
     return true;
   });
+  take_in(announced);
+  go_ahead();
   if (settled.empty()) return waits_for_others;
   bool is_first = false;
   {
@@ -272,6 +292,42 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended) {
     around_.loop->post([](void* self) noexcept { static_cast<cached_reads*>(self)->settle_home(); }, this);
   }
   return waits_for_others;
+}
+
+void cached_reads::take_in(const std::vector<range>& announced) {
+  for (const range& each : announced) {
+    cached_object* const object = around_.cache->open(each.file, (*around_.objects)[each.file], *each.facts);
+    if (object == nullptr || object->block_bytes() > memory_max_) continue;
+    const std::uint64_t last = (each.offset + each.bytes - 1) / object->block_bytes();
+    for (std::uint64_t at = each.offset / object->block_bytes(); at <= last; ++at) {
+      const auto block = static_cast<std::uint32_t>(at);
+      const block_name name(object, block);
+      if (object->is_present(block) || fills_.contains(name) || !ahead_names_.insert(name).second) continue;
+      ahead_.push_back({.file = each.file, .facts = each.facts, .object = object, .block = block});
+      if (ahead_.size() <= ahead_max) continue;
+      ahead_names_.erase(block_name(ahead_.front().object, ahead_.front().block));
+      ahead_.pop_front();
+    }
+  }
+}
+
+// Reads that wait have begun what they need before.
+void cached_reads::go_ahead() {
+  while (!ahead_.empty()) {
+    const block_ahead next = ahead_.front();
+    const block_name name(next.object, next.block);
+    const bool is_wanted = !around_.cache->is_off() && !around_.cache->is_left_out(next.file) &&
+                           !next.object->is_present(next.block) && !fills_.contains(name);
+    if (is_wanted) {
+      if (fills_.size() >= fills_max_ || !has_memory_for(*next.object)) return;
+      // What another one fills, and what has no room, is the reads' to find out.
+      if (next.object->claim(next.block) == cached_object::state::claimed && !start_fill(next)) {
+        next.object->give_up(next.block);
+      }
+    }
+    ahead_.pop_front();
+    ahead_names_.erase(name);
+  }
 }
 
 cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_others) {
@@ -307,7 +363,7 @@ cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_ot
         waits_for_others = true;  // It is looked at once more.
         break;
       case cached_object::state::claimed:
-        if (start_fill(read, object, block)) break;
+        if (start_fill({.file = number, .facts = read.facts, .object = &object, .block = block})) break;
         object.give_up(block);
         return outcome::remote;
       case cached_object::state::busy: {
@@ -336,12 +392,13 @@ bool cached_reads::has_memory_for(const cached_object& object) {
   return memory_bytes_ + wanted <= memory_max_;
 }
 
-bool cached_reads::start_fill(const cached_read& read, cached_object& object, std::uint32_t block) {
-  const remote_object& from = (*around_.objects)[read.asked->file];
+bool cached_reads::start_fill(const block_ahead& wanted) {
+  cached_object& object = *wanted.object;
+  const remote_object& from = (*around_.objects)[wanted.file];
   auto made = std::make_shared<fill>();
   made->object = &object;
-  made->file = read.asked->file;
-  made->block = block;
+  made->file = wanted.file;
+  made->block = wanted.block;
   const auto fits =
       std::find_if(spare_.begin(), spare_.end(), [&](const auto& each) { return each->bytes == object.block_bytes(); });
   if (fits != spare_.end()) {
@@ -354,9 +411,9 @@ bool cached_reads::start_fill(const cached_read& read, cached_object& object, st
   }
   made->where = &from.where;
   made->is_signed = from.is_in_store;
-  made->offset = std::uint64_t{block} * object.block_bytes();
-  made->into = {made->bytes->at.get(), object.bytes_of(block)};
-  made->expected = read.facts;
+  made->offset = std::uint64_t{wanted.block} * object.block_bytes();
+  made->into = {made->bytes->at.get(), object.bytes_of(wanted.block)};
+  made->expected = wanted.facts;
   made->owner = this;
   made->ended = [](fetch& ended) noexcept {
     auto& self = *static_cast<cached_reads*>(ended.owner);
@@ -364,7 +421,7 @@ bool cached_reads::start_fill(const cached_read& read, cached_object& object, st
     self.filled_.push_back(std::static_pointer_cast<fill>(ended.shared_from_this()));
     self.changed_.notify_one();
   };
-  fills_.emplace(block_name(&object, block), made);
+  fills_.emplace(block_name(&object, wanted.block), made);
   around_.client->start({made});
   return true;
 }

@@ -11,11 +11,13 @@
 #include "io/source.hpp"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -64,10 +66,25 @@ class cached_reads {
   ///   facts     of its object, which outlive this
   ///   returns   whether it has taken the read; else it is to be read over the network
   [[nodiscard]] bool start(read_operation& read, const object_facts& facts);
+  /// What reads will ask for: the blocks that are missing are fetched when no read waits for another one. Thread: the loop's.
+  ///   facts   as of start()
+  void announce(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes);
 
  private:
   struct cached_read;
   struct fill;
+  struct range {
+    std::uint32_t file = 0;
+    const object_facts* facts = nullptr;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct block_ahead {
+    std::uint32_t file = 0;
+    const object_facts* facts = nullptr;
+    cached_object* object = nullptr;
+    std::uint32_t block = 0;
+  };
   struct local_file {
     file_table table;
     std::unique_ptr<source> files;
@@ -76,7 +93,7 @@ class cached_reads {
   enum class outcome : std::uint8_t { waits, local, remote, failed };
 
   // The loop's thread.
-  [[nodiscard]] static bool is_whole(const cached_object& object, const read_operation& read) noexcept;
+  [[nodiscard]] static bool is_whole(const cached_object& object, std::uint64_t offset, std::uint64_t bytes) noexcept;
   void start_local(cached_read& read);
   void have_read(cached_read& read) noexcept;
   void end(cached_read& read) noexcept;
@@ -88,10 +105,12 @@ class cached_reads {
 
   // The thread of its own.
   void run();
-  [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended);
+  [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& announced);
+  void take_in(const std::vector<range>& announced);
+  void go_ahead();
   [[nodiscard]] outcome settle(cached_read& read, bool& waits_for_others);
   [[nodiscard]] bool has_memory_for(const cached_object& object);
-  [[nodiscard]] bool start_fill(const cached_read& read, cached_object& object, std::uint32_t block);
+  [[nodiscard]] bool start_fill(const block_ahead& wanted);
   void have_filled(const std::shared_ptr<fill>& ended);
 
   const surroundings around_;
@@ -102,6 +121,7 @@ class cached_reads {
   mutex mutex_;
   condition_variable changed_;
   std::vector<cached_read*> arrived_ ABSL_GUARDED_BY(mutex_);
+  std::vector<range> announced_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<fill>> filled_ ABSL_GUARDED_BY(mutex_);
   std::vector<cached_read*> going_home_ ABSL_GUARDED_BY(mutex_);
   bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
@@ -110,6 +130,8 @@ class cached_reads {
   // The thread's own.
   struct memory;
   std::vector<cached_read*> waiting_;
+  std::deque<block_ahead> ahead_;  // that no read waits for, in the order in which they were announced
+  absl::flat_hash_set<block_name> ahead_names_;
   absl::flat_hash_map<block_name, std::shared_ptr<fill>> fills_;
   absl::flat_hash_map<block_name, std::shared_ptr<const fetch>>
       failed_;  // of this turn; null: to be read over the network

@@ -25,6 +25,8 @@ std::unique_ptr<const source_failure> say(fault whose, errc code, const std::str
 
 // Blocks that are fetched into a cache at a time, by each connected source.
 constexpr std::uint32_t fills_max = 16;
+// Reads in flight where the network serves them: a rate of 1 GB/s for 60 ms.
+constexpr std::uint64_t bytes_in_flight = std::uint64_t{64} << 20;
 
 std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_t objects) {
   const block_cache_options wanted = cache_options_of(options);
@@ -71,6 +73,13 @@ class connected_objects final : public source {
     wanted.push_back(std::move(made));
     client_.start(std::move(wanted));
   }
+  void announce(std::span<const extent> ahead) override {
+    if (!cached_) return;
+    for (const extent& each : ahead) {
+      const object_facts* const known = of_.opened_[each.file].load(std::memory_order_acquire);
+      if (known != nullptr) cached_->announce(each.file, *known, each.offset, each.stored_bytes);
+    }
+  }
   void cancel(read_operation& operation) override { static_cast<read_path*>(operation.state)->cancel(); }
   [[nodiscard]] error explain(const read_operation& failed) const override {
     if (failed.said != nullptr) return failed.said->why;
@@ -104,7 +113,7 @@ class connected_objects final : public source {
                                          read.done(read);
                                        },
                                    .owner = this},
-        std::min(fills_max, of_.options_.connections_max), memory_bytes);
+        of_.blocks_at_a_time(), memory_bytes);
   } catch (const error& refused) {
     of_.cache_->turn_off(refused.what());
   }
@@ -300,16 +309,28 @@ std::size_t remote_description::connection_bytes() const {
   return std::max(options_.connections_max, std::uint32_t{1}) * (has_tls ? with_tls : plain);
 }
 
+std::uint32_t remote_description::blocks_at_a_time() const {
+  return std::clamp(options_.connections_max, std::uint32_t{1}, fills_max);
+}
+
 source_memory remote_description::memory() const {
   source_memory all{.bytes_least = connection_bytes(),
                     .bytes_wanted = connection_bytes(),
                     .what = str_cat(options_.connections_max, " connections")};
   if (cache_ == nullptr || cache_->is_off()) return all;
-  const std::uint32_t fills = std::max(std::min(fills_max, options_.connections_max), std::uint32_t{1});
+  const std::uint32_t fills = blocks_at_a_time();
   all.bytes_least += options_.cache_block_bytes;
   all.bytes_wanted += std::size_t{fills} * options_.cache_block_bytes;
   all.what = str_cat(fills, fills == 1 ? " block of " : " blocks of ", bytes_text(options_.cache_block_bytes),
                      " that are fetched into the cache, ", all.what);
+  return all;
+}
+
+source_depth remote_description::in_flight() const {
+  source_depth all{.reads = std::max(options_.connections_max, queue_depth::reads_min), .bytes = bytes_in_flight};
+  if (cache_ != nullptr && !cache_->is_off()) {
+    all.ahead_bytes = std::uint64_t{blocks_at_a_time()} * options_.cache_block_bytes;
+  }
   return all;
 }
 

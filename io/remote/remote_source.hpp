@@ -41,6 +41,7 @@ class remote_description final : public source_description {
   /// Starts a thread for the network.
   [[nodiscard]] std::unique_ptr<source> connect(connector& loop) const override;
   [[nodiscard]] source_memory memory() const override;
+  [[nodiscard]] source_depth in_flight() const override;
   [[nodiscard]] std::unique_ptr<source> connect_within(connector& loop, std::size_t memory_bytes) const override;
   [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
   /// Without the query; of several that differ in nothing else, with a number behind it.
@@ -50,6 +51,7 @@ class remote_description final : public source_description {
  private:
   friend class connected_objects;
   [[nodiscard]] std::size_t connection_bytes() const;
+  [[nodiscard]] std::uint32_t blocks_at_a_time() const;
 
   const std::vector<remote_object> objects_;
   std::vector<std::string> names_;

@@ -51,6 +51,12 @@ class remote_cache : public testing::remote_shards {
     return {.allow_http = true, .cache = cache_path(), .cache_bytes = bytes, .cache_block_bytes = block_bytes};
   }
   [[nodiscard]] dataset opened(const remote_options& options) const { return there("train-{0..2}.tar", options); }
+  // Without a request for headers.
+  [[nodiscard]] dataset opened_by_index(const remote_options& options) const {
+    const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+    static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = index, .remote = {.allow_http = true}}));
+    return open(server_.address("train-{0..2}.tar"), {.index = index, .remote = options});
+  }
   static seen_run run(const dataset& samples) { return testing::run_all(samples, testing::small_options(), fields()); }
   void expect_right(const seen_run& seen) const {
     EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
@@ -136,6 +142,48 @@ TEST_F(remote_cache, is_filled_once_by_all_that_read_at_the_same_time) {
   }
   for (const seen_run& each : seen) expect_right(each);
   EXPECT_EQ(server_.requests() - before, seen.size() * shards + blocks_);
+}
+
+// The first batch is with the trainer, and one more is all that there is memory for.
+TEST_F(remote_cache, fetches_blocks_before_the_reads_that_want_them_are_there) {
+  // The end of a shard is no sample's.
+  const std::uint64_t wanted = run(opened_by_index(cached())).stats.remote.cached_blocks;
+  ASSERT_GE(wanted + shards, blocks_);
+  for (const std::uint32_t io_threads : {1U, 2U}) {
+    for (const bool shuffle : {false, true}) {
+      fs::remove_all(cache_path());
+      const dataset samples = opened_by_index(cached());
+      testing::loader_options options = testing::small_options();
+      options.batch_size = 2;
+      options.prefetch_batches = 1;
+      options.shuffle = shuffle;
+      options.reader.io_threads = io_threads;
+      const std::uint64_t before = server_.requests();
+      testing::loader running(samples, options, fields());
+      const auto first = running.next_blocking();
+      ASSERT_TRUE(first);
+      const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (running.stats().remote.cached_blocks < wanted && std::chrono::steady_clock::now() < give_up_at) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_EQ(running.stats().remote.cached_blocks, wanted);
+      EXPECT_EQ(server_.requests() - before, wanted) << "each one once";
+      EXPECT_LE(running.stats().read.count, 4 * options.batch_size);
+    }
+  }
+}
+
+TEST_F(remote_cache, reads_as_much_at_a_time_over_the_network_as_it_has_connections) {
+  const auto reads_in_flight = [&](const dataset& samples) {
+    const testing::loader built(samples, testing::small_options(), fields());
+    for (const loader_plan::line& each : built.plan().lines) {
+      if (each.holder == "read buffers") return each.why;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(reads_in_flight(here("train-0.tar")), StartsWith("128 in flight"));
+  EXPECT_THAT(reads_in_flight(there("train-0.tar", {.allow_http = true, .connections_max = 200})),
+              StartsWith("200 in flight"));
 }
 
 TEST_F(remote_cache, finds_a_flipped_bit_before_it_is_delivered_and_fetches_the_block_anew) {
@@ -380,9 +428,7 @@ TEST_F(remote_cache, fetches_within_the_memory_that_the_plan_names) {
 }
 
 TEST_F(remote_cache, is_left_at_once_while_a_server_says_nothing) {
-  const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
-  static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = index, .remote = {.allow_http = true}}));
-  const dataset samples = open(server_.address("train-{0..2}.tar"), {.index = index, .remote = cached()});
+  const dataset samples = opened_by_index(cached());
   server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall, .bytes = 100}; });
   testing::loader running(samples, testing::small_options(), fields());
   testing::trainer waiting(running);
