@@ -88,6 +88,8 @@ remote_stats remote_since(const remote_stats& before, remote_stats now) {
   now.bytes -= before.bytes;
   now.bytes_from_cache -= before.bytes_from_cache;
   now.retries -= before.retries;
+  now.hedges -= before.hedges;
+  now.wait_s -= before.wait_s;
   now.connections -= before.connections;
   now.cached_blocks -= before.cached_blocks;
   now.damaged_reads -= before.damaged_reads;

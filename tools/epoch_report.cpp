@@ -190,7 +190,9 @@ json epoch_report::as_json() const {
                       {"bytes", stats.remote.bytes},
                       {"bytes_from_cache", stats.remote.bytes_from_cache},
                       {"retries", stats.remote.retries},
+                      {"hedges", stats.remote.hedges},
                       {"connections", stats.remote.connections},
+                      {"wait_s", stats.remote.wait_s},
                       {"cached_blocks", stats.remote.cached_blocks},
                       {"damaged_reads", stats.remote.damaged_reads},
                       {"cache", stats.remote.cache}};

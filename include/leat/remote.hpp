@@ -27,7 +27,7 @@ namespace leat {
 struct remote_options {
   std::string ca_file = {};
   bool allow_http = false;
-  std::uint32_t connections_max = 32;
+  std::uint32_t connections_max = 256;
   std::chrono::milliseconds silence_max = std::chrono::seconds(30);
   std::chrono::milliseconds patience = std::chrono::minutes(2);
   std::string endpoint = {};

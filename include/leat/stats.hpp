@@ -76,7 +76,9 @@ struct expand_stats {
 ///   bytes             received, of objects
 ///   bytes_from_cache  of samples and blocks, read from the local drive
 ///   retries           requests that had failed before
+///   hedges            requests for what another one was late with: later than 99 of 100
 ///   connections       opened
+///   wait_s            from when a range or a block was wanted until it was there, of all of them in all
 ///   cached_blocks     written to the cache
 ///   damaged_reads     from the cache that were not what was written; they are fetched anew
 ///   cache             "off", "on", or "off: " and why it is not used any more
@@ -85,7 +87,9 @@ struct remote_stats {
   std::uint64_t bytes = 0;
   std::uint64_t bytes_from_cache = 0;
   std::uint64_t retries = 0;
+  std::uint64_t hedges = 0;
   std::uint64_t connections = 0;
+  double wait_s = 0;
   std::uint64_t cached_blocks = 0;
   std::uint64_t damaged_reads = 0;
   std::string cache = "off";

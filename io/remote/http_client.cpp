@@ -5,8 +5,10 @@
 #include "base/hasher.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
+#include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/renewed_keys.hpp"
+#include "io/remote/slow_answers.hpp"
 
 #include <leat/error.hpp>
 #include <leat/version.hpp>
@@ -56,7 +58,7 @@ constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 
 constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
-constexpr auto watch_interval = std::chrono::milliseconds(100);
+constexpr auto watch_interval = std::chrono::milliseconds(20);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
 constexpr auto idle_time_max = std::chrono::seconds(20);
 // Of an answer that is an error: read, so that the connection can be used again.
@@ -110,6 +112,9 @@ struct connection {
   std::uint64_t give_up_ns = 0;
   std::uint64_t silence_max_ns = 0;
   std::uint64_t idle_since_ns = 0;
+  std::uint64_t asked_ns = 0;     // when its request was sent
+  std::uint64_t asked_bytes = 0;  // of an object
+  fetch* serves = nullptr;        // null: nobody, or it is a second one
   bool is_late = false;
 };
 
@@ -152,10 +157,16 @@ struct fetch::progress {
   std::optional<std::int64_t> signed_s;  // the skew its last request was signed with; nothing where it was not signed
   bool is_clock_corrected = false;
   connection* in_use = nullptr;
-  bool writes = false;  // the memory may be written to
+  bool is_asked_twice = false;
+  connection* second = nullptr;
+  std::unique_ptr<connection> took_over;  // the second one, whose answer has begun before the first one's has ended
+  std::size_t took_over_head = 0;         // of it: where the header ends
+  std::size_t took_over_from = 0;         // bytes_received when it was asked
+  bool writes = false;                    // the memory may be written to
   bool is_cancelled = false;
   std::uint32_t tries = 0;  // without a byte between them
   std::uint32_t tries_all = 0;
+  std::uint64_t wanted_ns = 0;
   std::uint64_t began_ns = 0;
   std::uint64_t give_up_ns = 0;
   std::uint64_t wait_at_least_ns = 0;
@@ -169,6 +180,7 @@ class http_client::impl {
         retries_(retries),
         counts_(counts != nullptr ? *counts : own_counts_),
         tokens_(retries.tokens),
+        limit_(options.connections_max),
         tls_(ssl::context::tls_client) {
     if (store != nullptr && store->lent) {
       lent_ = store->lent;
@@ -217,6 +229,7 @@ class http_client::impl {
       fetch::progress& at = *wanted->state;
       at.is_cancelled = true;
       if (at.in_use != nullptr) at.in_use->close();
+      if (at.second != nullptr) at.second->close();
       if (!at.writes) finish(*wanted, fetch_end::cancelled);
     });
   }
@@ -225,17 +238,38 @@ class http_client::impl {
   // Who uses a connection is known to the watch and to its fetch.
   class use {
    public:
-    use(impl& all, fetch::progress& by, connection& used) : all_(all), by_(by), used_(used) {
+    use(impl& all, fetch& by, connection& used) : all_(all), by_(*by.state), used_(used) {
       by_.in_use = &used_;
+      used_.serves = &by;
       all_.active_.push_back(&used_);
       all_.watch_connections();
     }
     ~use() {
       by_.in_use = nullptr;
+      used_.serves = nullptr;
       std::erase(all_.active_, &used_);
     }
     use(const use&) = delete;
     use& operator=(const use&) = delete;
+
+   private:
+    impl& all_;
+    fetch::progress& by_;
+    connection& used_;
+  };
+  // As above, of a second one.
+  class second_use {
+   public:
+    second_use(impl& all, fetch::progress& by, connection& used) : all_(all), by_(by), used_(used) {
+      by_.second = &used_;
+      all_.active_.push_back(&used_);
+    }
+    ~second_use() {
+      by_.second = nullptr;
+      std::erase(all_.active_, &used_);
+    }
+    second_use(const second_use&) = delete;
+    second_use& operator=(const second_use&) = delete;
 
    private:
     impl& all_;
@@ -254,16 +288,21 @@ class http_client::impl {
   void begin(std::shared_ptr<fetch> wanted) {
     wanted->state = std::make_shared<fetch::progress>();
     wanted->state->at = *wanted->where;
+    wanted->state->wanted_ns = now_ns();
     queue(std::move(wanted));
   }
   void queue(std::shared_ptr<fetch> wanted) {
     waiting_.push_back(std::move(wanted));
-    if (workers_ >= std::max(options_.connections_max, std::uint32_t{1})) return;
-    ++workers_;
-    spawn(work());
+    employ();
+  }
+  void employ() {
+    for (std::size_t left = waiting_.size(); left != 0 && workers_ < limit_.now(); --left) {
+      ++workers_;
+      spawn(work());
+    }
   }
   asio::awaitable<void> work() {
-    while (!waiting_.empty()) {
+    while (!waiting_.empty() && workers_ <= limit_.now()) {
       const std::shared_ptr<fetch> next = std::move(waiting_.front());
       waiting_.pop_front();
       if (next->end == fetch_end::pending) co_await serve(next);
@@ -274,6 +313,7 @@ class http_client::impl {
   void finish(fetch& ended, fetch_end how) {
     assert(ended.end == fetch_end::pending);
     ended.end = how;
+    if (ended.whole_bytes_max == 0) transfer_counts::add(counts_.wait_ns, now_ns() - ended.state->wanted_ns);
     ended.ended(ended);
   }
 
@@ -415,14 +455,60 @@ class http_client::impl {
       timer.expires_after(watch_interval);
       co_await timer.async_wait(answers);
       const std::uint64_t now = now_ns();
-      for (connection* const each : active_) {
-        if (now < each->give_up_ns && now - each->silent_since_ns < each->silence_max_ns) continue;
+      const std::vector<connection*> all = active_;  // asking a second time adds to it
+      for (connection* const each : all) {
+        if (now < each->give_up_ns && now - each->silent_since_ns < each->silence_max_ns) {
+          if (each->serves != nullptr) ask_twice_if_slow(*each, now);
+          continue;
+        }
         each->is_late = true;
         each->close();
       }
       std::erase_if(idle_, [now](const auto& each) { return now - each->idle_since_ns > as_ns(idle_time_max); });
     }
     is_watching_ = false;
+  }
+
+  // What is later than 99 of 100 is asked for once more, what is missing of it, on a new connection. Whose answer has begun by the time
+  // that the first one's is not over has the rest.
+  void ask_twice_if_slow(connection& first, std::uint64_t now) {
+    fetch& wanted = *first.serves;
+    fetch::progress& at = *wanted.state;
+    if (first.asked_ns == 0 || first.asked_bytes == 0 || at.is_asked_twice || at.is_cancelled ||
+        wanted.end != fetch_end::pending || now - first.asked_ns <= slow_.late_ns(first.asked_bytes)) {
+      return;
+    }
+    if (!slow_.may_ask_again_for(wanted.into.size() - wanted.bytes_received)) return;
+    at.is_asked_twice = true;
+    spawn(ask_twice(wanted.shared_from_this(), &first));
+  }
+  asio::awaitable<void> ask_twice(std::shared_ptr<fetch> wanted, const connection* first) try {
+    fetch::progress& at = *wanted->state;
+    const auto is_over = [&] { return wanted->end != fetch_end::pending || at.is_cancelled || at.in_use != first; };
+    if (is_over()) co_return;
+    auto line = std::make_unique<connection>(*context_, at.at);
+    line->silent_since_ns = now_ns();
+    line->give_up_ns = at.give_up_ns;
+    line->silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
+    transfer_counts::add(counts_.hedges, 1);
+    std::optional<std::size_t> end;
+    std::size_t from = 0;
+    {
+      const second_use used(*this, at, *line);
+      std::string why;
+      if (co_await open(*line, why) != step::over || is_over()) co_return;
+      line->silence_max_ns = as_ns(options_.silence_max);
+      from = wanted->bytes_received;
+      const std::string request = request_of(*wanted, expected_of(*wanted));
+      end = (co_await ask(*line, request, wanted->into.size() - from)).second;
+    }
+    if (!end || is_over() || !line->received.starts_with("HTTP/1.1 206")) co_return;
+    at.took_over = std::move(line);
+    at.took_over_head = *end;
+    at.took_over_from = from;
+    at.in_use->close();  // who reads from it goes on with the other one
+  } catch (const std::exception&) {
+    // The first one goes on.
   }
 
   // Of a connection that broke.
@@ -507,7 +593,7 @@ class http_client::impl {
     bool is_reusable = false;
     step next = step::over;
     {
-      const use used(*this, at, *line);
+      const use used(*this, wanted, *line);
       if (!was_idle) {
         next = co_await open(*line, wanted.why);
         line->silence_max_ns = as_ns(options_.silence_max);
@@ -515,6 +601,14 @@ class http_client::impl {
       if (wanted.end != fetch_end::pending) co_return step::over;
       if (next == step::over) next = co_await exchange(wanted, *line, was_idle, is_reusable);
     }
+    if (at.took_over != nullptr && wanted.end == fetch_end::pending && !at.is_cancelled) {
+      line = std::move(at.took_over);
+      is_reusable = false;
+      wanted.bytes_received = at.took_over_from;
+      const use used(*this, wanted, *line);
+      next = co_await take_answer(wanted, *line, at.took_over_head, expected_of(wanted), is_reusable);
+    }
+    at.took_over.reset();
     if (is_reusable && line->socket.is_open()) keep(std::move(line));
     co_return next;
   }
@@ -555,43 +649,64 @@ class http_client::impl {
     return text += "\r\n";
   }
 
-  asio::awaitable<step> exchange(fetch& wanted, connection& line, bool was_idle, bool& is_reusable) {
-    // Bytes of two objects are never one range.
-    const object_facts* const expected = wanted.expected != nullptr  ? wanted.expected
-                                         : wanted.bytes_received > 0 ? &*wanted.seen
-                                                                     : nullptr;
-    const std::string request = request_of(wanted, expected);
+  // Bytes of two objects are never one range.
+  [[nodiscard]] static const object_facts* expected_of(const fetch& wanted) {
+    if (wanted.expected != nullptr) return wanted.expected;
+    return wanted.bytes_received > 0 ? &*wanted.seen : nullptr;
+  }
+
+  // Sends a request, and receives the header of its answer: where that ends in what was received, or nothing.
+  asio::awaitable<std::pair<error_code, std::optional<std::size_t>>> ask(connection& line, const std::string& request,
+                                                                         std::uint64_t bytes) {
     transfer_counts::add(counts_.requests, 1);
+    line.asked_ns = now_ns();
+    line.asked_bytes = bytes;
     error_code failure = co_await line.write(asio::buffer(request));
     std::optional<std::size_t> end;
     std::string& received = line.received;
     received.clear();
     while (!failure && !end) {
       const std::size_t before = received.size();
-      if (before >= http_head_bytes_max) {
-        wanted.why = str_cat("its header is longer than ", http_head_bytes_max, " bytes");
-        co_return step::give_up;
-      }
+      if (before >= http_head_bytes_max) break;
       received.resize(before + std::min(std::max(before, head_read_bytes), http_head_bytes_max - before));
-      const auto [broken, bytes] =
+      const auto [broken, bytes_more] =
           co_await line.read_some(asio::buffer(received.data() + before, received.size() - before));
-      received.resize(before + bytes);
+      received.resize(before + bytes_more);
       line.silent_since_ns = now_ns();
       end = http_head_end(received, before);
       failure = broken;
     }
+    co_return std::pair(failure, end);
+  }
+
+  asio::awaitable<step> exchange(fetch& wanted, connection& line, bool was_idle, bool& is_reusable) {
+    const object_facts* const expected = expected_of(wanted);
+    const std::string request = request_of(wanted, expected);
+    const bool is_range = wanted.whole_bytes_max == 0;
+    const auto [failure, end] = co_await ask(line, request, is_range ? wanted.into.size() - wanted.bytes_received : 0);
     if (wanted.end != fetch_end::pending) co_return step::over;
+    if (!end && line.received.size() >= http_head_bytes_max) {
+      wanted.why = str_cat("its header is longer than ", http_head_bytes_max, " bytes");
+      co_return step::give_up;
+    }
     if (!end) {
       // Servers close connections that are idle, and may do so while a request is on its way.
-      if (was_idle && received.empty() && !line.is_late) co_return step::again_now;
+      if (was_idle && line.received.empty() && !line.is_late) co_return step::again_now;
       wanted.why = words_of(line, failure, "before it had answered");
       co_return step::again_later;
     }
-    const std::optional<http_head> head = parse_http_head(std::string_view(received).substr(0, *end), wanted.why);
+    co_return co_await take_answer(wanted, line, *end, expected, is_reusable);
+  }
+
+  //   end   of the header, in what was received
+  asio::awaitable<step> take_answer(fetch& wanted, connection& line, std::size_t end, const object_facts* expected,
+                                    bool& is_reusable) {
+    const std::string& received = line.received;
+    const std::optional<http_head> head = parse_http_head(std::string_view(received).substr(0, end), wanted.why);
     if (!head) co_return step::give_up;
     if (wanted.whole_bytes_max > 0 && head->status == 200)
       co_return co_await receive_text(wanted, line, *head, is_reusable);
-    const std::string_view rest = std::string_view(received).substr(*end);
+    const std::string_view rest = std::string_view(received).substr(end);
     if (head->status == 206 || head->status == 200) {
       co_return co_await receive(wanted, line, *head, rest, expected, is_reusable);
     }
@@ -605,6 +720,7 @@ class http_client::impl {
       co_return step::await_keys;
     }
     if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
+    if (head->status == 503 || head->status == 429) limit_.refused(line.asked_ns, now_ns());
     co_return judge(wanted, *head, code, expected);
   }
 
@@ -813,6 +929,9 @@ class http_client::impl {
       co_return step::again_later;
     }
     tokens_ = std::min(retries_.tokens, tokens_ + tokens_of_a_success);
+    slow_.add(line.asked_bytes, now_ns() - line.asked_ns);
+    limit_.answered();
+    employ();
     is_reusable = head.keeps_alive;
     if (at.redirects > 0) remember(wanted);
     finish(wanted, wanted.bytes_received == wanted.into.size() ? fetch_end::whole : fetch_end::short_of);
@@ -833,6 +952,8 @@ class http_client::impl {
   transfer_counts own_counts_;
   transfer_counts& counts_;
   double tokens_;
+  connection_limit limit_;
+  slow_answers slow_;
   std::shared_ptr<renewed_keys> lent_;  // null: the signer's are for good
   std::string region_;
   std::shared_ptr<const access_keys> signed_with_;  // of those that are lent

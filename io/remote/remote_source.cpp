@@ -27,6 +27,8 @@ std::unique_ptr<const source_failure> say(fault whose, errc code, const std::str
 constexpr std::uint32_t fills_max = 16;
 // Reads in flight where the network serves them: a rate of 1 GB/s for 60 ms.
 constexpr std::uint64_t bytes_in_flight = std::uint64_t{64} << 20;
+// Where a budget has no memory for more.
+constexpr std::uint32_t connections_least = 32;
 
 std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_t objects) {
   const block_cache_options wanted = cache_options_of(options);
@@ -39,9 +41,10 @@ std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_
 // runs.
 class connected_objects final : public source {
  public:
-  connected_objects(const remote_description& of, connector& loop, std::size_t memory_bytes)
-      : of_(of), loop_(loop), client_(of.options_, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
-    if (of.cache_ != nullptr) make_cached(memory_bytes - std::min(memory_bytes, of.connection_bytes()));
+  connected_objects(const remote_description& of, const remote_options& options, connector& loop,
+                    std::size_t blocks_bytes)
+      : of_(of), loop_(loop), client_(options, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
+    if (of.cache_ != nullptr) make_cached(blocks_bytes);
   }
 
   void start(std::span<read_operation* const> operations) override {
@@ -286,7 +289,9 @@ void remote_description::add_counts(remote_stats& into) const {
   into.bytes += now(counts_->bytes);
   into.bytes_from_cache += now(counts_->bytes_from_cache);
   into.retries += now(counts_->retries);
+  into.hedges += now(counts_->hedges);
   into.connections += now(counts_->connections);
+  into.wait_s += static_cast<double>(now(counts_->wait_ns)) * 1e-9;
   into.cached_blocks += now(counts_->cached_blocks);
   into.damaged_reads += now(counts_->damaged_reads);
   if (!cache_) return;
@@ -301,12 +306,12 @@ void remote_description::add_counts(remote_stats& into) const {
 }
 
 // Of a connection with TLS OpenSSL and Asio keep some 40 KiB.
-std::size_t remote_description::connection_bytes() const {
+std::size_t remote_description::connection_bytes(std::uint32_t connections) const {
   constexpr std::size_t plain = std::size_t{8} << 10;
   constexpr std::size_t with_tls = std::size_t{64} << 10;
   const bool has_tls =
       std::any_of(objects_.begin(), objects_.end(), [](const remote_object& each) { return each.where.tls; });
-  return std::max(options_.connections_max, std::uint32_t{1}) * (has_tls ? with_tls : plain);
+  return connections * (has_tls ? with_tls : plain);
 }
 
 std::uint32_t remote_description::blocks_at_a_time() const {
@@ -314,8 +319,8 @@ std::uint32_t remote_description::blocks_at_a_time() const {
 }
 
 source_memory remote_description::memory() const {
-  source_memory all{.bytes_least = connection_bytes(),
-                    .bytes_wanted = connection_bytes(),
+  source_memory all{.bytes_least = connection_bytes(std::min(connections_max(), connections_least)),
+                    .bytes_wanted = connection_bytes(connections_max()),
                     .what = str_cat(options_.connections_max, " connections")};
   if (cache_ == nullptr || cache_->is_off()) return all;
   const std::uint32_t fills = blocks_at_a_time();
@@ -337,8 +342,17 @@ source_depth remote_description::in_flight() const {
 std::unique_ptr<source> remote_description::connect(connector& loop) const {
   return connect_within(loop, memory().bytes_wanted);
 }
+// Blocks first: they are fewer requests for more bytes.
 std::unique_ptr<source> remote_description::connect_within(connector& loop, std::size_t memory_bytes) const {
-  return std::make_unique<connected_objects>(*this, loop, memory_bytes);
+  const std::size_t blocks_wanted =
+      cache_ == nullptr || cache_->is_off() ? 0 : std::size_t{blocks_at_a_time()} * options_.cache_block_bytes;
+  const std::uint32_t connections_few = std::min(connections_max(), connections_least);
+  const std::size_t beside = memory_bytes - std::min(memory_bytes, connection_bytes(connections_few));
+  const std::size_t blocks = std::min(blocks_wanted, beside);
+  const auto more = static_cast<std::uint32_t>((beside - blocks) / connection_bytes(1));
+  remote_options options = options_;
+  options.connections_max = connections_few + std::min(more, connections_max() - connections_few);
+  return std::make_unique<connected_objects>(*this, options, loop, blocks);
 }
 
 }  // namespace leat::io

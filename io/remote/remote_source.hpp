@@ -11,6 +11,7 @@
 
 #include <leat/remote.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +51,8 @@ class remote_description final : public source_description {
 
  private:
   friend class connected_objects;
-  [[nodiscard]] std::size_t connection_bytes() const;
+  [[nodiscard]] std::uint32_t connections_max() const { return std::max(options_.connections_max, std::uint32_t{1}); }
+  [[nodiscard]] std::size_t connection_bytes(std::uint32_t connections) const;
   [[nodiscard]] std::uint32_t blocks_at_a_time() const;
 
   const std::vector<remote_object> objects_;

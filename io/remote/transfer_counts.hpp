@@ -13,6 +13,8 @@ struct transfer_counts {
   counter bytes{0};
   counter bytes_from_cache{0};
   counter retries{0};
+  counter hedges{0};
+  counter wait_ns{0};
   counter connections{0};
   counter cached_blocks{0};
   counter damaged_reads{0};

@@ -5,11 +5,13 @@
 #include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/remote/address.hpp"
+#include "io/remote/connection_limit.hpp"
 #include "io/remote/describe_objects.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/s3.hpp"
 #include "io/remote/s3_listing.hpp"
 #include "io/remote/sigv4.hpp"
+#include "io/remote/slow_answers.hpp"
 #include "tests/io/loop_subject.hpp"
 #include "tests/io/source_contract.hpp"
 #include "tests/support/fault_server.hpp"
@@ -17,6 +19,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
+#include <leat/stats.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,6 +35,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -273,6 +277,40 @@ TEST_F(remote_faults, what_passes_is_tried_again_and_the_bytes_are_right) {
   expect_right(*read(99'990, 10));
 }
 
+TEST_F(remote_faults, an_answer_that_is_cut_off_at_any_byte_is_gone_on_with) {
+  connect();
+  for (std::size_t bytes = 0; bytes <= 257; ++bytes) {
+    fail_with({.what = wrong::cut, .bytes = bytes}, 1);
+    expect_right(*read(4'000 + bytes, 257));
+  }
+}
+
+TEST_F(remote_faults, a_server_that_sends_byte_by_byte_is_waited_for_no_longer_than_patience_allows) {
+  connect({.allow_http = true, .patience = std::chrono::milliseconds(300)}, server_.address("a.bin"));
+  fail_with({.what = wrong::dripping, .wait = std::chrono::milliseconds(10)});
+  EXPECT_THAT(failure_of(0, 50'000), HasSubstr("patience is at its end"));
+  fail_with({});
+  expect_right(*read(0, 50'000));
+}
+
+TEST_F(remote_faults, a_server_that_was_killed_is_named) {
+  auto killed = std::make_unique<fault_server>();
+  killed->put("a.bin", content_);
+  const std::string address = killed->address("a.bin");
+  connect({.allow_http = true}, address);
+  expect_right(*read(0, 1'000));
+  killed.reset();
+  EXPECT_THAT(failure_of(0, 1'000),
+              ::testing::AllOf(HasSubstr(address), HasSubstr("while connecting to 127.0.0.1"), HasSubstr("4 tries")));
+}
+
+// It is of the whole object, whatever part of it was asked for.
+TEST_F(remote_faults, a_checksum_that_is_not_of_what_was_asked_for_is_no_matter) {
+  connect();
+  fail_with({.what = wrong::untagged, .headers = "ETag: \"tag-1\"\r\nx-amz-checksum-crc32c: yZRlqg==\r\n"});
+  expect_right(*read(5, 1'000));
+}
+
 TEST_F(remote_faults, what_does_not_pass_is_an_error_that_names_it) {
   connect();
   fail_with({.what = wrong::status, .status = 503});
@@ -304,6 +342,59 @@ TEST_F(remote_faults, what_does_not_pass_is_an_error_that_names_it) {
   EXPECT_EQ(missing->said->whose, io::fault::unreadable) << "one object that is not there";
   fail_with({});
   expect_right(*read(5, 10));
+}
+
+TEST_F(remote_faults, what_is_announced_lies_in_the_cache_before_it_is_read) {
+  const temporary_directory folder;
+  connect({.allow_http = true,
+           .cache = (folder.path() / "cache").string(),
+           .cache_bytes = 1U << 20,
+           .cache_block_bytes = 8U << 10},
+          server_.address("a.bin"));
+  ASSERT_EQ(open()->failure, 0);
+  const auto counts = [&] {
+    remote_stats now;
+    description_->add_counts(now);
+    return now;
+  };
+  // The first blocks by reads and announcements at the same time; then more of them than are fetched at a time.
+  std::vector<std::unique_ptr<one_read>> reads;
+  for (std::uint64_t at = 0; at < 20'000; at += 2'000) reads.push_back(make(at, 2'000));
+  for (auto& each : reads) {
+    each->memory.assign(4 * io::alignment_max_bytes, std::byte{});
+    const auto address = reinterpret_cast<std::uintptr_t>(each->memory.data());
+    const std::size_t skipped = (io::alignment_max_bytes - address % io::alignment_max_bytes) % io::alignment_max_bytes;
+    each->into.bytes = std::span(each->memory).subspan(skipped, 3 * io::alignment_max_bytes);
+  }
+  running_.call([&] {
+    for (auto& each : reads) {
+      const extent ahead[] = {
+          {.file = 0, .offset = each->offset, .stored_bytes = each->bytes, .decoded_bytes = each->bytes}};
+      source_->announce(ahead);
+      io::read_operation* const one[] = {each.get()};
+      source_->start(one);
+    }
+    std::vector<extent> rest;
+    for (std::uint64_t at = 20'000; at < 100'000; at += 500) rest.push_back({.offset = at, .stored_bytes = 500});
+    rest.push_back({.offset = 99'999, .stored_bytes = 2});  // beyond its end, which is the reads' to find out
+    source_->announce(rest);
+  });
+  for (const auto& each : reads) {
+    each->is_done.wait(false);
+    expect_right(*each);
+  }
+  constexpr std::uint64_t blocks = (100'000 + 8191) / 8192;
+  while (counts().cached_blocks < blocks) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(counts().cached_blocks, blocks);
+  const std::uint64_t requests = counts().requests;
+  EXPECT_EQ(requests, blocks + 1) << "each once, and the opening";
+  for (auto& each : reads) {
+    each->is_done = false;
+    start(*each);
+    each->is_done.wait(false);
+    expect_right(*each);
+  }
+  EXPECT_EQ(counts().requests, requests);
 }
 
 TEST_F(remote_faults, an_object_that_is_another_one_ends_the_run) {
@@ -429,6 +520,104 @@ TEST_F(remote_faults, connections_are_kept_and_no_more_of_them_are_opened_than_a
   read_together(100);
   EXPECT_LE(server_.connections(), 3U);
   EXPECT_EQ(server_.requests(), 100U);
+}
+
+TEST_F(remote_faults, a_read_that_is_later_than_nearly_all_others_is_asked_for_once_more) {
+  connect();
+  ASSERT_EQ(open()->failure, 0);
+  const auto counts = [&] {
+    remote_stats now;
+    description_->add_counts(now);
+    return now;
+  };
+  // What is asked for twice is a fiftieth of all that has come.
+  for (int i = 0; i < 8; ++i) read_together(100);
+  const std::uint64_t bytes_before = counts().bytes;
+  for (const http_fault& slow :
+       {http_fault{.what = wrong::stall, .bytes = 0}, http_fault{.what = wrong::stall, .bytes = 300},
+        http_fault{.what = wrong::late, .wait = std::chrono::seconds(20)},
+        http_fault{.what = wrong::dripping, .wait = std::chrono::seconds(1)}}) {
+    const std::uint64_t hedges_before = counts().hedges;
+    fail_with(slow, 1);
+    const auto began = std::chrono::steady_clock::now();
+    expect_right(*read(900, 800));
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+    EXPECT_EQ(counts().hedges - hedges_before, 1U);
+  }
+  EXPECT_EQ(counts().retries, 0U) << "none of them had failed";
+  EXPECT_LE(counts().bytes - bytes_before, 4 * 800U + 4 * 400U);
+  // Where the whole server is slow, the fiftieth is soon used up.
+  const std::uint64_t hedges_before = counts().hedges;
+  fail_with({.what = wrong::late, .wait = std::chrono::milliseconds(150)});
+  for (int i = 0; i < 4; ++i) read_together(100);
+  EXPECT_LE(counts().hedges - hedges_before, 16U);
+  EXPECT_LE(static_cast<double>(counts().hedges) * 800, 0.02 * static_cast<double>(counts().bytes) + 800);
+}
+
+TEST_F(remote_faults, a_read_that_is_cancelled_while_it_is_asked_for_twice_ends_at_once) {
+  connect();
+  for (int i = 0; i < 3; ++i) read_together(100);
+  const auto hedges = [&] {
+    remote_stats now;
+    description_->add_counts(now);
+    return now.hedges;
+  };
+  fail_with({.what = wrong::stall, .bytes = 100});
+  const auto stalled = make(0, 800);
+  start(*stalled);
+  while (hedges() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running_.call([&] { source_->cancel(*stalled); });
+  stalled->is_done.wait(false);
+  EXPECT_EQ(stalled->failure, ECANCELED);
+  server_.set_rule({});
+  expect_right(*read(5, 10));
+}
+
+// Of 503 SlowDown a client makes fewer requests at a time, and more when it is answered again.
+TEST_F(remote_faults, a_store_that_is_asked_too_much_is_asked_by_fewer_connections) {
+  connect({.allow_http = true, .connections_max = 64}, server_.address("a.bin"));
+  std::atomic<unsigned> refused{0};
+  server_.set_rule([&](const served_request&) {
+    return ++refused % 3 == 0 && refused < 60 ? http_fault{.what = wrong::status, .status = 503} : http_fault();
+  });
+  read_together(100);
+  EXPECT_GE(refused, 60U);
+  read_together(100);
+}
+
+TEST(connections, are_half_as_many_after_a_refusal_and_one_more_after_as_many_answers) {
+  io::connection_limit limit(100);
+  EXPECT_EQ(limit.now(), 32U);
+  for (int i = 0; i < 8; ++i) limit.answered();
+  EXPECT_EQ(limit.now(), 40U) << "until the first refusal";
+  limit.refused(10, 20);
+  EXPECT_EQ(limit.now(), 20U);
+  limit.refused(19, 30);
+  EXPECT_EQ(limit.now(), 20U) << "it was asked before";
+  limit.refused(31, 40);
+  EXPECT_EQ(limit.now(), 10U);
+  for (int i = 0; i < 10; ++i) limit.answered();
+  EXPECT_EQ(limit.now(), 10U);
+  limit.answered();
+  EXPECT_EQ(limit.now(), 11U);
+  for (int i = 0; i < 20'000; ++i) limit.answered();
+  EXPECT_EQ(limit.now(), 100U);
+  for (int i = 0; i < 20; ++i) limit.refused(100 + static_cast<std::uint64_t>(i), 100 + static_cast<std::uint64_t>(i));
+  EXPECT_EQ(limit.now(), 1U);
+  EXPECT_EQ(io::connection_limit(3).now(), 3U);
+}
+
+TEST(slow_answers, are_those_beyond_99_of_100_of_their_size) {
+  io::slow_answers answers;
+  EXPECT_FALSE(answers.may_ask_again_for(1));
+  for (std::uint64_t i = 1; i < 100; ++i) answers.add(1'000, i);
+  EXPECT_EQ(answers.late_ns(1'000), ~std::uint64_t{0}) << "too few are known";
+  for (std::uint64_t i = 0; i < 256; ++i) answers.add(1'000, i % 100 + 1);
+  EXPECT_GE(answers.late_ns(1'000), 98U);
+  EXPECT_LE(answers.late_ns(1'000), 100U);
+  EXPECT_EQ(answers.late_ns(3'000'000), ~std::uint64_t{0}) << "of another size";
+  EXPECT_TRUE(answers.may_ask_again_for(7'000));
+  EXPECT_FALSE(answers.may_ask_again_for(1'000)) << "a fiftieth of 355,000 is gone";
 }
 
 TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_refused) {

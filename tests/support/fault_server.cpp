@@ -12,6 +12,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <openssl/bio.h>
@@ -24,6 +25,7 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace leat::testing {
@@ -141,6 +143,8 @@ class fault_server::impl {
     std::string bytes;
     bool ends = false;    // the connection, after these bytes
     bool stalls = false;  // nothing comes after these
+    std::chrono::milliseconds wait{0};
+    std::size_t drips_from = std::string::npos;  // these bytes come one by one
   };
 
   asio::awaitable<void> accept() {
@@ -179,7 +183,18 @@ class fault_server::impl {
       }
       const answer sent = answer_to(received.substr(0, end + 2));
       received.erase(0, end + 4);
-      const auto [failure, bytes] = co_await asio::async_write(stream, asio::buffer(sent.bytes), answers);
+      asio::steady_timer timer(*context_);
+      const auto wait = [&] {
+        timer.expires_after(sent.wait);
+        return timer.async_wait(answers);
+      };
+      if (sent.wait.count() != 0 && sent.drips_from == std::string::npos) co_await wait();
+      const std::size_t at_once = std::min(sent.bytes.size(), sent.drips_from);
+      auto [failure, bytes] = co_await asio::async_write(stream, asio::buffer(sent.bytes, at_once), answers);
+      for (std::size_t at = at_once; !failure && at < sent.bytes.size(); ++at) {
+        co_await wait();
+        std::tie(failure, bytes) = co_await asio::async_write(stream, asio::buffer(&sent.bytes[at], 1), answers);
+      }
       if (failure || sent.ends) co_return;
       if (sent.stalls) {
         char some[1];
@@ -243,6 +258,8 @@ class fault_server::impl {
       made.ends = plan.what == cut;
       made.stalls = plan.what == stall;
     }
+    if (plan.what == late || plan.what == dripping) made.wait = plan.wait;
+    if (plan.what == dripping) made.drips_from = made.bytes.size();
     made.bytes += body;
     return made;
   }

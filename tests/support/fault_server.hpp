@@ -1,6 +1,7 @@
 // A server of objects over HTTP/1.1 on the loopback, with or without TLS, that does wrong what a test says.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,13 +37,16 @@ struct http_fault {
     many_lines,   ///< 200 header lines
     no_http,      ///< something else
     compressed,   ///< says that it is gzip
-    untagged      ///< `headers` in the place of an ETag
+    untagged,     ///< `headers` in the place of an ETag
+    late,         ///< answers after `wait`
+    dripping      ///< sends the body byte by byte, one each `wait`
   };
   kind what = kind::none;
   unsigned status = 503;
   std::string headers = {};  ///< "Location: /b\r\n"
   std::size_t bytes = 0;
   std::string body = "told";  ///< of `status`
+  std::chrono::milliseconds wait{0};
 };
 
 class fault_server {

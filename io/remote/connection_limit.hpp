@@ -1,0 +1,35 @@
+// How many connections a client uses at a time: more as long as a store answers, half as many where it says that it is asked too much.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace leat::io {
+
+/// Additive increase, multiplicative decrease. Until the first refusal each answer allows one more.
+class connection_limit {
+ public:
+  ///   most   1 at least
+  explicit connection_limit(std::uint32_t most)
+      : most_(std::max(most, std::uint32_t{1})), now_(std::min(most_, first)) {}
+
+  [[nodiscard]] std::uint32_t now() const noexcept { return static_cast<std::uint32_t>(now_); }
+  void answered() noexcept { now_ = std::min<double>(most_, now_ + (was_refused_ ? 1 / now_ : 1)); }
+  /// 503 or 429. Those that were asked before the last decrease say nothing new.
+  ///   asked_ns   when that was, and what time it is
+  void refused(std::uint64_t asked_ns, std::uint64_t now_ns) noexcept {
+    if (was_refused_ && asked_ns < decreased_ns_) return;
+    was_refused_ = true;
+    decreased_ns_ = now_ns;
+    now_ = std::max(1.0, now_ / 2);
+  }
+
+ private:
+  static constexpr std::uint32_t first = 32;
+  std::uint32_t most_;
+  double now_;
+  bool was_refused_ = false;
+  std::uint64_t decreased_ns_ = 0;
+};
+
+}  // namespace leat::io
