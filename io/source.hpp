@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -165,6 +166,14 @@ struct source_depth {
   std::uint64_t ahead_bytes = 0;
 };
 
+/// A cache on a local drive.
+///   bytes_max   what it may take
+///   bytes_all   of all files of the source
+struct cache_room {
+  std::uint64_t bytes_max = 0;
+  std::uint64_t bytes_all = 0;
+};
+
 /// What a dataset holds of its source: enough to connect it to a loop, any number of times.
 class source_description {
  public:
@@ -179,6 +188,8 @@ class source_description {
   /// Of each source that is connected. Thread: any.
   ///   default   a drive's
   [[nodiscard]] virtual source_depth in_flight() const { return {}; }
+  /// Nothing where there is none. Thread: any.
+  [[nodiscard]] virtual std::optional<cache_room> cached() const { return std::nullopt; }
   /// As connect(), which takes what it wants.
   ///   memory_bytes   of memory(): at least the least
   [[nodiscard]] virtual std::unique_ptr<source> connect_within(connector& loop, std::size_t /*memory_bytes*/) const {

@@ -14,6 +14,7 @@
 #include "stages/batch_table.hpp"
 #include "stages/block_uses.hpp"
 #include "stages/bound_run.hpp"
+#include "stages/cache_cost.hpp"
 #include "stages/delivery.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_transfer.hpp"
@@ -163,6 +164,7 @@ class loader::pipeline final : public line_events {
                         .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); },
                         .host_memory = arena_});
     plan_ = memory_.shown;
+    if (std::optional<std::string> cost = describe_cache_cost(run_)) plan_.warnings.push_back(*std::move(cost));
     plan_.notes = describe_shared_decodes(run_.programs());
     if (std::optional<std::string> uses = describe_block_uses(run_, memory_)) plan_.notes.push_back(*std::move(uses));
     if (const device_report device = transfer_->report(); device.batches != 0) {

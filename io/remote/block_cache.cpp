@@ -4,6 +4,7 @@
 #include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
+#include "io/remote/two_words.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -228,7 +229,7 @@ std::optional<seen_index> read_index(int file) {
 struct block_cache::shared_header {
   std::array<char, 8> magic;
   std::uint32_t version;
-  std::uint32_t reserved;
+  std::uint32_t changes;  // raised when a block is filled or given up
   std::uint64_t bytes;
   std::uint64_t fills;  // the number of the next one
   std::array<std::uint32_t, slots> generations;
@@ -376,6 +377,14 @@ void block_cache::release(std::uint64_t bytes) noexcept {
 
 std::uint64_t block_cache::bytes_in_use() const noexcept {
   return std::atomic_ref(shared_->bytes).load(std::memory_order_relaxed);
+}
+
+std::uint32_t block_cache::changes() const noexcept {
+  return std::atomic_ref(shared_->changes).load(std::memory_order_acquire);
+}
+void block_cache::wait_for_change(std::uint32_t seen, std::atomic<std::uint32_t>& mine, std::uint32_t mine_seen,
+                                  std::chrono::milliseconds patience) noexcept {
+  wait_for_either(mine, mine_seen, shared_->changes, seen, patience);
 }
 
 bool block_cache::reserve(std::uint64_t bytes) {
@@ -618,12 +627,14 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
   }
   const std::uint64_t number = std::atomic_ref(cache_->shared_->fills).fetch_add(1, std::memory_order_acq_rel);
   word(block).store(present | number << state_bits, std::memory_order_release);
+  raise_shared(cache_->shared_->changes);
   return 0;
 }
 
 void cached_object::give_up(std::uint32_t block) noexcept {
   word(block).store(absent, std::memory_order_release);
   cache_->release(room_of(block));
+  raise_shared(cache_->shared_->changes);
 }
 
 std::uint64_t cached_object::fills() const noexcept {

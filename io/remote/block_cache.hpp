@@ -12,6 +12,7 @@
 #include "base/mutex.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -126,6 +127,13 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
 
   /// Whether an object of that size is not too large for a cache of this one's.
   [[nodiscard]] bool may_hold(std::uint64_t size_bytes) const noexcept;
+
+  /// Changes when any process fills a block or gives one up.
+  [[nodiscard]] std::uint32_t changes() const noexcept;
+  /// Returns when it has changed since, when raise_mine(mine) was called since (io/remote/two_words.hpp), or after `patience`: the owner of a
+  /// block that was killed changes nothing.
+  void wait_for_change(std::uint32_t seen, std::atomic<std::uint32_t>& mine, std::uint32_t mine_seen,
+                       std::chrono::milliseconds patience) noexcept;
 
   /// Bytes that all objects take, those that are being filled included.
   [[nodiscard]] std::uint64_t bytes_in_use() const noexcept;

@@ -4,6 +4,7 @@
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/remote/remote_source.hpp"
+#include "io/remote/two_words.hpp"
 
 #include <pthread.h>
 
@@ -20,8 +21,8 @@
 namespace leat::io {
 namespace {
 
-// How soon it is noticed that another process, or another loop, has filled a block: short beside what a request takes.
-constexpr auto look_again = std::chrono::milliseconds(2);
+// How soon it is noticed that who was about to fill a block has died.
+constexpr auto look_again = std::chrono::milliseconds(20);
 // A drive that gives wrong bytes again and again.
 constexpr unsigned damage_max = 2;
 // Blocks that were announced and are not fetched yet. Of more, those that were announced first are left to the reads.
@@ -29,6 +30,12 @@ constexpr std::size_t ahead_max = 1024;
 
 std::uint64_t page_begin(std::uint64_t offset) { return offset / cache_page_bytes * cache_page_bytes; }
 std::uint64_t page_end(std::uint64_t offset) { return page_begin(offset + cache_page_bytes - 1); }
+
+// An answer may lack a tag, and a server may not look at If-Match: what is kept under a version has to be of it.
+bool is_whole_of_version(const fetch& ended) {
+  return ended.end == fetch_end::whole && ended.seen &&
+         ended.seen->version(*ended.where) == ended.expected->version(*ended.where);
+}
 
 }  // namespace
 
@@ -81,7 +88,7 @@ cached_reads::~cached_reads() {
     const mutex_lock lock(mutex_);
     assert(arrived_.empty() && going_home_.empty());
     is_ending_ = true;
-    changed_.notify_one();
+    wake();
   }
   thread_.join();
 }
@@ -126,7 +133,7 @@ void cached_reads::announce(std::uint32_t file, const object_facts& facts, std::
   if (object != nullptr && is_whole(*object, offset, bytes)) return;
   const mutex_lock lock(mutex_);
   announced_.push_back({.file = file, .facts = &facts, .offset = offset, .bytes = bytes});
-  if (announced_.size() == 1) changed_.notify_one();
+  if (announced_.size() == 1) wake();
 }
 
 // Whole pages: each can be verified, and the memory has room for them.
@@ -178,6 +185,13 @@ void cached_reads::have_read(cached_read& read) noexcept {
   end(read);
 }
 
+void cached_reads::have_received(cached_read& read) noexcept {
+  read_operation& asked = *read.asked;
+  asked.failure = 0;
+  asked.data = asked.into.bytes.first(asked.bytes);
+  end(read);
+}
+
 void cached_reads::end(cached_read& read) noexcept {
   read_operation& asked = *read.asked;
   delete &read;
@@ -201,10 +215,15 @@ void cached_reads::fail(cached_read& read) noexcept {
   around_.failed(around_.owner, asked, *block);
 }
 
+void cached_reads::wake() {
+  changed_.notify_one();
+  if (waits_by_word_) raise_mine(events_);
+}
+
 void cached_reads::send(cached_read& read) {
   const mutex_lock lock(mutex_);
   arrived_.push_back(&read);
-  changed_.notify_one();
+  wake();
 }
 
 void cached_reads::cancel(cached_read& read) {
@@ -212,7 +231,7 @@ void cached_reads::cancel(cached_read& read) {
   if (read.is_local) return files_[read.asked->file]->files->cancel(read.local);
   const mutex_lock lock(mutex_);
   is_woken_ = true;
-  changed_.notify_one();
+  wake();
 }
 
 void cached_reads::settle_home() noexcept {
@@ -222,7 +241,9 @@ void cached_reads::settle_home() noexcept {
     all.swap(going_home_);
   }
   for (cached_read* const each : all) {
-    if (each->how == outcome::local && !each->is_cancelled.load(std::memory_order_relaxed)) {
+    if (each->how == outcome::received) {
+      have_received(*each);
+    } else if (each->how == outcome::local && !each->is_cancelled.load(std::memory_order_relaxed)) {
       start_local(*each);
     } else if (each->how == outcome::failed && !each->is_cancelled.load(std::memory_order_relaxed)) {
       fail(*each);
@@ -237,19 +258,25 @@ void cached_reads::settle_home() noexcept {
 void cached_reads::run() {
   bool waits_for_others = false;
   bool is_ending = false;
+  std::uint32_t changes = 0;  // of the cache, before the blocks were looked at
   for (;;) {
     std::vector<std::shared_ptr<fill>> ended;
     std::vector<range> announced;
     {
       mutex_lock lock(mutex_);
-      const auto look_at = std::chrono::steady_clock::now() + look_again;
       while (arrived_.empty() && announced_.empty() && filled_.empty() && !is_woken_ && is_ending_ == is_ending) {
         if (is_ending && fills_.empty()) return;
         if (!waits_for_others) {
           changed_.wait(mutex_);
-        } else if (!changed_.wait_until(mutex_, look_at)) {
-          break;
+          continue;
         }
+        waits_by_word_ = true;
+        const std::uint32_t seen = events_.load(std::memory_order_relaxed);
+        lock.unlock();
+        around_.cache->blocks()->wait_for_change(changes, events_, seen, look_again);
+        lock.lock();
+        waits_by_word_ = false;
+        break;
       }
       is_woken_ = false;
       waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
@@ -264,12 +291,14 @@ void cached_reads::run() {
       }
     }
     if (is_ending) announced.clear();
+    if (const block_cache* const blocks = around_.cache->blocks()) changes = blocks->changes();
     waits_for_others = turn(std::move(ended), announced);
   }
 }
 
 bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& announced) {
   failed_.clear();
+  for (const std::shared_ptr<fill>& each : ended) hand_on(*each);
   for (const std::shared_ptr<fill>& each : ended) have_filled(each);
   bool waits_for_others = false;
   std::vector<cached_read*> settled;
@@ -281,7 +310,12 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vec
   });
   take_in(announced);
   go_ahead();
-  if (settled.empty()) return waits_for_others;
+  send_home(settled);
+  return waits_for_others;
+}
+
+void cached_reads::send_home(const std::vector<cached_read*>& settled) {
+  if (settled.empty()) return;
   bool is_first = false;
   {
     const mutex_lock lock(mutex_);
@@ -291,7 +325,24 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vec
   if (is_first) {
     around_.loop->post([](void* self) noexcept { static_cast<cached_reads*>(self)->settle_home(); }, this);
   }
-  return waits_for_others;
+}
+
+// What has come goes to the reads that wait for nothing else, before it is written.
+void cached_reads::hand_on(const fill& ended) {
+  if (!is_whole_of_version(ended)) return;
+  std::vector<cached_read*> settled;
+  std::erase_if(waiting_, [&](cached_read* each) {
+    const read_operation& asked = *each->asked;
+    if (each->object != ended.object || each->is_cancelled.load(std::memory_order_relaxed) ||
+        asked.offset < ended.offset || asked.offset + asked.bytes > ended.offset + ended.into.size()) {
+      return false;
+    }
+    std::memcpy(asked.into.bytes.data(), ended.into.data() + (asked.offset - ended.offset), asked.bytes);
+    each->how = outcome::received;
+    settled.push_back(each);
+    return true;
+  });
+  send_home(settled);
 }
 
 void cached_reads::take_in(const std::vector<range>& announced) {
@@ -419,7 +470,7 @@ bool cached_reads::start_fill(const block_ahead& wanted) {
     auto& self = *static_cast<cached_reads*>(ended.owner);
     const mutex_lock lock(self.mutex_);
     self.filled_.push_back(std::static_pointer_cast<fill>(ended.shared_from_this()));
-    self.changed_.notify_one();
+    self.wake();
   };
   fills_.emplace(block_name(&object, wanted.block), made);
   around_.client->start({made});
@@ -429,10 +480,7 @@ bool cached_reads::start_fill(const block_ahead& wanted) {
 void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
   cached_object& object = *ended->object;
   const block_name name(&object, ended->block);
-  // An answer may lack a tag, and a server may not look at If-Match: what is kept under a version has to be of it.
-  const bool is_of_version =
-      ended->seen && ended->seen->version(*ended->where) == ended->expected->version(*ended->where);
-  if (ended->end == fetch_end::whole && is_of_version) {
+  if (is_whole_of_version(*ended)) {
     const std::uint64_t room = page_end(ended->into.size());
     std::memset(ended->bytes->at.get() + ended->into.size(), 0, room - ended->into.size());
     const int failure = object.fill(ended->block, {ended->bytes->at.get(), room});

@@ -90,12 +90,13 @@ class cached_reads {
     std::unique_ptr<source> files;
   };
   using block_name = std::pair<const cached_object*, std::uint32_t>;
-  enum class outcome : std::uint8_t { waits, local, remote, failed };
+  enum class outcome : std::uint8_t { waits, local, received, remote, failed };
 
   // The loop's thread.
   [[nodiscard]] static bool is_whole(const cached_object& object, std::uint64_t offset, std::uint64_t bytes) noexcept;
   void start_local(cached_read& read);
   void have_read(cached_read& read) noexcept;
+  void have_received(cached_read& read) noexcept;
   void end(cached_read& read) noexcept;
   void go_remote(cached_read& read) noexcept;
   void fail(cached_read& read) noexcept;
@@ -104,7 +105,10 @@ class cached_reads {
   void settle_home() noexcept;
 
   // The thread of its own.
+  void wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
+  void send_home(const std::vector<cached_read*>& settled);
+  void hand_on(const fill& ended);
   [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& announced);
   void take_in(const std::vector<range>& announced);
   void go_ahead();
@@ -120,6 +124,9 @@ class cached_reads {
 
   mutex mutex_;
   condition_variable changed_;
+  // While the thread waits for what others fill, it waits for this word and for the cache's. Changed with changed_.
+  std::atomic<std::uint32_t> events_{0};
+  bool waits_by_word_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<cached_read*> arrived_ ABSL_GUARDED_BY(mutex_);
   std::vector<range> announced_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<fill>> filled_ ABSL_GUARDED_BY(mutex_);

@@ -86,7 +86,7 @@ block_cache_options cache_options_of(const remote_options& options) {
 
 // An index stays open for each object. A run has a set to train and one to validate: half of the descriptors are left for others.
 object_cache::object_cache(const block_cache_options& options, std::size_t objects)
-    : objects_max_(descriptors_allowed() / 4), objects_(objects), left_out_(objects) {
+    : bytes_max_(options.bytes_max), objects_max_(descriptors_allowed() / 4), objects_(objects), left_out_(objects) {
   std::string refusal;
   cache_ = block_cache::open(options, refusal);
   if (!cache_) turn_off(refusal);

@@ -52,6 +52,9 @@ class object_cache {
   [[nodiscard]] cached_object* find(std::uint32_t number) const noexcept {
     return objects_[number].load(std::memory_order_acquire);
   }
+  [[nodiscard]] std::uint64_t bytes_max() const noexcept { return bytes_max_; }
+  /// Null where there is none.
+  [[nodiscard]] block_cache* blocks() const noexcept { return cache_.get(); }
   /// Blocks on the disk. Null where it has no place in the cache.
   [[nodiscard]] cached_object* open(std::uint32_t number, const remote_object& object, const object_facts& facts);
 
@@ -59,6 +62,7 @@ class object_cache {
   void leave_out(std::uint32_t number, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::shared_ptr<block_cache> cache_;
+  const std::uint64_t bytes_max_;
   const std::size_t objects_max_;
   std::vector<std::atomic<cached_object*>> objects_;
   std::vector<std::atomic<bool>> left_out_;

@@ -339,6 +339,16 @@ source_depth remote_description::in_flight() const {
   return all;
 }
 
+std::optional<cache_room> remote_description::cached() const {
+  if (cache_ == nullptr || cache_->is_off()) return std::nullopt;
+  cache_room room{.bytes_max = cache_->bytes_max()};
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    const object_facts* const known = opened_[i].load(std::memory_order_acquire);
+    if (known != nullptr) room.bytes_all += known->size_bytes;
+  }
+  return room;
+}
+
 std::unique_ptr<source> remote_description::connect(connector& loop) const {
   return connect_within(loop, memory().bytes_wanted);
 }

@@ -43,6 +43,7 @@ class remote_description final : public source_description {
   [[nodiscard]] std::unique_ptr<source> connect(connector& loop) const override;
   [[nodiscard]] source_memory memory() const override;
   [[nodiscard]] source_depth in_flight() const override;
+  [[nodiscard]] std::optional<cache_room> cached() const override;
   [[nodiscard]] std::unique_ptr<source> connect_within(connector& loop, std::size_t memory_bytes) const override;
   [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
   /// Without the query; of several that differ in nothing else, with a number behind it.

@@ -10,16 +10,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -57,6 +61,9 @@ class remote_cache : public testing::remote_shards {
     static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = index, .remote = {.allow_http = true}}));
     return open(server_.address("train-{0..2}.tar"), {.index = index, .remote = options});
   }
+  static std::vector<std::string> warnings_of(const dataset& samples) {
+    return testing::loader(samples, testing::small_options(), fields()).plan().warnings;
+  }
   static seen_run run(const dataset& samples) { return testing::run_all(samples, testing::small_options(), fields()); }
   void expect_right(const seen_run& seen) const {
     EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
@@ -91,6 +98,7 @@ TEST_F(remote_cache, reads_each_block_once_and_nothing_in_the_epochs_that_follow
   expect_right(cold);
   EXPECT_EQ(server_.requests() - before, shards + blocks_) << "each shard is opened, each block is fetched";
   EXPECT_EQ(cold.stats.remote.cache, "on");
+  EXPECT_THAT(warnings_of(samples), ::testing::IsEmpty());
   for (int round = 0; round < 2; ++round) {
     const std::uint64_t opened_at = server_.requests();
     const dataset again = opened(cached());
@@ -122,6 +130,9 @@ TEST_F(remote_cache, has_the_same_batches_by_the_preadv_twin_and_in_the_order_of
 TEST_F(remote_cache, pins_what_it_has_room_for_and_reads_the_rest_over_the_network) {
   constexpr std::uint64_t room = 6 * block_bytes;
   const dataset samples = opened(cached(room));
+  EXPECT_THAT(warnings_of(samples), ::testing::Contains(::testing::AllOf(
+                                        StartsWith("the cache has room for 384 KiB of "),
+                                        HasSubstr(" requests by up to "), HasSubstr("; with cache_bytes of "))));
   const seen_run first = run(samples);
   expect_right(first);
   EXPECT_LE(look(room)->bytes_in_use(), room);
@@ -147,7 +158,7 @@ TEST_F(remote_cache, is_filled_once_by_all_that_read_at_the_same_time) {
 // The first batch is with the trainer, and one more is all that there is memory for.
 TEST_F(remote_cache, fetches_blocks_before_the_reads_that_want_them_are_there) {
   // The end of a shard is no sample's.
-  const std::uint64_t wanted = run(opened_by_index(cached())).stats.remote.cached_blocks;
+  const std::uint64_t wanted = run(opened_by_index(cached())).stats.remote.requests;
   ASSERT_GE(wanted + shards, blocks_);
   for (const std::uint32_t io_threads : {1U, 2U}) {
     for (const bool shuffle : {false, true}) {
@@ -195,7 +206,7 @@ TEST_F(remote_cache, finds_a_flipped_bit_before_it_is_delivered_and_fetches_the_
   expect_right(mended);
   EXPECT_EQ(server_.requests() - before, shards) << "a block of each shard";
   EXPECT_GE(mended.stats.remote.damaged_reads, 1U);
-  EXPECT_EQ(mended.stats.remote.cached_blocks, shards);
+  EXPECT_LE(mended.stats.remote.cached_blocks, shards) << "the last one may be written when its reads have gone on";
   EXPECT_EQ(run(samples).stats.remote.requests, 0U);
 }
 
@@ -362,6 +373,33 @@ TEST_F(remote_cache, goes_on_over_the_network_where_it_cannot_be_written) {
   EXPECT_GT(after.stats.remote.bytes_from_cache, 0U) << "the others are kept";
 }
 
+// A drive of its own, which only this thread and those that it starts see.
+TEST_F(remote_cache, goes_on_over_the_network_where_the_drive_is_full_or_read_only) {
+  std::string refusal;
+  std::thread([&] {
+    const auto mounted = [&](const char* type, unsigned long flags, const char* options) {
+      if (::mount(type, cache_path().c_str(), type, flags, options) == 0) return true;
+      refusal = std::strerror(errno);
+      return false;
+    };
+    fs::create_directory(cache_path());
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+      refusal = std::strerror(errno);
+      return;
+    }
+    if (!mounted("tmpfs", 0, "size=512k,mode=0700")) return;
+    const seen_run full = run(opened(cached()));
+    expect_right(full);
+    EXPECT_THAT(full.stats.remote.cache, ::testing::AllOf(StartsWith("off: "), HasSubstr("ENOSPC")));
+    ASSERT_TRUE(mounted(nullptr, MS_REMOUNT | MS_RDONLY, nullptr)) << refusal;
+    const seen_run read_only = run(opened(cached()));
+    expect_right(read_only);
+    EXPECT_THAT(read_only.stats.remote.cache, ::testing::AllOf(StartsWith("off: "), HasSubstr("EROFS")));
+    EXPECT_EQ(::umount2(cache_path().c_str(), MNT_DETACH), 0);
+  }).join();
+  if (!refusal.empty()) GTEST_SKIP() << "no file system can be mounted here: " << refusal;
+}
+
 TEST_F(remote_cache, fetches_a_block_for_all_reads_that_wait_for_it_and_tells_each_why_it_cannot_be_had) {
   std::vector<io::remote_object> objects = {{.where = io::parse_address(server_.address("train-0.tar"))}};
   const auto samples = datasets::open_shards_of_source(
@@ -420,7 +458,7 @@ TEST_F(remote_cache, fetches_within_the_memory_that_the_plan_names) {
   flip_a_bit();
   const seen_run mended = run(large);
   EXPECT_EQ(mended.batches, right.batches);
-  EXPECT_EQ(mended.stats.remote.cached_blocks, 1U);
+  EXPECT_LE(mended.stats.remote.cached_blocks, 1U);
   // The blocks of an object that is there are larger than all memory for them.
   flip_a_bit();
   const seen_run without_room = run(there("train-0.tar", cached()));
@@ -434,7 +472,9 @@ TEST_F(remote_cache, is_left_at_once_while_a_server_says_nothing) {
   testing::loader running(samples, testing::small_options(), fields());
   testing::trainer waiting(running);
   const auto asked = waiting.ask();
+  const auto began = std::chrono::steady_clock::now();
   running.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
   waiting.wait();
   EXPECT_TRUE(asked->completed);
 }
