@@ -53,6 +53,15 @@ std::string_view read_window(const file_bytes& file, std::uint64_t at, std::span
   return {reinterpret_cast<const char*>(window.data()), bytes};
 }
 
+// Room for as many lines as there will be, if they go on as they began: memory that grows is copied, and is new once more.
+//   seen, all   bytes in which the lines so far lie, and in which all will lie
+void make_room(std::vector<value_place>& found, std::uint64_t seen, std::uint64_t all) {
+  if (found.empty()) return;
+  const std::uint64_t line_bytes = std::max<std::uint64_t>(seen / found.size(), 1);
+  const std::uint64_t lines = all / line_bytes;
+  found.reserve(lines + lines / 16 + 1);
+}
+
 /// Lines that begin in a piece of the file. The end of the last one may lie behind it.
 std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
                                     std::uint64_t first) {
@@ -77,6 +86,7 @@ std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin,
       }
       at = line_end + 1;
     }
+    if (from <= begin) make_room(found, text.size(), end - begin);
     from += text.size();
     if (!is_within_line && line.begin < from && from - line.begin > line_bytes_max) {
       fail_at(file.path(), line.begin, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
@@ -114,6 +124,7 @@ class csv_rows {
       text_ = read_window(file_, from_, window);
       passed_ = 0;
       look_through();
+      if (from_ < text_.size()) make_room(found_, text_.size(), file_.size());
       pass(text_.size());
       before_ = text_.back();
       from_ += text_.size();
@@ -125,6 +136,7 @@ class csv_rows {
     }
     if (quoted_) fail_at(file_.path(), row_.begin, "quotes without an end begin in this row");
     if (row_.begin < from_) row_.end_at(from_, found_);
+    if (found_.capacity() > found_.size() + found_.size() / 4) found_.shrink_to_fit();
     return std::move(found_);
   }
 
