@@ -113,6 +113,18 @@ std::vector<blocking_source::file_look> blocking_source::look_at_all(std::uint32
   return looks;
 }
 
+std::vector<std::optional<blocking_source::file_look>> blocking_source::look_for(std::span<const std::uint32_t> files) {
+  std::deque<opening> opened;
+  for (const std::uint32_t file : files) all_.start(0, opened.emplace_back(all_, number_, file));
+  all_.drain();
+  std::vector<std::optional<file_look>> looks;
+  for (const opening& each : opened) {
+    const bool is_missing = each.why && (each.why->code() == errc::not_found || each.why->code() == errc::permission);
+    looks.push_back(is_missing ? std::nullopt : std::optional(each.result()));
+  }
+  return looks;
+}
+
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
                                                  std::uint64_t file_bytes) {
   // The bytes behind a header are read next, or lie in the page cache by then: reading them too costs little.

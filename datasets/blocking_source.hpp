@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <utility>
@@ -69,6 +70,10 @@ class blocking_source {
   ///   files     how many it has
   ///   throws    the error of the first of them that failed
   [[nodiscard]] std::vector<file_look> look_at_all(std::uint32_t files);
+  /// Opens those of these files that are there, together. What may not be read is not there: of a signed address the one beside it is
+  /// not signed.
+  ///   throws    the error of the first of them that failed otherwise
+  [[nodiscard]] std::vector<std::optional<file_look>> look_for(std::span<const std::uint32_t> files);
 
   /// Bytes of a file of `file_bytes` bytes, through a window that moves on with requests in file order: for headers, which
   /// are many and small. Valid until the next call.

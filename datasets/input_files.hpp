@@ -9,6 +9,7 @@
 #include <leat/dataset.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 namespace leat::datasets {
 
 class file_guard;
+struct index_places;
 
 /// A file that samples lie in, as it was when it was opened.
 ///   version   as file_bytes::version(); 0: changes are not noticed
@@ -75,8 +77,10 @@ class input_files {
 [[nodiscard]] dataset open_record_files(const input_files& files);
 /// All files of a source that is no disk, as tar shards. An index of them is kept by their sizes and versions: where one is used, each file is
 /// opened and no header read. index_use::trust is index_use::check here.
+///   beside   where indexes may lie that others have written; asked where none is kept here, but for index_use::rebuild. Empty: nowhere
 [[nodiscard]] dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards,
-                                            const tar_options& options);
+                                            const tar_options& options,
+                                            const std::function<index_places()>& beside = {});
 [[nodiscard]] dataset open_token_files(const input_files& files, const token_options& options);
 
 }  // namespace leat::datasets

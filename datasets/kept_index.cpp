@@ -131,6 +131,10 @@ kept_index::kept_index(const index_options& options, std::string source, const d
   }
 }
 
+bool kept_index::is_there() const {
+  return !path_.empty() && use_ != index_use::rebuild && ::access(path_.c_str(), R_OK) == 0;
+}
+
 std::shared_ptr<const mapped_index> kept_index::find() {
   if (path_.empty()) return nullptr;
   if (use_ == index_use::rebuild) {

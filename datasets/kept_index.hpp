@@ -110,6 +110,8 @@ class kept_index {
   /// Whether it is neither read nor written.
   [[nodiscard]] bool is_off() const noexcept { return use_ == index_use::off; }
 
+  /// Whether there is a file that may be it.
+  [[nodiscard]] bool is_there() const;
   [[nodiscard]] bool is_trusted() const noexcept { return use_ == index_use::trust; }
 
   /// The result of `read(index, section_reader)`, if there is a whole index of this key and version; null otherwise.

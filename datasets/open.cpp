@@ -1,6 +1,7 @@
 // Finds out what a SOURCE of the command line is, from its files.
 #include "base/text.hpp"
 #include "datasets/content.hpp"
+#include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
@@ -12,6 +13,7 @@
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
 #include "io/remote/address.hpp"
+#include "io/remote/describe_objects.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -179,22 +181,23 @@ dataset open_as(file_kind kind, const datasets::input_files& files, const open_o
 }
 
 // Objects at addresses.
-std::vector<dataset> open_remote(std::span<const std::string> addresses, const open_options& options) {
+std::vector<dataset> open_remote(std::span<const io::named_object> objects, const open_options& options) {
   if (!options.tables.path_column.empty()) {
     throw error(errc::unsupported,
-                str_cat(io::redacted(addresses.front()),
+                str_cat(io::redacted(objects.front().address),
                         ": a table of paths is read from a disk only, so far; copy it, with its pictures"));
   }
   return datasets::open_objects(
-      addresses, options.remote,
+      objects, options.remote,
       [&](file_kind kind, const datasets::input_files& files) {
         const dataset opened = open_as(kind, files, options);
         return chooses_itself(kind) ? opened : chosen_of(opened, options);
       },
-      [&](std::shared_ptr<const io::source_description> shards) {
+      [&](std::shared_ptr<const io::source_description> shards, const std::function<datasets::index_places()>& beside) {
         refuse_table_options(options, shards->file_name(0));
         refuse_windows(options.arrays, shards->file_name(0));
-        return chosen_of(datasets::open_shards_of_source(std::move(shards), shard_options_of(options)), options);
+        return chosen_of(datasets::open_shards_of_source(std::move(shards), shard_options_of(options), beside),
+                         options);
       });
 }
 
@@ -220,7 +223,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     }
     files.clear();
   };
-  std::vector<std::string> addresses;
+  std::vector<io::named_object> addresses;
   const auto open_addresses = [&] {
     if (addresses.empty()) return;
     for (dataset& part : open_remote(addresses, options)) parts.push_back(std::move(part));
@@ -234,7 +237,8 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   for (const std::string& source : sources) {
     if (datasets::is_remote(source)) {
       open_files();
-      for (std::string& each : datasets::expand_addresses(source, options.remote)) addresses.push_back(std::move(each));
+      for (io::named_object& each : datasets::find_objects(source, options.remote))
+        addresses.push_back(std::move(each));
       continue;
     }
     open_addresses();

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
+#include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
@@ -9,6 +10,8 @@
 #include "io/remote/describe_objects.hpp"
 
 #include <leat/error.hpp>
+
+#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <utility>
@@ -25,6 +28,38 @@ std::string beside(const std::string& address, std::string_view ending) {
   return str_cat(with_extension(address.substr(0, query), ending), address.substr(query));
 }
 
+// An address in its parts: "https://h/set/", "a-000.tar", "?sig".
+struct address_parts {
+  std::string folder;
+  std::string name;
+  std::string query;
+};
+address_parts parts_of(const std::string& address) {
+  const std::size_t query = io::is_s3(address) ? address.size() : std::min(address.find('?'), address.size());
+  const std::size_t name = address.rfind('/', query) + 1;
+  return {address.substr(0, name), address.substr(name, query - name), address.substr(query)};
+}
+
+index_places indexes_of(std::span<const std::string> shards, const remote_options& options) {
+  index_places places;
+  std::vector<std::string> own;
+  std::vector<std::string> theirs;
+  absl::flat_hash_map<std::string, std::uint32_t> numbers;
+  for (const std::string& each : shards) {
+    const address_parts parts = parts_of(each);
+    const std::string index = str_cat(parts.folder, index_name_of(parts.name), parts.query);
+    const auto [known, is_new] = numbers.try_emplace(index, static_cast<std::uint32_t>(own.size()));
+    if (is_new) own.push_back(index);
+    places.own.push_back(known->second);
+    places.shards.push_back(parts.name);
+    theirs.push_back(str_cat(parts.folder, wds_index_name_of(parts.name), parts.query));
+  }
+  places.own_files = static_cast<std::uint32_t>(own.size());
+  own.insert(own.end(), theirs.begin(), theirs.end());
+  places.source = io::describe_objects(own, options);
+  return places;
+}
+
 std::vector<std::string> first_names(const io::source_description& source, std::size_t count) {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < count; ++i) names.push_back(source.file_name(i));
@@ -32,46 +67,39 @@ std::vector<std::string> first_names(const io::source_description& source, std::
 }
 
 struct object {
-  std::string address;
+  io::named_object named;
   file_kind kind = file_kind::other;
   std::vector<std::string> companions;
 };
 
-// Of a signed address the one beside it is not signed: 403, which is as good as not there.
-bool is_there(blocking_source& source, std::uint32_t number) {
-  try {
-    static_cast<void>(source.look_at(number));
-    return true;
-  } catch (const error& failed) {
-    if (failed.code() != errc::not_found && failed.code() != errc::permission) throw;
-    return false;
-  }
-}
-
-std::vector<object> look_at(std::span<const std::string> addresses, const remote_options& options) {
+std::vector<object> look_at(std::span<const io::named_object> objects, const remote_options& options) {
   std::vector<object> all;
   std::vector<std::shared_ptr<const io::source_description>> keep;
   blocking_sources connected;  // of those: it ends first
-  for (const std::string& address : addresses) {
+  for (const io::named_object& named : objects) {
+    const std::string& address = named.address;
     object& each = all.emplace_back();
-    each.address = address;
+    each.named = named;
     if (!io::redacted(address).ends_with(".bin")) continue;
     std::vector<std::string> candidates;
     for (const std::string_view ending : companion_endings) candidates.push_back(beside(address, ending));
     keep.push_back(io::describe_objects(candidates, options));
-    for (std::uint32_t i = 0; i < candidates.size(); ++i) {
-      if (is_there(connected.of(*keep.back()), i)) each.companions.push_back(candidates[i]);
+    constexpr std::uint32_t all_candidates[] = {0, 1};
+    static_assert(std::size(all_candidates) == std::size(companion_endings));
+    const auto there = connected.of(*keep.back()).look_for(all_candidates);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (there[i]) each.companions.push_back(candidates[i]);
     }
   }
-  std::vector<std::string> with_companions(addresses.begin(), addresses.end());
+  std::vector<io::named_object> with_companions(objects.begin(), objects.end());
   for (const object& each : all) {
-    with_companions.insert(with_companions.end(), each.companions.begin(), each.companions.end());
+    for (const std::string& companion : each.companions) with_companions.push_back({.address = companion});
   }
   const auto source = io::describe_objects(with_companions, options);
-  const std::vector<std::string> names = first_names(*source, addresses.size());
+  const std::vector<std::string> names = first_names(*source, objects.size());
   const std::unique_ptr<input_files> files = files_of_source(source, names);
   for (std::size_t i = 0; i < all.size(); ++i)
-    all[i].kind = kind_of_file(*files, names[i], io::redacted(all[i].address));
+    all[i].kind = kind_of_file(*files, names[i], io::redacted(all[i].named.address));
   return all;
 }
 
@@ -79,46 +107,54 @@ std::vector<object> look_at(std::span<const std::string> addresses, const remote
 
 bool is_remote(std::string_view source) noexcept { return io::is_address(source); }
 
-std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options) {
+std::vector<io::named_object> find_objects(std::string_view pattern, const remote_options& options) {
   // parse_address() says what is wrong with it, without showing it.
   if (io::has_user(pattern)) static_cast<void>(io::parse_address(pattern));
   const std::size_t query = io::is_s3(pattern) ? pattern.size() : std::min(pattern.find('?'), pattern.size());
-  std::vector<std::string> addresses = expand_braces(pattern.substr(0, query));
-  if (io::is_s3(pattern)) {
-    std::vector<std::string> all;
-    for (std::string& each : addresses) {
+  std::vector<io::named_object> all;
+  for (std::string& each : expand_braces(pattern.substr(0, query))) {
+    if (io::is_s3(pattern)) {
       if (each.find_first_of("*?[") == std::string::npos) {
-        all.push_back(std::move(each));
+        all.push_back({.address = std::move(each)});
         continue;
       }
-      for (std::string& match : io::match_objects(each, options)) all.push_back(std::move(match));
+      for (io::named_object& match : io::match_objects(each, options)) all.push_back(std::move(match));
+      continue;
     }
-    return all;
-  }
-  for (std::string& each : addresses) {
     if (each.find('*') != std::string::npos) {
       throw error(errc::usage, str_cat(io::redacted(each),
                                        ": a server cannot be asked which files it has; name them by braces, as "
                                        "train-{000..127}.tar"));
     }
-    each += pattern.substr(query);
+    all.push_back({.address = str_cat(each, pattern.substr(query))});
   }
+  if (io::is_s3(pattern)) io::ask_for_facts(all, options);
+  return all;
+}
+
+std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options) {
+  std::vector<std::string> addresses;
+  for (io::named_object& each : find_objects(pattern, options)) addresses.push_back(std::move(each.address));
   return addresses;
 }
 
-std::vector<dataset> open_objects(std::span<const std::string> addresses, const remote_options& options,
+std::vector<dataset> open_objects(std::span<const io::named_object> objects, const remote_options& options,
                                   const kind_opener& open_kind, const shard_opener& open_shards) {
-  const std::vector<object> all = look_at(addresses, options);
+  const std::vector<object> all = look_at(objects, options);
   std::vector<dataset> parts;
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-    std::vector<std::string> together;
-    for (; end < all.size() && all[end].kind == all[begin].kind; ++end) together.push_back(all[end].address);
+    std::vector<io::named_object> together;
+    std::vector<std::string> shards;
+    for (; end < all.size() && all[end].kind == all[begin].kind; ++end) {
+      together.push_back(all[end].named);
+      shards.push_back(all[end].named.address);
+    }
     for (std::size_t i = begin; i < end; ++i) {
-      together.insert(together.end(), all[i].companions.begin(), all[i].companions.end());
+      for (const std::string& companion : all[i].companions) together.push_back({.address = companion});
     }
     const std::shared_ptr<const io::source_description> source = io::describe_objects(together, options);
     if (all[begin].kind == file_kind::other) {
-      parts.push_back(open_shards(source));
+      parts.push_back(open_shards(source, [&] { return indexes_of(shards, options); }));
     } else {
       parts.push_back(open_kind(all[begin].kind, *files_of_source(source, first_names(*source, end - begin))));
     }

@@ -13,12 +13,14 @@
 
 namespace leat::io {
 class source_description;
-}
+struct named_object;
+}  // namespace leat::io
 
 namespace leat::datasets {
 
 enum class file_kind : std::uint8_t;
 class input_files;
+struct index_places;
 
 /// Whether open() reads from there.
 [[nodiscard]] bool is_remote(std::string_view source) noexcept;
@@ -26,15 +28,20 @@ class input_files;
 /// The addresses that one with brace lists stands for, of s3:// with globs as well. What follows the first '?' of others is of each of them.
 ///   throws   error{errc::usage} a glob, for which a server cannot be asked; as expand_braces() and io::match_objects()
 [[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options);
+/// The same, with what listings have told: of globs, and of s3:// by braces where one listing takes less than looking at each.
+[[nodiscard]] std::vector<io::named_object> find_objects(std::string_view pattern, const remote_options& options);
 
 /// A dataset of files of one kind, out of whatever source.
 ///   shards   the same files, where they are tar shards
+///   beside   where indexes of them may lie
 using kind_opener = std::function<dataset(file_kind kind, const input_files& files)>;
-using shard_opener = std::function<dataset(std::shared_ptr<const io::source_description> shards)>;
+using shard_opener = std::function<dataset(std::shared_ptr<const io::source_description> shards,
+                                           const std::function<index_places()>& beside)>;
 
 /// Opens objects: neighbours of one kind together, in their order.
 ///   throws   as io::describe_objects(), and what the openers throw
-[[nodiscard]] std::vector<dataset> open_objects(std::span<const std::string> addresses, const remote_options& options,
-                                                const kind_opener& open_kind, const shard_opener& open_shards);
+[[nodiscard]] std::vector<dataset> open_objects(std::span<const io::named_object> objects,
+                                                const remote_options& options, const kind_opener& open_kind,
+                                                const shard_opener& open_shards);
 
 }  // namespace leat::datasets

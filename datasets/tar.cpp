@@ -4,6 +4,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
+#include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/kept_index.hpp"
 #include "datasets/member_key.hpp"
@@ -27,8 +28,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <functional>
+#include <future>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace leat {
@@ -110,6 +115,9 @@ class tar_model final : public dataset_model {
     }
     return shards.size() > 1 ? shards : sample_blocks();
   }
+
+  /// Of this opening, which save() leaves out.
+  void add_notes(std::vector<std::string> more) { std::move(more.begin(), more.end(), std::back_inserter(notes_)); }
 
   void save(section_writer& into) const {
     into.add(notes_.size());
@@ -407,6 +415,15 @@ std::vector<file_stamp> look_at_objects(const io::source_description& objects, c
   return stamps;
 }
 
+// What opening without an index has cost, from here on worth a word.
+constexpr std::uint64_t told_bytes_min = std::uint64_t{64} << 20;
+
+std::string cost_of_walking(const std::vector<std::string>& names, const tar_index_report& report) {
+  return str_cat(names.front(), names.size() > 1 ? " and others" : "", ": no index lies beside ",
+                 names.size() > 1 ? "them" : "it", ", so that opening took ", count_text(report.reads),
+                 " requests and ", bytes_text(report.bytes), "; `leat index` writes one where the shards are made");
+}
+
 tar_index_options index_options_of(const tar_options& options) {
   tar_index_options index;
   if (options.shards_in_flight != 0) index.shards_in_flight = options.shards_in_flight;
@@ -414,36 +431,80 @@ tar_index_options index_options_of(const tar_options& options) {
   return index;
 }
 
-}  // namespace
-
-dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards, const tar_options& options) {
-  // A request takes tens of milliseconds, in which a MiB comes: members that are smaller are read over.
+// A request takes tens of milliseconds, in which a MiB comes: members that are smaller are read over.
+tar_index_options remote_index_options_of(const tar_options& options) {
   tar_index_options index_options = index_options_of(options);
   index_options.stride_read_over_max = std::uint64_t{1} << 20;
   index_options.window_bytes_max = std::uint64_t{1} << 20;
+  return index_options;
+}
+
+std::vector<shard_index> walk_shards(const io::source_description& shards, const tar_index_options& options,
+                                     tar_index_report* report = nullptr) {
+  const opening_loop loops(opening_loop::traffic::many,
+                           std::clamp<std::uint32_t>(shards.files(), 1, std::min(usable_cores(), indexing_loops_max)));
+  return index_tar_shards(shards, loops.connectors(), options, report);
+}
+
+std::shared_ptr<tar_model> model_of(std::shared_ptr<const io::source_description> shards,
+                                    const std::vector<std::string>& names, std::vector<shard_index> indexes,
+                                    at_end_marker at_marker) {
+  auto files = std::make_shared<io::file_table>();
+  for (std::size_t i = 0; i < names.size(); ++i) files->add(names[i], indexes[i].file_bytes);
+  files->finish();
+  return std::make_shared<tar_model>(std::move(files), std::move(shards), std::move(indexes), at_marker);
+}
+
+}  // namespace
+
+dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards, const tar_options& options,
+                              const std::function<index_places()>& beside) {
+  const tar_index_options index_options = remote_index_options_of(options);
   const at_end_marker at_marker = index_options.at_marker;
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < shards->files(); ++i) names.push_back(shards->file_name(i));
   // However few samples there are, walking takes a request for each MiB at least.
   kept_index index(options.index, str_cat(names.front(), names.size() > 1 ? " and others" : ""),
                    key_of_objects(names, at_marker), 1);
-  std::vector<file_stamp> stamps;
-  if (!index.is_off()) {
-    stamps = look_at_objects(*shards, names, index);
-    if (auto model = kept_shards(index, names, stamps, at_marker, shards)) return dataset(std::move(model));
+  const bool is_walked = options.index.use == index_use::rebuild || !beside;
+  if (index.is_off() && is_walked) {
+    std::vector<shard_index> indexes = walk_shards(*shards, index_options);
+    return dataset(model_of(std::move(shards), names, std::move(indexes), at_marker));
   }
-  const std::uint32_t loops_wanted =
-      std::clamp<std::uint32_t>(shards->files(), 1, std::min(usable_cores(), indexing_loops_max));
-  std::vector<shard_index> indexes;
-  {
-    const opening_loop loops(opening_loop::traffic::many, loops_wanted);
-    indexes = index_tar_shards(*shards, loops.connectors(), index_options);
+  std::optional<index_places> places;
+  if (!is_walked) places = beside();
+  std::optional<indexes_beside> others;
+  std::future<void> looking;
+  if (places && !index.is_there()) {
+    // At the same time as the shards, since each is an answer that is waited for.
+    indexes_beside& wanted = others.emplace(*places);
+    looking = std::async(std::launch::async, [&wanted] { wanted.look(); });
   }
-  auto files = std::make_shared<io::file_table>();
-  for (std::uint32_t i = 0; i < shards->files(); ++i) files->add(names[i], indexes[i].file_bytes);
-  files->finish();
-  auto model = std::make_shared<const tar_model>(std::move(files), std::move(shards), std::move(indexes), at_marker);
+  const std::vector<file_stamp> stamps = look_at_objects(*shards, names, index);
+  if (looking.valid()) looking.get();
+  if (auto model = kept_shards(index, names, stamps, at_marker, shards)) return dataset(std::move(model));
+  if (places && !others) others.emplace(*places).look();
+  std::optional<std::vector<shard_index>> found;
+  if (others) {
+    std::vector<std::uint64_t> sizes;
+    for (const file_stamp& each : stamps) sizes.push_back(each.size_bytes);
+    found = others->read(sizes, at_marker);
+  }
+  std::vector<std::string> more_notes;
+  if (others && !others->why_not().empty()) more_notes.push_back(str_cat("an index is not used: ", others->why_not()));
+  if (found) {
+    for (std::uint32_t i = 0; i < found->size(); ++i) {
+      renumber((*found)[i], i);
+      for (std::string& note : (*found)[i].notes) note.insert(0, names[i]);
+    }
+  } else {
+    tar_index_report report;
+    found = walk_shards(*shards, index_options, &report);
+    if (report.bytes >= told_bytes_min) more_notes.push_back(cost_of_walking(names, report));
+  }
+  auto model = model_of(std::move(shards), names, *std::move(found), at_marker);
   keep(index, *model, stamps);
+  model->add_notes(std::move(more_notes));
   return dataset(std::move(model));
 }
 

@@ -183,8 +183,12 @@ shard_index shard_grouper::finish(const tar_walk& walk) {
     if (!open_) throw error(errc::format, str_cat(path_, ": ", what, "; copy it again"));
     mark_defect(walk.position(), str_cat(what, ", and this sample may lack what came next"));
   }
-  end_sample();
   note_end(walk);
+  return finish();
+}
+
+shard_index shard_grouper::finish() {
+  end_sample();
   note_skipped();
   index_.records.shrink_to_fit();
   std::sort(index_.photos.begin(), index_.photos.end(),

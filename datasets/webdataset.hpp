@@ -73,6 +73,8 @@ class shard_grouper {
 
   /// After the last member.
   [[nodiscard]] shard_index finish(const tar_walk& walk);
+  /// Where there was no walk: nothing is known of the archive's end.
+  [[nodiscard]] shard_index finish();
 
  private:
   void end_sample();

@@ -2,6 +2,7 @@
 #include "datasets/pack.hpp"
 
 #include "base/text.hpp"
+#include "datasets/index_writer.hpp"
 #include "datasets/pack_zarr.hpp"
 #include "datasets/patterns.hpp"
 #include "stages/photo_reach.hpp"
@@ -45,6 +46,7 @@ struct pack_arguments {
   std::string zarr_option;  // one that was given and is of --to zarr alone
   rank_options ranks;
   open_options opening;
+  bool index = false;
   bool json = false;
 };
 
@@ -164,6 +166,10 @@ void check_for_ranks(const pack_arguments& arguments, const world& here) {
     throw error(errc::usage, str_cat("--to npy, --to records and --to zarr write one file or folder, which ", here.size,
                                      " ranks cannot write together; run it as one process"));
   }
+  if (arguments.index) {
+    throw error(errc::usage, str_cat("--write-index: an index is of all shards, and each of ", here.size,
+                                     " ranks has some of them; leave it out, and run `leat index` when all are there"));
+  }
   if (arguments.how.bytes_per_shard != 0) {
     throw error(
         errc::usage,
@@ -233,6 +239,8 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     throw error(errc::usage,
                 "--verify off: it is of --photos fast; nothing else compares what it writes; leave it out");
   }
+  if (arguments.index && arguments.to != pack_target::tar)
+    throw error(errc::usage, "--write-index: it is of tar shards; leave it out");
   if (arguments.to == pack_target::zarr && arguments.how.overwrite) {
     throw error(errc::usage, "--overwrite: --to zarr replaces no folder; remove it, or give another name");
   }
@@ -294,6 +302,12 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
                                                                  : "; the file begun was removed"));
     return stop.exit_code();
   }
+  if (arguments.index) {
+    std::vector<std::string> shards;
+    for (const datasets::packed_shard& each : made.shards) shards.push_back(each.path);
+    for (const datasets::written_index& each : datasets::write_indexes(shards, {}, {}))
+      made.notes.push_back(str_cat("indexed in ", each.path));
+  }
   if (arguments.json) {
     const std::vector<std::string> notes = notes_of(from);
     made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
@@ -318,8 +332,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
 
 void add_pack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
-  CLI::App& app =
-      *leat.add_subcommand("pack", "write any source as WebDataset tar shards, or its rows as one file or as Zarr");
+  CLI::App& app = *leat.add_subcommand("pack", "write any source as tar shards, or its rows as one file or as Zarr");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE", arguments->paths,
                  "OUT names the shards: one ('p.tar'), so many, as even as can be, by a brace list "
@@ -357,6 +370,7 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
   app.add_flag("--continue", arguments->how.keep_finished,
                "go on where a run of the same command was stopped: whole shards stay, from the first on up to one that "
                "is missing");
+  app.add_flag("--write-index", arguments->index, "write an index beside the shards too, as `leat index` does");
   app.add_flag("--skip-damaged", arguments->how.skip_damaged,
                "leave out samples known to be damaged; else they are an error");
   app.add_flag(

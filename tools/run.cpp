@@ -92,6 +92,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_doctor(leat, chosen);
   add_bench(leat, chosen);
   add_cache(leat, chosen);
+  add_index(leat, chosen);
 
   try {
     leat.parse(argc, argv);

@@ -67,6 +67,7 @@ void add_make_photos(CLI::App& leat, chosen_command& chosen);
 void add_doctor(CLI::App& leat, chosen_command& chosen);
 void add_bench(CLI::App& leat, chosen_command& chosen);
 void add_cache(CLI::App& leat, chosen_command& chosen);
+void add_index(CLI::App& leat, chosen_command& chosen);
 
 /// The whole command: parses, runs, says in one line what went wrong. Called by main(), once.
 int run(int argc, char** argv);

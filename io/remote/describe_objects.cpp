@@ -15,13 +15,25 @@ namespace leat::io {
 
 std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
                                                            const remote_options& options) {
+  std::vector<named_object> objects;
+  for (const std::string& each : addresses) objects.push_back({.address = each});
+  return describe_objects(objects, options);
+}
+
+std::shared_ptr<const source_description> describe_objects(std::span<const named_object> named,
+                                                           const remote_options& options) {
   std::vector<remote_object> objects;
   std::optional<s3_access> store;
-  for (const std::string& each : addresses) {
+  for (const named_object& object : named) {
+    const std::string& each = object.address;
     if (is_s3(each)) {
       const s3_name name = parse_s3_name(each);
       if (!store) store = find_s3_access(options);
       objects.push_back({.where = address_of(name, *store), .is_in_store = true});
+      if (!object.etag.empty()) {
+        objects.back().size_bytes = object.size_bytes;
+        objects.back().listed_etag = object.etag;
+      }
       continue;
     }
     address where = parse_address(each);

@@ -5,6 +5,7 @@
 
 #include <leat/remote.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,13 +13,30 @@
 
 namespace leat::io {
 
+/// An object, and what a listing has told of it.
+///   etag   empty: nothing was told
+struct named_object {
+  std::string address;
+  std::uint64_t size_bytes = 0;
+  std::string etag = {};
+};
+
+/// What a listing has told is not asked for again, once the first of them that is opened was found to be as it says: some stores list other
+/// tags than they answer with.
 ///   throws   error{errc::usage}: no address of an object, or one of http:// that was not allowed;
 ///            error{errc::unsupported} in a build without this part
+[[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
+                                                                         const remote_options& options);
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
                                                                          const remote_options& options);
 
-/// The addresses that one with * ? [ stands for: * and ? do not cross a slash. Sorted by byte.
+/// The objects that an address with * ? [ stands for: * and ? do not cross a slash. Sorted by byte.
 ///   throws   error{errc::not_found} there is none; error{errc::unsupported} in a build without this part; else as list_bucket() and find_s3_access()
-[[nodiscard]] std::vector<std::string> match_objects(const std::string& pattern, const remote_options& options);
+[[nodiscard]] std::vector<named_object> match_objects(const std::string& pattern, const remote_options& options);
+
+/// Asks for a listing of what names of s3:// in one bucket have in common, where that takes fewer answers than looking at each of them; else,
+/// and where the store does not list them, they stay as they are.
+///   throws   as find_s3_access()
+void ask_for_facts(std::span<named_object> objects, const remote_options& options);
 
 }  // namespace leat::io

@@ -69,6 +69,17 @@ class connected_objects final : public source {
   // By a range of one byte: a signed address is good for GET alone, and it shows whether the server has ranges at all.
   void start(open_operation& operation) override {
     operation.failure = 0;
+    const remote_object& object = of_.objects_[operation.file];
+    if (!object.listed_etag.empty()) {
+      using listing = remote_description::listing;
+      const listing told = of_.listing_->load(std::memory_order_acquire);
+      if (told == listing::right) return open_as_listed(operation);
+      if (told == listing::untried && is_trying_listing_) return wait_for_listing_.push_back(&operation);
+      is_trying_listing_ = told == listing::untried;
+    }
+    open_by_asking(operation);
+  }
+  void open_by_asking(open_operation& operation) {
     std::shared_ptr<object_fetch> made = make(operation.file);
     made->open = &operation;
     made->into = {&made->first, 1};
@@ -203,7 +214,29 @@ class connected_objects final : public source {
     }
     read.done(read);
   }
+  void open_as_listed(open_operation& operation) {
+    std::shared_ptr<object_fetch> made = make(operation.file);
+    const remote_object& object = of_.objects_[operation.file];
+    made->open = &operation;
+    made->end = fetch_end::whole;
+    made->seen = object_facts{.size_bytes = object.size_bytes, .etag = object.listed_etag, .last_modified = {}};
+    come_home(std::move(made));
+  }
+  // The first object that a listing has told of was asked for.
+  void try_listing(const object_fetch& ended) {
+    const remote_object& object = of_.objects_[ended.file];
+    is_trying_listing_ = false;
+    if (ended.seen) {
+      const bool is_as_told = ended.seen->size_bytes == object.size_bytes && ended.seen->etag == object.listed_etag;
+      of_.listing_->store(is_as_told ? remote_description::listing::right : remote_description::listing::wrong,
+                          std::memory_order_release);
+    }
+    std::vector<open_operation*> waiting;
+    waiting.swap(wait_for_listing_);
+    for (open_operation* const each : waiting) start(*each);
+  }
   void settle(object_fetch& ended, open_operation& open) {
+    if (is_trying_listing_ && !of_.objects_[ended.file].listed_etag.empty()) try_listing(ended);
     const std::string& name = of_.names_[ended.file];
     if (ended.end != fetch_end::whole && ended.end != fetch_end::short_of) {
       explain_in(open, ended, name);
@@ -260,6 +293,9 @@ class connected_objects final : public source {
   connector& loop_;
   mutex mutex_;
   std::vector<std::shared_ptr<object_fetch>> ended_ ABSL_GUARDED_BY(mutex_);
+  // The loop's thread.
+  bool is_trying_listing_ = false;
+  std::vector<open_operation*> wait_for_listing_;
   http_client client_;                    // Its thread ends before what it refers to.
   std::unique_ptr<cached_reads> cached_;  // Likewise. Null: without a cache
 };

@@ -24,10 +24,12 @@ namespace leat::io {
 
 ///   size_bytes   as an earlier run, or a listing, has seen it
 ///   is_in_store  asked for with the store's keys
+///   listed_etag  as a listing has told, with the size: what is told is taken, once the first object that is opened was as told
 struct remote_object {
   address where;
   std::uint64_t size_bytes = file_table::unknown_size;
   bool is_in_store = false;
+  std::string listed_etag = {};
 };
 
 /// What the first opening of an object sees of it (its size, its tag) holds for all reads that follow, of every source that is
@@ -63,6 +65,9 @@ class remote_description final : public source_description {
   const std::optional<s3_access> store_;
   const std::unique_ptr<object_cache> cache_;  // null: none was asked for
   const std::unique_ptr<transfer_counts> counts_ = std::make_unique<transfer_counts>();
+  // Whether objects are as a listing has told.
+  enum class listing : std::uint8_t { untried, right, wrong };
+  const std::unique_ptr<std::atomic<listing>> listing_ = std::make_unique<std::atomic<listing>>(listing::untried);
   // By object; set once, by whoever opens it first.
   const std::unique_ptr<std::atomic<const object_facts*>[]> opened_;
 };

@@ -6,6 +6,8 @@
 
 #include <leat/error.hpp>
 
+#include <absl/container/flat_hash_map.h>
+
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -72,6 +74,17 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
+// What may stand in a header; "" else.
+std::string quoted(std::string tag) {
+  const bool has_quotes = tag.size() >= 2 && tag.front() == '"' && tag.back() == '"';
+  const std::string_view inside = has_quotes ? std::string_view(tag).substr(1, tag.size() - 2) : std::string_view(tag);
+  const bool is_tag = !inside.empty() && inside.size() <= 200 &&
+                      std::all_of(inside.begin(), inside.end(),
+                                  [](char letter) { return letter > 0x20 && letter < 0x7F && letter != '"'; });
+  if (!is_tag) return {};
+  return str_cat("\"", inside, "\"");
+}
+
 // One page, asked for and waited for.
 std::string page_of(http_client& client, const address& where, const std::string& shown) {
   auto asked = std::make_shared<fetch>();
@@ -113,6 +126,7 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
     const auto [end, failure] = std::from_chars(size->data(), size->data() + size->size(), added.size_bytes);
     if (!name || failure != std::errc() || end != size->data() + size->size()) return std::nullopt;
     added.key = *std::move(name);
+    if (const std::optional<std::string_view> tag = element(*object, "ETag")) added.etag = quoted(plain(*tag));
   }
   if (element(*result, "IsTruncated") == "true") {
     const std::optional<std::string_view> token = element(*result, "NextContinuationToken");
@@ -123,7 +137,7 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
 }
 
 std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix, const s3_access& store,
-                                   const remote_options& options) {
+                                   const remote_options& options, std::uint64_t pages_max) {
   http_client client(options, {}, &store);
   const std::string shown = redacted(str_cat("s3://", bucket, "/", prefix));
   std::vector<s3_listed> all;
@@ -145,23 +159,58 @@ std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string&
                                        " objects begin so; write more of the name before the first *"));
     }
     token = std::move(page->next);
-  } while (!token.empty());
+  } while (!token.empty() && --pages_max > 0);
   std::sort(all.begin(), all.end(), [](const s3_listed& a, const s3_listed& b) { return a.key < b.key; });
   return all;
 }
 
-std::vector<std::string> match_objects(const std::string& pattern, const remote_options& options) {
+std::vector<named_object> match_objects(const std::string& pattern, const remote_options& options) {
   const s3_name name = parse_s3_name(pattern);
   const std::string prefix = name.key.substr(0, name.key.find_first_of("*?[\\"));
-  std::vector<std::string> found;
-  for (const s3_listed& each : list_bucket(name.bucket, prefix, find_s3_access(options), options)) {
+  std::vector<named_object> found;
+  for (s3_listed& each : list_bucket(name.bucket, prefix, find_s3_access(options), options)) {
     // An object whose name ends so stands for a folder.
     if (each.key.ends_with('/')) continue;
-    if (::fnmatch(name.key.c_str(), each.key.c_str(), FNM_PATHNAME) == 0)
-      found.push_back(str_cat("s3://", name.bucket, "/", each.key));
+    if (::fnmatch(name.key.c_str(), each.key.c_str(), FNM_PATHNAME) != 0) continue;
+    found.push_back({str_cat("s3://", name.bucket, "/", each.key), each.size_bytes, std::move(each.etag)});
   }
   if (found.empty()) throw error(errc::not_found, str_cat(pattern, ": no object matches; check the pattern"));
   return found;
+}
+
+void ask_for_facts(std::span<named_object> objects, const remote_options& options) {
+  // A page is an answer that is waited for, and has a thousand names; looks are waited for together.
+  constexpr std::size_t objects_min = 16;
+  constexpr std::size_t names_a_page = 1000;
+  if (objects.size() < objects_min) return;
+  std::string bucket;
+  std::string prefix;
+  absl::flat_hash_map<std::string, named_object*> by_key;
+  for (named_object& each : objects) {
+    if (!is_s3(each.address) || !each.etag.empty()) return;
+    s3_name name = parse_s3_name(each.address);
+    if (by_key.empty()) {
+      bucket = name.bucket;
+      prefix = name.key;
+    }
+    if (name.bucket != bucket) return;
+    const auto [end, of_key] = std::mismatch(prefix.begin(), prefix.end(), name.key.begin(), name.key.end());
+    prefix.erase(end, prefix.end());
+    by_key.emplace(std::move(name.key), &each);
+  }
+  try {
+    // What else begins so may be many.
+    const std::size_t pages_max = 1 + 2 * objects.size() / names_a_page;
+    for (s3_listed& each : list_bucket(bucket, prefix, find_s3_access(options), options, pages_max)) {
+      const auto found = by_key.find(each.key);
+      if (found == by_key.end()) continue;
+      found->second->size_bytes = each.size_bytes;
+      found->second->etag = std::move(each.etag);
+    }
+  } catch (const error& refused) {
+    // Who may read objects need not be allowed to list them.
+    if (refused.code() != errc::permission && refused.code() != errc::not_found && refused.code() != errc::io) throw;
+  }
 }
 
 }  // namespace leat::io

@@ -17,9 +17,11 @@ namespace leat::io {
 inline constexpr std::size_t s3_page_bytes_max = std::size_t{16} << 20;
 inline constexpr std::size_t s3_names_max = 10'000'000;
 
+///   etag   in its quotes, as answers have it; empty where none is told
 struct s3_listed {
   std::string key;
   std::uint64_t size_bytes = 0;
+  std::string etag = {};
 };
 
 /// One page of a listing.
@@ -32,8 +34,10 @@ struct s3_page {
 [[nodiscard]] std::optional<s3_page> parse_s3_page(std::string_view xml);
 
 /// All objects whose keys begin with `prefix`, in the order of their bytes. Blocks.
-///   throws   error{errc::permission}, error{errc::not_found}, error{errc::io}: what the store says; error{errc::limit} more than ten million
+///   pages_max   the rest is left out
+///   throws      error{errc::permission}, error{errc::not_found}, error{errc::io}: what the store says; error{errc::limit} more than ten million
 [[nodiscard]] std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix,
-                                                 const s3_access& store, const remote_options& options);
+                                                 const s3_access& store, const remote_options& options,
+                                                 std::uint64_t pages_max = ~std::uint64_t{0});
 
 }  // namespace leat::io

@@ -24,7 +24,16 @@ std::shared_ptr<const source_description> describe_objects(std::span<const std::
   refuse(addresses.empty() ? "an address" : addresses.front());
 }
 
-std::vector<std::string> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
+std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
+                                                           const remote_options&) {
+  refuse(objects.empty() ? "an address" : objects.front().address);
+}
+
+std::vector<named_object> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
+
+void ask_for_facts(std::span<named_object> objects, const remote_options&) {
+  if (!objects.empty()) refuse(objects.front().address);
+}
 
 store_facts look_at_store(const std::string& address, const remote_options&, const probe_effort&) { refuse(address); }
 

@@ -744,17 +744,17 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
       .allow_http = true, .endpoint = server.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
   server.set_rule([](const served_request& asked) {
     const bool is_first = asked.target.find("continuation-token") == std::string::npos;
-    const std::string page = is_first
-                                 ? "<?xml version=\"1.0\"?><ListBucketResult "
-                                   "xmlns=\"x\"><EncodingType>url</EncodingType><IsTruncated>true</"
-                                   "IsTruncated><NextContinuationToken>a+b&amp;"
-                                   "</NextContinuationToken><Contents><Key>t/b-2.tar</Key><Size>7</Size></"
-                                   "Contents><Contents><Key>t/sub/b-3.tar</Key>"
-                                   "<Size>1</Size></Contents></ListBucketResult>"
-                                 : "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
-                                   "<Contents><Key>t/b-%31.tar</"
-                                   "Key><Size>5</Size></Contents>"
-                                   "<Contents><Key>t/b+c.txt</Key><Size>5</Size></Contents></ListBucketResult>";
+    const std::string page =
+        is_first ? "<?xml version=\"1.0\"?><ListBucketResult "
+                   "xmlns=\"x\"><EncodingType>url</EncodingType><IsTruncated>true</"
+                   "IsTruncated><NextContinuationToken>a+b&amp;"
+                   "</NextContinuationToken><Contents><Key>t/b-2.tar</Key><Size>7</Size><ETag>a\r\nb</ETag></"
+                   "Contents><Contents><Key>t/sub/b-3.tar</Key>"
+                   "<Size>1</Size></Contents></ListBucketResult>"
+                 : "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
+                   "<Contents><Key>t/b-%31.tar</"
+                   "Key><Size>5</Size><ETag>&quot;a-1&quot;</ETag></Contents>"
+                   "<Contents><Key>t/b+c.txt</Key><Size>5</Size></Contents></ListBucketResult>";
     if (!is_first)
       EXPECT_THAT(asked.target, HasSubstr("?continuation-token=a%2Bb%26&encoding-type=url&list-type=2&prefix=t%2Fb"));
     // In two chunks, as AWS does.
@@ -763,8 +763,13 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
     return http_fault{
         .what = wrong::status, .status = 200, .headers = "Transfer-Encoding: chunked\r\n", .body = chunks};
   });
-  EXPECT_THAT(io::match_objects("s3://bucket/t/b*.tar", options),
-              ::testing::ElementsAre("s3://bucket/t/b-1.tar", "s3://bucket/t/b-2.tar"));
+  const std::vector<io::named_object> found = io::match_objects("s3://bucket/t/b*.tar", options);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].address, "s3://bucket/t/b-1.tar");
+  EXPECT_EQ(found[0].size_bytes, 5U);
+  EXPECT_EQ(found[0].etag, "\"a-1\"") << "with its quotes";
+  EXPECT_EQ(found[1].address, "s3://bucket/t/b-2.tar");
+  EXPECT_EQ(found[1].etag, "") << "one that no header can hold";
   EXPECT_THAT(server.all_headers(), HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date"));
   const auto said = [&](const std::string& body) {
     server.set_rule(

@@ -1,5 +1,7 @@
 // Epochs over HTTP beside the same ones from files: the same batches, whatever the server does wrong, or an error that says what.
+#include "datasets/index_writer.hpp"
 #include "datasets/photo_places.hpp"
+#include "datasets/shard_index_file.hpp"
 #include "stages/photo_reach.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
@@ -15,7 +17,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,6 +96,59 @@ TEST_F(remote_epoch, has_them_from_a_bucket_whose_names_were_listed) {
   EXPECT_THAT(server_.all_headers(), ::testing::AllOf(HasSubstr("Credential=KEYID/"), Not(HasSubstr("hush"))));
 }
 
+TEST_F(remote_epoch, is_opened_by_what_a_listing_has_told_where_that_is_so) {
+  constexpr int many = 20;
+  std::uint64_t looks = 0;
+  std::string listing;
+  std::vector<std::string> tags;
+  const auto list = [&](const std::vector<std::string>& told) {
+    listing = "<ListBucketResult><IsTruncated>false</IsTruncated>";
+    for (int i = 0; i < many; ++i) {
+      const std::string name = "many-" + std::to_string(i) + ".tar";
+      listing += "<Contents><Key>" + name + "</Key><Size>" + std::to_string(shard_of(i).size()) + "</Size><ETag>" +
+                 told[static_cast<std::size_t>(i)] + "</ETag></Contents>";
+    }
+    listing += "</ListBucketResult>";
+  };
+  const auto answer = [&](const served_request& asked) {
+    if (asked.target.find("list-type=2") != std::string::npos)
+      return http_fault{.what = http_fault::kind::status, .status = 200, .body = listing};
+    if (asked.value("Range") == "bytes=0-0") ++looks;
+    return http_fault();
+  };
+  for (int i = 0; i < many; ++i) {
+    const std::string name = "many-" + std::to_string(i) + ".tar";
+    testing::write_file(folder_.path() / name, shard_of(i));
+    tags.push_back(server_.put("bucket/" + name, shard_of(i)));
+  }
+  list(tags);
+  server_.set_rule(answer);
+  const remote_options store{
+      .allow_http = true, .endpoint = server_.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
+  const loader_options options = testing::small_options();
+  const seen_run files = testing::run_all(here("many-{0..19}.tar"), options, fields());
+  for (const char* const pattern : {"s3://bucket/many-{0..19}.tar", "s3://bucket/many-*.tar"}) {
+    looks = 0;
+    const dataset samples = open(pattern, {.remote = store});
+    // A shard that was not looked at is opened by its listing when it is walked.
+    EXPECT_EQ(looks, 1U + 2U) << "the first shard, and two indexes that are not there";
+    EXPECT_EQ(samples.size(), 20U * many);
+  }
+  EXPECT_EQ(testing::run_all(open("s3://bucket/many-{0..19}.tar", {.remote = store}), options, fields()).batches,
+            files.batches);
+  // A store whose listings have tags of their own.
+  std::rotate(tags.begin(), tags.begin() + 1, tags.end());
+  list(tags);
+  looks = 0;
+  EXPECT_EQ(testing::run_all(open("s3://bucket/many-{0..19}.tar", {.remote = store}), options, fields()).batches,
+            files.batches);
+  EXPECT_GE(looks, static_cast<std::uint64_t>(many));
+  // One that does not list.
+  listing = "<Error><Code>AccessDenied</Code></Error>";
+  EXPECT_EQ(testing::run_all(open("s3://bucket/many-{0..19}.tar", {.remote = store}), options, fields()).batches,
+            files.batches);
+}
+
 TEST_F(remote_epoch, has_them_too_where_one_request_in_five_goes_wrong) {
   const loader_options options = testing::small_options();
   const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());
@@ -153,6 +211,69 @@ TEST_F(remote_epoch, opens_shards_by_their_index_while_they_are_what_they_were) 
   ASSERT_EQ(reports.size(), 1U);
   EXPECT_EQ(reports[0].what, index_report::outcome::written);
   EXPECT_THAT(reports[0].why, HasSubstr("/train-2.tar has changed since"));
+}
+
+TEST_F(remote_epoch, opens_shards_by_an_index_that_lies_beside_them) {
+  const loader_options options = testing::small_options();
+  const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());
+  std::uint64_t before = server_.requests();
+  const auto opens_with = [&](std::uint64_t wanted, const char* why) {
+    before = server_.requests();
+    const dataset opened = there("train-{0..2}.tar?signature=hush");
+    EXPECT_EQ(server_.requests() - before, wanted) << why;
+    EXPECT_EQ(testing::run_all(opened, options, fields()).batches, tar.batches) << why;
+    return opened;
+  };
+  // Without one: it is looked for, ours and DALI's; each shard is looked at, opened, and read in two steps.
+  opens_with(2 + 4 * shards, "no index");
+  // DALI's. The fields of these shards lie behind one another in their order.
+  std::vector<std::string> paths;
+  for (int i = 0; i < shards; ++i) paths.push_back((folder_.path() / ("train-" + std::to_string(i) + ".tar")).string());
+  std::vector<std::string> theirs;
+  {
+    const auto written = datasets::write_indexes(paths, {}, {});
+    const std::string content = testing::file_text(written.at(0).path);
+    const auto parsed = datasets::parse_shard_indexes(std::as_bytes(std::span(content)));
+    for (const datasets::indexed_shard& each : parsed.shards) {
+      std::string text = "v1.2 " + std::to_string(each.index.ends.size()) + "\n";
+      std::uint32_t begin = 0;
+      for (std::size_t k = 0; k < each.index.ends.size(); ++k) {
+        for (; begin < each.index.ends[k]; ++begin) {
+          const auto& part = each.index.records[begin];
+          const std::string& field = each.index.fields[part.field()];
+          text += (text.back() == '\n' ? "" : " ") + field + " " + std::to_string(part.offset()) + " " +
+                  std::to_string(part.bytes()) + " " + std::to_string(k) + "." + field;
+        }
+        text += "\n";
+      }
+      server_.put(each.name.substr(0, each.name.find('.')) + ".idx", text);
+      theirs.push_back(text);
+    }
+    opens_with(2 + shards + shards + shards, "each shard and each of DALI's is looked at, and these are read");
+    server_.put("train-2.idx", theirs[1]);
+    EXPECT_THAT(opens_with(2 + 4 * shards + 2 * shards, "DALI's of another shard").notes(),
+                ::testing::Contains(::testing::AllOf(HasSubstr("/train-2.idx: it has places that are not in the shard"),
+                                                     Not(HasSubstr("hush")))));
+    // Ours comes first.
+    server_.put("train.index", content);
+    const dataset opened = opens_with(2 + shards + 1, "each shard is looked at, and the index is read");
+    EXPECT_TRUE(opened.notes().empty());
+    EXPECT_THAT(opened.name(3), HasSubstr("/train-0.tar/3"));
+  }
+  // A shard of another size has another index.
+  put("train-1.tar", shard_of(1).append(512, '\0'));
+  const dataset stale = there("train-{0..2}.tar");
+  EXPECT_THAT(stale.notes(), ::testing::Contains(HasSubstr("/train.index: it has train-1.tar with another size")));
+  EXPECT_EQ(testing::run_all(stale, options, fields()).batches, tar.batches);
+  server_.put("train.index", "no index");
+  server_.put("train-0.idx", "v1.2 x");
+  EXPECT_THAT(there("train-{0..2}.tar").notes(), ::testing::Contains(HasSubstr("/train-0.idx: a line of it")));
+  // Where there is one that is kept here, nobody else's is asked for.
+  const index_options kept{.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+  static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = kept, .remote = {.allow_http = true}}));
+  before = server_.requests();
+  static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = kept, .remote = {.allow_http = true}}));
+  EXPECT_EQ(server_.requests() - before, shards);
 }
 
 TEST_F(remote_epoch, keeps_no_index_where_a_server_does_not_tell_one_object_from_the_next) {

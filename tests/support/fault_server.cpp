@@ -108,9 +108,11 @@ class fault_server::impl {
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
 
-  void put(const std::string& name, std::string content) {
+  std::string put(const std::string& name, std::string content) {
     const mutex_lock lock(mutex_);
-    objects_["/" + name] = {std::move(content), str_cat("\"tag-", ++tags_, "\"")};
+    std::string tag = str_cat("\"tag-", ++tags_, "\"");
+    objects_["/" + name] = {std::move(content), tag};
+    return tag;
   }
   void set_rule(rule what) {
     const mutex_lock lock(mutex_);
@@ -282,7 +284,9 @@ class fault_server::impl {
 
 fault_server::fault_server(transport how) : impl_(std::make_unique<impl>(how)) {}
 fault_server::~fault_server() = default;
-void fault_server::put(const std::string& name, std::string content) { impl_->put(name, std::move(content)); }
+std::string fault_server::put(const std::string& name, std::string content) {
+  return impl_->put(name, std::move(content));
+}
 void fault_server::set_rule(rule what) { impl_->set_rule(std::move(what)); }
 std::uint64_t fault_server::requests() const { return impl_->requests(); }
 std::uint64_t fault_server::connections() const { return impl_->connections(); }

@@ -61,8 +61,8 @@ class fault_server {
   ~fault_server();
 
   // Thread: any, at any time.
-  /// Under "/name", which may have a query; another tag each time.
-  void put(const std::string& name, std::string content);
+  /// Under "/name", which may have a query; another tag each time, which it returns.
+  std::string put(const std::string& name, std::string content);
   /// Asked for each request, on the server's thread.
   void set_rule(rule what);
   [[nodiscard]] std::uint64_t requests() const;

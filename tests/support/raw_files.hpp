@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -41,6 +42,12 @@ inline std::string write_file(const std::filesystem::path& path, std::string_vie
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
   return path.string();
+}
+
+/// A whole file.
+inline std::string file_text(const std::filesystem::path& path) {
+  std::ifstream from(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(from), {}};
 }
 
 /// As numpy.save() writes it: the header ends on a multiple of 64.

@@ -107,6 +107,54 @@ TEST(remote, a_cache_is_filled_by_an_epoch_listed_verified_and_dropped) {
   EXPECT_EQ(server.requests() - before, 1U) << "it is opened, and no more";
 }
 
+TEST(remote, an_index_is_written_beside_shards_by_index_and_by_pack_and_opened_by) {
+  const temporary_directory folder;
+  fault_server server;
+  for (int shard = 0; shard < 3; ++shard) {
+    archive made;
+    for (int i = 0; i < 10; ++i) made.file(std::to_string(i) + ".cls", std::to_string(shard));
+    const std::string name = "a-" + std::to_string(shard) + ".tar";
+    server.put(name, made.end().bytes());
+    write_file(folder.path() / name, made.bytes());
+  }
+  const auto epoch = [&](const std::string& source) {
+    return run({"epoch", source, "--allow-http", "--batch-size", "4", "--json", "--index-use", "off"})
+        .json()
+        .at("digest");
+  };
+  const auto digest = epoch((folder.path() / "a-*.tar").string());
+  const ended indexed = run({"index", folder.path().string(), "--json"});
+  ASSERT_EQ(indexed.exit_code, 0) << indexed.err;
+  const nlohmann::json written = indexed.json().at("indexes");
+  ASSERT_EQ(written.size(), 1U);
+  EXPECT_EQ(written.at(0).at("path"), (folder.path() / "a.index").string());
+  EXPECT_EQ(written.at(0).at("shards"), 3);
+  EXPECT_EQ(written.at(0).at("samples"), 30);
+  const auto requests_of_epoch = [&] {
+    const std::uint64_t before = server.requests();
+    EXPECT_EQ(epoch(server.address("a-{0..2}.tar?signature=hush")), digest);
+    return server.requests() - before;
+  };
+  const std::uint64_t without = requests_of_epoch();
+  server.put("a.index", file_text(folder.path() / "a.index"));
+  EXPECT_LE(requests_of_epoch(), without - 3) << "the index is read, and not two pieces of each shard";
+  // From the store itself, to be copied there.
+  EXPECT_EQ(run({"index", server.address("a-{0..2}.tar"), "--allow-http"}).exit_code, 2) << "it says where to";
+  std::filesystem::create_directory(folder.path() / "to");
+  const ended remote = run({"index", server.address("a-{0..2}.tar?signature=hush"), "--allow-http", "--to",
+                            (folder.path() / "to").string()});
+  ASSERT_EQ(remote.exit_code, 0) << remote.err;
+  EXPECT_EQ(file_text(folder.path() / "to" / "a.index"), file_text(folder.path() / "a.index"));
+  EXPECT_THAT(remote.out, Not(HasSubstr("hush")));
+  const ended packed = run({"pack", (folder.path() / "a-*.tar").string(),
+                            (folder.path() / "to" / "b-{0..1}.tar").string(), "--write-index"});
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("indexed in " + (folder.path() / "to" / "b.index").string()));
+  EXPECT_EQ(run({"index", (folder.path() / "none-*.tar").string()}).exit_code, 2);
+  write_file(folder.path() / "to" / "b-1.tar", "no tar");
+  EXPECT_EQ(run({"index", (folder.path() / "to").string()}).exit_code, 1);
+}
+
 TEST(remote, doctor_measures_a_store_and_says_where_keys_were_found_and_what_is_wrong) {
   const temporary_directory folder;
   fault_server server;
