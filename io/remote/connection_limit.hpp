@@ -6,7 +6,8 @@
 
 namespace leat::io {
 
-/// Additive increase, multiplicative decrease. Until the first refusal each answer allows one more.
+/// Additive increase, multiplicative decrease. Until the first refusal each answer allows one more. Beyond 32 only while answers take long:
+/// a store that is near answers as many with few connections.
 class connection_limit {
  public:
   ///   most   1 at least
@@ -14,7 +15,12 @@ class connection_limit {
       : most_(std::max(most, std::uint32_t{1})), now_(std::min(most_, first)) {}
 
   [[nodiscard]] std::uint32_t now() const noexcept { return static_cast<std::uint32_t>(now_); }
-  void answered() noexcept { now_ = std::min<double>(most_, now_ + (was_refused_ ? 1 / now_ : 1)); }
+  ///   took_ns   from its question to its last byte
+  void answered(std::uint64_t took_ns) noexcept {
+    mean_ns_ += (static_cast<double>(took_ns) - mean_ns_) / answers_of_mean;
+    if (now_ >= first && mean_ns_ < long_ns) return;
+    now_ = std::min<double>(most_, now_ + (was_refused_ ? 1 / now_ : 1));
+  }
   /// 503 or 429. Those that were asked before the last decrease say nothing new.
   ///   asked_ns   when that was, and what time it is
   void refused(std::uint64_t asked_ns, std::uint64_t now_ns) noexcept {
@@ -26,8 +32,11 @@ class connection_limit {
 
  private:
   static constexpr std::uint32_t first = 32;
+  static constexpr double answers_of_mean = 32;
+  static constexpr double long_ns = 10e6;
   std::uint32_t most_;
   double now_;
+  double mean_ns_ = 0;
   bool was_refused_ = false;
   std::uint64_t decreased_ns_ = 0;
 };

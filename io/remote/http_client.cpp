@@ -929,8 +929,9 @@ class http_client::impl {
       co_return step::again_later;
     }
     tokens_ = std::min(retries_.tokens, tokens_ + tokens_of_a_success);
-    slow_.add(line.asked_bytes, now_ns() - line.asked_ns);
-    limit_.answered();
+    const std::uint64_t took_ns = now_ns() - line.asked_ns;
+    slow_.add(line.asked_bytes, took_ns);
+    limit_.answered(took_ns);
     employ();
     is_reusable = head.keeps_alive;
     if (at.redirects > 0) remember(wanted);

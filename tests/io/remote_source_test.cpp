@@ -588,7 +588,10 @@ TEST_F(remote_faults, a_store_that_is_asked_too_much_is_asked_by_fewer_connectio
 TEST(connections, are_half_as_many_after_a_refusal_and_one_more_after_as_many_answers) {
   io::connection_limit limit(100);
   EXPECT_EQ(limit.now(), 32U);
-  for (int i = 0; i < 8; ++i) limit.answered();
+  for (int i = 0; i < 100; ++i) limit.answered(1'000'000);
+  EXPECT_EQ(limit.now(), 32U) << "it answers at once";
+  constexpr std::uint64_t after = 1'000'000'000;
+  for (int i = 0; i < 8; ++i) limit.answered(after);
   EXPECT_EQ(limit.now(), 40U) << "until the first refusal";
   limit.refused(10, 20);
   EXPECT_EQ(limit.now(), 20U);
@@ -596,11 +599,11 @@ TEST(connections, are_half_as_many_after_a_refusal_and_one_more_after_as_many_an
   EXPECT_EQ(limit.now(), 20U) << "it was asked before";
   limit.refused(31, 40);
   EXPECT_EQ(limit.now(), 10U);
-  for (int i = 0; i < 10; ++i) limit.answered();
+  for (int i = 0; i < 10; ++i) limit.answered(after);
   EXPECT_EQ(limit.now(), 10U);
-  limit.answered();
+  limit.answered(after);
   EXPECT_EQ(limit.now(), 11U);
-  for (int i = 0; i < 20'000; ++i) limit.answered();
+  for (int i = 0; i < 20'000; ++i) limit.answered(after);
   EXPECT_EQ(limit.now(), 100U);
   for (int i = 0; i < 20; ++i) limit.refused(100 + static_cast<std::uint64_t>(i), 100 + static_cast<std::uint64_t>(i));
   EXPECT_EQ(limit.now(), 1U);
