@@ -213,12 +213,12 @@ int dct_size_min(const jpeg_decompress_struct& cinfo) noexcept {
 }
 
 // jpeg_crop_scanline() narrows a component by its sampling factor alone and forgets that a decimated chroma may have kept
-// more of its resolution: where it is upsampled after that, half the line would be missing.
+// more of its resolution: where it is upsampled after that, across or down, half the line would be missing.
 bool columns_can_be_cut(const jpeg_decompress_struct& c) noexcept {
   for (int i = 0; i < c.num_components; ++i) {
     const jpeg_component_info& component = c.comp_info[i];
-    const int share = component.h_samp_factor * dct_size(component);
-    const bool upsampled = share != c.max_h_samp_factor * dct_size_min(c);
+    const bool upsampled = component.h_samp_factor * dct_size(component) != c.max_h_samp_factor * dct_size_min(c) ||
+                           component.v_samp_factor * dct_size(component) != c.max_v_samp_factor * dct_size_min(c);
     if (upsampled && dct_size(component) != dct_size_min(c)) return false;
   }
   return true;

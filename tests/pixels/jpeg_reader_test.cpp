@@ -23,10 +23,11 @@ struct sampling {
 };
 
 constexpr sampling samplings[] = {
-    {"4:4:4", jpeg_colours::ycbcr, 1, 1}, {"4:2:2", jpeg_colours::ycbcr, 2, 1}, {"4:2:0", jpeg_colours::ycbcr, 2, 2},
-    {"4:4:0", jpeg_colours::ycbcr, 1, 2}, {"4:1:1", jpeg_colours::ycbcr, 4, 1}, {"4:1:0", jpeg_colours::ycbcr, 4, 2},
-    {"4:4:1", jpeg_colours::ycbcr, 1, 4}, {"grey", jpeg_colours::grey, 1, 1},   {"grey 2x2", jpeg_colours::grey, 2, 2},
-    {"rgb", jpeg_colours::rgb, 1, 1},     {"cmyk", jpeg_colours::cmyk, 1, 1},   {"ycck", jpeg_colours::ycck, 2, 2},
+    {"4:4:4", jpeg_colours::ycbcr, 1, 1},   {"4:2:2", jpeg_colours::ycbcr, 2, 1}, {"4:2:0", jpeg_colours::ycbcr, 2, 2},
+    {"4:4:0", jpeg_colours::ycbcr, 1, 2},   {"4:1:1", jpeg_colours::ycbcr, 4, 1}, {"4:1:0", jpeg_colours::ycbcr, 4, 2},
+    {"4:4:1", jpeg_colours::ycbcr, 1, 4},   {"2x4", jpeg_colours::ycbcr, 2, 4},   {"grey", jpeg_colours::grey, 1, 1},
+    {"grey 2x2", jpeg_colours::grey, 2, 2}, {"rgb", jpeg_colours::rgb, 1, 1},     {"cmyk", jpeg_colours::cmyk, 1, 1},
+    {"ycck", jpeg_colours::ycck, 2, 2},
 };
 
 int between(std::mt19937_64& random, int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
