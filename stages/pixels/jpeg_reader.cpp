@@ -372,6 +372,78 @@ std::size_t bytes_of(frame& f, bool packed) {
   return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
 }
 
+// jdsample.c, jinit_upsampler(). False where a sample is no whole number of pixels.
+bool choose_upsampling(const jpeg_decompress_struct& c, const jpeg_component_info& from, int max_h, int max_v,
+                       photo_layout::component& to) {
+  const int in_h = to.across * to.side / dct_size_min(c);
+  const int in_v = to.down * to.side / dct_size_min(c);
+  const bool fancy = dct_size_min(c) > 1;
+  const bool fancy_across = fancy && from.downsampled_width > 2;
+  if (in_h * 2 == max_h && in_v == max_v && fancy_across) {
+    to.how = upsampling_kind::h2v1_fancy;
+  } else if (in_h * 2 == max_h && in_v * 2 == max_v && fancy_across) {
+    to.how = upsampling_kind::h2v2_fancy;
+  } else if (in_h == max_h && in_v * 2 == max_v && fancy) {
+    to.how = upsampling_kind::h1v2_fancy;
+  } else {
+    to.how = upsampling_kind::replicated;
+    if (in_h == 0 || in_v == 0 || max_h % in_h != 0 || max_v % in_v != 0) return false;
+    to.expand_x = max_h / in_h;
+    to.expand_y = max_v / in_v;
+  }
+  return true;
+}
+
+// After size_step().
+std::optional<photo_layout> layout_of(const frame& f) {
+  const jpeg_decompress_struct& c = f.cinfo;
+  const bool is_rgb = c.jpeg_color_space == JCS_RGB;
+  const bool is_ycbcr = c.jpeg_color_space == JCS_YCbCr;
+  const bool is_known = c.num_components == 1
+                            ? c.jpeg_color_space == JCS_GRAYSCALE
+                            : c.num_components == 3 && (is_rgb || is_ycbcr) && c.max_h_samp_factor <= 4;
+  // The blocks in an MCU are counted below.
+  if (!is_known || !is_one_plain_scan(c) || c.num_components != f.pack.head.components) return std::nullopt;
+  photo_layout to;
+  to.pack = f.pack;
+  to.width = static_cast<int>(c.output_width);
+  to.height = static_cast<int>(c.output_height);
+  to.component_count = c.num_components;
+  to.is_ycbcr = is_ycbcr;
+  // One component alone is not interleaved: an MCU is a block, whatever its sampling (ITU-T T.81, A.2).
+  const int max_h = c.num_components == 1 ? 1 : c.max_h_samp_factor;
+  const int max_v = c.num_components == 1 ? 1 : c.max_v_samp_factor;
+  to.mcu_width = max_h * dct_size_min(c);
+  to.mcu_height = max_v * dct_size_min(c);
+  to.group_lines = c.max_v_samp_factor;
+  to.rows_together = c.num_components == 1 ? c.comp_info[0].v_samp_factor : 1;
+  int blocks = 0;
+  for (int i = 0; i < c.num_components; ++i) {
+    const jpeg_component_info& from = c.comp_info[i];
+    const JQUANT_TBL* const table =
+        from.quant_tbl_no >= 0 && from.quant_tbl_no < NUM_QUANT_TBLS ? c.quant_tbl_ptrs[from.quant_tbl_no] : nullptr;
+    if (table == nullptr || c.cur_comp_info[i] != &from) return std::nullopt;
+    photo_layout::component& each = to.components[static_cast<std::size_t>(i)];
+    each.across = c.num_components == 1 ? 1 : from.h_samp_factor;
+    each.down = c.num_components == 1 ? 1 : from.v_samp_factor;
+    each.side = dct_size(from);
+    each.width = static_cast<int>(from.downsampled_width);
+    each.height = static_cast<int>(from.downsampled_height);
+    if (!choose_upsampling(c, from, max_h, max_v, each)) return std::nullopt;
+    std::copy_n(table->quantval, DCTSIZE2, each.quantisation.begin());
+    blocks += each.across * each.down;
+  }
+  const auto mcus = [](JDIMENSION pixels, int of) {
+    const auto mcu = static_cast<JDIMENSION>(of * DCTSIZE);
+    return (pixels + mcu - 1) / mcu;
+  };
+  if (blocks != f.pack.head.mcu_blocks || mcus(c.image_width, max_h) != f.pack.head.mcu_columns ||
+      mcus(c.image_height, max_v) != f.pack.head.mcu_rows) {
+    return std::nullopt;
+  }
+  return to;
+}
+
 stages::failure failure_of(const frame& f) {
   if (f.failed == stages::outcome_kind::cancelled) return stages::cancelled();
   const bool is_of_pack = std::string_view(f.message).starts_with("photo pack");
@@ -502,6 +574,13 @@ stages::outcome<void> jpeg_reader::start(const rectangle& region, int decimation
 }
 
 bool jpeg_reader::gave_up() const noexcept { return state_->f.gave_up; }
+
+std::optional<photo_layout> jpeg_reader::layout(int decimation) {
+  frame& f = state_->f;
+  f.decimation = decimation;
+  if (!f.is_pack || !run(f, size_step)) return std::nullopt;
+  return layout_of(f);
+}
 
 stages::outcome<lines> jpeg_reader::read() {
   frame& f = state_->f;

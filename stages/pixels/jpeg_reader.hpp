@@ -2,10 +2,12 @@
 // out as they would if the whole picture had been decoded.
 #pragma once
 
+#include "stages/pixels/photo_layout.hpp"
 #include "stages/pixels/picture_reader.hpp"
 #include "stages/pixels/scratch.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace leat::pixels {
 
@@ -28,6 +30,10 @@ class jpeg_reader final : public picture_reader {
   stages::outcome<lines> read() override;
   [[nodiscard]] bool decimates() const noexcept override { return true; }
   [[nodiscard]] bool gave_up() const noexcept override;
+
+  /// After open(), of a pack that is read row by row: what another decoder needs for the same pixels. Nothing where libjpeg-turbo does
+  /// what photo_layout has no words for, or would refuse the picture.
+  [[nodiscard]] std::optional<photo_layout> layout(int decimation);
 
  private:
   struct state;

@@ -54,6 +54,9 @@ struct photo_row_reading {
   const char* name;
 };
 
+/// Whether `begin` would take a row, for decoders elsewhere: what they find by counting in one of its streams lies in another then.
+[[nodiscard]] bool photo_row_is_sound(std::span<const std::uint8_t> bytes, std::uint32_t block_count) noexcept;
+
 /// All that this processor can, the fastest first, the plain one last.
 [[nodiscard]] std::span<const photo_row_reading> photo_row_readings() noexcept;
 

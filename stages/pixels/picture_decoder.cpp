@@ -4,6 +4,7 @@
 #include "stages/pixels/decimation.hpp"
 #include "stages/pixels/jpeg_reader.hpp"
 #include "stages/pixels/orientation.hpp"
+#include "stages/pixels/picture_format.hpp"
 #include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
@@ -324,6 +325,23 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   }
   return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes != nullptr ? *passes : none,
                           how, options, row);
+}
+
+std::optional<undecoded_photo> picture_decoder::look_at_photo(std::span<const std::byte> encoded, const pipeline& steps,
+                                                              const draw_key& key, const decode_options& options,
+                                                              const std::atomic<bool>* stop) {
+  assert(!steps.has_colour());
+  if (format_of(encoded) != format::photo_pack) return std::nullopt;
+  const arena_use use(state_->arena);
+  const outcome<picture_info> info = state_->look(encoded, options, stop);
+  if (!info || !state_->jpeg.open(encoded, *info, {.stop = stop})) return std::nullopt;
+  const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
+  const geometry drawn = steps.compile(width, height, key);
+  const int decimation = choose_decimation(drawn, state_->jpeg, options);
+  std::optional<photo_layout> layout = state_->jpeg.layout(decimation);
+  if (!layout) return std::nullopt;
+  return undecoded_photo{std::move(*layout), *info, as_stored(drawn, options.leave_flip), decimation,
+                         options.leave_flip && drawn.flip};
 }
 
 outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,

@@ -4,6 +4,7 @@
 
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/outcome.hpp"
+#include "stages/pixels/photo_layout.hpp"
 #include "stages/pixels/picture_info.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,6 +59,16 @@ struct picture_row {
   decode_options options;
   std::byte* row = nullptr;
   geometry drawn = {};
+  int decimation = 1;
+  bool to_mirror = false;
+};
+
+/// A photo pack that decode() would decode, for a decoder elsewhere. Refers to the encoded bytes.
+///   drawn      without its flip where to_mirror says that the row is to be mirrored later
+struct undecoded_photo {
+  photo_layout layout;
+  picture_info info;
+  geometry drawn;
   int decimation = 1;
   bool to_mirror = false;
 };
@@ -107,6 +119,13 @@ class picture_decoder {
   ///             and the scratch of all rows is taken at once. After a failure call decode() for each row
   outcome<void> decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,
                             const std::atomic<bool>* stop);
+
+  /// What a decoder elsewhere needs to make the row that decode() makes of a photo pack. Nothing where it is none, where its headers are
+  /// damaged or refused, and where it is of a kind that photo_layout does not describe: decode() says what there is to say then.
+  ///   steps   without colour
+  std::optional<undecoded_photo> look_at_photo(std::span<const std::byte> encoded, const pipeline& steps,
+                                               const draw_key& key, const decode_options& options,
+                                               const std::atomic<bool>* stop);
 
   /// The picture as it is, for looking at it. Allocates its result.
   outcome<whole_picture> decode_whole(std::span<const std::byte> encoded, const decode_options& options,

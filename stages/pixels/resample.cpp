@@ -118,7 +118,12 @@ bool axis_table::build(const axis& a, scratch_arena& arena) noexcept {
   weights = arena.take_array<std::int32_t>(entries * static_cast<std::size_t>(taps_max));
   auto* const exact = arena.take_array<double>(static_cast<std::size_t>(taps_max));
   if (first == nullptr || taps == nullptr || weights == nullptr || exact == nullptr) return false;
+  fill(a, exact);
+  return true;
+}
 
+void axis_table::fill(const axis& a, double* exact) const noexcept {
+  const axis_needs needs = needs_of(a);
   if (a.how == filter::nearest) {
     nearest_walk walk(a);
     for (int i = 0; i < count; ++i, walk.next()) {
@@ -126,7 +131,7 @@ bool axis_table::build(const axis& a, scratch_arena& arena) noexcept {
       taps[i] = 1;
       weights[i] = 1 << weight_bits;
     }
-    return true;
+    return;
   }
 
   const reach r(a);
@@ -152,7 +157,6 @@ bool axis_table::build(const axis& a, scratch_arena& arena) noexcept {
     first[i] = begin + leading - needs.begin;
     taps[i] = used - leading;
   }
-  return true;
 }
 
 line_table axis_table::grouped(int inputs, scratch_arena& arena) const noexcept {

@@ -51,6 +51,8 @@ struct axis_table {
   [[nodiscard]] static std::size_t scratch_bytes(const axis& a) noexcept;
   /// False where the arena has not been reserved for it.
   [[nodiscard]] bool build(const axis& a, scratch_arena& arena) noexcept;
+  /// As build(), with count and taps_max set, in memory of the caller's; `exact` has taps_max numbers, and means nothing afterwards.
+  void fill(const axis& a, double* exact) const noexcept;
   /// The same in the form that resample_line() wants; `inputs` is how many there are from the first on. Without entries
   /// where the arena has not been reserved for it (grouped_scratch_bytes).
   [[nodiscard]] line_table grouped(int inputs, scratch_arena& arena) const noexcept;
@@ -77,6 +79,12 @@ class resampler {
   /// What the decoder has to deliver, in its (decimated) pixels; empty where the window lies outside the box.
   [[nodiscard]] const rectangle& region() const noexcept { return region_; }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+  /// For resamplers elsewhere: how the region becomes the part of the row that is not padding, and where in the row that begins, before it
+  /// is mirrored. Without meaning for an empty region.
+  [[nodiscard]] const axis& horizontal() const noexcept { return horizontal_; }
+  [[nodiscard]] const axis& vertical() const noexcept { return vertical_; }
+  [[nodiscard]] int at_x() const noexcept { return at_x_; }
+  [[nodiscard]] int at_y() const noexcept { return at_y_; }
 
   /// Builds tables and lines, and gives what lies above the box. False where the arena has not been reserved for it.
   ///   order   how the lines that go to the sink lie: three planes one after the other (nchw), or interleaved

@@ -1,4 +1,5 @@
 // The table that CUDA fills, on a simulated CUDA: whose contexts it makes, and what it leaves behind on a trainer's threads.
+#include "stages/device/decode_photos.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/open_device.hpp"
@@ -30,9 +31,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// What open_device() calls one after another, in a context of the device or to get there.
-constexpr const char* ways_to_fail[] = {"cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",
-                                        "cuCtxPushCurrent",         "cudaThreadExchangeStreamCaptureMode",
-                                        "cudaGetDeviceProperties",  "load_finish_pictures"};
+constexpr const char* ways_to_fail[] = {
+    "cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",      "cuCtxPushCurrent",  "cudaThreadExchangeStreamCaptureMode",
+    "cudaGetDeviceProperties",  "load_finish_pictures", "load_decode_photos"};
 
 class cuda_table : public ::testing::Test {
  protected:
@@ -55,6 +56,7 @@ class cuda_table : public ::testing::Test {
     std::int64_t elapsed_ns = 0;
     stream_facts told;
     const picture_batch none;
+    const photo_batch no_photos;
     std::atomic<std::uint64_t>* word = nullptr;
     around("cudaStreamCreateWithPriority", [&] { return calls.make_stream(side); });
     around("cudaMallocFromPoolAsync", [&] { return calls.take_memory(64, memory, side); });
@@ -67,6 +69,7 @@ class cuda_table : public ::testing::Test {
     around("cudaEventCreateWithFlags", [&] { return calls.make_timed_event(timed); });
     around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
     around("launch_finish_pictures", [&] { return calls.launch(finish_pictures_kernel, &none, side); });
+    around("launch_decode_photos", [&] { return calls.launch(decode_photos_kernel, &no_photos, side); });
     around("cudaEventRecord", [&] { return calls.record(event, side); });
     around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });
     around("cudaStreamIsCapturing", [&] { return calls.look_at(side, told); });

@@ -1,5 +1,6 @@
 #include "tests/device/simulated_cuda.hpp"
 
+#include "stages/device/decode_photos.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
 
@@ -574,6 +575,14 @@ int load_finish_pictures() noexcept {
 }
 int launch_finish_pictures(const picture_batch&, stream) noexcept {
   call made("launch_finish_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+int load_decode_photos() noexcept {
+  call made("load_decode_photos");
+  return made.run([] { return cudaSuccess; });
+}
+int launch_decode_photos(const photo_batch&, stream) noexcept {
+  call made("launch_decode_photos");
   return made.run([] { return cudaSuccess; });
 }
 

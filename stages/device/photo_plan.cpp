@@ -1,0 +1,215 @@
+#include "stages/device/photo_plan.hpp"
+
+#include "stages/pixels/decimation.hpp"
+#include "stages/pixels/orientation.hpp"
+#include "stages/pixels/photo_rows.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <type_traits>
+
+namespace leat::stages {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<photo_slot> && std::is_standard_layout_v<photo_slot>,
+              "it is copied to a device by bytes");
+
+std::uint64_t rounded(std::uint64_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
+
+upsampling as_on_device(pixels::upsampling_kind how) noexcept {
+  switch (how) {
+    case pixels::upsampling_kind::h2v1_fancy:
+      return upsampling::h2v1;
+    case pixels::upsampling_kind::h2v2_fancy:
+      return upsampling::h2v2;
+    case pixels::upsampling_kind::h1v2_fancy:
+      return upsampling::h1v2;
+    default:
+      return upsampling::replicated;
+  }
+}
+
+struct mcu_range {
+  std::uint32_t first;
+  std::uint32_t end;
+};
+
+// MCUs that have a part in pixels [from, to), and in one pixel more on either side, at which fancy upsampling may look.
+mcu_range columns_of(const pixels::photo_layout& how, const pixels::rectangle& stored) noexcept {
+  const int end = std::min(stored.x + stored.width + 1, how.width);
+  return {static_cast<std::uint32_t>(std::max(stored.x - 1, 0) / how.mcu_width),
+          static_cast<std::uint32_t>((end - 1) / how.mcu_width + 1)};
+}
+
+// The same, and all rows that the host's decoder reads: damage in one of them makes the sample corrupt there.
+mcu_range rows_of(const pixels::photo_layout& how, const pixels::rectangle& stored) noexcept {
+  const int lines = how.mcu_height * how.rows_together;
+  const int first = std::max(stored.y - 1, 0) / lines;
+  const int last = (stored.y + stored.height - 1 + how.group_lines) / lines;
+  const auto together = static_cast<std::uint32_t>(how.rows_together);
+  return {static_cast<std::uint32_t>(first) * together,
+          std::min((static_cast<std::uint32_t>(last) + 1) * together, how.pack.head.mcu_rows)};
+}
+
+// Samples of the MCUs that are transformed. Returns where they end.
+std::uint64_t place_planes(const pixels::photo_layout& how, const mcu_range& columns, const mcu_range& rows,
+                           photo_on_device& to) {
+  std::uint64_t bytes = 0;
+  to.plane_count = static_cast<std::uint8_t>(how.component_count);
+  to.is_ycbcr = how.is_ycbcr;
+  to.mcu_blocks = 0;
+  for (std::uint8_t i = 0; i < to.plane_count; ++i) {
+    const pixels::photo_layout::component& from = how.components[i];
+    photo_plane& plane = to.plane[i];
+    const int across = from.across * from.side;
+    const int down = from.down * from.side;
+    plane.at = bytes;
+    plane.stride = (columns.end - columns.first) * static_cast<std::uint32_t>(across);
+    plane.left = static_cast<std::int32_t>(columns.first) * across;
+    plane.top = static_cast<std::int32_t>(rows.first) * down;
+    plane.width = from.width;
+    plane.height = from.height;
+    plane.across = static_cast<std::uint8_t>(from.across);
+    plane.down = static_cast<std::uint8_t>(from.down);
+    plane.side = static_cast<std::uint8_t>(from.side);
+    plane.how = as_on_device(from.how);
+    plane.expand_x = static_cast<std::uint8_t>(from.expand_x);
+    plane.expand_y = static_cast<std::uint8_t>(from.expand_y);
+    std::copy(from.quantisation.begin(), from.quantisation.end(), plane.quantisation);
+    bytes += rounded(std::uint64_t{plane.stride} * (rows.end - rows.first) * static_cast<std::uint32_t>(down));
+    for (int y = 0; y < from.down; ++y) {
+      for (int x = 0; x < from.across; ++x, ++to.mcu_blocks) {
+        to.block_plane[to.mcu_blocks] = i;
+        to.block_x[to.mcu_blocks] = static_cast<std::uint8_t>(x);
+        to.block_y[to.mcu_blocks] = static_cast<std::uint8_t>(y);
+      }
+    }
+  }
+  return bytes;
+}
+
+// What is put into a slot, one piece after the other.
+class slot_writer {
+ public:
+  explicit slot_writer(std::span<std::byte> slot) noexcept : slot_(slot) {}
+
+  // Null where there is no room. T's alignment is that of the piece.
+  template <class T>
+  T* take(std::size_t count) noexcept {
+    const std::size_t begin = (at_ + alignof(T) - 1) / alignof(T) * alignof(T);
+    if (begin > slot_.size() || count > (slot_.size() - begin) / sizeof(T)) return nullptr;
+    at_ = begin + count * sizeof(T);
+    return reinterpret_cast<T*>(slot_.data() + begin);
+  }
+  [[nodiscard]] std::uint32_t at() const noexcept { return static_cast<std::uint32_t>(at_); }
+  void go_back_to(std::size_t at) noexcept { at_ = at; }
+
+ private:
+  std::span<std::byte> slot_;
+  std::size_t at_ = 0;
+};
+
+//   tables   where the slot's begin
+bool write_table(const pixels::axis& from, photo_axis& axis, std::uint32_t tables, slot_writer& to) noexcept {
+  const int taps_max = pixels::needs_of(from).taps_max;
+  const auto count = static_cast<std::size_t>(from.count);
+  pixels::axis_table table;
+  table.count = from.count;
+  table.taps_max = taps_max;
+  table.first = to.take<std::int32_t>(count);
+  table.taps = to.take<std::int32_t>(count);
+  table.weights = to.take<std::int32_t>(count * static_cast<std::size_t>(taps_max));
+  const std::size_t end = to.at();
+  auto* const exact = to.take<double>(static_cast<std::size_t>(taps_max));
+  if (table.first == nullptr || table.taps == nullptr || table.weights == nullptr || exact == nullptr) return false;
+  table.fill(from, exact);
+  to.go_back_to(end);
+  axis.table = (static_cast<std::uint32_t>(end) - tables) / 4 -
+               static_cast<std::uint32_t>(count * (2 + static_cast<std::size_t>(taps_max)));
+  axis.taps_max = taps_max;
+  return true;
+}
+
+}  // namespace
+
+std::optional<photo_plan> plan_photo(const pixels::photo_layout& how, const pixels::picture_info& info,
+                                     const pixels::geometry& drawn, int decimation) {
+  photo_plan plan;
+  photo_on_device& to = plan.on_device;
+  const pixels::resampler resampled(drawn, pixels::decimated_by(decimation, info));
+  const pixels::rectangle& upright = resampled.region();
+  to.flip = drawn.flip;
+  to.row_blocks = how.pack.row_blocks();
+  if (upright.width == 0) return plan;
+  const pixels::orientation turn(info.orientation);
+  const pixels::rectangle stored = turn.stored(upright, how.width, how.height);
+  to.mirrored = turn.mirrored;
+  to.upended = turn.upended;
+  to.transposed = turn.transposed;
+  to.left = stored.x;
+  to.top = stored.y;
+  to.stored_width = stored.width;
+  to.stored_height = stored.height;
+  to.width = upright.width;
+  to.height = upright.height;
+  plan.across = resampled.horizontal();
+  plan.down = resampled.vertical();
+  to.across = {.table = 0, .taps_max = 0, .count = plan.across.count, .at = resampled.at_x()};
+  to.down = {.table = 0, .taps_max = 0, .count = plan.down.count, .at = resampled.at_y()};
+
+  const mcu_range columns = columns_of(how, stored);
+  const mcu_range rows = rows_of(how, stored);
+  to.first_column = columns.first;
+  to.end_column = columns.end;
+  plan.first_row = rows.first;
+  plan.end_row = rows.end;
+  to.pixels = place_planes(how, columns, rows, to);
+  const auto height = static_cast<std::uint64_t>(upright.height);
+  to.lines = to.pixels + rounded(3 * height * static_cast<std::uint64_t>(upright.width));
+  plan.scratch_bytes = to.lines + rounded(3 * height * static_cast<std::uint64_t>(plan.across.count));
+  if (plan.scratch_bytes > photo_scratch_bytes_max) return std::nullopt;
+  return plan;
+}
+
+bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pack, std::span<std::byte> slot) noexcept {
+  slot_writer to(slot);
+  auto* const head = to.take<photo_slot>(1);
+  if (head == nullptr) return false;
+  to.go_back_to(photo_slot_bytes);
+  photo_slot made{.is_pack = 1,
+                  .tables = to.at(),
+                  .row_ends = 0,
+                  .rows = 0,
+                  .row_count = plan.end_row - plan.first_row,
+                  .photo = plan.on_device};
+  if (made.row_count != 0 && !(write_table(plan.across, made.photo.across, made.tables, to) &&
+                               write_table(plan.down, made.photo.down, made.tables, to))) {
+    return false;
+  }
+  made.row_ends = to.at();
+  auto* const ends = to.take<std::uint32_t>(made.row_count);
+  if (ends == nullptr) return false;
+  made.rows = to.at();
+  for (std::uint32_t row = 0; row < made.row_count; ++row) {
+    const std::uint32_t number = plan.first_row + row;
+    const std::uint32_t begin = number == 0 ? 0 : pack.row_end(number - 1);
+    auto* const bytes = to.take<std::uint8_t>(pack.row_end(number) - begin);
+    if (bytes == nullptr) return false;
+    const pixels::byte_span checked = pack.row(number);
+    const std::span from(reinterpret_cast<const std::uint8_t*>(checked.data()), checked.size());
+    if (from.empty() || !pixels::photo_row_is_sound(from, pack.row_blocks())) return false;
+    std::copy(from.begin(), from.end(), bytes);
+    ends[row] = to.at() - made.rows;
+  }
+  std::memcpy(head, &made, sizeof made);
+  return true;
+}
+
+void write_pixels_slot(std::span<std::byte> slot) noexcept {
+  assert(slot.size() >= photo_slot_bytes);
+  photo_slot made{};
+  std::memcpy(slot.data(), &made, sizeof made);
+}
+
+}  // namespace leat::stages
