@@ -33,8 +33,8 @@ namespace leat::stages {
 
 class array_crop;
 
-/// Whether the host makes a row to its end, or leaves what it can to an operation on the device.
-enum class finished_by : std::uint8_t { host, device };
+/// Whether the host makes a row to its end, or leaves what it can to an operation on the device; decoding photo packs, too, or not.
+enum class finished_by : std::uint8_t { host, device, device_with_photos };
 
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Of a ragged output, that of an element
@@ -123,6 +123,12 @@ class field_scratch {
 };
 
 class field_program;
+
+/// Of the rows that decode() has made.
+struct photos_left {
+  std::uint64_t to_device = 0;
+  std::uint64_t to_host = 0;
+};
 
 /// What finish() has of a batch whose rows are there, without those that were skipped. Outputs are those of the program and of the
 /// programs behind it, counted from its first.
@@ -213,6 +219,8 @@ class field_program {
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
   [[nodiscard]] virtual std::size_t scratch_bytes_beside() const { return 0; }
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
+  /// Photo packs that decode() has left to the device, of how many it was given; nothing where it leaves none.
+  [[nodiscard]] virtual std::optional<photos_left> left_to_device() const { return std::nullopt; }
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.
   virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
   /// What is wrong with a sample whose rows are all made; nothing if nothing is.

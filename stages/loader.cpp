@@ -72,6 +72,47 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
+// Who makes the last of pictures.
+//   throws   error{errc::usage}, error{errc::unsupported}: what loader_options::decode_on insists on cannot be
+finished_by finished_where(const loader_options& options, const transfer& to) {
+  const bool has_device = to.runs_operations();
+  if (options.decode_on == decode_on::device && !has_device) {
+    const bool asked_for = options.device.type == device::kind::host;
+    throw error(errc::unsupported, str_cat("photo packs cannot be decoded on a device: ",
+                                           asked_for ? "loader_options::device is the host" : to.report().use.why,
+                                           "; with decode_on::automatic they are decoded on the host then"));
+  }
+  if (options.decode_on == decode_on::device && !options.finish_on_device) {
+    throw error(errc::usage,
+                "photo packs that are decoded on a device are finished there: decode_on::device needs "
+                "finish_on_device");
+  }
+  if (!has_device || !options.finish_on_device) return finished_by::host;
+  return options.decode_on == decode_on::host ? finished_by::device : finished_by::device_with_photos;
+}
+
+// Adds where photo packs are decoded.
+void add_photos(device_report& to, const loader_options& options, const transfer& by,
+                std::span<const std::unique_ptr<field_program>> programs) {
+  to.photos = {"host", ""};
+  if (options.decode_on == decode_on::host) {
+    to.photos.why = "asked for";
+  } else if (!by.runs_operations()) {
+    to.photos.why = "batches stay on the host";
+  } else if (!options.finish_on_device) {
+    to.photos.why = "pictures are finished on the host";
+  } else {
+    to.photos.why = "no picture without steps of colour and random_erasing is asked for";
+  }
+  for (const auto& program : programs) {
+    const std::optional<photos_left> left = program->left_to_device();
+    if (!left) continue;
+    to.photos = {to.use.use, ""};
+    to.photos_decoded += left->to_device;
+    to.photos_on_host += left->to_host;
+  }
+}
+
 io::arena_options arena_settings(const loader_options& options, const memory_plan& memory) {
   const io::huge_pages pages = options.reader.huge_pages == choice::on    ? io::huge_pages::on
                                : options.reader.huge_pages == choice::off ? io::huge_pages::off
@@ -105,8 +146,7 @@ class loader::pipeline final : public line_events {
       : fields_(std::move(fields)),
         options_(checked(std::move(options))),
         transfer_(make_transfer(options_, parts)),
-        run_(samples, fields_, options_,
-             options_.finish_on_device && transfer_->runs_operations() ? finished_by::device : finished_by::host),
+        run_(samples, fields_, options_, finished_where(options_, *transfer_)),
         resumption_(run_, options_, fields_),
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
@@ -517,6 +557,7 @@ loader_stats loader::pipeline::stats() const {
   now.reader = io_.report();
   now.photo_packs_unpacked = !pixels::photo_packs_are_read_by_rows();
   now.device = transfer_->report();
+  add_photos(now.device, options_, *transfer_, run_.programs());
   now.verdict = windows_.judge_last(counted, setting(counted));
   return now;
 }

@@ -67,7 +67,8 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .digests = arguments.digests,
                          .names = false,
                          .device = device_of(arguments.device),
-                         .device_required = arguments.device != "auto"};
+                         .device_required = arguments.device != "auto",
+                         .decode_on = arguments.decode_on};
   set_order(options, arguments.order, arguments.pictures, arguments.choice, arguments.sources.size());
   return options;
 }
@@ -121,6 +122,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
              "O_DIRECT; auto: unless an epoch fits in half of the memory available");
   add_text(app, "--device", arguments.device, "WHERE",
            "host, cuda:N or, that or the host, auto: where batches go (host)");
+  add_choice(app, "--decode-on", arguments.decode_on,
+             {{"host", decode_on::host}, {"device", decode_on::device}, {"auto", decode_on::automatic}},
+             "photo packs; device: that of --device; auto: that, or the host where there is none (host)");
 
   app.option_defaults()->group("Many processes");
   add_rank_options(app, arguments.ranks);

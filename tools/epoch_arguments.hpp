@@ -40,6 +40,7 @@ struct epoch_arguments {
   std::uint64_t host_bytes_max = 0;    // the loader's choice
   std::uint32_t prefetch_batches = 0;  // the same
   std::string device = "host";
+  leat::decode_on decode_on = leat::decode_on::host;
   reader_options reader;
   corrupt_policy on_corrupt = corrupt_policy::raise;
   corrupt_bound corrupt_max;

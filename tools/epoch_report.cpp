@@ -218,6 +218,10 @@ json epoch_report::as_json() const {
   const device_report& device = stats.device;
   object["device"] = {{"use", device.use.use},           {"why", device.use.why},     {"pinned", device.pinned.use},
                       {"why_pinned", device.pinned.why}, {"batches", device.batches}, {"bytes", device.bytes}};
+  object["photo_packs"] = {{"use", device.photos.use},
+                           {"why", device.photos.why},
+                           {"on_device", device.photos_decoded},
+                           {"on_host", device.photos_on_host}};
   json stages;
   for (const auto& [stage_name, numbers] : stages_of(stats)) {
     stages[stage_name] = {{"count", numbers->count},        {"bytes", numbers->bytes},
@@ -285,6 +289,13 @@ std::string epoch_report::as_text(const terminal& screen) const {
   row(text, screen, "reader", reader_text(screen, stats.reader));
   if (stats.device.use.why != "asked for") {
     row(text, screen, "device", str_cat(stats.device.use.use, ": ", one_line(stats.device.use.why)));
+  }
+  if (const device_report& device = stats.device; device.photos.use != "host") {
+    row(text, screen, "photo packs",
+        str_cat(count_text(device.photos_decoded), " decoded on ", device.photos.use,
+                device.photos_on_host > 0 ? str_cat(", ", count_text(device.photos_on_host), " on the host") : ""));
+  } else if (device.photos.why != "asked for") {
+    row(text, screen, "photo packs", str_cat("on the host: ", one_line(device.photos.why)));
   }
   if (stats.quarantined > 0) {
     const std::string_view fate = !failure.empty()                         ? ""

@@ -13,6 +13,8 @@ struct option_words {
 
 constexpr option_words all_words[] = {
     {"without loader_options::device_required", "with --device auto"},
+    {"with decode_on::automatic", "with --decode-on auto"},
+    {"loader_options::device is the host", "--device is the host"},
     {"read with preadv", "read with --reader preadv"},
     {"tar_options::ignore_zeros", "--ignore-zeros"},
     {"allow_http", "--allow-http"},

@@ -40,6 +40,11 @@ inline constexpr bool detail::is_delivered<std::optional<batch>> = true;
 /// The memory budget of a loader that is given none, where the machine has enough: see loader_options::host_bytes_max.
 inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
 
+/// Where photo packs are decoded: loader_options::decode_on.
+///   device      on the device that batches go to, which has to be there
+///   automatic   there, if it is
+enum class decode_on : std::uint8_t { host, device, automatic };
+
 struct loader_options {
   /// Rows of a batch of one rank, on average; of all of them, where there is one process.
   std::uint32_t batch_size = 64;
@@ -115,6 +120,11 @@ struct loader_options {
   /// Pictures of floats cross the bus as u8, and a kernel normalises, mirrors and lays them out. The same bits as without,
   /// for a fourth (f16, bf16: half) of the bytes.
   bool finish_on_device = true;
+  /// Where photo packs are decoded (pack_photo()). On the device: their rows of coefficients cross the bus as they are, and kernels make the
+  /// pixels. The same bits. Packs that need more room than their row has there, of pictures with steps of colour or random_erasing,
+  /// and all that is no pack, are decoded on the host; stats().device says how many. Needs finish_on_device. Without a device the
+  /// constructor throws error{errc::unsupported}; with decode_on::automatic it is the host then, and stats().device says why.
+  leat::decode_on decode_on = leat::decode_on::host;
 };
 
 /// What the memory is for, before a byte is read.

@@ -116,6 +116,9 @@ struct device_report {
   rung pinned;
   std::uint32_t batches = 0;  ///< that it has memory for
   std::uint64_t bytes = 0;    ///< of its memory, taken at the start
+  rung photos = {};  ///< where photo packs are decoded: "host" or "cuda:N", and why it is not where it could be
+  std::uint64_t photos_decoded = 0;  ///< of packs, on the device
+  std::uint64_t photos_on_host = 0;  ///< that could have been, but for what loader_options::decode_on says
 };
 
 /// Quarantined samples of one kind.

@@ -38,6 +38,8 @@ class device_operation {
   [[nodiscard]] virtual std::size_t scratch_bytes(std::uint32_t /*rows*/) const noexcept { return 0; }
   /// Puts its kernels into `in`. Returns the call that failed, if one did.
   [[nodiscard]] virtual failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept = 0;
+  /// What make_row() takes from the heap while it runs.
+  [[nodiscard]] virtual std::size_t make_row_bytes() const noexcept { return 0; }
   /// One row of what launch() makes, on the host with the same bits, for digests. Without the operands that other outputs of the
   /// batch have added to those of its field.
   virtual void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to) const noexcept = 0;

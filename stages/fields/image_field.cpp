@@ -2,12 +2,15 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "io/budget_refusal.hpp"
+#include "stages/device/photo_operation.hpp"
+#include "stages/device/photo_plan.hpp"
 #include "stages/device/picture_operation.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/user_failure.hpp"
 #include "stages/photo_reach.hpp"
 #include "stages/pixels/picture_decoder.hpp"
+#include "stages/pixels/picture_format.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/store.hpp"
@@ -19,6 +22,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -78,16 +82,24 @@ class image_program final : public field_program {
       }
     }
     // u8 is what crosses the bus in any case. What is erased is no u8 value but an element.
-    const bool by_device = finished == finished_by::device && settings.type != dtype::u8 && erasing == nullptr;
+    const bool by_device = finished != finished_by::host && settings.type != dtype::u8 && erasing == nullptr;
+    // Colour comes between the two, and is the host's.
+    const bool photos = finished == finished_by::device_with_photos && erasing == nullptr && !pipeline_.has_colour();
     output.axes = settings.order;
     const std::string mirrored = settings.name + ".mirrored";
-    if (by_device) {
+    if (photos) {
+      photos_ = by_device ? std::make_shared<photo_operation>(pictures_of(store_, static_cast<std::uint32_t>(height),
+                                                                          static_cast<std::uint32_t>(width)))
+                          : std::make_shared<photo_operation>(static_cast<std::uint32_t>(height),
+                                                              static_cast<std::uint32_t>(width), settings.order);
+      output.made_by = photos_;
+    } else if (by_device) {
       output.made_by = std::make_shared<picture_operation>(
           pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width)));
-      output.made_from = {mirrored};
-      store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
-      options_.leave_flip = true;
     }
+    if (by_device) output.made_from = {mirrored};
+    if (output.made_by != nullptr) store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+    options_.leave_flip = by_device;
     outputs_.push_back(std::move(output));
     if (by_device) outputs_.push_back({.name = mirrored, .type = dtype::u8});
   }
@@ -102,9 +114,16 @@ class image_program final : public field_program {
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     try {
-      const auto result = static_cast<image_scratch&>(scratch).decoder.decode(
-          input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, store_, options_,
-          rows.front().bytes.data(), input.stop);
+      auto& decoder = static_cast<image_scratch&>(scratch).decoder;
+      std::byte* row = rows.front().bytes.data();
+      if (photos_ != nullptr) {
+        if (leave_to_device(decoder, input, rows)) return {};
+        write_pixels_slot(rows.front().bytes);
+        row += photo_slot_bytes;
+      }
+      const auto result =
+          decoder.decode(input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
+                         store_, options_, row, input.stop);
       if (!result) return result.error();
       note_flip(result->to_mirror, rows);
       return {};
@@ -119,11 +138,17 @@ class image_program final : public field_program {
     return photo_bytes_wanted(photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
   }
 
+  std::optional<photos_left> left_to_device() const override {
+    if (photos_ == nullptr) return std::nullopt;
+    return photos_left{.to_device = left_.load(std::memory_order_relaxed),
+                       .to_host = not_left_.load(std::memory_order_relaxed)};
+  }
+
   bool random() const override { return pipeline_.random(); }
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
-    return other != nullptr && other->fields_ == fields_ &&
+    return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->fields_ == fields_ &&
            other->options_.exif_orientation == options_.exif_orientation &&
            other->options_.pixels_max == options_.pixels_max;
   }
@@ -155,6 +180,20 @@ class image_program final : public field_program {
   }
 
  private:
+  // Checks a photo pack and puts it into the row as it is. False where decode() has to look at it.
+  bool leave_to_device(pixels::picture_decoder& decoder, const decode_input& input, std::span<row_target> rows) const {
+    if (pixels::format_of(input.encoded) != pixels::format::photo_pack) return false;
+    const std::optional<pixels::undecoded_photo> photo = decoder.look_at_photo(
+        input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, options_, input.stop);
+    const std::optional<photo_plan> plan =
+        photo ? plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation) : std::nullopt;
+    const bool left = plan && plan->scratch_bytes <= photos_->photo_scratch_bytes() &&
+                      write_photo_slot(*plan, photo->layout.pack, rows.front().bytes);
+    (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
+    if (left) note_flip(photo->to_mirror, rows);
+    return left;
+  }
+
   // For the device: whether it has to mirror the row.
   void note_flip(bool to_mirror, std::span<row_target> rows) const {
     if (options_.leave_flip) rows[1].bytes[0] = std::byte{to_mirror};
@@ -166,6 +205,9 @@ class image_program final : public field_program {
   pixels::store store_;
   pixels::decode_options options_;
   std::size_t colour_scratch_bytes_;
+  std::shared_ptr<const photo_operation> photos_;  // null: photo packs are decoded here
+  mutable std::atomic<std::uint64_t> left_ = 0;
+  mutable std::atomic<std::uint64_t> not_left_ = 0;
 };
 
 // Doubles are written with the fewest digits that tell them apart.

@@ -1,8 +1,12 @@
 // What the simulated device promises, on a real one. Needs a GPU; skips where there is none and says why.
+#include "stages/device/decode_photos.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/device/photo_operation.hpp"
+#include "stages/device/photo_plan.hpp"
+#include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/store.hpp"
 #include "tests/device/cuda_trap.hpp"
 #include "tests/device/watched_calls.hpp"
@@ -10,11 +14,13 @@
 #include "tests/support/batch_view.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/dlpack.h>
 #include <leat/loader.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>
@@ -719,6 +725,58 @@ void expect_the_bits_of_the_host(dtype type, layout order, std::uint32_t height,
   EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_finish_pictures(pictures, {})));
   EXPECT_TRUE(to_there.fetch() == expected) << name(type) << (order == layout::nchw ? " nchw " : " nhwc ") << height
                                             << " x " << width << (flipped ? " flipped" : "") << (mixed ? " mixed" : "");
+}
+
+// Their code is tested beside the host's decoder without a GPU (decode_photos_test.cpp); here it is that warps do what their emulation does.
+TEST_F(kernels_on_a_gpu, decode_photos_gives_the_bits_of_its_twin) {
+  constexpr std::uint32_t height = 31;
+  constexpr std::uint32_t width = 24;
+  const stages::photo_operation how(height, width, layout::nhwc);
+  const pixels::pipeline steps(
+      {transforms::random_resized_crop{.height = height, .width = width}, transforms::random_flip{}});
+  pixels::scratch_budget budget(std::size_t{64} << 20);
+  pixels::picture_decoder decoder(budget);
+  std::vector<std::byte> slots;
+  std::uint32_t rows = 0;
+  for (const auto& [h, v] : {std::pair{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}}) {
+    for (std::uint64_t draw = 0; draw < 8; ++draw, ++rows) {
+      const std::vector<std::byte> pack =
+          pack_photo(testing::make_jpeg(testing::make_texture(draw, 70 + 30 * h, 50 + 20 * v), {.h = h, .v = v}));
+      const auto photo = decoder.look_at_photo(pack, steps, {.seed = 1, .epoch = 0, .draw = draw},
+                                               {.decimate = draw % 2 == 0}, nullptr);
+      ASSERT_TRUE(photo.has_value());
+      const auto plan = stages::plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation);
+      ASSERT_TRUE(plan.has_value() && plan->scratch_bytes <= how.photo_scratch_bytes());
+      slots.resize(slots.size() + how.decoded_row_bytes());
+      const std::span<std::byte> slot = std::span(slots).last(how.decoded_row_bytes());
+      if (!stages::write_photo_slot(*plan, photo->layout.pack, slot)) stages::write_pixels_slot(slot);
+    }
+  }
+  std::vector<std::byte> scratch(rows * how.photo_scratch_bytes());
+  std::vector<std::byte> expected(std::size_t{rows} * height * width * 3);
+  std::vector<std::byte> damaged(4 * std::size_t{rows});
+  stages::photo_batch photos{.slots = reinterpret_cast<const std::uint8_t*>(slots.data()),
+                             .slot_bytes = how.decoded_row_bytes(),
+                             .scratch = reinterpret_cast<std::uint8_t*>(scratch.data()),
+                             .scratch_bytes = how.photo_scratch_bytes(),
+                             .to = reinterpret_cast<std::uint8_t*>(expected.data()),
+                             .damaged = reinterpret_cast<std::uint32_t*>(damaged.data()),
+                             .photo_count = rows,
+                             .out_height = height,
+                             .out_width = width};
+  stages::decode_photos(photos);
+
+  const on_device_memory slots_there(slots);
+  const on_device_memory scratch_there(scratch);
+  const on_device_memory to_there(std::vector<std::byte>(expected.size(), std::byte{0xA5}));
+  const on_device_memory damaged_there(damaged);
+  photos.slots = slots_there.as<const std::uint8_t>();
+  photos.scratch = scratch_there.as<std::uint8_t>();
+  photos.to = to_there.as<std::uint8_t>();
+  photos.damaged = damaged_there.as<std::uint32_t>();
+  EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_decode_photos(photos, {})));
+  EXPECT_TRUE(to_there.fetch() == expected);
+  EXPECT_TRUE(damaged_there.fetch() == damaged);
 }
 
 TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {

@@ -6,11 +6,13 @@
 #include "tests/loader/running.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/simulated_device.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loader.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>
@@ -255,6 +257,139 @@ TEST(loader_device, finishes_the_pictures_that_are_left_of_a_batch) {
   for (std::size_t i = 1; i < damaged.size(); ++i) cut(damaged[i]);
   damaged[0] = samples()[0];
   expect_finished_as_on_the_host(damaged, testing::all_fields(), options, 1);
+}
+
+/// Baseline JPEGs as photo packs, beside pictures that are none.
+std::vector<testing::fake_sample> packed() {
+  std::vector<testing::fake_sample> all = samples();
+  for (testing::fake_sample& sample : all) {
+    for (auto& member : sample.members) {
+      if (member.field != "jpg") continue;
+      try {
+        member.bytes = pack_photo(member.bytes);
+        member.field = "fjpg";
+      } catch (const error&) {
+        // It stays as it is.
+      }
+    }
+  }
+  return all;
+}
+
+loader_options photos_on(const std::shared_ptr<simulated_device>& device) {
+  loader_options options = testing::small_options();
+  options.device_calls = device;
+  options.decode_on = decode_on::device;
+  return options;
+}
+
+TEST(loader_device, decodes_photo_packs_with_the_bits_of_the_host) {
+  const std::vector<testing::fake_sample> from = packed();
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (const bool mixed : {false, true}) {
+        if (type == dtype::u8 && mixed) continue;
+        SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc") + (mixed ? " mixed" : ""));
+        const watchdog dog("photo packs");
+        image picture = image("jpg").random_resized_crop(11).random_flip().as(type).as(order);
+        if (type != dtype::u8) picture = picture.normalize(imagenet);
+        loader_options on_host = testing::small_options();
+        loader_options on_device = photos_on(std::make_shared<simulated_device>());
+        if (mixed) on_host.mix = on_device.mix = mixup(0.6);
+        // More rows than are decoded at a time.
+        on_host.batch_size = on_device.batch_size = 40;
+        const std::vector<field> fields = {picture, image("whole").from("jpg").resize(9, 7).as(type), label("cls")};
+        const testing::seen_run wanted = testing::run_all(fake_dataset(from), on_host, fields);
+        const testing::seen_run got = testing::run_all(fake_dataset(from), on_device, fields);
+        ASSERT_FALSE(wanted.failed) << wanted.message;
+        ASSERT_FALSE(got.failed) << got.message;
+        EXPECT_EQ(got.batches, wanted.batches);
+        const device_report& told = got.stats.device;
+        EXPECT_EQ(told.photos.use, "cuda:0");
+        EXPECT_GT(told.photos_decoded, got.stats.samples) << "two pictures of each, most of them packs";
+        EXPECT_EQ(wanted.stats.device.photos.use, "host");
+        EXPECT_EQ(wanted.stats.device.photos_decoded, 0U);
+      }
+    }
+  }
+}
+
+// Steps of colour and boxes that are erased come before the end, and are the host's.
+TEST(loader_device, leaves_pictures_with_colour_and_those_without_room_to_the_host) {
+  const watchdog dog("photo packs that stay on the host");
+  const std::vector<testing::fake_sample> from = packed();
+  const std::vector<field> coloured = {image("jpg").random_resized_crop(11).color_jitter(0.4, 0.4, 0.4, 0.1)};
+  const std::vector<field> erased = {image("jpg").random_resized_crop(11).random_erasing(0.5)};
+  for (const std::vector<field>& fields : {coloured, erased}) {
+    const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+    const testing::seen_run got =
+        testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), fields);
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, wanted.batches);
+    EXPECT_EQ(got.stats.device.photos.use, "host");
+    EXPECT_THAT(got.stats.device.photos.why, HasSubstr("steps of colour"));
+  }
+  // Of a whole picture a pack is larger than a row of 2 x 2 pixels and 4 KiB.
+  std::vector<testing::fake_sample> large = {from.front()};
+  for (const char* const picture : {"jpg", "png", "fjpg"}) large.front().remove(picture);
+  large.front().members.push_back(
+      {"fjpg", pack_photo(testing::make_jpeg(testing::make_noise(1, 200, 200), {.h = 1, .v = 1}))});
+  const std::vector<field> small = {image("jpg").resize(2, 2)};
+  const testing::seen_run wanted = testing::run_all(fake_dataset(large), testing::small_options(), small);
+  const testing::seen_run got =
+      testing::run_all(fake_dataset(large), photos_on(std::make_shared<simulated_device>()), small);
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, wanted.batches);
+  EXPECT_EQ(got.stats.device.photos_decoded, 0U);
+  EXPECT_EQ(got.stats.device.photos_on_host, got.stats.samples);
+}
+
+// Damaged packs are found before the device gets them: the policy is what it is on the host.
+TEST(loader_device, passes_over_damaged_photo_packs_as_the_host_does) {
+  std::vector<testing::fake_sample> from = packed();
+  std::size_t damaged = 0;
+  for (std::size_t i = 0; i < from.size(); i += 4) {
+    testing::fake_sample::member* const pack = from[i].find("fjpg");
+    if (pack == nullptr) continue;
+    pack->bytes[pack->bytes.size() - 40] ^= std::byte{1};  // in its last row
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 3U);
+  const std::vector<field> fields = {image("jpg").resize(12, 10).normalize(imagenet), label("cls")};
+  for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute, corrupt_policy::raise}) {
+    const watchdog dog("damaged photo packs");
+    loader_options on_host = testing::small_options();
+    loader_options on_device = photos_on(std::make_shared<simulated_device>());
+    on_host.on_corrupt = on_device.on_corrupt = policy;
+    const testing::seen_run wanted = testing::run_all(fake_dataset(from), on_host, fields);
+    const testing::seen_run got = testing::run_all(fake_dataset(from), on_device, fields);
+    EXPECT_EQ(got.failed, wanted.failed);
+    EXPECT_EQ(got.message, wanted.message);
+    EXPECT_EQ(got.stats.quarantined, wanted.stats.quarantined);
+    EXPECT_EQ(got.stats.substituted, wanted.stats.substituted);
+    if (policy == corrupt_policy::raise) continue;
+    EXPECT_EQ(got.batches, wanted.batches);
+    EXPECT_GE(got.stats.quarantined, damaged);
+  }
+}
+
+TEST(loader_device, decodes_photo_packs_on_the_host_where_no_device_is_and_that_may_be) {
+  loader_options options = testing::small_options();
+  options.decode_on = decode_on::device;
+  const std::vector<field> fields = {image("jpg").resize(9, 7)};
+  const testing::seen_run refused = testing::run_all(fake_dataset(packed()), options, fields);
+  EXPECT_EQ(refused.failed, errc::unsupported);
+  EXPECT_THAT(refused.message, HasSubstr("loader_options::device is the host"));
+  EXPECT_THAT(refused.message, HasSubstr("decode_on::automatic"));
+  options.decode_on = decode_on::automatic;
+  const testing::seen_run got = testing::run_all(fake_dataset(packed()), options, fields);
+  EXPECT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.stats.device.photos.use, "host");
+  EXPECT_EQ(got.stats.device.photos.why, "batches stay on the host");
+
+  loader_options contradiction = photos_on(std::make_shared<simulated_device>());
+  contradiction.finish_on_device = false;
+  EXPECT_EQ(testing::run_all(fake_dataset(packed()), contradiction, fields).failed, errc::usage);
 }
 
 TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {

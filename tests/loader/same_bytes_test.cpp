@@ -152,6 +152,16 @@ std::vector<column> columns() {
     s.options.decode_threads = 3;
   });
   add("packs_files", [](setup& s) { s.packs = s.real_files = true; });
+  add("decode_on_automatic", [](setup& s) { s.options.decode_on = decode_on::automatic; });
+  add("packs_decode_on_automatic", [](setup& s) {
+    s.packs = true;
+    s.options.decode_on = decode_on::automatic;
+  });
+  add("packs_tar_decode_on_automatic", [](setup& s) {
+    s.packs = true;
+    s.tar = index_state::none;
+    s.options.decode_on = decode_on::automatic;
+  });
   for (const index_state state : {index_state::none, index_state::cold, index_state::warm}) {
     add(number("packs_tar", static_cast<int>(state)), [=](setup& s) {
       s.packs = true;

@@ -103,6 +103,7 @@ std::vector<option> all_options() {
       {"device_batches", [](loader_options& o) { o.device_batches = 5; }},
       {"device_bytes_max", [](loader_options& o) { o.device_bytes_max = 1 << 20; }},
       {"finish_on_device", [](loader_options& o) { o.finish_on_device = false; }},
+      {"decode_on", [](loader_options& o) { o.decode_on = decode_on::automatic; }},
   };
 }
 

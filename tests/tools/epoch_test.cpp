@@ -650,6 +650,20 @@ TEST(epoch, on_a_device_that_is_not_there_stays_on_the_host_and_says_why) {
   EXPECT_THAT(named.err, HasSubstr("--device auto"));
 }
 
+TEST(epoch, decodes_photo_packs_on_the_host_where_there_is_no_device_and_says_why) {
+  const photo_folder photos;
+  const std::string expected = digest_of(photos);
+  const json chosen = run_json(photos, {"--decode-on", "auto"});
+  EXPECT_EQ(chosen.at("digest"), expected);
+  EXPECT_EQ(chosen.at("photo_packs").at("use"), "host");
+  EXPECT_EQ(chosen.at("photo_packs").at("why"), "batches stay on the host");
+  EXPECT_EQ(chosen.at("photo_packs").at("on_device"), 0);
+  const ended refused = run(epoch(photos, {"--decode-on", "device"}));
+  EXPECT_EQ(refused.exit_code, 1);
+  expect_one_line(refused, "leat epoch: photo packs cannot be decoded on a device: --device is the host");
+  EXPECT_THAT(refused.err, HasSubstr("--decode-on auto"));
+}
+
 TEST(epoch, device_is_auto_host_or_a_gpus_number) {
   const photo_folder photos;
   for (const char* where : {"cuda", "cuda:", "cuda:x", "cuda:-1", "gpu", "cuda:0x"}) {

@@ -1,0 +1,97 @@
+#include "stages/device/photo_operation.hpp"
+
+#include "stages/device/decode_photos.hpp"
+#include "stages/device/device.hpp"
+
+#include <absl/container/inlined_vector.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace leat::stages {
+namespace {
+
+// Photos that are decoded at a time: their scratch is taken once for all of a batch.
+constexpr std::uint32_t photos_at_once = 32;
+
+constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
+
+std::size_t pixels_of(std::uint32_t height, std::uint32_t width) noexcept { return std::size_t{height} * width * 3; }
+
+std::size_t slot_for(std::size_t pixel_bytes) noexcept {
+  return rounded(photo_slot_bytes + pixel_bytes + pixel_bytes / 2 + 4096);
+}
+
+// A region that is just not decimated has 4 times the pixels: without subsampling 4 times the bytes in samples, 4 times in pixels and
+// twice in lines. The rest is for MCUs that are partly outside of it.
+std::uint64_t scratch_for(std::size_t pixel_bytes) noexcept { return rounded(12 * pixel_bytes + 65536); }
+
+}  // namespace
+
+photo_operation::photo_operation(std::uint32_t height, std::uint32_t width, layout order)
+    : height_(height),
+      width_(width),
+      order_(order),
+      pixel_bytes_(pixels_of(height, width)),
+      slot_bytes_(slot_for(pixel_bytes_)),
+      photo_scratch_bytes_(scratch_for(pixel_bytes_)) {}
+
+photo_operation::photo_operation(const picture_batch& how)
+    : height_(how.height),
+      width_(how.width),
+      order_(layout::nhwc),
+      finish_(std::in_place, how),
+      pixel_bytes_(pixels_of(how.height, how.width)),
+      slot_bytes_(slot_for(pixel_bytes_)),
+      photo_scratch_bytes_(scratch_for(pixel_bytes_)) {}
+
+std::size_t photo_operation::scratch_bytes(std::uint32_t rows) const noexcept {
+  const std::size_t pixels = finish_ ? rounded(rows * pixel_bytes_) : 0;
+  return pixels + std::min(rows, photos_at_once) * photo_scratch_bytes_;
+}
+
+failed_call photo_operation::launch(device_calls& calls, const operands& of, stream in) const noexcept {
+  std::byte* const pixels = finish_ ? of.scratch : of.to;
+  std::byte* const scratch = of.scratch + (finish_ ? rounded(of.rows * pixel_bytes_) : 0);
+  for (std::uint32_t first = 0; first < of.rows; first += photos_at_once) {
+    const photo_batch photos{.slots = reinterpret_cast<const std::uint8_t*>(of.from[0]) + first * slot_bytes_,
+                             .slot_bytes = slot_bytes_,
+                             .scratch = reinterpret_cast<std::uint8_t*>(scratch),
+                             .scratch_bytes = photo_scratch_bytes_,
+                             .to = reinterpret_cast<std::uint8_t*>(pixels) + first * pixel_bytes_,
+                             .photo_count = std::min(of.rows - first, photos_at_once),
+                             .out_height = height_,
+                             .out_width = width_,
+                             .is_planar = order_ == layout::nchw};
+    const failed_call launched{calls.launch(decode_photos_kernel, &photos, in), decode_photos_kernel.name, {}};
+    if (launched.status != device_ok) return launched;
+  }
+  if (!finish_) return {device_ok, decode_photos_kernel.name, {}};
+  absl::InlinedVector<const std::byte*, 4> from(of.from.begin(), of.from.end());
+  from[0] = pixels;
+  return finish_->launch(calls, {.from = from, .rows = of.rows, .to = of.to, .scratch = nullptr}, in);
+}
+
+std::size_t photo_operation::make_row_bytes() const noexcept {
+  return static_cast<std::size_t>(photo_scratch_bytes_) + pixel_bytes_;
+}
+
+void photo_operation::make_row(std::span<const std::byte* const> from, std::uint32_t row,
+                               std::byte* to) const noexcept {
+  const auto memory = std::make_unique_for_overwrite<std::uint8_t[]>(make_row_bytes());
+  std::uint8_t* const pixels = finish_ ? memory.get() + photo_scratch_bytes_ : reinterpret_cast<std::uint8_t*>(to);
+  decode_photos({.slots = reinterpret_cast<const std::uint8_t*>(from[0]) + row * slot_bytes_,
+                 .slot_bytes = slot_bytes_,
+                 .scratch = memory.get(),
+                 .scratch_bytes = photo_scratch_bytes_,
+                 .to = pixels,
+                 .photo_count = 1,
+                 .out_height = height_,
+                 .out_width = width_,
+                 .is_planar = order_ == layout::nchw});
+  if (!finish_) return;
+  const std::byte* const made[] = {reinterpret_cast<const std::byte*>(pixels), from[1] + row};
+  finish_->make_row(made, 0, to);
+}
+
+}  // namespace leat::stages

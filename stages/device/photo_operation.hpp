@@ -1,0 +1,44 @@
+// Decoding photo packs as an operation on the device: of slots, each a pack or pixels, the u8 pixels that the host's decoder makes; and of
+// those what the trainer asked for.
+#pragma once
+
+#include "stages/device/device_operation.hpp"
+#include "stages/device/picture_operation.hpp"
+
+#include <leat/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace leat::stages {
+
+/// Operands: slots [rows] (photo_batch.hpp), and behind it those of picture_operation, where pictures are finished.
+class photo_operation final : public device_operation {
+ public:
+  /// Rows of u8.
+  photo_operation(std::uint32_t height, std::uint32_t width, layout order);
+  /// Rows that are finished: `how` as for picture_operation.
+  explicit photo_operation(const picture_batch& how);
+
+  /// A slot: room for the pixels and half as many bytes again, and 4 KiB. A pack that needs more is decoded on the host.
+  [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override { return slot_bytes_; }
+  [[nodiscard]] std::size_t scratch_bytes(std::uint32_t rows) const noexcept override;
+  /// The most that a photo's decoding may take of it: photo_plan::scratch_bytes.
+  [[nodiscard]] std::uint64_t photo_scratch_bytes() const noexcept { return photo_scratch_bytes_; }
+  [[nodiscard]] failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept override;
+  [[nodiscard]] std::size_t make_row_bytes() const noexcept override;
+  void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to) const noexcept override;
+
+ private:
+  const std::uint32_t height_;
+  const std::uint32_t width_;
+  const layout order_;  // of u8 rows
+  const std::optional<picture_operation> finish_;
+  const std::size_t pixel_bytes_;  // of a row
+  const std::size_t slot_bytes_;
+  const std::uint64_t photo_scratch_bytes_;
+};
+
+}  // namespace leat::stages
