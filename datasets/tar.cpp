@@ -13,6 +13,7 @@
 #include "datasets/patterns.hpp"
 #include "datasets/photo_places.hpp"
 #include "datasets/sample_counts.hpp"
+#include "datasets/tar_header.hpp"
 #include "datasets/tar_index.hpp"
 #include "datasets/tar_walk.hpp"
 #include "datasets/webdataset.hpp"
@@ -26,6 +27,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <functional>
@@ -34,7 +36,10 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace leat {
 namespace datasets {
@@ -446,6 +451,43 @@ std::vector<shard_index> walk_shards(const io::source_description& shards, const
   return index_tar_shards(shards, loops.connectors(), options, report);
 }
 
+// Whether shards still are what a foreign index says, which knows them by their sizes alone: members of some of them, looked at where they
+// should begin. A shard that was made anew has other members there.
+//   returns   what is wrong; nothing where they are
+std::optional<std::string> differ_from(const io::source_description& shards, const std::vector<std::string>& names,
+                                       std::span<const shard_index> indexes) {
+  constexpr std::size_t looked_at_max = 16;
+  const std::size_t count = std::min(looked_at_max, indexes.size());
+  std::vector<std::array<std::byte, tar_block_bytes>> blocks(count);
+  std::vector<std::uint32_t> files;
+  std::vector<blocking_source::request> requests;
+  const auto looked_at = [&](std::uint32_t file) -> const extent_table::record& {
+    return indexes[file].records[indexes[file].records.size() * 2 / 3];
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto file = static_cast<std::uint32_t>(i * indexes.size() / count);
+    if (indexes[file].records.empty()) continue;
+    requests.push_back({file, looked_at(file).offset() - tar_block_bytes, blocks[files.size()]});
+    files.push_back(file);
+  }
+  blocking_sources connected;
+  connected.of(shards).read(requests);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    // A pax record may have the size instead.
+    constexpr std::uint64_t ustar_bytes_max = std::uint64_t{8} << 30;
+    const std::uint64_t bytes = looked_at(files[i]).bytes();
+    tar_header header;
+    std::string reason;
+    const bool is_there = read_tar_block(blocks[i], header, reason) == tar_block::header && header.is_file() &&
+                          (header.size_bytes == bytes || bytes >= ustar_bytes_max);
+    if (!is_there) {
+      return str_cat(names[files[i]],
+                     " is another one than it was made of, though as large; write it anew (leat index)");
+    }
+  }
+  return std::nullopt;
+}
+
 std::shared_ptr<tar_model> model_of(std::shared_ptr<const io::source_description> shards,
                                     const std::vector<std::string>& names, std::vector<shard_index> indexes,
                                     at_end_marker at_marker) {
@@ -492,6 +534,12 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
   }
   std::vector<std::string> more_notes;
   if (others && !others->why_not().empty()) more_notes.push_back(str_cat("an index is not used: ", others->why_not()));
+  if (found) {
+    if (const std::optional<std::string> why = differ_from(*shards, names, *found)) {
+      more_notes.push_back(str_cat("an index is not used: ", *why));
+      found.reset();
+    }
+  }
   if (found) {
     for (std::uint32_t i = 0; i < found->size(); ++i) {
       renumber((*found)[i], i);

@@ -249,17 +249,26 @@ TEST_F(remote_epoch, opens_shards_by_an_index_that_lies_beside_them) {
       server_.put(each.name.substr(0, each.name.find('.')) + ".idx", text);
       theirs.push_back(text);
     }
-    opens_with(2 + shards + shards + shards, "each shard and each of DALI's is looked at, and these are read");
+    opens_with(2 + 4 * shards,
+               "each shard and each of DALI's is looked at, these are read, and a header of each shard");
     server_.put("train-2.idx", theirs[1]);
     EXPECT_THAT(opens_with(2 + 4 * shards + 2 * shards, "DALI's of another shard").notes(),
                 ::testing::Contains(::testing::AllOf(HasSubstr("/train-2.idx: it has places that are not in the shard"),
                                                      Not(HasSubstr("hush")))));
     // Ours comes first.
     server_.put("train.index", content);
-    const dataset opened = opens_with(2 + shards + 1, "each shard is looked at, and the index is read");
+    const dataset opened =
+        opens_with(2 + shards + 1 + shards, "each shard is looked at, the index is read, and a header of each");
     EXPECT_TRUE(opened.notes().empty());
     EXPECT_THAT(opened.name(3), HasSubstr("/train-0.tar/3"));
   }
+  // One that was made anew, and is as large.
+  testing::archive first;
+  first.file("first.txt", "");
+  const std::string with_another = std::string(first.bytes()) + shard_of(2);
+  server_.put("train-2.tar", with_another.substr(0, shard_of(2).size()));
+  EXPECT_THAT(there("train-{0..2}.tar").notes(), ::testing::Contains(HasSubstr("/train-2.tar is another one")));
+  server_.put("train-2.tar", shard_of(2));
   // A shard of another size has another index.
   put("train-1.tar", shard_of(1).append(512, '\0'));
   const dataset stale = there("train-{0..2}.tar");
