@@ -75,7 +75,7 @@ class connected_objects final : public source {
       const listing told = of_.listing_->load(std::memory_order_acquire);
       if (told == listing::right) return open_as_listed(operation);
       if (told == listing::untried && is_trying_listing_) return wait_for_listing_.push_back(&operation);
-      is_trying_listing_ = told == listing::untried;
+      if (told == listing::untried) is_trying_listing_ = true;
     }
     open_by_asking(operation);
   }
@@ -227,9 +227,15 @@ class connected_objects final : public source {
     const remote_object& object = of_.objects_[ended.file];
     is_trying_listing_ = false;
     if (ended.seen) {
+      using listing = remote_description::listing;
       const bool is_as_told = ended.seen->size_bytes == object.size_bytes && ended.seen->etag == object.listed_etag;
-      of_.listing_->store(is_as_told ? remote_description::listing::right : remote_description::listing::wrong,
-                          std::memory_order_release);
+      // Another loop may have found it wrong.
+      listing untried = listing::untried;
+      if (is_as_told) {
+        of_.listing_->compare_exchange_strong(untried, listing::right, std::memory_order_acq_rel);
+      } else {
+        of_.listing_->store(listing::wrong, std::memory_order_release);
+      }
     }
     std::vector<open_operation*> waiting;
     waiting.swap(wait_for_listing_);

@@ -422,6 +422,54 @@ TEST_F(remote_faults, an_object_that_is_another_one_ends_the_run) {
   EXPECT_THAT(failure_of(0, 8), HasSubstr("has changed"));
 }
 
+TEST_F(remote_faults, an_opening_that_waits_for_a_listing_to_be_tried_ends_though_another_loop_has_found_it_wrong) {
+  std::vector<io::remote_object> objects;
+  for (const char* const name : {"first", "second", "third", "not-as-listed"}) {
+    const std::string tag = server_.put(name, content_);
+    objects.push_back({.where = io::parse_address(server_.address(name)),
+                       .size_bytes = content_.size(),
+                       .listed_etag = std::string_view(name) == "not-as-listed" ? "\"another\"" : tag});
+  }
+  const auto is_held = std::make_shared<std::atomic<bool>>(true);
+  server_.set_rule([is_held](const served_request& asked) {
+    const bool is_first = asked.target.find("first") != std::string::npos;
+    return is_first && *is_held ? http_fault{.what = wrong::status, .status = 503} : http_fault();
+  });
+  io::retry_options for_ever = soon;
+  for_ever.tries_max = 1'000'000'000;
+  for_ever.tokens = 1e9;
+  description_.emplace(objects, remote_options{.allow_http = true}, for_ever);
+  std::unique_ptr<io::source> another;
+  running_.call([&] {
+    source_ = description_->connect(running_.loop());
+    another = description_->connect(running_.loop());
+  });
+  std::deque<one_open> opens;
+  const auto start = [&](io::source& from, std::uint32_t file) -> one_open& {
+    one_open& made = opens.emplace_back();
+    made.file = file;
+    made.done = [](io::open_operation& ended) noexcept {
+      auto& self = static_cast<one_open&>(ended);
+      self.is_done = true;
+      self.is_done.notify_all();
+    };
+    running_.call([&] { from.start(made); });
+    return made;
+  };
+  start(*source_, 0);
+  const one_open& waiting = start(*source_, 1);
+  start(*another, 3).is_done.wait(false);
+  EXPECT_FALSE(waiting.is_done) << "it waits for the first";
+  start(*source_, 2);
+  *is_held = false;
+  for (const one_open& each : opens) {
+    each.is_done.wait(false);
+    EXPECT_EQ(each.failure, 0);
+    EXPECT_EQ(each.size_bytes, content_.size());
+  }
+  running_.call([&] { another.reset(); });
+}
+
 TEST_F(remote_faults, an_object_that_is_replaced_between_two_parts_of_a_read_is_not_put_together) {
   connect();
   server_.set_rule([first = true](const served_request&) mutable {
