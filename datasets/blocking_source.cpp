@@ -114,13 +114,27 @@ std::vector<blocking_source::file_look> blocking_source::look_at_all(std::uint32
 }
 
 std::vector<std::optional<blocking_source::file_look>> blocking_source::look_for(std::span<const std::uint32_t> files) {
+  std::vector<std::optional<file_look>> looks;
+  for (const auto& each : try_to_look(files)) {
+    const error* const why = std::get_if<error>(&each);
+    if (why != nullptr && !is_not_there(*why)) throw error(*why);
+    looks.push_back(why != nullptr ? std::nullopt : std::optional(std::get<file_look>(each)));
+  }
+  return looks;
+}
+
+std::vector<std::variant<blocking_source::file_look, error>> blocking_source::try_to_look(
+    std::span<const std::uint32_t> files) {
   std::deque<opening> opened;
   for (const std::uint32_t file : files) all_.start(0, opened.emplace_back(all_, number_, file));
   all_.drain();
-  std::vector<std::optional<file_look>> looks;
+  std::vector<std::variant<file_look, error>> looks;
   for (const opening& each : opened) {
-    const bool is_missing = each.why && (each.why->code() == errc::not_found || each.why->code() == errc::permission);
-    looks.push_back(is_missing ? std::nullopt : std::optional(each.result()));
+    if (each.why) {
+      looks.emplace_back(*each.why);
+    } else {
+      looks.emplace_back(each.result());
+    }
   }
   return looks;
 }

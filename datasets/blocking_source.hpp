@@ -3,6 +3,8 @@
 
 #include "io/source_set.hpp"
 
+#include <leat/error.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <span>
 #include <stop_token>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace leat::datasets {
@@ -39,6 +42,11 @@ class opening_loop {
   std::unique_ptr<impl> impl_;
   std::vector<io::connector*> connectors_;
 };
+
+/// Whether a file that could not be opened is not there, or is not for this reader.
+[[nodiscard]] inline bool is_not_there(const error& why) noexcept {
+  return why.code() == errc::not_found || why.code() == errc::permission;
+}
 
 /// A source whose reads are waited for. Thread: one at a time.
 class blocking_source {
@@ -74,6 +82,8 @@ class blocking_source {
   /// not signed.
   ///   throws    the error of the first of them that failed otherwise
   [[nodiscard]] std::vector<std::optional<file_look>> look_for(std::span<const std::uint32_t> files);
+  /// Opens these files, together: of each what was seen, or why it could not be opened.
+  [[nodiscard]] std::vector<std::variant<file_look, error>> try_to_look(std::span<const std::uint32_t> files);
 
   /// Bytes of a file of `file_bytes` bytes, through a window that moves on with requests in file order: for headers, which
   /// are many and small. Valid until the next call.

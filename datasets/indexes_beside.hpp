@@ -29,8 +29,7 @@ class indexes_beside {
  public:
   explicit indexes_beside(const index_places& places) : places_(places) {}
 
-  /// Asks which there are: of DALI's for the first shard's alone.
-  ///   throws   what a store that cannot be asked throws
+  /// Asks which there are: of DALI's for the first shard's alone. One that cannot be opened is not used.
   void look();
   /// The indexes of all shards, in their order, if there is one that fits.
   ///   sizes     of the shards, as they are now
@@ -52,6 +51,9 @@ class indexes_beside {
   const index_places& places_;
   std::vector<found_file> own_;
   bool has_theirs_ = false;
+  // Why some could not be opened that seem to be there.
+  std::string own_refused_;
+  std::string theirs_refused_;
   std::string why_not_;
 };
 

@@ -14,6 +14,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace leat::datasets {
@@ -56,7 +57,10 @@ index_places indexes_of(std::span<const std::string> shards, const remote_option
   }
   places.own_files = static_cast<std::uint32_t>(own.size());
   own.insert(own.end(), theirs.begin(), theirs.end());
-  places.source = io::describe_objects(own, options);
+  // There are the shards: an index that does not come is not waited for as long as these are.
+  remote_options impatient = options;
+  impatient.patience = std::min<std::chrono::milliseconds>(options.patience, std::chrono::seconds(10));
+  places.source = io::describe_objects(own, impatient);
   return places;
 }
 

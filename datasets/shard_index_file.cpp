@@ -7,6 +7,8 @@
 #include <leat/digest.hpp>
 #include <leat/error.hpp>
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -85,6 +87,9 @@ void check(const shard_index& index) {
     begin = end;
   }
   if (begin != index.records.size()) refuse("its samples and their parts do not belong together");
+  const absl::flat_hash_set<std::string_view> names(index.fields.begin(), index.fields.end());
+  if (names.size() != index.fields.size()) refuse("it has two fields of one name");
+  if (std::find(seen_by.begin(), seen_by.end(), 0U) != seen_by.end()) refuse("it has a field that no sample has");
   for (const shard_index::damaged& each : index.defects) {
     if (each.sample >= index.ends.size()) refuse("it has damage of a sample that there is not");
   }
@@ -182,7 +187,8 @@ std::vector<std::byte> write_shard_indexes(std::span<const indexed_shard> shards
   return all;
 }
 
-parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes) {
+parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes,
+                                         const std::function<bool(std::string_view)>& is_wanted) {
   header head;
   if (bytes.size() < sizeof head) refuse("it is no index of shards");
   std::memcpy(&head, bytes.data(), sizeof head);
@@ -195,7 +201,10 @@ parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes) {
   section_reader from(content);
   parsed_shard_indexes parsed;
   parsed.at_marker = from.number() == 0 ? at_end_marker::stop : at_end_marker::go_on;
-  for (std::uint64_t left = from.number(); left > 0; --left) parsed.shards.push_back(load(from));
+  for (std::uint64_t left = from.number(); left > 0; --left) {
+    indexed_shard each = load(from);
+    if (is_wanted(each.name)) parsed.shards.push_back(std::move(each));
+  }
   if (!from.at_end()) refuse("it goes on behind its end");
   return parsed;
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,8 +38,11 @@ struct parsed_shard_indexes {
   at_end_marker at_marker = at_end_marker::stop;
   std::vector<indexed_shard> shards;
 };
-///   throws   error{errc::format}: it is none, of another version, or damaged
-[[nodiscard]] parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes);
+///   is_wanted   by name; others are looked at and left out
+///   throws      error{errc::format}: it is none, of another version, or damaged
+[[nodiscard]] parsed_shard_indexes parse_shard_indexes(
+    std::span<const std::byte> bytes,
+    const std::function<bool(std::string_view)>& is_wanted = [](std::string_view) { return true; });
 
 /// DALI's index of one shard (tools/wds2idx.py), v1.1 and v1.2: "v1.2 N", then for each sample a line of "ext offset size name" for each
 /// of its members, in v1.1 without the names. Members are taken as a walk takes them; those without names are all of their line's sample.

@@ -451,6 +451,25 @@ std::vector<shard_index> walk_shards(const io::source_description& shards, const
   return index_tar_shards(shards, loops.connectors(), options, report);
 }
 
+// Whether a block is the header of a member that an index has.
+bool is_header_of(std::span<const std::byte> block, const shard_index& index, std::size_t place) {
+  // A pax record may have the size instead.
+  constexpr std::uint64_t ustar_bytes_max = std::uint64_t{8} << 30;
+  const extent_table::record& member = index.records[place];
+  tar_header header;
+  std::string reason;
+  if (read_tar_block(block, header, reason) != tar_block::header || !header.is_file()) return false;
+  // A member that was cut has no bytes in an index.
+  const std::uint64_t bytes = member.bytes();
+  if (header.size_bytes != bytes && bytes != 0 && bytes < ustar_bytes_max) return false;
+  // Behind headers of its own (pax, a long name) a member may be called something else here.
+  const std::uint64_t before =
+      place == 0 ? 0 : index.records[place - 1].offset() + tar_padded(index.records[place - 1].bytes());
+  if (member.offset() != before + tar_block_bytes) return true;
+  const std::optional<member_name> name = split_member_name(header.name);
+  return name && lower_case(name->extension) == index.fields[member.field()];
+}
+
 // Whether shards still are what a foreign index says, which knows them by their sizes alone: members of some of them, looked at where they
 // should begin. A shard that was made anew has other members there.
 //   returns   what is wrong; nothing where they are
@@ -461,26 +480,17 @@ std::optional<std::string> differ_from(const io::source_description& shards, con
   std::vector<std::array<std::byte, tar_block_bytes>> blocks(count);
   std::vector<std::uint32_t> files;
   std::vector<blocking_source::request> requests;
-  const auto looked_at = [&](std::uint32_t file) -> const extent_table::record& {
-    return indexes[file].records[indexes[file].records.size() * 2 / 3];
-  };
+  const auto place_of = [&](std::uint32_t file) { return indexes[file].records.size() * 2 / 3; };
   for (std::size_t i = 0; i < count; ++i) {
     const auto file = static_cast<std::uint32_t>(i * indexes.size() / count);
     if (indexes[file].records.empty()) continue;
-    requests.push_back({file, looked_at(file).offset() - tar_block_bytes, blocks[files.size()]});
+    requests.push_back({file, indexes[file].records[place_of(file)].offset() - tar_block_bytes, blocks[files.size()]});
     files.push_back(file);
   }
   blocking_sources connected;
   connected.of(shards).read(requests);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    // A pax record may have the size instead.
-    constexpr std::uint64_t ustar_bytes_max = std::uint64_t{8} << 30;
-    const std::uint64_t bytes = looked_at(files[i]).bytes();
-    tar_header header;
-    std::string reason;
-    const bool is_there = read_tar_block(blocks[i], header, reason) == tar_block::header && header.is_file() &&
-                          (header.size_bytes == bytes || bytes >= ustar_bytes_max);
-    if (!is_there) {
+    if (!is_header_of(blocks[i], indexes[files[i]], place_of(files[i]))) {
       return str_cat(names[files[i]],
                      " is another one than it was made of, though as large; write it anew (leat index)");
     }
@@ -540,17 +550,27 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
       found.reset();
     }
   }
+  std::shared_ptr<tar_model> model;
   if (found) {
     for (std::uint32_t i = 0; i < found->size(); ++i) {
       renumber((*found)[i], i);
       for (std::string& note : (*found)[i].notes) note.insert(0, names[i]);
     }
-  } else {
-    tar_index_report report;
-    found = walk_shards(*shards, index_options, &report);
-    if (report.bytes >= told_bytes_min) more_notes.push_back(cost_of_walking(names, report));
+    try {
+      model = model_of(shards, names, *std::move(found), at_marker);
+      // What others have found is not vouched for: who mends the index beside the shards mends what is opened by it.
+      index.leave_out("an index that lies beside the shards was used");
+    } catch (const error& too_much) {
+      if (too_much.code() != errc::limit) throw;
+      more_notes.push_back(str_cat("an index is not used: ", too_much.what()));
+    }
   }
-  auto model = model_of(std::move(shards), names, *std::move(found), at_marker);
+  if (!model) {
+    tar_index_report report;
+    std::vector<shard_index> walked = walk_shards(*shards, index_options, &report);
+    if (report.bytes >= told_bytes_min) more_notes.push_back(cost_of_walking(names, report));
+    model = model_of(std::move(shards), names, std::move(walked), at_marker);
+  }
   keep(index, *model, stamps);
   model->add_notes(std::move(more_notes));
   return dataset(std::move(model));

@@ -99,6 +99,9 @@ TEST(shard_index_file, holds_what_a_walk_has_found_and_refuses_what_is_not_whole
   EXPECT_THAT(damaged.defects[0].reason, HasSubstr("twice"));
   EXPECT_THAT(damaged.defects[1].reason, HasSubstr("it was cut"));
   EXPECT_THAT(damaged.notes, ElementsAre(": 1 member skipped that belong to no sample"));
+  const auto one = datasets::parse_shard_indexes(content, [](std::string_view name) { return name == "s-1.tar"; });
+  ASSERT_EQ(one.shards.size(), 1U);
+  EXPECT_EQ(one.shards[0].name, "s-1.tar");
   // Whatever byte is another one.
   for (std::size_t i = 0; i < content.size(); i += i < 64 ? 1 : 13) {
     std::vector<std::byte> other = content;
@@ -136,6 +139,8 @@ TEST(shard_index_file, refuses_places_that_are_not_in_the_shard_though_the_check
   for (const std::vector<std::uint32_t>& ends : {std::vector<std::uint32_t>{2}, {2, 1}, {0, 3}, {2, 3, 4}, {2, 3, 3}})
     EXPECT_THAT(with([&](shard_index& each) { each.ends = ends; }), HasSubstr("do not belong together"));
   EXPECT_THAT(with([](shard_index& each) { each.defects = {{2, 0, "none"}}; }), HasSubstr("damage of a sample"));
+  EXPECT_THAT(with([](shard_index& each) { each.fields[1] = "jpg"; }), HasSubstr("two fields of one name"));
+  EXPECT_THAT(with([](shard_index& each) { each.fields.push_back("txt"); }), HasSubstr("a field that no sample has"));
 }
 
 TEST(shard_index_file, reads_what_wds2idx_writes) {

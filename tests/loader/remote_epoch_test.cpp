@@ -18,10 +18,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat {
@@ -261,6 +263,26 @@ TEST_F(remote_epoch, opens_shards_by_an_index_that_lies_beside_them) {
         opens_with(2 + shards + 1 + shards, "each shard is looked at, the index is read, and a header of each");
     EXPECT_TRUE(opened.notes().empty());
     EXPECT_THAT(opened.name(3), HasSubstr("/train-0.tar/3"));
+    // What was not found here is not kept: a wrong one would stay.
+    index_report reported;
+    const index_options keeping{.use = index_use::check,
+                                .directory = (folder_.path() / "kept").string(),
+                                .on_report = [&](const index_report& each) { reported = each; }};
+    for (int times = 0; times < 2; ++times) {
+      static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = keeping, .remote = {.allow_http = true}}));
+      EXPECT_EQ(reported.what, index_report::outcome::none);
+      EXPECT_THAT(reported.why, HasSubstr("beside the shards"));
+    }
+    // Members of other names, where it says that there are members as large.
+    auto renamed = parsed.shards;
+    std::replace(renamed[2].index.fields.begin(), renamed[2].index.fields.end(), std::string("bin"),
+                 std::string("raw"));
+    const std::vector<std::byte> wrong = datasets::write_shard_indexes(renamed, parsed.at_marker);
+    server_.put("train.index", {reinterpret_cast<const char*>(wrong.data()), wrong.size()});
+    const dataset walked = there("train-{0..2}.tar");
+    EXPECT_THAT(walked.notes(), ::testing::Contains(HasSubstr("/train-2.tar is another one")));
+    EXPECT_EQ(testing::run_all(walked, options, fields()).batches, tar.batches);
+    server_.put("train.index", content);
   }
   // One that was made anew, and is as large.
   testing::archive first;
@@ -283,6 +305,30 @@ TEST_F(remote_epoch, opens_shards_by_an_index_that_lies_beside_them) {
   before = server_.requests();
   static_cast<void>(open(server_.address("train-{0..2}.tar"), {.index = kept, .remote = {.allow_http = true}}));
   EXPECT_EQ(server_.requests() - before, shards);
+}
+
+TEST_F(remote_epoch, opens_shards_whatever_is_answered_where_an_index_might_be) {
+  const loader_options options = testing::small_options();
+  const seen_run tar = testing::run_all(here("train-{0..2}.tar"), options, fields());
+  using kind = http_fault::kind;
+  const http_fault faults[] = {{.what = kind::status, .status = 400},
+                               {.what = kind::status, .status = 405},
+                               {.what = kind::status, .status = 500},
+                               {.what = kind::status, .status = 200, .body = "<html>"},
+                               {.what = kind::no_http}};
+  for (const http_fault& fault : faults) {
+    for (const std::string_view ending : {".index", ".idx"}) {
+      server_.set_rule(
+          [&, ending](const served_request& asked) { return asked.target.ends_with(ending) ? fault : http_fault(); });
+      const dataset opened =
+          there("train-{0..2}.tar", {.allow_http = true, .patience = std::chrono::milliseconds(1'000)});
+      EXPECT_THAT(opened.notes(), ::testing::ElementsAre(::testing::AllOf(HasSubstr("an index is not used: "),
+                                                                          HasSubstr(std::string(ending)))))
+          << fault.status;
+      EXPECT_EQ(testing::run_all(opened, options, fields()).batches, tar.batches) << fault.status;
+    }
+  }
+  server_.set_rule({});
 }
 
 TEST_F(remote_epoch, keeps_no_index_where_a_server_does_not_tell_one_object_from_the_next) {
