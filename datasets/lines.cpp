@@ -58,7 +58,9 @@ std::string_view read_window(const file_bytes& file, std::uint64_t at, std::span
 void make_room(std::vector<value_place>& found, std::uint64_t seen, std::uint64_t all) {
   if (found.empty()) return;
   const std::uint64_t line_bytes = std::max<std::uint64_t>(seen / found.size(), 1);
-  const std::uint64_t lines = all / line_bytes;
+  // Of more, the first ones may be unlike the others.
+  constexpr std::uint64_t lines_max = std::uint64_t{1} << 26;
+  const std::uint64_t lines = std::min(all / line_bytes, lines_max);
   found.reserve(lines + lines / 16 + 1);
 }
 

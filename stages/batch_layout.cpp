@@ -83,7 +83,7 @@ void batch_layout::add_steps() {
     if (spec.made_by == nullptr) continue;
     made.made_offset = made_bytes_;
     made_bytes_ += bytes_of_rows(rows_max_, spec.row_bytes(), spec.name);
-    made_row_bytes_ += spec.row_bytes() + spec.made_by->make_row_bytes();
+    made_row_bytes_ += scratch_behind(spec.row_bytes()) + spec.made_by->make_row_bytes();
     scratch_bytes_ = std::max(scratch_bytes_, spec.made_by->scratch_bytes(rows_max_));
     device_step& step =
         steps_.emplace_back(device_step{.operation = spec.made_by.get(), .from = {}, .to = made.made_offset});

@@ -53,7 +53,8 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     own.made.resize(outputs);
     for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
       const output_spec& spec = layout_.outputs()[o].spec;
-      if (spec.made_by != nullptr) own.made[o].resize(spec.row_bytes());
+      if (spec.made_by == nullptr) continue;
+      own.made[o].resize(scratch_behind(spec.row_bytes()) + spec.made_by->make_row_bytes());
     }
   }
 }
@@ -314,8 +315,10 @@ std::span<const std::byte> decoder::made_row(std::size_t output, thread_state& o
   for (const std::size_t other : place.made_from) {
     if (other < own.rows.size()) from.push_back(own.rows[other].bytes.data());  // else not the field's own
   }
-  place.spec.made_by->make_row(from, 0, own.made[output].data());
-  return own.made[output];
+  const std::span<std::byte> made = own.made[output];
+  const std::size_t row_bytes = place.spec.row_bytes();
+  place.spec.made_by->make_row(from, 0, made.data(), made.data() + scratch_behind(row_bytes));
+  return made.first(row_bytes);
 }
 
 // On a decode thread, because the name of a sample in a shard may have to be read from the shard.

@@ -208,9 +208,11 @@ class loader::pipeline final : public line_events {
     plan_.notes = describe_shared_decodes(run_.programs());
     if (std::optional<std::string> uses = describe_block_uses(run_, memory_)) plan_.notes.push_back(*std::move(uses));
     if (const device_report device = transfer_->report(); device.batches != 0) {
+      const std::size_t scratch = run_.layout()->scratch_bytes();
       plan_.device = {device.use.use, device.bytes,
-                      str_cat(device.batches, " x ", bytes_text(device.bytes / device.batches),
-                              " of its memory: what is copied, and the pictures it makes of it")};
+                      str_cat(device.batches, " x ", bytes_text((device.bytes - scratch) / device.batches),
+                              " of its memory: what is copied, and the pictures it makes of it",
+                              scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode photo packs in"))};
     }
     if (options_.reader.direct == choice::on) reads_.check_first_files();
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
@@ -338,6 +340,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.journal.clear();
   alone.digests = alone.names = true;
   alone.device = host;
+  alone.decode_on = decode_on::host;
   loader_parts parts;
   parts.only = {epoch, index};
   pipeline line(run_.samples(), std::move(alone), fields_, parts);

@@ -25,24 +25,29 @@ class look_ahead {
     std::uint32_t epoch = 0;
     std::uint64_t batch = 0;
     std::uint64_t sequence = 0;
+
+    friend bool operator==(const place&, const place&) = default;
   };
 
   ///   epochs        0: endless
   ///   batches_max   of the whole run; 0: all of each epoch
   look_ahead(const bound_run& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max);
 
-  /// Goes on from where it is until it is as far ahead as the sources want: reader_stage::ahead_bytes(), and two batches at least. The
-  /// loop has turns meanwhile. Does nothing where no source wants to know.
+  /// Goes on from where it is until it is as far ahead as the sources want: reader_stage::ahead_bytes(), and two batches at least; not
+  /// beyond some ten thousands of rows, nor beyond the epoch that comes next. The loop has turns meanwhile. Does nothing where no source
+  /// wants to know.
   boost::asio::awaitable<void> go_on(place now);
 
  private:
   struct announced {
-    std::uint64_t sequence = 0;
+    place at;
     std::uint64_t bytes = 0;
+    std::uint64_t rows = 0;
   };
+  void start_from(place now);
   [[nodiscard]] bool is_far_enough() const noexcept;
-  [[nodiscard]] bool find_next();
-  [[nodiscard]] boost::asio::awaitable<std::uint64_t> announce_next();
+  [[nodiscard]] bool find_next(place now);
+  [[nodiscard]] boost::asio::awaitable<announced> announce_next();
 
   const bound_run& run_;
   reader_stage& reads_;
@@ -52,6 +57,7 @@ class look_ahead {
   place next_;
   std::deque<announced> ahead_;  // of batches that are not started
   std::uint64_t ahead_bytes_ = 0;
+  std::uint64_t ahead_rows_ = 0;
   std::vector<pick> picks_;
   std::vector<extent> places_;
 };

@@ -157,6 +157,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   options.world = world_of(arguments.run.ranks).world;
   if (!arguments.has_epochs) options.epochs = 0;  // Any of them.
   options.device = host;
+  options.decode_on = decode_on::host;
   options.digests = options.names = true;
   options.corrupt_max = {};
   options.unreadable_max = std::numeric_limits<std::uint64_t>::max();

@@ -115,7 +115,7 @@ struct loader_options {
   bool device_required = false;
   /// Batches that there is device memory for: with the consumer, and ahead of it.
   std::uint32_t device_batches = 3;
-  /// Bounds them in bytes; 0 is no bound.
+  /// Bounds them, and what kernels work in, in bytes; 0 is no bound.
   std::size_t device_bytes_max = 0;
   /// Pictures of floats cross the bus as u8, and a kernel normalises, mirrors and lays them out. The same bits as without,
   /// for a fourth (f16, bf16: half) of the bytes.

@@ -478,6 +478,9 @@ class http_client::impl {
         wanted.end != fetch_end::pending || now - first.asked_ns <= slow_.late_ns(first.asked_bytes)) {
       return;
     }
+    // They are beyond those that there is memory for: one for 16 of them.
+    const std::size_t connections_max = limit_.now() + limit_.now() / 16 + 1;
+    if (active_.size() >= connections_max) return;
     if (!slow_.may_ask_again_for(wanted.into.size() - wanted.bytes_received)) return;
     at.is_asked_twice = true;
     spawn(ask_twice(wanted.shared_from_this(), &first));
@@ -545,6 +548,8 @@ class http_client::impl {
     }
     const auto [refused, endpoint] = co_await asio::async_connect(opened.socket, endpoints, answers);
     if (refused) {
+      // As a store that is asked too much: fewer connections need fewer descriptors.
+      if (refused == std::errc::too_many_files_open) limit_.refused(opened.silent_since_ns, now_ns());
       why = words_of(opened, refused, str_cat("while connecting to ", to.host_header()).c_str());
       co_return step::again_later;
     }

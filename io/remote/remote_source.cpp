@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
+#include "io/file_set.hpp"
 #include "io/read_error.hpp"
 #include "io/remote/cached_reads.hpp"
 
@@ -347,6 +348,11 @@ void remote_description::add_counts(remote_stats& into) const {
   }
 }
 
+std::uint32_t remote_description::connections_max() const {
+  const std::uint32_t allowed = std::max(connections_least, descriptors_allowed() / 8);
+  return std::clamp(options_.connections_max, std::uint32_t{1}, allowed);
+}
+
 // Of a connection with TLS OpenSSL and Asio keep some 40 KiB.
 std::size_t remote_description::connection_bytes(std::uint32_t connections) const {
   constexpr std::size_t plain = std::size_t{8} << 10;
@@ -363,7 +369,7 @@ std::uint32_t remote_description::blocks_at_a_time() const {
 source_memory remote_description::memory() const {
   source_memory all{.bytes_least = connection_bytes(std::min(connections_max(), connections_least)),
                     .bytes_wanted = connection_bytes(connections_max()),
-                    .what = str_cat(options_.connections_max, " connections")};
+                    .what = str_cat(connections_max(), " connections")};
   if (cache_ == nullptr || cache_->is_off()) return all;
   const std::uint32_t fills = blocks_at_a_time();
   all.bytes_least += options_.cache_block_bytes;

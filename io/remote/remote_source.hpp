@@ -54,7 +54,8 @@ class remote_description final : public source_description {
 
  private:
   friend class connected_objects;
-  [[nodiscard]] std::uint32_t connections_max() const { return std::max(options_.connections_max, std::uint32_t{1}); }
+  /// What is asked for, as far as descriptors go: files of the cache and other sources want theirs.
+  [[nodiscard]] std::uint32_t connections_max() const;
   [[nodiscard]] std::size_t connection_bytes(std::uint32_t connections) const;
   [[nodiscard]] std::uint32_t blocks_at_a_time() const;
 

@@ -38,11 +38,13 @@ class device_operation {
   [[nodiscard]] virtual std::size_t scratch_bytes(std::uint32_t /*rows*/) const noexcept { return 0; }
   /// Puts its kernels into `in`. Returns the call that failed, if one did.
   [[nodiscard]] virtual failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept = 0;
-  /// What make_row() takes from the heap while it runs.
+  /// What make_row() needs beside the row.
   [[nodiscard]] virtual std::size_t make_row_bytes() const noexcept { return 0; }
   /// One row of what launch() makes, on the host with the same bits, for digests. Without the operands that other outputs of the
   /// batch have added to those of its field.
-  virtual void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to) const noexcept = 0;
+  ///   scratch   make_row_bytes(), aligned to 16
+  virtual void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
+                        std::byte* scratch) const noexcept = 0;
 };
 
 /// An operation and where its operands lie in a batch.
@@ -53,5 +55,11 @@ struct device_step {
   absl::InlinedVector<std::size_t, 4> from;
   std::size_t to = 0;
 };
+
+/// Where the scratch of make_row() lies behind a row, in one piece of memory.
+[[nodiscard]] constexpr std::size_t scratch_behind(std::size_t row_bytes) noexcept {
+  constexpr std::size_t alignment = 16;
+  return (row_bytes + alignment - 1) / alignment * alignment;
+}
 
 }  // namespace leat::stages

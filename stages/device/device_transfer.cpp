@@ -141,11 +141,14 @@ void device_transfer::prepare(transfer_needs needs) {
   };
   made_bytes_ = align_tensor(needs.made_bytes_max);
   block_bytes_ = made_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1));
+  scratch_bytes_ = needs.scratch_bytes_max;
   std::size_t blocks = std::max<std::uint32_t>(options_.batches, 1);
-  if (options_.bytes_max != 0) blocks = std::min(blocks, options_.bytes_max / block_bytes_);
+  if (options_.bytes_max != 0) {
+    blocks = std::min(blocks, (options_.bytes_max - std::min(options_.bytes_max, scratch_bytes_)) / block_bytes_);
+  }
   if (blocks == 0) {
     throw io::budget_refusal(str_cat("device_bytes_max of ", options_.bytes_max,
-                                     " bytes is too small: one batch takes ", block_bytes_,
+                                     " bytes is too small: one batch takes ", block_bytes_ + scratch_bytes_,
                                      "; give at least that, or a smaller batch"));
   }
   check({calls_->make_stream(side_), "cudaStreamCreateWithPriority", {}});
@@ -154,9 +157,9 @@ void device_transfer::prepare(transfer_needs needs) {
   host_memory_ = std::move(needs.host_memory);
   pinned_.prepare(std::move(needs.pinning_done));
   blocks_.prepare(blocks, block_bytes_, side_);
-  if (needs.scratch_bytes_max != 0) {
-    check({calls_->take_memory(needs.scratch_bytes_max, scratch_, side_), "device memory for the scratch of operations",
-           needs.scratch_bytes_max});
+  if (scratch_bytes_ != 0) {
+    check({calls_->take_memory(scratch_bytes_, scratch_, side_), "device memory for the scratch of operations",
+           scratch_bytes_});
   }
   // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
   copies_.prepare(blocks + needs.host_batches);
@@ -367,7 +370,7 @@ device_report device_transfer::report() const {
   return {.use = {str_cat("cuda:", calls_->where().index), calls_->name()},
           .pinned = pinned_.report(),
           .batches = static_cast<std::uint32_t>(blocks_.count()),
-          .bytes = blocks_.count() * block_bytes_};
+          .bytes = blocks_.count() * block_bytes_ + scratch_bytes_};
 }
 
 }  // namespace leat::stages

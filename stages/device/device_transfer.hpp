@@ -33,7 +33,7 @@ namespace leat::stages {
 
 struct device_transfer_options {
   std::uint32_t batches = 3;  ///< blocks of device memory
-  std::size_t bytes_max = 0;  ///< of them together; 0 is no bound
+  std::size_t bytes_max = 0;  ///< of them together and of the operations' scratch; 0 is no bound
 };
 
 /// The device's half of the line. Copies are put into the side stream in the batches' turns: a batch that got ahead of
@@ -104,6 +104,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   std::size_t block_bytes_ = 0;
   std::size_t made_bytes_ = 0;    // of a block, at its front
   std::byte* scratch_ = nullptr;  // of all operations, which run one by one
+  std::size_t scratch_bytes_ = 0;
 
   mutable mutex mutex_;
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;

@@ -178,7 +178,9 @@ mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t see
     own.row.resize(largest_picture(layout_));
     own.made.resize(digests_ ? places.size() : 0);
     for (std::size_t s = 0; s < own.made.size(); ++s) {
-      if (places[s].spec.made_by != nullptr) own.made[s].resize(places[s].spec.row_bytes());
+      const output_spec& spec = places[s].spec;
+      if (spec.made_by == nullptr) continue;
+      own.made[s].resize(scratch_behind(spec.row_bytes()) + spec.made_by->make_row_bytes());
     }
   }
 }
@@ -258,10 +260,12 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
         for (const std::size_t other : place.made_from) {
           if (places[other].spec.name != mixed_rows) from.push_back(base + places[other].offset);
         }
-        spec.made_by->make_row(from, r, own.made[s].data());
-        spec.made_by->make_row(from, partner_of(r, batch.rows), own.row.data());
-        mix_picture(picture_of(spec), own.rows[r].row, own.made[s].data(), own.row.data());
-        bytes = own.made[s];
+        const std::span<std::byte> made = own.made[s];
+        std::byte* const scratch = made.data() + scratch_behind(spec.row_bytes());
+        spec.made_by->make_row(from, r, made.data(), scratch);
+        spec.made_by->make_row(from, partner_of(r, batch.rows), own.row.data(), scratch);
+        mix_picture(picture_of(spec), own.rows[r].row, made.data(), own.row.data());
+        bytes = made.first(spec.row_bytes());
       }
       outputs.push_back({spec.name, spec.type, spec.row_shape, bytes});
     }

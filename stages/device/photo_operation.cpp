@@ -6,7 +6,6 @@
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
-#include <memory>
 
 namespace leat::stages {
 namespace {
@@ -76,13 +75,12 @@ std::size_t photo_operation::make_row_bytes() const noexcept {
   return static_cast<std::size_t>(photo_scratch_bytes_) + pixel_bytes_;
 }
 
-void photo_operation::make_row(std::span<const std::byte* const> from, std::uint32_t row,
-                               std::byte* to) const noexcept {
-  const auto memory = std::make_unique_for_overwrite<std::uint8_t[]>(make_row_bytes());
-  std::uint8_t* const pixels = finish_ ? memory.get() + photo_scratch_bytes_ : reinterpret_cast<std::uint8_t*>(to);
+void photo_operation::make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
+                               std::byte* scratch) const noexcept {
+  auto* const pixels = reinterpret_cast<std::uint8_t*>(finish_ ? scratch + photo_scratch_bytes_ : to);
   decode_photos({.slots = reinterpret_cast<const std::uint8_t*>(from[0]) + row * slot_bytes_,
                  .slot_bytes = slot_bytes_,
-                 .scratch = memory.get(),
+                 .scratch = reinterpret_cast<std::uint8_t*>(scratch),
                  .scratch_bytes = photo_scratch_bytes_,
                  .to = pixels,
                  .photo_count = 1,
@@ -91,7 +89,7 @@ void photo_operation::make_row(std::span<const std::byte* const> from, std::uint
                  .is_planar = order_ == layout::nchw});
   if (!finish_) return;
   const std::byte* const made[] = {reinterpret_cast<const std::byte*>(pixels), from[1] + row};
-  finish_->make_row(made, 0, to);
+  finish_->make_row(made, 0, to, nullptr);
 }
 
 }  // namespace leat::stages

@@ -29,7 +29,8 @@ class photo_operation final : public device_operation {
   [[nodiscard]] std::uint64_t photo_scratch_bytes() const noexcept { return photo_scratch_bytes_; }
   [[nodiscard]] failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept override;
   [[nodiscard]] std::size_t make_row_bytes() const noexcept override;
-  void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to) const noexcept override;
+  void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
+                std::byte* scratch) const noexcept override;
 
  private:
   const std::uint32_t height_;

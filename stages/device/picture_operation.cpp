@@ -26,8 +26,8 @@ failed_call picture_operation::launch(device_calls& calls, const operands& of, s
   return {calls.launch(finish_pictures_kernel, &pictures, in), finish_pictures_kernel.name, {}};
 }
 
-void picture_operation::make_row(std::span<const std::byte* const> from, std::uint32_t row,
-                                 std::byte* to) const noexcept {
+void picture_operation::make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
+                                 std::byte* /*scratch*/) const noexcept {
   finish_picture(with_operands(how_, from), row, to);
 }
 

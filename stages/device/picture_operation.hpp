@@ -17,7 +17,8 @@ class picture_operation final : public device_operation {
 
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override;
   [[nodiscard]] failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept override;
-  void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to) const noexcept override;
+  void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
+                std::byte* scratch) const noexcept override;
 
  private:
   const picture_batch how_;

@@ -392,6 +392,19 @@ TEST(loader_device, decodes_photo_packs_on_the_host_where_no_device_is_and_that_
   EXPECT_EQ(testing::run_all(fake_dataset(packed()), contradiction, fields).failed, errc::usage);
 }
 
+TEST(loader_device, makes_one_batch_again_on_the_host_wherever_its_packs_were_decoded) {
+  const watchdog dog("a batch by itself");
+  loader_options options = photos_on(std::make_shared<simulated_device>());
+  options.digests = true;
+  const std::vector<field> fields = {image("jpg").resize(9, 7).normalize(imagenet), label("cls")};
+  loader train(fake_dataset(packed()), options, fields);
+  const auto first = train.next_blocking();
+  ASSERT_TRUE(first);
+  const batch again = train.batch_at(first->epoch(), 0);
+  EXPECT_EQ(again.content_digest(), first->content_digest());
+  EXPECT_TRUE(again.content_digest());
+}
+
 TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
   const watchdog dog("plan");
   const auto device = std::make_shared<simulated_device>();
@@ -401,6 +414,19 @@ TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
   EXPECT_EQ(train.plan().device.bytes, 3 * batch);
   EXPECT_NE(train.plan().to_string().find("cuda:0"), std::string::npos) << train.plan().to_string();
   EXPECT_EQ(loader(fake_dataset(samples()), testing::small_options(), {label("cls")}).plan().device.bytes, 0U);
+  // What photo packs are decoded in counts, once for all batches, and is within the bound.
+  const std::vector<field> fields = {image("jpg").resize(64, 64).as(dtype::u8), label("cls")};
+  loader_options options = options_on(std::make_shared<simulated_device>());
+  options.decode_on = decode_on::device;
+  const loader packs(fake_dataset(packed()), options, fields);
+  const loader_plan plan = packs.plan();
+  EXPECT_NE(plan.to_string().find("to decode photo packs in"), std::string::npos) << plan.to_string();
+  const device_report all = packs.stats().device;
+  EXPECT_EQ(all.bytes, plan.device.bytes);
+  options = options_on(std::make_shared<simulated_device>());
+  options.decode_on = decode_on::device;
+  options.device_bytes_max = plan.device.bytes - 1;
+  EXPECT_EQ(loader(fake_dataset(packed()), options, fields).stats().device.batches, all.batches - 1);
 }
 
 TEST(loader_device, sends_a_fourth_of_the_bytes_where_it_finishes_there) {

@@ -387,8 +387,8 @@ class sum_operation final : public device_operation {
                                   reinterpret_cast<std::uint32_t*>(of.to), of.rows};
     return {calls.launch(sum_kernel, &arguments, in), sum_kernel.name, {}};
   }
-  void make_row(std::span<const std::byte* const> /*from*/, std::uint32_t /*row*/,
-                std::byte* /*to*/) const noexcept override {}
+  void make_row(std::span<const std::byte* const> /*from*/, std::uint32_t /*row*/, std::byte* /*to*/,
+                std::byte* /*scratch*/) const noexcept override {}
 };
 
 TEST_F(device_transfers, run_any_operation_and_give_it_the_scratch_that_it_asked_for) {
