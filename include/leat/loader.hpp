@@ -43,7 +43,15 @@ inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
 /// Where photo packs are decoded: loader_options::decode_on.
 ///   device      on the device that batches go to, which has to be there
 ///   automatic   there, if it is
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored \
+    "-Wshadow"  // GCC takes leat::host for shadowed, which an enumerator of a scoped enum shadows nowhere
+#endif
 enum class decode_on : std::uint8_t { host, device, automatic };
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 
 struct loader_options {
   /// Rows of a batch of one rank, on average; of all of them, where there is one process.

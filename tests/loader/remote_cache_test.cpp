@@ -204,7 +204,7 @@ TEST_F(remote_cache, reads_as_much_at_a_time_over_the_network_as_it_has_connecti
 // Their labels were read when the set was opened: there is nothing to look ahead for.
 TEST_F(remote_cache, goes_on_where_samples_read_nothing) {
   server_.put("labels.csv", "file,cls\na,1\nb,0\nc,1\nd,1\ne,0\n");
-  const dataset samples = open(server_.address("labels.csv"), {.remote = cached()});
+  const dataset samples = open(server_.address("labels.csv"), {.tables = {.columns = {"cls"}}, .remote = cached()});
   testing::loader_options options = testing::small_options();
   options.batch_size = 2;
   options.epochs = 0;
