@@ -44,9 +44,9 @@ inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
 ///   device      on the device that batches go to, which has to be there
 ///   automatic   there, if it is
 #ifdef __GNUC__
+// GCC takes leat::host for shadowed, which an enumerator of a scoped enum shadows nowhere.
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored \
-    "-Wshadow"  // GCC takes leat::host for shadowed, which an enumerator of a scoped enum shadows nowhere
+#pragma GCC diagnostic ignored "-Wshadow"
 #endif
 enum class decode_on : std::uint8_t { host, device, automatic };
 #ifdef __GNUC__
