@@ -15,7 +15,6 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -36,12 +35,10 @@ std::shared_ptr<const io::source_description> describe_paths(std::span<const std
 void write(const std::string& path, std::span<const std::byte> content) {
   unfinished_file file(path);
   int problem = file.open();
-  if (problem == EWOULDBLOCK) throw error(errc::usage, str_cat(path, ": another process is writing it"));
   if (problem == 0) problem = file.write(content);
   if (problem == 0) problem = file.sync();
   if (problem == 0) problem = file.take_name(true);
-  if (problem == 0) return;
-  throw error(problem == ENOSPC ? errc::limit : errc::io, str_cat("cannot write ", path, ": ", errno_words(problem)));
+  if (problem != 0) throw explain_write(path, problem);
 }
 
 }  // namespace

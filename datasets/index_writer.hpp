@@ -22,8 +22,7 @@ struct written_index {
 ///   shards    paths, or addresses as expand_addresses() gives them; not both
 ///   options   ignore_zeros is in the index, and shards_in_flight
 ///   folder    where they are written; empty: beside the shards
-///   throws    as open_tar(); error{errc::usage} shards at addresses without a folder; error{errc::io}, error{errc::limit} a file that cannot
-///             be written
+///   throws    as open_tar(); error{errc::usage} shards at addresses without a folder; as explain_write(), a file that cannot be written
 [[nodiscard]] std::vector<written_index> write_indexes(std::span<const std::string> shards, const tar_options& options,
                                                        const remote_options& remote, const std::string& folder = {});
 

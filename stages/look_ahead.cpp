@@ -18,7 +18,6 @@ look_ahead::look_ahead(const bound_run& run, reader_stage& reads, std::uint32_t 
       is_over_(reads.ahead_bytes() == 0) {}
 
 asio::awaitable<void> look_ahead::go_on(place now) {
-  if (is_over_) co_return;
   while (!ahead_.empty() && ahead_.front().at.sequence < now.sequence) {
     ahead_bytes_ -= ahead_.front().bytes;
     ahead_rows_ -= ahead_.front().rows;

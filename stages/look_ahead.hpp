@@ -33,9 +33,11 @@ class look_ahead {
   ///   batches_max   of the whole run; 0: all of each epoch
   look_ahead(const bound_run& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max);
 
+  /// Whether go_on() has something to do: a source wants to know, and the run has not been gone through.
+  [[nodiscard]] bool is_wanted() const noexcept { return !is_over_; }
   /// Goes on from where it is until it is as far ahead as the sources want: reader_stage::ahead_bytes(), and two batches at least; not
-  /// beyond some ten thousands of rows, nor beyond the epoch that comes next. The loop has turns meanwhile. Does nothing where no source
-  /// wants to know.
+  /// beyond some ten thousands of rows, nor beyond the epoch that comes next. The loop has turns meanwhile. Only where
+  /// is_wanted().
   boost::asio::awaitable<void> go_on(place now);
 
  private:

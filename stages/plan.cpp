@@ -166,13 +166,17 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
   }
 }
 
-void planner::places(const pick& row, std::vector<extent>& out) const {
-  if (dataset_.defects() != 0 && dataset_.defect_of(row.sample)) return;
-  needs_of_row needs(needs_.begin(), needs_.end());
+void planner::draw(needs_of_row& needs, const pick& row) noexcept {
   for (datasets::need& each : needs) {
     each.draw = row.draw;
     each.epoch = row.epoch;
   }
+}
+
+void planner::places(const pick& row, std::vector<extent>& out) const {
+  if (dataset_.defects() != 0 && dataset_.defect_of(row.sample)) return;
+  needs_of_row needs(needs_.begin(), needs_.end());
+  draw(needs, row);
   datasets::part_list parts;
   dataset_.parts(row.sample, needs, parts);
   const auto add = [&out](const datasets::part_list& found) {
@@ -357,10 +361,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
     plan.corrupt.push_back({.row = number, .field = field, .reason = std::move(reason)});
   };
 
-  for (datasets::need& each : needs) {
-    each.draw = row.draw;
-    each.epoch = row.epoch;
-  }
+  draw(needs, row);
   datasets::part_list parts;
   if (dataset_.defects() != 0) {
     if (const auto defect = dataset_.defect_of(row.sample)) return corrupt(defect->reason);

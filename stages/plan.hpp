@@ -118,6 +118,7 @@ class planner {
   };
 
   ///   needs   as the dataset is asked; gets what keys the row's draws
+  static void draw(needs_of_row& needs, const pick& row) noexcept;
   void plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
                 std::span<std::size_t> ragged_bytes, planned_before& before) const;
   void parts_of_crop(const pick& row, const array_crop& crop, std::uint16_t field, datasets::part_list& out) const;

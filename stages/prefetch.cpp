@@ -70,7 +70,9 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
       batch.plan.epoch = epoch;
       batch.plan.index = index;
       batch.sending.number = sent_++;
-      co_await ahead_.go_on({.epoch = epoch, .batch = index, .sequence = batch.sequence});
+      if (ahead_.is_wanted()) {
+        co_await ahead_.go_on({.epoch = epoch, .batch = index, .sequence = batch.sequence});
+      }
       const bool started = co_await start(batch, children);
       if (started && sent_ == span.batches) delivery.end(sequence_);
       if (!started || sent_ == span.batches) {
