@@ -362,9 +362,7 @@ std::size_t remote_description::connection_bytes(std::uint32_t connections) cons
   return connections * (has_tls ? with_tls : plain);
 }
 
-std::uint32_t remote_description::blocks_at_a_time() const {
-  return std::clamp(options_.connections_max, std::uint32_t{1}, fills_max);
-}
+std::uint32_t remote_description::blocks_at_a_time() const { return std::min(connections_max(), fills_max); }
 
 source_memory remote_description::memory() const {
   source_memory all{.bytes_least = connection_bytes(std::min(connections_max(), connections_least)),
@@ -380,7 +378,7 @@ source_memory remote_description::memory() const {
 }
 
 source_depth remote_description::in_flight() const {
-  source_depth all{.reads = std::max(options_.connections_max, queue_depth::reads_min), .bytes = bytes_in_flight};
+  source_depth all{.reads = std::max(connections_max(), queue_depth::reads_min), .bytes = bytes_in_flight};
   if (cache_ != nullptr && !cache_->is_off()) {
     all.ahead_bytes = std::uint64_t{blocks_at_a_time()} * options_.cache_block_bytes;
   }
