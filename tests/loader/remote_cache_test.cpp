@@ -503,19 +503,6 @@ TEST_F(remote_cache, fetches_within_the_memory_that_the_plan_names) {
   EXPECT_THAT(without_room.stats.remote.cache, HasSubstr("its blocks of 4.00 MiB have no room in the 1.00 MiB"));
 }
 
-TEST_F(remote_cache, is_left_at_once_while_a_server_says_nothing) {
-  const dataset samples = opened_by_index(cached());
-  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall, .bytes = 100}; });
-  testing::loader running(samples, testing::small_options(), fields());
-  testing::trainer waiting(running);
-  const auto asked = waiting.ask();
-  const auto began = std::chrono::steady_clock::now();
-  running.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
-  waiting.wait();
-  EXPECT_TRUE(asked->completed);
-}
-
 TEST_F(remote_cache, is_refused_without_a_size_and_taken_from_the_environment) {
   const auto said = [&](const remote_options& options) {
     return testing::message_of(errc::usage, [&] { static_cast<void>(opened(options)); });

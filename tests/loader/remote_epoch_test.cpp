@@ -18,12 +18,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace leat {
@@ -387,15 +389,64 @@ TEST_F(remote_epoch, of_photo_packs_goes_through_the_least_budget_whatever_lies_
   EXPECT_LT(objects.stats.bytes_read, 6 * (shard.size() - 4 * 700'000)) << "no member between them was read";
 }
 
-TEST_F(remote_epoch, is_left_at_once_while_a_server_says_nothing) {
-  const dataset samples = there("train-{0..2}.tar");
-  server_.set_rule([](const served_request&) { return http_fault{.what = http_fault::kind::stall, .bytes = 100}; });
-  loader running(samples, testing::small_options(), fields());
-  testing::trainer waiting(running);
-  const auto asked = waiting.ask();
-  running.stop();
-  waiting.wait();
-  EXPECT_TRUE(asked->completed);
+// stop() waits for nothing that a server does or leaves undone: requests on their way, pauses before the next try, blocks of a cache.
+TEST_F(remote_epoch, is_left_within_100_ms_whatever_a_server_does) {
+  using kind = http_fault::kind;
+  constexpr auto at_most = std::chrono::milliseconds(100);
+  struct row {
+    const char* what;
+    http_fault fault;
+  };
+  const row rows[] = {
+      {"a connection that is closed", {.what = kind::hang_up}},
+      {"a store that is asked too much", {.what = kind::status, .status = 503}},
+      {"one that says when to come again", {.what = kind::status, .status = 429, .headers = "Retry-After: 20\r\n"}},
+      {"a body that ends early", {.what = kind::cut, .bytes = 100}},
+      {"a body that goes no further", {.what = kind::stall, .bytes = 100}},
+      {"nothing but a connection", {.what = kind::late, .wait = std::chrono::minutes(1)}},
+      {"a byte now and then", {.what = kind::dripping, .wait = std::chrono::milliseconds(5)}},
+      {"right answers", {.what = kind::none}},
+  };
+  const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+  const auto opened = [&](const remote_options& remote) {
+    return open(server_.address("train-{0..2}.tar"), {.index = index, .remote = remote});
+  };
+  static_cast<void>(opened({.allow_http = true}));
+  int caches = 0;
+  for (const auto& [what, fault] : rows) {
+    for (const bool is_cached : {false, true}) {
+      // A busy machine may be late once.
+      std::chrono::nanoseconds least = std::chrono::hours(1);
+      for (int tries = 0; tries < 5 && least > at_most; ++tries) {
+        server_.set_rule({});
+        remote_options remote{.allow_http = true};
+        if (is_cached) {
+          remote.cache = (folder_.path() / ("cache-" + std::to_string(caches++))).string();
+          remote.cache_bytes = 64U << 20;
+          remote.cache_block_bytes = 64U << 10;
+        }
+        const dataset samples = opened(remote);
+        std::atomic<int> asked_for = 0;
+        server_.set_rule([&, fault](const served_request& request) {
+          // The first look at an object, by a byte, is answered.
+          if (request.value("Range") == "bytes=0-0") return http_fault();
+          ++asked_for;
+          return fault;
+        });
+        loader running(samples, testing::small_options(), fields());
+        testing::trainer waiting(running);
+        const auto asked = waiting.ask();
+        while (asked_for == 0) std::this_thread::yield();
+        const auto began = std::chrono::steady_clock::now();
+        running.stop();
+        least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - began);
+        waiting.wait();
+        EXPECT_TRUE(asked->completed) << what;
+        server_.set_rule({});
+      }
+      EXPECT_LT(least, at_most) << what << (is_cached ? ", into a cache" : "");
+    }
+  }
 }
 
 TEST_F(remote_epoch, is_refused_over_http_unless_that_is_allowed_and_says_what_is_missing) {
