@@ -3,6 +3,7 @@
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/raw_files.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -96,7 +97,8 @@ TEST(mds, shards_that_were_changed_or_cut_come_to_an_end) {
   const std::string whole{std::istreambuf_iterator<char>(from), {}};
   std::mt19937_64 random(5);
   int refused = 0;
-  for (int i = 0; i < 200; ++i) {
+  const int count = testing::seed_count(100);
+  for (int i = 0; i < count; ++i) {
     std::string content = whole;
     content[random() % content.size()] = static_cast<char>(random());
     if (i % 9 == 0) content.resize(random() % content.size());
@@ -112,7 +114,7 @@ TEST(mds, shards_that_were_changed_or_cut_come_to_an_end) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 20);
+  EXPECT_GT(refused, count / 10);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "tests/datasets/programs.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -379,10 +380,12 @@ TEST(npz_files, survive_every_byte_of_the_archive_being_changed) {
   std::ifstream packed(packed_archive("mixed.npz"), std::ios::binary);
   for (const std::string& whole : {xy_archive(false), xy_archive(true), {std::istreambuf_iterator<char>(packed), {}}}) {
     std::size_t refused = 0;
+    constexpr int changes[] = {1, 0x80, 0xFF};
+    const int changes_of_each = std::min(testing::seed_count(3), 3);
     for (std::size_t at = 0; at < whole.size(); ++at) {
-      for (const int change : {1, 0x80, 0xFF}) {
+      for (int k = 0; k < changes_of_each; ++k) {
         std::string changed = whole;
-        changed[at] = static_cast<char>(changed[at] ^ change);
+        changed[at] = static_cast<char>(changed[at] ^ changes[(at + static_cast<std::size_t>(k)) % 3]);
         const std::string path = write_file(root.path() / "a.npz", changed);
         try {
           const dataset found = open_npz(path);
@@ -399,7 +402,7 @@ TEST(npz_files, survive_every_byte_of_the_archive_being_changed) {
         }
       }
     }
-    EXPECT_GT(refused, 500U);
+    EXPECT_GT(refused, 150U * static_cast<unsigned>(changes_of_each));
   }
 }
 

@@ -116,20 +116,31 @@ TEST(zarr, what_is_not_read_is_named_with_what_to_do) {
   EXPECT_THAT(message_of(errc::not_found, [] { static_cast<void>(open_zarr(folder_of(""))); }), HasSubstr(".zarray"));
 }
 
-// Copies the hierarchy, and changes one of its files.
+// A copy of a hierarchy, of which files can be changed.
+class copied_hierarchy {
+ public:
+  copied_hierarchy(const testing::temporary_directory& root, const std::string& name) : copy_(root.path() / name) {
+    std::filesystem::remove_all(copy_);
+    std::filesystem::copy(folder_of(name), copy_, std::filesystem::copy_options::recursive);
+  }
+  /// What `change` makes of the file as it was at first.
+  void change(const std::string& file, const auto& change) {
+    std::ifstream from(folder_of(copy_.filename().string()) + "/" + file, std::ios::binary);
+    std::string content{std::istreambuf_iterator<char>(from), {}};
+    change(content);
+    std::ofstream(copy_ / file, std::ios::binary) << content;
+  }
+  [[nodiscard]] std::string path() const { return copy_.string(); }
+
+ private:
+  std::filesystem::path copy_;
+};
+
 std::string changed_copy(const testing::temporary_directory& root, const std::string& name, const std::string& file,
                          const auto& change) {
-  const std::filesystem::path copy = root.path() / name;
-  std::filesystem::remove_all(copy);
-  std::filesystem::copy(folder_of(name), copy, std::filesystem::copy_options::recursive);
-  std::string content;
-  {
-    std::ifstream from(copy / file, std::ios::binary);
-    content.assign(std::istreambuf_iterator<char>(from), {});
-  }
-  change(content);
-  std::ofstream(copy / file, std::ios::binary) << content;
-  return copy.string();
+  copied_hierarchy copy(root, name);
+  copy.change(file, change);
+  return copy.path();
 }
 
 TEST(zarr, a_damaged_chunk_is_the_samples_own_and_a_damaged_index_is_said_when_it_is_opened) {
@@ -155,8 +166,9 @@ TEST(zarr, metadata_that_was_cut_or_changed_comes_to_an_end) {
   const std::pair<const char*, const char*> files[] = {
       {"v2.zarr", "blosc/.zarray"}, {"v3.zarr", "sharded/zarr.json"}, {"v3.zarr", "transposed/zarr.json"}};
   for (const auto& [name, file] : files) {
+    copied_hierarchy copy(root, name);
     for (int i = 0; i < 60; ++i) {
-      const std::string path = changed_copy(root, name, file, [&](std::string& content) {
+      copy.change(file, [&](std::string& content) {
         if (i % 3 == 0) content.resize(random() % content.size());
         // Digits become others, so that sizes change and the JSON stays one.
         for (std::uint64_t k = 0; k <= random() % 3 && !content.empty(); ++k) {
@@ -165,7 +177,7 @@ TEST(zarr, metadata_that_was_cut_or_changed_comes_to_an_end) {
         }
       });
       try {
-        const dataset samples = open_zarr(path);
+        const dataset samples = open_zarr(copy.path());
         for (const field_info& field : samples.fields()) {
           if (field.column || field.bytes_max > (std::uint64_t{1} << 24) || samples.size() == 0) continue;
           if (field.decoded_block_bytes_max > (std::uint64_t{1} << 24)) continue;
