@@ -18,6 +18,13 @@ constexpr std::uint32_t units = 256;
 // Behind the rows: zeros, so that vectors may read past the last one.
 constexpr std::uint32_t slack_bytes = 32;
 
+// A fuzzer cannot guess checksums, and is to reach what lies behind them.
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+constexpr bool sums_count = false;
+#else
+constexpr bool sums_count = true;
+#endif
+
 void put(std::byte* to, std::uint32_t value, unsigned bytes) noexcept {
   for (unsigned i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(value >> 8 * i);
 }
@@ -96,9 +103,8 @@ std::optional<std::vector<photo_place>> parse_photo_places(std::span<const std::
   if (content.size() < header_bytes || std::memcmp(from, magic.data(), magic.size()) != 0) return std::nullopt;
   const std::uint64_t count = get(from + 16, 4);
   const bool is_known = get(from + 8, 4) == version && get(from + 12, 4) == place_bytes;
-  if (!is_known || content.size() != header_bytes + place_bytes * count || get(from + sum_at, 4) != sum_of(content)) {
-    return std::nullopt;
-  }
+  if (!is_known || content.size() != header_bytes + place_bytes * count) return std::nullopt;
+  if (sums_count && get(from + sum_at, 4) != sum_of(content)) return std::nullopt;
   std::vector<photo_place> places;
   places.reserve(count);
   for (from += header_bytes; from != content.data() + content.size(); from += place_bytes) {

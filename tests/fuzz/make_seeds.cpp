@@ -1,5 +1,7 @@
 // make_seeds KIND DIRECTORY: what a fuzzer begins with, each with a crop. Kinds: huffman, small baseline JPEGs of every sort;
-// picture, small WebP, BMP and photo packs.
+// picture, small WebP, BMP and photo packs; pack, packs alone and an index of them, without crops.
+#include "datasets/photo_places.hpp"
+#include "stages/photo_reach.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/pixels/random_jpeg.hpp"
 #include "tests/support/make_bmp.hpp"
@@ -65,6 +67,32 @@ std::vector<std::byte> seed_file(const std::string& kind, std::mt19937_64& rando
   return random() % 2 == 0 ? small_webp(random) : small_bmp(random);
 }
 
+// Packs, and at last an index of them all.
+int make_packs(const char* where) {
+  constexpr int seeds = 200;
+  const std::filesystem::path directory(where);
+  std::filesystem::create_directories(directory);
+  const auto write = [&](const std::string& name, const std::vector<std::byte>& bytes) {
+    std::ofstream file(directory / name, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return static_cast<bool>(file.flush());
+  };
+  std::vector<datasets::photo_place> places;
+  for (int seed = 0; seed < seeds; ++seed) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+    std::vector<std::byte> pack;
+    try {
+      pack = pack_photo(testing::random_jpeg(random, side_max));
+    } catch (const error&) {
+      continue;  // of a sort that is not packed
+    }
+    if (const auto place = stages::place_of_photo(pack); place && places.size() < 8) places.push_back(*place);
+    if (!write("seed-" + std::to_string(seed), pack)) return std::perror(where), 1;
+  }
+  if (!write("index", datasets::as_member(places))) return std::perror(where), 1;
+  return 0;
+}
+
 int make(const std::string& kind, const char* where) {
   constexpr int seeds = 400;
   const std::filesystem::path directory(where);
@@ -89,6 +117,7 @@ int make(const std::string& kind, const char* where) {
 int main(int count, char** words) {
   const std::string kind = count == 3 ? words[1] : "";
   if (kind == "huffman" || kind == "picture") return leat::make(kind, words[2]);
-  std::fputs("usage: make_seeds huffman|picture DIRECTORY\n", stderr);
+  if (kind == "pack") return leat::make_packs(words[2]);
+  std::fputs("usage: make_seeds huffman|picture|pack DIRECTORY\n", stderr);
   return 2;
 }
