@@ -180,26 +180,15 @@ class http_client::impl {
         retries_(retries),
         counts_(counts != nullptr ? *counts : own_counts_),
         tokens_(retries.tokens),
-        limit_(options.connections_max),
-        tls_(ssl::context::tls_client) {
+        limit_(options.connections_max) {
     if (store != nullptr && store->lent) {
       lent_ = store->lent;
       region_ = store->region;
     } else if (store != nullptr && !store->keys.empty()) {
       signer_.emplace(store->keys, store->region);
     }
-    tls_.set_verify_mode(ssl::verify_peer);
-    SSL_CTX_set_min_proto_version(tls_.native_handle(), TLS1_2_VERSION);
-    error_code failure;
-    tls_.set_default_verify_paths(failure);
-    if (!options.ca_file.empty()) {
-      tls_.load_verify_file(options.ca_file, failure);
-      if (failure) {
-        throw error(errc::usage,
-                    str_cat(options.ca_file, ": no certificates in PEM can be read from it (", failure.message(),
-                            "); name the file of the authority that has signed the server's"));
-      }
-    }
+    // What is wrong with that is said at once.
+    if (!options.ca_file.empty()) static_cast<void>(tls());
     context_ = std::make_unique<asio::io_context>(1);
     work_.emplace(context_->get_executor());
     thread_ = start_thread({.what = "network thread"}, [this] {
@@ -523,6 +512,25 @@ class http_client::impl {
     return str_cat(failure.message(), " ", when);
   }
 
+  // With the first connection that needs it: to read the system's authorities takes 30 to 50 ms of CPU.
+  ssl::context& tls() {
+    if (tls_) return *tls_;
+    ssl::context made(ssl::context::tls_client);
+    made.set_verify_mode(ssl::verify_peer);
+    SSL_CTX_set_min_proto_version(made.native_handle(), TLS1_2_VERSION);
+    error_code failure;
+    made.set_default_verify_paths(failure);
+    if (!options_.ca_file.empty()) {
+      made.load_verify_file(options_.ca_file, failure);
+      if (failure) {
+        throw error(errc::usage,
+                    str_cat(options_.ca_file, ": no certificates in PEM can be read from it (", failure.message(),
+                            "); name the file of the authority that has signed the server's"));
+      }
+    }
+    return tls_.emplace(std::move(made));
+  }
+
   // Names, TCP, TLS.
   asio::awaitable<step> open(connection& opened, std::string& why) {
     const address& to = opened.to;
@@ -556,7 +564,7 @@ class http_client::impl {
     transfer_counts::add(counts_.connections, 1);
     opened.socket.set_option(tcp::no_delay(true), failure);
     if (!to.tls) co_return step::over;
-    opened.tls.emplace(opened.socket, tls_);
+    opened.tls.emplace(opened.socket, tls());
     SSL* const handle = opened.tls->native_handle();
     X509_VERIFY_PARAM* const checks = SSL_get0_param(handle);
     X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -965,7 +973,7 @@ class http_client::impl {
   std::shared_ptr<const access_keys> signed_with_;  // of those that are lent
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;
-  ssl::context tls_;
+  std::optional<ssl::context> tls_;  // none: nobody has asked for it
   std::deque<std::shared_ptr<fetch>> waiting_;
   std::vector<std::shared_ptr<fetch>> awaiting_keys_;
   bool is_watching_keys_ = false;
