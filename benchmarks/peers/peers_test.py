@@ -18,6 +18,7 @@ import unittest
 sys.dont_write_bytecode = True
 import contestants
 import processes
+import remote
 import report
 import samples
 from adaptors import protocol
@@ -222,6 +223,41 @@ class Environments(unittest.TestCase):
             self.assertIsNone(run.Measurement(None, setting, {}).leat_look({"of": leat, "job": "f32"}))
         self.assertEqual(said.getvalue().count("\n"), 1)
         self.assertIn(f"{python} -m pip install numpy", said.getvalue())
+
+
+class Remote(unittest.TestCase):
+    def test_what_the_store_counts_is_read_of_the_bucket_alone(self):
+        text = ("# TYPE SeaweedFS_s3_request_total counter\n"
+                'SeaweedFS_s3_request_total{bucket="leat",code="206",type="GET"} 12\n'
+                'SeaweedFS_s3_request_total{bucket="leat",code="200",type="LIST"} 1\n'
+                'SeaweedFS_s3_request_total{bucket="other",code="200",type="GET"} 7\n'
+                'SeaweedFS_s3_bucket_traffic_sent_bytes_total{bucket="leat"} 1.5e+06\n')
+        self.assertEqual(remote.store_counts(text), (13, 1_500_000))
+        self.assertEqual(remote.store_counts(""), (0, 0))
+
+    def test_a_shard_is_as_large_and_its_samples_where_is_reckoned(self):
+        with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+            with tarfile.open(file.name, "w", format=tarfile.USTAR_FORMAT) as shard:
+                for i in range(3):
+                    member = tarfile.TarInfo(f"{i}.bin")
+                    member.size = remote.sample_bytes
+                    shard.addfile(member, io.BytesIO(bytes([i]) * remote.sample_bytes))
+            self.assertEqual(os.path.getsize(file.name), remote.shard_bytes(3))
+            found = remote.litdata_sample((file.name, 512 + 2 * remote.tar_bytes))["x"]
+            self.assertEqual(found, b"\x02" * remote.sample_bytes)
+
+    def test_a_ratio_is_taken_within_each_round_and_columns_are_medians(self):
+        def runs(*cpu_s):
+            return [{"samples": 1000, "cpu_s": each, "seconds": 2.0, "requests": 5, "sent": 2 << 20} for each in cpu_s]
+
+        lines = remote.table({"leat, exact": runs(1, 2, 4), "Peer, 2 workers": runs(2, 4, 8)})
+        self.assertTrue(lines[2].endswith("| 500 (500 to 500) | 5 | 2 | 1.00 |"), lines[2])
+        self.assertTrue(lines[3].startswith("| Peer, 2 workers | 40.14 (20.07 to 80.28) |"), lines[3])
+        self.assertTrue(lines[3].endswith("| 0.50 |"), lines[3])
+
+    def test_ports_are_free_and_differ(self):
+        ports = remote.free_ports(5)
+        self.assertEqual(len(set(ports)), 5)
 
 
 class Contestants(unittest.TestCase):
