@@ -2,15 +2,18 @@
 #include "base/errno_words.hpp"
 #include "base/hasher.hpp"
 #include "base/text.hpp"
+#include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/folder_walk.hpp"
 #include "datasets/kept_index.hpp"
+#include "datasets/listed_folder.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/sample_counts.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
 #include "io/read_error.hpp"
+#include "io/remote/describe_objects.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -21,7 +24,10 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -31,10 +37,19 @@ namespace {
 
 constexpr std::uint16_t picture_field = 0;
 
+using source_maker =
+    std::function<std::shared_ptr<const io::source_description>(const std::shared_ptr<const io::file_table>& files)>;
+
+std::shared_ptr<const io::source_description> on_disk(const std::shared_ptr<const io::file_table>& files) {
+  return std::make_shared<io::file_description>(files);
+}
+
 class folder_model final : public dataset_model {
  public:
+  ///   place   what the files are read from
   folder_model(const std::string& root, std::vector<std::string> classes,
-               const std::vector<picture_directory>& directories, std::vector<std::string> notes)
+               const std::vector<picture_directory>& directories, std::vector<std::string> notes,
+               const source_maker& place)
       : classes_(std::move(classes)),
         notes_(std::move(notes)),
         root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
@@ -57,7 +72,7 @@ class folder_model final : public dataset_model {
     files->finish();
     // A class without pictures, where that is allowed, ends where the one before it does.
     for (std::size_t i = 1; i < class_ends_.size(); ++i) class_ends_[i] = std::max(class_ends_[i], class_ends_[i - 1]);
-    finish(files, std::move(picture));
+    finish(files, std::move(picture), place);
   }
 
   /// As save() wrote it.
@@ -88,7 +103,7 @@ class folder_model final : public dataset_model {
                          (class_ends_.empty() || class_ends_.back() == kept.entries.size()) &&
                          (failures_.empty() || failures_.rbegin()->first < kept.entries.size());
     if (!is_ours) throw error(errc::format, "its classes and files do not belong together");
-    finish(std::make_shared<const io::file_table>(index, kept, std::move(directories)), std::move(picture));
+    finish(std::make_shared<const io::file_table>(index, kept, std::move(directories)), std::move(picture), on_disk);
   }
 
   void save(section_writer& into) const {
@@ -191,12 +206,12 @@ class folder_model final : public dataset_model {
     return path.empty() ? root : str_cat(root, root.ends_with('/') ? "" : "/", path);
   }
 
-  void finish(std::shared_ptr<const io::file_table> files, field_info picture) {
+  void finish(std::shared_ptr<const io::file_table> files, field_info picture, const source_maker& place) {
     files_ = std::move(files);
     picture.samples = files_->files();
     fields_.push_back(std::move(picture));
     if (!classes_.empty()) columns_.push_back("cls");
-    sources_.push_back(std::make_shared<io::file_description>(files_));
+    sources_.push_back(place(files_));
   }
 
   static std::string why_not_there(int failure) {
@@ -280,25 +295,39 @@ std::vector<std::string> classes_without_pictures(const std::vector<std::string>
   return empty;
 }
 
+/// The extensions of the files directly in a folder; "" is the root.
+std::set<std::string> extensions_in(const std::string& root, const std::string& folder) {
+  std::set<std::string> found;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator each(std::filesystem::path(root) / folder, failure), end;
+       !failure && each != end; each.increment(failure)) {
+    found.insert(each->path().extension().string());
+  }
+  return found;
+}
+std::set<std::string> extensions_in(std::span<const listed_file> files, const std::string& folder) {
+  std::set<std::string> found;
+  for (const listed_file& each : files) {
+    const std::filesystem::path path(each.path);
+    if (path.parent_path() == folder) found.insert(path.extension().string());
+  }
+  return found;
+}
+
 /// What to do with a folder, or folders in it, that has no picture but files of another format: "; name its .parquet files, 'set/*.parquet'".
-std::string advice_about_files(const std::string& path, const std::vector<std::string>& folders) {
+///   root   its path, or its files
+template <class Root>
+std::string advice_about_files(const std::string& path, const Root& root, std::vector<std::string> folders) {
   constexpr std::string_view known[] = {".parquet",  ".arrow", ".tar", ".jsonl", ".csv",  ".tsv",
                                         ".tfrecord", ".npy",   ".npz", ".h5",    ".hdf5", ".bin"};
-  std::vector<std::string> places{path};
-  for (const std::string& folder : folders) places.push_back(str_cat(path, path.ends_with('/') ? "" : "/", folder));
-  for (const std::string& place : places) {
-    std::error_code failure;
-    std::array<bool, std::size(known)> has{};
-    for (std::filesystem::directory_iterator each(place, failure), end; !failure && each != end;
-         each.increment(failure)) {
-      const auto found = std::find(std::begin(known), std::end(known), each->path().extension().string());
-      if (found != std::end(known)) has[static_cast<std::size_t>(found - std::begin(known))] = true;
-    }
-    for (std::size_t i = 0; i < has.size(); ++i) {
-      if (has[i]) {
-        return str_cat("; name its ", known[i], " files, '", place, place.ends_with('/') ? "*" : "/*", known[i], "'");
-      }
-    }
+  folders.insert(folders.begin(), "");
+  for (const std::string& folder : folders) {
+    const std::set<std::string> has = extensions_in(root, folder);
+    const auto* const found = std::find_if(std::begin(known), std::end(known),
+                                           [&](std::string_view each) { return has.contains(std::string(each)); });
+    if (found == std::end(known)) continue;
+    return str_cat("; name its ", *found, " files, '", path, path.ends_with('/') || folder.empty() ? "" : "/", folder,
+                   str_cat(path, folder).ends_with('/') ? "*" : "/*", *found, "'");
   }
   return {};
 }
@@ -309,20 +338,23 @@ struct walked_folder {
   std::vector<folder_contents::visited_directory> visited;
 };
 
-walked_folder walk_folder(const std::string& path, const folder_options& options, const folder_walk_options& walk) {
+///   root   its path, or its files
+template <class Root>
+walked_folder walk_folder(const std::string& path, const Root& root, const folder_options& options,
+                          const folder_walk_options& walk, const source_maker& place) {
   using how = folder_options::class_folders;
-  const folder_listing listing = list_folder(path, walk);
+  const folder_listing listing = list_folder(root, walk);
   if (options.classes == how::yes && listing.folders.empty()) {
     throw error(errc::not_found, str_cat(path, ": no class folder in it; each class is a folder of pictures"));
   }
   if (options.classes != how::no && !listing.folders.empty()) {
-    folder_contents found = walk_folders(path, listing.folders, walk);
+    folder_contents found = walk_folders(root, listing.folders, walk);
     const std::vector<std::string> empty = classes_without_pictures(listing.folders, found.directories);
     const bool only_beside = empty.size() == listing.folders.size() && listing.pictures > 0;
     if (options.classes == how::yes || !only_beside) {
       if (!empty.empty() && !options.allow_empty_classes) {
         const std::string advice =
-            empty.size() == listing.folders.size() ? advice_about_files(path, listing.folders) : std::string();
+            empty.size() == listing.folders.size() ? advice_about_files(path, root, listing.folders) : std::string();
         if (!advice.empty()) throw error(errc::not_found, str_cat(path, ": no picture in it", advice));
         throw error(errc::not_found, str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
                                              list_of(empty), " (looked for ", list_of(walk.extensions),
@@ -332,20 +364,20 @@ walked_folder walk_folder(const std::string& path, const folder_options& options
       note_loose_pictures(path, listing, notes);
       note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
       found.visited.push_back({"", listing.modified_ns});
-      return {std::make_shared<folder_model>(path, listing.folders, found.directories, std::move(notes)),
+      return {std::make_shared<folder_model>(path, listing.folders, found.directories, std::move(notes), place),
               std::move(found.visited)};
     }
   }
-  folder_contents found = walk_folders(path, {""}, walk);
+  folder_contents found = walk_folders(root, {""}, walk);
   if (found.directories.empty()) {
     const std::string foreign = counts_text(walk.counted, found.counted);
     throw error(errc::not_found,
                 str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
-                        foreign.empty() ? "" : "; not read: " + foreign, ")", advice_about_files(path, {})));
+                        foreign.empty() ? "" : "; not read: " + foreign, ")", advice_about_files(path, root, {})));
   }
   std::vector<std::string> notes;
   note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
-  return {std::make_shared<folder_model>(path, std::vector<std::string>{}, found.directories, std::move(notes)),
+  return {std::make_shared<folder_model>(path, std::vector<std::string>{}, found.directories, std::move(notes), place),
           std::move(found.visited)};
 }
 
@@ -378,13 +410,7 @@ std::shared_ptr<const folder_model> kept_folder(kept_index& index, const std::st
   });
 }
 
-}  // namespace
-}  // namespace datasets
-
-dataset open_folder(const std::string& folder, const folder_options& options) {
-  using namespace datasets;
-  if (folder.empty()) throw error(errc::usage, "a folder of pictures was asked for with an empty path");
-  const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
+folder_walk_options walk_options_of(const folder_options& options) {
   folder_walk_options walk;
   walk.threads = threads_for_walking(options.threads);
   walk.extensions = options.extensions;
@@ -394,9 +420,37 @@ dataset open_folder(const std::string& folder, const folder_options& options) {
                        ".tif", ".tiff", ".webp", ".fjpg", ".fjpeg", ".fjpe"};
     walk.counted = foreign_extensions();
   }
+  return walk;
+}
+
+}  // namespace
+
+dataset open_listed_pictures(const listed_folder& folder, const folder_options& options, const remote_options& remote) {
+  const std::vector<listed_file> files = folder.files_below();
+  const auto place = [&](const std::shared_ptr<const io::file_table>& table) {
+    std::vector<io::named_object> objects;
+    objects.reserve(table->files());
+    for (std::uint32_t file = 0; file < table->files(); ++file) objects.push_back(*folder.find(table->path(file)));
+    std::shared_ptr<const io::source_description> source = io::describe_objects(objects, remote);
+    // One is looked at, so that what the listing has told holds for all others.
+    blocking_sources connected;
+    static_cast<void>(connected.of(*source).look_at(0));
+    return source;
+  };
+  return dataset(
+      walk_folder(folder.path(), std::span<const listed_file>(files), options, walk_options_of(options), place).model);
+}
+
+}  // namespace datasets
+
+dataset open_folder(const std::string& folder, const folder_options& options) {
+  using namespace datasets;
+  if (folder.empty()) throw error(errc::usage, "a folder of pictures was asked for with an empty path");
+  const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
+  const folder_walk_options walk = walk_options_of(options);
   kept_index index(options.index, path, key_of(path, options, walk));
   if (auto model = kept_folder(index, path)) return dataset(std::move(model));
-  const walked_folder walked = walk_folder(path, options, walk);
+  const walked_folder walked = walk_folder(path, path, options, walk, on_disk);
   section_writer content;
   if (index.is_written(walked.model->size())) {
     content.add(walked.visited.size());

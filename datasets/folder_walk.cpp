@@ -9,6 +9,8 @@
 
 #include <leat/error.hpp>
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <sys/stat.h>
 
 #include <dirent.h>
@@ -130,6 +132,27 @@ void sort_pictures(picture_directory& directory) {
             });
 }
 
+void add_picture(std::string_view name, std::uint64_t size_bytes, picture_directory& to) {
+  to.pictures.push_back(
+      {static_cast<std::uint32_t>(to.names.size()), static_cast<std::uint32_t>(name.size()), size_bytes, 0});
+  to.names.append(name);
+}
+
+// A file that is no sample.
+void count(std::string_view name, const std::vector<std::string>& extensions, std::vector<std::uint64_t>& counted) {
+  for (std::size_t i = 0; i < extensions.size(); ++i) {
+    if (!ends_in(name, extensions[i])) continue;
+    counted.resize(extensions.size());
+    ++counted[i];
+  }
+}
+
+void sort_directories(std::vector<picture_directory>& directories) {
+  std::sort(directories.begin(), directories.end(), [](const picture_directory& a, const picture_directory& b) {
+    return a.class_index != b.class_index ? a.class_index < b.class_index : python_less(a.path, b.path);
+  });
+}
+
 class walker {
  public:
   walker(const std::string& root, const folder_walk_options& options)
@@ -157,9 +180,7 @@ class walker {
       if (!done.found.pictures.empty()) directories.push_back(std::move(done.found));
     }
     nodes_.clear();
-    std::sort(directories.begin(), directories.end(), [](const picture_directory& a, const picture_directory& b) {
-      return a.class_index != b.class_index ? a.class_index < b.class_index : python_less(a.path, b.path);
-    });
+    sort_directories(directories);
     ask_sizes(directories);
     return contents;
   }
@@ -197,22 +218,12 @@ class walker {
       if (type != entry_type::other) {
         here.children.push_back({std::string(name), type == entry_type::linked_directory});
       } else if (has_extension(name, options_.extensions)) {
-        here.found.pictures.push_back(
-            {static_cast<std::uint32_t>(here.found.names.size()), static_cast<std::uint32_t>(name.size()), 0, 0});
-        here.found.names.append(name);
+        add_picture(name, 0, here.found);
       } else {
-        count(name, here);
+        count(name, options_.counted, here.counted);
       }
     });
     sort_pictures(here.found);
-  }
-
-  void count(std::string_view name, node& here) const {
-    for (std::size_t i = 0; i < options_.counted.size(); ++i) {
-      if (!ends_in(name, options_.counted[i])) continue;
-      here.counted.resize(options_.counted.size());
-      ++here.counted[i];
-    }
   }
 
   bool is_own_ancestor(const node& here) const noexcept {
@@ -280,11 +291,27 @@ bool has_extension(std::string_view name, const std::vector<std::string>& extens
 namespace {
 
 // Keeps the first few names in order, whatever the order of the directory.
-void note_picture(const char* name, folder_listing& listing) {
+void note_picture(std::string_view name, folder_listing& listing) {
   ++listing.pictures;
   std::vector<std::string>& names = listing.picture_names;
-  names.insert(std::upper_bound(names.begin(), names.end(), name, python_less), name);
+  names.emplace(std::upper_bound(names.begin(), names.end(), name, python_less), name);
   if (names.size() > folder_listing::names_max) names.pop_back();
+}
+
+void sort_folders(folder_listing& listing) {
+  std::sort(listing.folders.begin(), listing.folders.end(),
+            [](const std::string& a, const std::string& b) { return python_less(a, b); });
+}
+
+// Whether a disk could have it: no name between two slashes is empty, "." or "..".
+bool is_path(std::string_view path) noexcept {
+  if (path.ends_with('/')) path.remove_suffix(1);
+  for (;;) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (name.empty() || name == "." || name == "..") return false;
+    if (name.size() == path.size()) return true;
+    path.remove_prefix(name.size() + 1);
+  }
 }
 
 }  // namespace
@@ -307,14 +334,60 @@ folder_listing list_folder(const std::string& root, const folder_walk_options& o
                             identity_of(status) == identity_of(self);
     if (!leads_back) listing.folders.emplace_back(entry.d_name);
   });
-  std::sort(listing.folders.begin(), listing.folders.end(),
-            [](const std::string& a, const std::string& b) { return python_less(a, b); });
+  sort_folders(listing);
+  return listing;
+}
+
+folder_listing list_folder(std::span<const listed_file> files, const folder_walk_options& options) {
+  folder_listing listing;
+  absl::flat_hash_set<std::string_view> seen;
+  for (const listed_file& each : files) {
+    if (!is_path(each.path)) continue;
+    const std::size_t slash = each.path.find('/');
+    if (slash != std::string_view::npos) {
+      if (seen.insert(each.path.substr(0, slash)).second) listing.folders.emplace_back(each.path.substr(0, slash));
+    } else if (has_extension(each.path, options.extensions)) {
+      note_picture(each.path, listing);
+    }
+  }
+  sort_folders(listing);
   return listing;
 }
 
 folder_contents walk_folders(const std::string& root, const std::vector<std::string>& starts,
                              const folder_walk_options& options) {
   return walker(root, options).run(starts);
+}
+
+folder_contents walk_folders(std::span<const listed_file> files, const std::vector<std::string>& starts,
+                             const folder_walk_options& options) {
+  absl::flat_hash_map<std::string_view, std::size_t> classes;
+  for (std::size_t i = 0; i < starts.size(); ++i) classes.emplace(starts[i], i);
+  const auto whole = classes.find("");
+  folder_contents contents;
+  contents.counted.assign(options.counted.size(), 0);
+  absl::flat_hash_map<std::string_view, std::size_t> numbers;
+  for (const listed_file& each : files) {
+    if (!is_path(each.path) || each.path.ends_with('/')) continue;
+    const std::size_t slash = each.path.rfind('/');
+    const std::string_view directory = each.path.substr(0, slash == std::string_view::npos ? 0 : slash);
+    const std::string_view name = each.path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+    const auto of = whole != classes.end() ? whole : classes.find(directory.substr(0, directory.find('/')));
+    if (of == classes.end()) continue;
+    if (!has_extension(name, options.extensions)) {
+      count(name, options.counted, contents.counted);
+      continue;
+    }
+    const auto [number, is_new] = numbers.try_emplace(directory, contents.directories.size());
+    if (is_new) {
+      contents.directories.emplace_back().path = directory;
+      contents.directories.back().class_index = of->second;
+    }
+    add_picture(name, each.size_bytes, contents.directories[number->second]);
+  }
+  for (picture_directory& each : contents.directories) sort_pictures(each);
+  sort_directories(contents.directories);
+  return contents;
 }
 
 }  // namespace leat::datasets

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,16 @@ struct folder_listing {
 /// in the order (class, path), with sizes. Links are followed; a directory that is one of its own ancestors is left out.
 ///   throws   error{errc::not_found}, error{errc::permission}, error{errc::io} with the directory and what to do
 [[nodiscard]] folder_contents walk_folders(const std::string& root, const std::vector<std::string>& starts,
+                                           const folder_walk_options& options);
+
+/// A file as a listing has it: its path below the root. One that ends with a slash stands for a folder.
+struct listed_file {
+  std::string_view path;
+  std::uint64_t size_bytes = 0;
+};
+/// The same of folders whose files were listed, all of them. A path that no disk has (two slashes side by side) is left out.
+[[nodiscard]] folder_listing list_folder(std::span<const listed_file> files, const folder_walk_options& options);
+[[nodiscard]] folder_contents walk_folders(std::span<const listed_file> files, const std::vector<std::string>& starts,
                                            const folder_walk_options& options);
 
 /// True where the name ends in one of the extensions, whatever its case.

@@ -246,6 +246,10 @@ record_field field_of(const mds_column& column) {
   return field;
 }
 
+std::string index_path(const std::string& folder) {
+  return str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json");
+}
+
 }  // namespace
 
 std::vector<mds_shard> read_mds_index(const std::string& folder, const file_bytes& file) {
@@ -310,11 +314,12 @@ record_table read_mds_shard(const file_bytes& file, const mds_shard& shard) {
   return table;
 }
 
-bool is_mds(const std::string& folder) {
+bool is_mds(const input_files& files, const std::string& folder) {
+  const std::string path = index_path(folder);
+  if (!files.has(path)) return false;
   try {
-    const local_file file(str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json"));
     constexpr std::uint64_t looked_at = 4096;
-    const std::vector<std::byte> start = file.read(0, looked_at);
+    const std::vector<std::byte> start = files.open(path)->read(0, looked_at);
     return std::string_view(reinterpret_cast<const char*>(start.data()), start.size()).find("\"column_encodings\"") !=
            std::string_view::npos;
   } catch (const error&) {
@@ -322,26 +327,28 @@ bool is_mds(const std::string& folder) {
   }
 }
 
-}  // namespace datasets
-
-dataset open_mds(const std::string& folder, const table_options& options) {
-  using namespace datasets;
-  const std::string path = str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json");
+dataset open_mds_files(const input_files& files, const std::string& folder, const table_options& options) {
+  const std::string path = index_path(folder);
   refuse_checksums(options, path);
-  const std::vector<mds_shard> shards = read_mds_index(folder, local_file(path));
+  const std::vector<mds_shard> shards = read_mds_index(folder, *files.open(path));
   if (shards.empty()) throw error(errc::not_found, str_cat(path, ": it lists no shard"));
   std::vector<std::string> paths;
   for (const mds_shard& each : shards) paths.push_back(each.path);
-  const std::unique_ptr<input_files> from = files_on_disk(paths);
   std::vector<record_table> tables(shards.size());
   std::vector<sized_file> sized(shards.size());
   for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {
-    const std::unique_ptr<file_bytes> file = from->open(paths[i]);
+    const std::unique_ptr<file_bytes> file = files.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
     tables[i] = read_mds_shard(*file, shards[i]);
   });
-  keep_what_was_asked(tables, *from, options);
-  return join_tables(std::move(tables), *from, sized);
+  keep_what_was_asked(tables, files, options);
+  return join_tables(std::move(tables), files, sized);
+}
+
+}  // namespace datasets
+
+dataset open_mds(const std::string& folder, const table_options& options) {
+  return datasets::open_mds_files(*datasets::files_on_disk({}), folder, options);
 }
 
 }  // namespace leat

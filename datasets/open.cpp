@@ -3,6 +3,7 @@
 #include "datasets/content.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/listed_folder.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
@@ -20,7 +21,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -180,13 +184,14 @@ dataset open_as(file_kind kind, const datasets::input_files& files, const open_o
                                    datasets::looks_like(*files.open(first))));
 }
 
+[[noreturn]] void refuse_table_of_paths(const std::string& table) {
+  throw error(errc::unsupported,
+              str_cat(table, ": a table of paths is read from a disk only, so far; copy it, with its pictures"));
+}
+
 // Objects at addresses.
 std::vector<dataset> open_remote(std::span<const io::named_object> objects, const open_options& options) {
-  if (!options.tables.path_column.empty()) {
-    throw error(errc::unsupported,
-                str_cat(io::redacted(objects.front().address),
-                        ": a table of paths is read from a disk only, so far; copy it, with its pictures"));
-  }
+  if (!options.tables.path_column.empty()) refuse_table_of_paths(io::redacted(objects.front().address));
   return datasets::open_objects(
       objects, options.remote,
       [&](file_kind kind, const datasets::input_files& files) {
@@ -206,8 +211,18 @@ std::vector<dataset> open_remote(std::span<const io::named_object> objects, cons
 dataset open(std::span<const std::string> sources, const open_options& options) {
   if (sources.empty()) throw error(errc::usage, "no source was given: name a folder of pictures, or tar shards");
   std::vector<dataset> parts;
+  const std::unique_ptr<datasets::input_files> on_disk = datasets::files_on_disk({});
   std::string with_classes;  // The last folder of each kind.
   std::string without_classes;
+  const auto add_pictures = [&](const std::string& path, const dataset& pictures) {
+    parts.push_back(chosen_of(pictures, options));
+    (pictures.classes().empty() ? without_classes : with_classes) = path;
+    if (with_classes.empty() || without_classes.empty()) return;
+    throw error(errc::usage,
+                str_cat(with_classes, " has class folders and ", without_classes,
+                        " has none, so that its pictures would have no label; put them into class folders, "
+                        "or open the two apart (a program may leat::concat() them all the same)"));
+  };
   // Neighbours of one kind are opened together: all their headers in flight at once, and several arrays are samples each.
   std::vector<std::string> files;
   file_kind kind = file_kind::other;
@@ -229,6 +244,45 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     for (dataset& part : open_remote(addresses, options)) parts.push_back(std::move(part));
     addresses.clear();
   };
+  // A folder of objects: what it is is decided as of one on a disk.
+  const auto add_folder = [&](const datasets::listed_folder& folder) {
+    const std::string& path = folder.path();
+    const auto files = [&] {
+      open_addresses();
+      return datasets::files_of_source(io::describe_objects(folder.objects(), options.remote));
+    };
+    if (folder.has("zarr.json") || folder.has(".zgroup") || folder.has(".zarray")) {
+      parts.push_back(datasets::open_zarr_files(*files(), path, options.arrays));
+      return;
+    }
+    if (folder.has("data.mdb")) return addresses.push_back(*folder.find(str_cat(path, "/data.mdb")));
+    if (folder.has("index.json")) {
+      if (const auto inside = files(); datasets::is_mds(*inside, path)) {
+        parts.push_back(datasets::open_mds_files(*inside, path, table_options_of(options, path)));
+        return;
+      }
+    }
+    if (folder.has("state.json") || folder.has("dataset_dict.json")) {
+      const auto inside = files();
+      const auto has_folder = [&](const std::string& each) { return folder.has_folder(each); };
+      if (const auto saved = datasets::files_of_saved_set(*inside, has_folder, path)) {
+        const auto shards = datasets::files_of_source(io::describe_objects(*saved, options.remote));
+        parts.push_back(datasets::open_arrow_files(*shards, table_options_of(options, path)));
+        return;
+      }
+    }
+    for (const std::string_view table : {"metadata.jsonl", "metadata.csv"}) {
+      if (folder.has(table)) refuse_table_of_paths(str_cat(path, "/", table));
+    }
+    if (std::vector<io::named_object> shards = folder.objects_in(".tar"); !shards.empty()) {
+      std::move(shards.begin(), shards.end(), std::back_inserter(addresses));
+      return;
+    }
+    open_addresses();
+    refuse_windows(options.arrays, path);
+    refuse_table_options(options, path);
+    add_pictures(path, datasets::open_listed_pictures(folder, {}, options.remote));
+  };
   const auto add_file = [&](std::string path, file_kind of) {
     if (of != kind) open_files();
     kind = of;
@@ -237,8 +291,13 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   for (const std::string& source : sources) {
     if (datasets::is_remote(source)) {
       open_files();
-      for (io::named_object& each : datasets::find_objects(source, options.remote))
-        addresses.push_back(std::move(each));
+      for (io::named_object& each : datasets::find_objects(source, options.remote)) {
+        if (const auto folder = datasets::find_listed_folder(each, options.remote)) {
+          add_folder(*folder);
+        } else {
+          addresses.push_back(std::move(each));
+        }
+      }
       continue;
     }
     open_addresses();
@@ -264,12 +323,12 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         add_file(str_cat(path, path.ends_with('/') ? "data.mdb" : "/data.mdb"), file_kind::lmdb);
         continue;
       }
-      if (datasets::is_mds(path)) {
+      if (datasets::is_mds(*on_disk, path)) {
         open_files();
         parts.push_back(open_mds(path, table_options_of(options, path)));
         continue;
       }
-      if (const auto saved = datasets::files_of_saved_set(path)) {
+      if (const auto saved = datasets::files_of_saved_set(*on_disk, is_folder, path)) {
         for (const std::string& file : *saved) add_file(file, file_kind::arrow);
         continue;
       }
@@ -288,14 +347,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       open_files();
       refuse_windows(options.arrays, path);
       refuse_table_options(options, path);
-      parts.push_back(chosen_of(open_pictures(path, options.index), options));
-      (parts.back().classes().empty() ? without_classes : with_classes) = path;
-      if (!with_classes.empty() && !without_classes.empty()) {
-        throw error(errc::usage,
-                    str_cat(with_classes, " has class folders and ", without_classes,
-                            " has none, so that its pictures would have no label; put them into class folders, "
-                            "or open the two apart (a program may leat::concat() them all the same)"));
-      }
+      add_pictures(path, open_pictures(path, options.index));
     }
   }
   open_files();

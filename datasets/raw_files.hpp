@@ -44,7 +44,7 @@ enum class file_kind : std::uint8_t {
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);
 /// Whether the folder's index.json lists shards of MDS.
-[[nodiscard]] bool is_mds(const std::string& folder);
+[[nodiscard]] bool is_mds(const input_files& files, const std::string& folder);
 /// The metadata.jsonl or metadata.csv of a folder, which says what its pictures are.
 [[nodiscard]] std::optional<std::string> table_of_pictures(const std::string& folder);
 [[nodiscard]] bool is_folder(const std::string& path);

@@ -130,6 +130,13 @@ std::vector<io::named_object> find_objects(std::string_view pattern, const remot
                                        ": a server cannot be asked which files it has; name them by braces, as "
                                        "train-{000..127}.tar"));
     }
+    if (each.ends_with('/')) {
+      throw error(errc::usage,
+                  str_cat(io::redacted(each),
+                          ": a folder is listed of s3:// only, and this server cannot be asked which files it has; "
+                          "name them by braces, as ",
+                          io::redacted(each), "train-{000..127}.tar"));
+    }
     all.push_back({.address = str_cat(each, pattern.substr(query))});
   }
   if (io::is_s3(pattern)) io::ask_for_facts(all, options);

@@ -34,6 +34,11 @@ struct named_object {
 ///   throws   error{errc::not_found} there is none; error{errc::unsupported} in a build without this part; else as list_bucket() and find_s3_access()
 [[nodiscard]] std::vector<named_object> match_objects(const std::string& pattern, const remote_options& options);
 
+/// All objects below a folder of s3://, which may be a whole bucket. Sorted by byte; a name that ends with a slash stands for a folder.
+///   folder   with or without a slash at its end
+///   throws   as list_bucket() and find_s3_access(); error{errc::unsupported} in a build without this part
+[[nodiscard]] std::vector<named_object> list_objects(const std::string& folder, const remote_options& options);
+
 /// Asks for a listing of what names of s3:// in one bucket have in common, where that takes fewer answers than looking at each of them; else,
 /// and where the store does not list them, they stay as they are.
 ///   throws   as find_s3_access()

@@ -55,7 +55,7 @@ class connected_objects final : public source {
       each->started_ns = now_ns();
       each->failure = 0;
       each->data = {};
-      const object_facts* const known = of_.opened_[each->file].load(std::memory_order_acquire);
+      const object_facts* const known = of_.facts_of(each->file);
       if (cached_ && known != nullptr && cached_->start(*each, *known)) continue;
       std::shared_ptr<object_fetch> made = make(*each);
       if (each->bytes == 0) {
@@ -91,7 +91,7 @@ class connected_objects final : public source {
   void announce(std::span<const extent> ahead) override {
     if (!cached_) return;
     for (const extent& each : ahead) {
-      const object_facts* const known = of_.opened_[each.file].load(std::memory_order_acquire);
+      const object_facts* const known = of_.facts_of(each.file);
       if (known != nullptr) cached_->announce(each.file, *known, each.offset, each.stored_bytes);
     }
   }
@@ -159,7 +159,7 @@ class connected_objects final : public source {
     made->read = &read;
     made->offset = read.offset;
     made->into = read.into.bytes.first(read.bytes);
-    made->expected = of_.opened_[read.file].load(std::memory_order_acquire);
+    made->expected = of_.facts_of(read.file);
     read.state = static_cast<read_path*>(made.get());
     return made;
   }
@@ -253,14 +253,7 @@ class connected_objects final : public source {
     } else {
       open.size_bytes = ended.seen->size_bytes;
       open.version = ended.seen->version(of_.objects_[ended.file].where);
-      // The first look holds.
-      std::atomic<const object_facts*>& kept = of_.opened_[ended.file];
-      if (kept.load(std::memory_order_acquire) == nullptr) {
-        const object_facts* none = nullptr;
-        auto made = std::make_unique<const object_facts>(*std::move(ended.seen));
-        if (kept.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel))
-          static_cast<void>(made.release());
-      }
+      of_.keep(ended.file, *std::move(ended.seen));
     }
     open.done(open);
   }
@@ -324,6 +317,22 @@ remote_description::remote_description(std::vector<remote_object> objects, const
 
 remote_description::~remote_description() {
   for (std::size_t i = 0; i < objects_.size(); ++i) delete opened_[i].load(std::memory_order_relaxed);
+}
+
+const object_facts* remote_description::keep(std::uint32_t file, object_facts seen) const {
+  std::atomic<const object_facts*>& kept = opened_[file];
+  const object_facts* first = kept.load(std::memory_order_acquire);
+  if (first != nullptr) return first;
+  auto made = std::make_unique<const object_facts>(std::move(seen));
+  return kept.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel) ? made.release() : first;
+}
+
+const object_facts* remote_description::facts_of(std::uint32_t file) const {
+  const object_facts* const known = opened_[file].load(std::memory_order_acquire);
+  const remote_object& object = objects_[file];
+  if (known != nullptr || object.listed_etag.empty()) return known;
+  if (listing_->load(std::memory_order_acquire) != listing::right) return nullptr;
+  return keep(file, {.size_bytes = object.size_bytes, .etag = object.listed_etag, .last_modified = {}});
 }
 
 void remote_description::add_counts(remote_stats& into) const {
@@ -390,7 +399,11 @@ std::optional<cache_room> remote_description::cached() const {
   cache_room room{.bytes_max = cache_->bytes_max()};
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     const object_facts* const known = opened_[i].load(std::memory_order_acquire);
-    if (known != nullptr) room.bytes_all += known->size_bytes;
+    if (known != nullptr) {
+      room.bytes_all += known->size_bytes;
+    } else if (objects_[i].size_bytes != file_table::unknown_size) {
+      room.bytes_all += objects_[i].size_bytes;
+    }
   }
   return room;
 }

@@ -58,6 +58,10 @@ class remote_description final : public source_description {
   [[nodiscard]] std::uint32_t connections_max() const;
   [[nodiscard]] std::size_t connection_bytes(std::uint32_t connections) const;
   [[nodiscard]] std::uint32_t blocks_at_a_time() const;
+  /// What its first opening has seen; of one that nobody opened what a listing has told, once that was found right. Null: nothing is known.
+  [[nodiscard]] const object_facts* facts_of(std::uint32_t file) const;
+  /// The first look holds.
+  const object_facts* keep(std::uint32_t file, object_facts seen) const;
 
   const std::vector<remote_object> objects_;
   std::vector<std::string> names_;

@@ -178,6 +178,17 @@ std::vector<named_object> match_objects(const std::string& pattern, const remote
   return found;
 }
 
+std::vector<named_object> list_objects(const std::string& folder, const remote_options& options) {
+  // A bucket by itself is no name of an object.
+  s3_name below = parse_s3_name(str_cat(folder, folder.ends_with('/') ? "*" : "/*"));
+  below.key.pop_back();
+  std::vector<named_object> found;
+  for (s3_listed& each : list_bucket(below.bucket, below.key, find_s3_access(options), options)) {
+    found.push_back({str_cat("s3://", below.bucket, "/", each.key), each.size_bytes, std::move(each.etag)});
+  }
+  return found;
+}
+
 void ask_for_facts(std::span<named_object> objects, const remote_options& options) {
   // A page is an answer that is waited for, and has a thousand names; looks are waited for together.
   constexpr std::size_t objects_min = 16;

@@ -31,6 +31,8 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
 
 std::vector<named_object> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
 
+std::vector<named_object> list_objects(const std::string& folder, const remote_options&) { refuse(folder); }
+
 void ask_for_facts(std::span<named_object> objects, const remote_options&) {
   if (!objects.empty()) refuse(objects.front().address);
 }

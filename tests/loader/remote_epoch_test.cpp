@@ -5,6 +5,7 @@
 #include "stages/photo_reach.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/raw_files.hpp"
@@ -22,6 +23,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -151,6 +156,100 @@ TEST_F(remote_epoch, is_opened_by_what_a_listing_has_told_where_that_is_so) {
   listing = "<Error><Code>AccessDenied</Code></Error>";
   EXPECT_EQ(testing::run_all(open("s3://bucket/many-{0..19}.tar", {.remote = store}), options, fields()).batches,
             files.batches);
+}
+
+// Files below `folder` of the disk, in the bucket under their paths below `root`.
+void put_below(testing::fault_server& server, const std::filesystem::path& root, const std::filesystem::path& folder) {
+  for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!each.is_regular_file()) continue;
+    std::ifstream in(each.path(), std::ios::binary);
+    server.put("bucket/" + each.path().lexically_relative(root).string(), {std::istreambuf_iterator<char>(in), {}});
+  }
+}
+
+// What a dataset is, without the folder that it lies in.
+std::string account_of(const dataset& samples, const std::string& folder) {
+  std::string out;
+  for (const std::string& each : samples.classes()) out += "class " + each + "\n";
+  for (const field_info& each : samples.fields()) out += "field " + each.name + "\n";
+  for (const std::string& each : samples.notes()) out += "note " + each + "\n";
+  out += std::to_string(samples.size()) + " samples\n";
+  // A shard's names are read from it, one after another.
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(samples.size(), 12); ++i) {
+    out += samples.name(i) + " " + std::to_string(samples.label(i).value_or(-1)) + "\n";
+  }
+  for (std::size_t at = out.find(folder); at != std::string::npos; at = out.find(folder)) out.erase(at, folder.size());
+  return out;
+}
+
+TEST_F(remote_epoch, has_the_batches_of_the_same_folder_on_a_disk_by_its_listing) {
+  namespace fs = std::filesystem;
+  const fs::path data = LEAT_TEST_DATA;
+  const auto write = [&](const std::string& name, std::size_t size) {
+    fs::create_directories((folder_.path() / name).parent_path());
+    std::vector<std::byte> content(size);
+    testing::fill_seeded(std::hash<std::string>()(name), 0, content);
+    testing::write_file(folder_.path() / name, {reinterpret_cast<const char*>(content.data()), content.size()});
+  };
+  // In Python's order, not in that of the listing: "B" is before "a", and a folder's own files before those below it.
+  for (const char* const name :
+       {"classes/cat/b.jpg", "classes/cat/B.jpg", "classes/cat/a b+c&d.JPEG", "classes/cat/deep/0.png",
+        "classes/cat-2/1.jpg", "classes/dog/\xC3\xA9.webp", "classes/dog/text.txt", "classes/dog/x.gif",
+        "classes/loose.jpg", "flat/2.jpg", "flat/10.jpg", "flat/below/1.jpg", "flat/1.bmp"}) {
+    write(name, 1 + std::string_view(name).size() * 997 % 30'000);
+  }
+  fs::create_directories(folder_.path() / "shards");
+  for (int i = 0; i < shards; ++i)
+    testing::write_file(folder_.path() / "shards" / (std::to_string(i) + ".tar"), shard_of(i));
+  put_below(server_, folder_.path(), folder_.path());
+  put_below(server_, data, data / "zarr");
+  put_below(server_, data, data / "mds");
+  const remote_options store{
+      .allow_http = true, .endpoint = server_.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
+  const loader_options options = testing::small_options();
+  struct one {
+    std::string path;
+    std::vector<field> fields;
+    std::uint64_t requests;  // to open it; 0: not counted
+  };
+  for (const one& each :
+       {one{(folder_.path() / "classes").string(), {bytes("jpg"), label("cls")}, 3},
+        one{(folder_.path() / "flat").string(), {bytes("jpg")}, 2},
+        one{(folder_.path() / "shards").string(), fields(), 0}, one{(data / "zarr" / "array.zarr").string(), {}, 0},
+        one{(data / "mds" / "plain").string(), {}, 0}}) {
+    const bool is_data = each.path.starts_with(data.string());
+    const std::string name = fs::path(each.path).lexically_relative(is_data ? data : folder_.path()).string();
+    for (const char* const end : {"/", ""}) {
+      const std::string address = "s3://bucket/" + name + end;
+      const std::uint64_t before = server_.requests();
+      const dataset there = open(address, {.remote = store});
+      if (each.requests != 0) EXPECT_EQ(server_.requests() - before, each.requests) << address;
+      const dataset here = open(each.path);
+      ASSERT_EQ(account_of(there, "s3://bucket/" + name), account_of(here, each.path)) << address;
+      ASSERT_GT(here.size(), 0U) << address;
+      if (std::string_view(end).empty()) continue;
+      if (each.fields.empty()) {
+        EXPECT_EQ(there.read(0), here.read(0)) << address;
+        EXPECT_EQ(there.read(here.size() - 1), here.read(here.size() - 1)) << address;
+        continue;
+      }
+      const seen_run run = testing::run_all(there, options, each.fields);
+      EXPECT_EQ(run.message, "") << address;
+      EXPECT_EQ(run.batches, testing::run_all(here, options, each.fields).batches) << address;
+    }
+  }
+  const auto refused = [&](const std::string& address, errc code) {
+    return testing::message_of(code, [&] { static_cast<void>(open(address, {.remote = store})); });
+  };
+  EXPECT_THAT(refused("s3://bucket/none/", errc::not_found), HasSubstr("s3://bucket/none/: no object lies below it"));
+  EXPECT_THAT(refused("s3://bucket/none", errc::not_found), HasSubstr("s3://bucket/none"));
+  EXPECT_THAT(refused(server_.address("set/"), errc::usage), HasSubstr("a folder is listed of s3:// only"));
+  server_.put("bucket/tables/a.parquet", "PAR1");
+  EXPECT_THAT(refused("s3://bucket/tables/", errc::not_found),
+              HasSubstr("name its .parquet files, 's3://bucket/tables/*.parquet'"));
+  server_.put("bucket/paths/metadata.csv", "file_name\n");
+  EXPECT_THAT(refused("s3://bucket/paths/", errc::unsupported),
+              HasSubstr("metadata.csv: a table of paths is read from a disk only"));
 }
 
 TEST_F(remote_epoch, has_them_too_where_one_request_in_five_goes_wrong) {

@@ -76,6 +76,28 @@ key_and_certificate make_certificate() {
   return {text_of(key_text.get()), text_of(text.get())};
 }
 
+// Each byte of it.
+std::string encoded(std::string_view text) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    out += '%';
+    out += digits[byte >> 4U];
+    out += digits[byte & 15U];
+  }
+  return out;
+}
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_byte = text[i] == '%' && text.size() - i >= 3;
+    out += is_byte ? static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16)) : text[i];
+    if (is_byte) i += 2;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string served_request::value(std::string_view name) const {
@@ -230,8 +252,14 @@ class fault_server::impl {
       for (int i = 0; i < 200; ++i) extra += str_cat("X-Line-", i, ": 1\r\n");
     }
     if (plan.what == compressed) extra = "Content-Encoding: gzip\r\n";
+    if (asked.target.find("?continuation-token=") != std::string::npos ||
+        asked.target.find("?encoding-type=url&list-type=2") != std::string::npos) {
+      const std::string page = page_of(asked.target);
+      return {str_cat("HTTP/1.1 200 OK\r\nContent-Length: ", page.size(), "\r\n\r\n", page)};
+    }
     auto found = objects_.find(asked.target);
     if (found == objects_.end()) found = objects_.find(asked.target.substr(0, asked.target.find('?')));
+    if (found == objects_.end()) found = objects_.find(decoded(asked.target));
     if (found == objects_.end()) return {"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone"};
     const auto& [content, tag] = found->second;
     if (const std::string wanted = asked.value("If-Match"); !wanted.empty() && wanted != tag) {
@@ -264,6 +292,32 @@ class fault_server::impl {
     if (plan.what == dripping) made.drips_from = made.bytes.size();
     made.bytes += body;
     return made;
+  }
+
+  // Of a bucket's objects, a few at a time. The token is the number of those that came before.
+  [[nodiscard]] std::string page_of(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    constexpr std::size_t names_a_page = 7;
+    const auto value = [&](std::string_view name) {
+      const std::size_t begin = target.find(name);
+      if (begin == std::string::npos) return std::string();
+      return decoded(target.substr(begin + name.size(), target.find('&', begin) - begin - name.size()));
+    };
+    const std::string bucket = target.substr(0, target.find('?'));
+    const std::string prefix = str_cat(bucket, value("prefix="));
+    const std::string token = value("continuation-token=");
+    const std::size_t before = token.empty() ? 0 : std::stoull(token);
+    std::string page;
+    std::size_t number = 0;
+    for (const auto& [name, each] : objects_) {
+      if (!name.starts_with(prefix) || number++ < before || number > before + names_a_page) continue;
+      str_append(page, "<Contents><Key>", encoded(std::string_view(name).substr(bucket.size())), "</Key><Size>",
+                 each.content.size(), "</Size><ETag>", each.tag, "</ETag></Contents>");
+    }
+    const bool goes_on = number > before + names_a_page;
+    return str_cat("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>", goes_on ? "true" : "false",
+                   "</IsTruncated>",
+                   goes_on ? str_cat("<NextContinuationToken>", before + names_a_page, "</NextContinuationToken>") : "",
+                   page, "</ListBucketResult>");
   }
 
   const transport how_;

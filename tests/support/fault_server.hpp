@@ -60,7 +60,7 @@ class fault_server {
   fault_server& operator=(const fault_server&) = delete;
   ~fault_server();
 
-  // Thread: any, at any time.
+  // Thread: any, at any time. "/bucket/" lists what lies below it as ListObjectsV2 does, seven names a page.
   /// Under "/name", which may have a query; another tag each time, which it returns.
   std::string put(const std::string& name, std::string content);
   /// Asked for each request, on the server's thread.
