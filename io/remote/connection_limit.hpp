@@ -6,8 +6,8 @@
 
 namespace leat::io {
 
-/// Additive increase, multiplicative decrease. Until the first refusal each answer allows one more. Beyond 32 only while answers take long:
-/// a store that is near answers as many with few connections.
+/// Additive increase, multiplicative decrease. Until the first refusal each answer allows three more, so that there are four times as many
+/// after each round trip. Beyond 32 only while answers take long: a store that is near answers as many with few connections.
 class connection_limit {
  public:
   ///   most   1 at least
@@ -17,9 +17,11 @@ class connection_limit {
   [[nodiscard]] std::uint32_t now() const noexcept { return static_cast<std::uint32_t>(now_); }
   ///   took_ns   from its question to its last byte
   void answered(std::uint64_t took_ns) noexcept {
-    mean_ns_ += (static_cast<double>(took_ns) - mean_ns_) / answers_of_mean;
+    // The first answers, to the openings of objects, tell already how far the store is.
+    answers_ = std::min(answers_ + 1, answers_of_mean);
+    mean_ns_ += (static_cast<double>(took_ns) - mean_ns_) / answers_;
     if (now_ >= first && mean_ns_ < long_ns) return;
-    now_ = std::min<double>(most_, now_ + (was_refused_ ? 1 / now_ : 1));
+    now_ = std::min<double>(most_, now_ + (was_refused_ ? 1 / now_ : 3));
   }
   /// 503 or 429. Those that were asked before the last decrease say nothing new.
   ///   asked_ns   when that was, and what time it is
@@ -37,6 +39,7 @@ class connection_limit {
   std::uint32_t most_;
   double now_;
   double mean_ns_ = 0;
+  double answers_ = 0;  // that the mean is of
   bool was_refused_ = false;
   std::uint64_t decreased_ns_ = 0;
 };

@@ -631,24 +631,35 @@ TEST_F(remote_faults, a_store_that_is_asked_too_much_is_asked_by_fewer_connectio
   read_together(100);
 }
 
+TEST(connections, are_four_times_as_many_after_each_round_trip_to_a_store_that_is_far_and_was_never_refused) {
+  io::connection_limit limit(256);
+  constexpr std::uint64_t far = 30'000'000;
+  for (const std::uint32_t wanted : {128U, 256U}) {
+    for (std::uint32_t answers = limit.now(); answers > 0; --answers) limit.answered(far);
+    EXPECT_EQ(limit.now(), wanted) << "the first answer counts already";
+  }
+  for (int i = 0; i < 1'000; ++i) limit.answered(far);
+  EXPECT_EQ(limit.now(), 256U);
+}
+
 TEST(connections, are_half_as_many_after_a_refusal_and_one_more_after_as_many_answers) {
   io::connection_limit limit(100);
   EXPECT_EQ(limit.now(), 32U);
   for (int i = 0; i < 100; ++i) limit.answered(1'000'000);
   EXPECT_EQ(limit.now(), 32U) << "it answers at once";
   constexpr std::uint64_t after = 1'000'000'000;
-  for (int i = 0; i < 8; ++i) limit.answered(after);
-  EXPECT_EQ(limit.now(), 40U) << "until the first refusal";
+  for (int i = 0; i < 4; ++i) limit.answered(after);
+  EXPECT_EQ(limit.now(), 44U) << "until the first refusal";
   limit.refused(10, 20);
-  EXPECT_EQ(limit.now(), 20U);
+  EXPECT_EQ(limit.now(), 22U);
   limit.refused(19, 30);
-  EXPECT_EQ(limit.now(), 20U) << "it was asked before";
+  EXPECT_EQ(limit.now(), 22U) << "it was asked before";
   limit.refused(31, 40);
-  EXPECT_EQ(limit.now(), 10U);
-  for (int i = 0; i < 10; ++i) limit.answered(after);
-  EXPECT_EQ(limit.now(), 10U);
-  limit.answered(after);
   EXPECT_EQ(limit.now(), 11U);
+  for (int i = 0; i < 11; ++i) limit.answered(after);
+  EXPECT_EQ(limit.now(), 11U);
+  limit.answered(after);
+  EXPECT_EQ(limit.now(), 12U);
   for (int i = 0; i < 20'000; ++i) limit.answered(after);
   EXPECT_EQ(limit.now(), 100U);
   for (int i = 0; i < 20; ++i) limit.refused(100 + static_cast<std::uint64_t>(i), 100 + static_cast<std::uint64_t>(i));
