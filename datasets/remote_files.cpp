@@ -4,6 +4,7 @@
 #include "datasets/blocking_source.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
 #include "io/remote/address.hpp"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 namespace leat::datasets {
@@ -76,34 +78,39 @@ struct object {
   std::vector<std::string> companions;
 };
 
+// All that may lie beside them is looked for together, and then so many of them at a time are looked into.
 std::vector<object> look_at(std::span<const io::named_object> objects, const remote_options& options) {
+  constexpr unsigned together = 16;
   std::vector<object> all;
-  std::vector<std::shared_ptr<const io::source_description>> keep;
-  blocking_sources connected;  // of those: it ends first
+  std::vector<std::string> candidates;
+  std::vector<std::size_t> owners;
   for (const io::named_object& named : objects) {
-    const std::string& address = named.address;
-    object& each = all.emplace_back();
-    each.named = named;
-    if (!io::redacted(address).ends_with(".bin")) continue;
-    std::vector<std::string> candidates;
-    for (const std::string_view ending : companion_endings) candidates.push_back(beside(address, ending));
-    keep.push_back(io::describe_objects(candidates, options));
-    constexpr std::uint32_t all_candidates[] = {0, 1};
-    static_assert(std::size(all_candidates) == std::size(companion_endings));
-    const auto there = connected.of(*keep.back()).look_for(all_candidates);
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (there[i]) each.companions.push_back(candidates[i]);
+    all.emplace_back().named = named;
+    if (!io::redacted(named.address).ends_with(".bin")) continue;
+    for (const std::string_view ending : companion_endings) {
+      candidates.push_back(beside(named.address, ending));
+      owners.push_back(all.size() - 1);
     }
   }
   std::vector<io::named_object> with_companions(objects.begin(), objects.end());
-  for (const object& each : all) {
-    for (const std::string& companion : each.companions) with_companions.push_back({.address = companion});
+  if (!candidates.empty()) {
+    const auto source = io::describe_objects(candidates, options);
+    blocking_sources connected;
+    std::vector<std::uint32_t> numbers(candidates.size());
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    const auto there = connected.of(*source).look_for(numbers);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (!there[i]) continue;
+      all[owners[i]].companions.push_back(candidates[i]);
+      with_companions.push_back({.address = candidates[i]});
+    }
   }
   const auto source = io::describe_objects(with_companions, options);
   const std::vector<std::string> names = first_names(*source, objects.size());
   const std::unique_ptr<input_files> files = files_of_source(source, names);
-  for (std::size_t i = 0; i < all.size(); ++i)
+  for_each_parallel(all.size(), together, [&](std::size_t i) {
     all[i].kind = kind_of_file(*files, names[i], io::redacted(all[i].named.address));
+  });
   return all;
 }
 

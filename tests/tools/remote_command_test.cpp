@@ -94,6 +94,8 @@ TEST_F(remote_command, has_one_digest_wherever_the_bytes_come_from) {
         digest("s3://bucket/train-{0..2}.tar", {"--allow-http", "--endpoint", server_.address(""), "--anonymous"}),
         files)
         << "s3";
+    EXPECT_EQ(digest("s3://bucket/", {"--allow-http", "--endpoint", server_.address(""), "--anonymous"}), files)
+        << "a bucket that is listed";
     static_cast<void>(digest(there(), with(cached(), {"--limit", "3"})));
     EXPECT_EQ(digest(there(), cached()), files) << "half cached";
     EXPECT_EQ(digest(there(), cached()), files) << "warm";
