@@ -167,6 +167,11 @@ def litdata_sample(place):
         return {"x": shard.read(sample_bytes)}
 
 
+def bytes_of_rows(rows):
+    """LitData's are memoryviews, which do not go from one process to another."""
+    return [bytes(row["x"]) for row in rows]
+
+
 def make(folder, leat, per_shard, shards):
     """Writes and uploads all; runs in the virtual environment. What no peer is there for is left out."""
     import boto3
@@ -306,9 +311,10 @@ def work(what, workers, limit, folder, count, shards):
             place = litdata.streaming.resolver.Dir(path=str(fresh / "local"), url=f"s3://{bucket}/lit")
             options = {"endpoint_url": endpoint, "aws_access_key_id": key, "aws_secret_access_key": os.environ["AWS_SECRET_ACCESS_KEY"],
                        "region_name": "us-east-1"}
-            return litdata.StreamingDataLoader(litdata.StreamingDataset(place, shuffle=True, storage_options=options), **loading)
+            return litdata.StreamingDataLoader(litdata.StreamingDataset(place, shuffle=True, storage_options=options),
+                                                **loading | {"collate_fn": bytes_of_rows})
 
-        bytes_of = lambda row: row["x"]
+        bytes_of = lambda row: row
     began, at = cpu_s(), time.monotonic()
     samples, read, first = 0, 0, None
     batches = iter(begin())
@@ -352,7 +358,7 @@ class Measurement:
 
         return self.counting(lambda: processes.run(self.leat_command(source, *options), read))
 
-    def peer(self, each, workers, limit):
+    def peer(self, each, workers, limit, timeout_s=1800):
         def read(text):
             said = json.loads(text.strip().splitlines()[-1])
             if said["bytes"] != said["samples"] * sample_bytes or not limit <= said["samples"] <= self.count:
@@ -361,7 +367,7 @@ class Measurement:
 
         return self.counting(lambda: processes.run(
             [self.python, __file__, "--work", each.work, "--made", self.scratch, "--workers", workers, "--limit", limit, "--per-shard",
-             self.given.per_shard, "--shards", self.given.shards], read, timeout_s=1800))
+             self.given.per_shard, "--shards", self.given.shards], read, timeout_s=timeout_s))
 
     def choose(self, entrants):
         part = max(batch_size, self.count // 8)
@@ -370,7 +376,7 @@ class Measurement:
             tried = {}
             for workers in worker_counts:
                 try:
-                    run = self.peer(each, workers, part)
+                    run = self.peer(each, workers, part, timeout_s=180)
                 except processes.Failed as problem:
                     say(f"tries {each.name} with {workers} workers: {problem}")
                     continue
