@@ -306,10 +306,13 @@ std::set<std::string> extensions_in(const std::string& root, const std::string& 
   return found;
 }
 std::set<std::string> extensions_in(std::span<const listed_file> files, const std::string& folder) {
+  const std::string below = folder.empty() ? std::string() : str_cat(folder, "/");
   std::set<std::string> found;
-  for (const listed_file& each : files) {
-    const std::filesystem::path path(each.path);
-    if (path.parent_path() == folder) found.insert(path.extension().string());
+  auto each = std::lower_bound(files.begin(), files.end(), below,
+                               [](const listed_file& file, const std::string& from) { return file.path < from; });
+  for (; each != files.end() && each->path.starts_with(below); ++each) {
+    const std::string_view name = each->path.substr(below.size());
+    if (name.find('/') == std::string_view::npos) found.insert(std::filesystem::path(name).extension().string());
   }
   return found;
 }

@@ -72,7 +72,7 @@ struct listed_file {
   std::string_view path;
   std::uint64_t size_bytes = 0;
 };
-/// The same of folders whose files were listed, all of them. A path that no disk has (two slashes side by side) is left out.
+/// The same of folders whose files were listed, all of them, sorted by byte. A path that no disk has (two slashes side by side) is left out.
 [[nodiscard]] folder_listing list_folder(std::span<const listed_file> files, const folder_walk_options& options);
 [[nodiscard]] folder_contents walk_folders(std::span<const listed_file> files, const std::vector<std::string>& starts,
                                            const folder_walk_options& options);
