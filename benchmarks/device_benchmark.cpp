@@ -16,6 +16,9 @@
 //                                                         every second row mirrored, all of them, and rows mixed
 //   7. u8 and kernel against f32 over the bus             aim: at least 3 times as many pictures a second of the side stream's
 //                                                         time; what the whole loader delivers is shown beside it
+//   8. photo packs that the device decodes                aim: at least 30,000 rows a second of the whole line, 16 decode threads
+//                                                         at most; and of the GPU's time at most 2 % for 3,000 a second. Beside
+//                                                         them the same packs, and the JPEGs they are made of, on the host
 //
 // The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
 // loops goes first changes from round to round, and the loader has ended before the other begins. What needs least is measured
@@ -43,6 +46,7 @@
 
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <absl/strings/str_format.h>
 #include <boost/asio/awaitable.hpp>
@@ -55,6 +59,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -184,6 +189,7 @@ struct source {
   std::vector<field> fields;
   std::uint32_t rows_max = 256;
   double rows_per_s = 0;
+  leat::decode_on decode_on = leat::decode_on::host;
 };
 
 /// Pictures as somebody has decoded them before: in memory, copied into their rows by the decode threads.
@@ -218,6 +224,57 @@ source make_photographs(const std::string& place, bool toy) {
           .output = "jpg",
           .fields = {training_picture()},
           .rows_max = toy ? 16U : 256U};
+}
+
+std::vector<std::byte> content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::byte> bytes(std::filesystem::file_size(path));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file) throw error(errc::io, str_cat("cannot read ", path.string()));
+  return bytes;
+}
+
+/// The photographs of a folder as packs, in a folder of the same classes. What cannot be packed stays a JPEG.
+std::string make_packs_of(const std::string& photographs) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(photographs)) throw nothing_to_measure("packs are made of photographs in a folder alone");
+  const fs::path place = fs::temp_directory_path() / "leat-benchmark-packs";
+  fs::remove_all(place);
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& each : fs::recursive_directory_iterator(photographs)) {
+    if (each.is_regular_file() && each.path().extension() == ".jpg") files.push_back(each.path());
+  }
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> failed = 0;
+  const auto pack_some = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) {
+      try {
+        const std::vector<std::byte> jpeg = content_of(files[i]);
+        fs::path to = place / fs::relative(files[i], photographs);
+        fs::create_directories(to.parent_path());
+        std::vector<std::byte> kept;
+        try {
+          kept = pack_photo(jpeg, false);
+          to.replace_extension(".fjpg");
+        } catch (const error&) {
+          kept = jpeg;
+        }
+        std::ofstream file(to, std::ios::binary);
+        file.write(reinterpret_cast<const char*>(kept.data()), static_cast<std::streamsize>(kept.size()));
+        if (!file.flush()) throw error(errc::io, str_cat("cannot write ", to.string()));
+      } catch (const std::exception& problem) {
+        std::fprintf(stderr, "device_benchmark: %s\n", problem.what());
+        ++failed;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) threads.emplace_back(pack_some);
+  }
+  if (failed > 0)
+    throw error(errc::io, str_cat(failed.load(), " photographs could not be packed into ", place.string()));
+  return place.string();
 }
 
 /// Endless, from the page cache, as a trainer has it.
@@ -396,7 +453,9 @@ void check_words(std::uint64_t found, std::uint64_t expected, std::uint32_t batc
 /// Before anything is measured, and so small that it says at once what is wrong.
 void check_what_steps_read(const source& from, device_step& step, std::uint32_t batches) {
   const std::uint32_t rows = std::min<std::uint32_t>(from.rows_max, 32);
-  loader there(from.samples, options_for(rows, cuda(0)), from.fields);
+  loader_options options = options_for(rows, cuda(0));
+  options.decode_on = from.decode_on;
+  loader there(from.samples, options, from.fields);
   const trainer_stream in;
   for (std::uint32_t i = 0; i < batches; ++i) {
     std::optional<batch> got = there.next_blocking();
@@ -883,6 +942,98 @@ class bus_pictures {
   figure ratio_, u8_, f32_, whole_u8_, whole_f32_;
 };
 
+// --- 8: photo packs -------------------------------------------------------------------------------------------------------------
+
+class photo_packs {
+ public:
+  photo_packs(const source& jpegs, source packs, device_step& step, std::shared_ptr<stages::device_calls> calls,
+              bool toy)
+      : jpegs_(jpegs), packs_(std::move(packs)), calls_(std::move(calls)), least_s_(toy ? 0.05 : 1.0) {
+    packs_.decode_on = leat::decode_on::device;
+    check_what_steps_read(packs_, step, 3);
+  }
+
+  void round() {
+    run(jpegs_, leat::decode_on::host, jpegs_on_host_);
+    run(packs_, leat::decode_on::host, on_host_);
+    run(packs_, leat::decode_on::device, on_device_);
+  }
+
+  [[nodiscard]] std::vector<report_line> report() const {
+    const std::string under =
+        absl::StrFormat("224 x 224 f32 nchw, %u rows, %u CPUs", packs_.rows_max, std::thread::hardware_concurrency());
+    return {{.what = {"photo packs decoded on the device, whole line", on_device_.rows_per_s, "/s", 0},
+             .under = under,
+             .target = target{target::sense::at_least, 30000},
+             .of = {{"packs on the host", on_host_.rows_per_s, "/s", 0},
+                    {"JPEGs on the host", jpegs_on_host_.rows_per_s, "/s", 0}}},
+            {.what = {"host CPU of a photo, packs decoded on the device", on_device_.cpu_us, "us", 1},
+             .under = under,
+             .of = {{"packs on the host", on_host_.cpu_us, "us", 1},
+                    {"JPEGs on the host", jpegs_on_host_.cpu_us, "us", 1}}},
+            {.what = {"time of the GPU's kernels for 3,000 packs a second", on_device_.gpu_share, "%", 2},
+             .under = under,
+             .target = target{target::sense::at_most, 2},
+             .of = {{"side stream, copies and kernels", on_device_.stream_per_s, "/s", 0},
+                    {"kernels of a batch", on_device_.kernels_ms, "ms", 3},
+                    {"copy of a batch", on_device_.copy_ms, "ms", 3}}}};
+  }
+
+ private:
+  struct way {
+    figure rows_per_s, cpu_us, stream_per_s, kernels_ms, copy_ms, gpu_share;
+  };
+
+  void run(const source& from, leat::decode_on where, way& measured) const {
+    const auto timed = std::make_shared<timed_calls>(calls_, 256);
+    loader_options options = options_for(from.rows_max, cuda(0));
+    options.decode_on = where;
+    std::uint32_t uncounted = 0;
+    std::uint32_t counted = 0;
+    {
+      loader train = stages::make_loader(from.samples, options, from.fields, {.device_calls = timed});
+      const trainer_stream in;
+      uncounted = train.plan().batches + 2;
+      double began_s = 0;
+      double began_cpu_s = 0;
+      run_to_end([&]() -> asio::awaitable<int> {
+        for (std::uint32_t i = 0;; ++i) {
+          if (i == uncounted) {
+            began_s = wall_s();
+            began_cpu_s = process_cpu_s();
+          }
+          batch got = co_await next_of(train);
+          got.wait_on(in.get());
+          if (i < uncounted) continue;
+          ++counted;
+          if (wall_s() - began_s > least_s_) co_return 0;
+        }
+      }());
+      in.finish();
+      measured.rows_per_s.add(from.rows_max * counted / (wall_s() - began_s));
+      measured.cpu_us.add((process_cpu_s() - began_cpu_s) / (from.rows_max * counted) * 1e6);
+    }
+    figure copy_ms, in_all_ms, kernels_ms;
+    const std::vector<timed_calls::times> all = timed->taken();
+    for (std::size_t i = uncounted; i < all.size(); ++i) {
+      copy_ms.add(all[i].copy_ms);
+      in_all_ms.add(all[i].in_all_ms);
+      kernels_ms.add(all[i].in_all_ms - all[i].copy_ms);
+    }
+    if (copy_ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
+    measured.copy_ms.add(copy_ms.median());
+    measured.kernels_ms.add(kernels_ms.median());
+    measured.stream_per_s.add(from.rows_max / in_all_ms.median() * 1e3);
+    measured.gpu_share.add(100 * 3000 * kernels_ms.median() * 1e-3 / from.rows_max);
+  }
+
+  const source& jpegs_;
+  source packs_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  const double least_s_;
+  way jpegs_on_host_, on_host_, on_device_;
+};
+
 // --- all of it -----------------------------------------------------------------------------------------------------------------
 
 /// A photo set of one's own where none is given. Left where it is: the next run finds it.
@@ -957,9 +1108,17 @@ class measurements {
     add_steps(all, records_, "raw records");
 
     all.add_once("what steps read of photographs, and how fast the host is with them", [this] {
-      photographs_.emplace(
-          make_photographs(given_.photos.empty() ? make_photos_for(given_.toy) : given_.photos, given_.toy));
+      photographs_place_ = given_.photos.empty() ? make_photos_for(given_.toy) : given_.photos;
+      photographs_.emplace(make_photographs(photographs_place_, given_.toy));
       prepare(*photographs_);
+    });
+    all.add("photo packs", [this] {
+      if (!packs_) {
+        const source& jpegs = ready(photographs_);
+        packs_.emplace(jpegs, make_photographs(make_packs_of(photographs_place_), given_.toy), *step_, calls_,
+                       given_.toy);
+      }
+      packs_->round();
     });
     all.add("u8 and f32 over the bus", [this] {
       if (!pictures_) pictures_.emplace(ready(photographs_), calls_, given_.toy);
@@ -983,6 +1142,9 @@ class measurements {
     if (copies_) made.lines.push_back(copies_->report());
     for (const auto& each : kernels_) made.lines.push_back(each->report());
     if (pictures_) made.lines.push_back(pictures_->report());
+    if (packs_) {
+      for (report_line& line : packs_->report()) made.lines.push_back(std::move(line));
+    }
 
     add_device_facts(made.facts, *calls_);
     if (step_) made.facts.emplace_back("step", step_->name());
@@ -1039,7 +1201,9 @@ class measurements {
   std::optional<hand_over_cpu> cpu_;
   std::optional<best_copy> copies_;
   std::optional<bus_rate> bus_;
+  std::string photographs_place_;
   std::optional<bus_pictures> pictures_;
+  std::optional<photo_packs> packs_;
   std::optional<kernel_memory> kernel_memory_;
   std::vector<std::unique_ptr<kernel_rate>> kernels_;
   ready_batch ready_;
