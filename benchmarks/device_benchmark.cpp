@@ -25,10 +25,11 @@
 // first (6, the bus alone, 4), and both files are written anew after each part: one that hangs costs nothing of what came before.
 //
 //     device_benchmark [PHOTOS] [--rounds N] [--seconds N] [--json FILE] [--markdown FILE] [--title TEXT]
-//                      [--fact NAME=VALUE]... [--left-out TEXT]... [--toy]
+//                      [--fact NAME=VALUE]... [--left-out TEXT]... [--only TEXT] [--toy]
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept. After
-// --seconds nothing is begun but what is left of the first round. Where there is no GPU it says so, measures nothing and ends with 0.
+// --seconds nothing is begun but what is left of the first round. --only measures the parts whose name holds TEXT. Where
+// there is no GPU it says so, measures nothing and ends with 0.
 #include "base/text.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/device_step.hpp"
@@ -97,6 +98,7 @@ struct settings {
   std::string title = "On a GPU";
   std::vector<gpu_report::fact> facts;
   std::vector<std::string> left_out;
+  std::string only;
   bool toy = false;
 };
 
@@ -1238,13 +1240,15 @@ settings parse(std::span<char*> arguments) {
       given.title = value;
     } else if (word == "--left-out") {
       given.left_out.emplace_back(value);
+    } else if (word == "--only") {
+      given.only = value;
     } else if (word == "--fact") {
       const std::size_t equals = std::min(value.find('='), value.size());
       given.facts.emplace_back(value.substr(0, equals), value.substr(std::min(equals + 1, value.size())));
     } else {
       throw error(errc::usage, str_cat("unknown option ", word,
                                        "; there are --rounds, --seconds, --json, --markdown, --title, --fact, "
-                                       "--left-out and --toy"));
+                                       "--left-out, --only and --toy"));
     }
   }
   if (const char* set = std::getenv("LEAT_PHOTOS"); given.photos.empty() && set != nullptr && !given.toy)
@@ -1280,14 +1284,16 @@ int main_of(std::span<char*> arguments) {
     }
     measurements measured(given, opened.calls);
     gpu_report report;
-    rounds all([&](const std::vector<std::string>& not_measured) {
-      report = measured.report();
-      report.facts.insert(report.facts.end(), given.facts.begin(), given.facts.end());
-      report.left_out = left_out;
-      report.left_out.insert(report.left_out.end(), not_measured.begin(), not_measured.end());
-      write(given.json, report.as_json());
-      write(given.markdown, report.as_markdown(given.title));
-    });
+    rounds all(
+        [&](const std::vector<std::string>& not_measured) {
+          report = measured.report();
+          report.facts.insert(report.facts.end(), given.facts.begin(), given.facts.end());
+          report.left_out = left_out;
+          report.left_out.insert(report.left_out.end(), not_measured.begin(), not_measured.end());
+          write(given.json, report.as_json());
+          write(given.markdown, report.as_markdown(given.title));
+        },
+        given.only);
     measured.add_to(all);
     all.run(given.rounds, given.seconds);
     std::printf("Does a step on a GPU take as long with leat as with the data already there?\n\n%s",

@@ -20,10 +20,13 @@ class rounds {
   /// Writes what is measured so far.
   ///   left_out   what is not, and why: what failed, and what is not done yet
   using writer = std::function<void(const std::vector<std::string>& left_out)>;
-  explicit rounds(writer write) : write_(std::move(write)) {}
+  ///   only    of the parts that are called once a round those whose name holds it; all where it is empty
+  explicit rounds(writer write, std::string only = {}) : write_(std::move(write)), only_(std::move(only)) {}
 
   /// Has `work` be called once a round, behind what was added before it.
-  void add(std::string name, std::function<void()> work) { parts_.push_back({std::move(name), std::move(work)}); }
+  void add(std::string name, std::function<void()> work) {
+    if (name.find(only_) != std::string::npos) parts_.push_back({std::move(name), std::move(work)});
+  }
   /// In the first round alone: what others need.
   void add_once(std::string name, std::function<void()> work) {
     parts_.push_back({.name = std::move(name), .work = std::move(work), .once = true});
@@ -48,6 +51,7 @@ class rounds {
   void write(unsigned round, unsigned count, const part& next) const;
 
   const writer write_;
+  const std::string only_;
   std::vector<part> parts_;
   std::vector<std::string> left_out_;
   bool any_failed_ = false;

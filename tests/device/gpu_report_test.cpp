@@ -188,6 +188,16 @@ TEST(rounds, a_part_that_fails_is_named_and_the_others_go_on) {
   EXPECT_TRUE(all.any_failed());
 }
 
+TEST(rounds, only_some_are_measured_and_what_others_need_is_made) {
+  std::string calls;
+  rounds all([](const std::vector<std::string>&) {}, "copies");
+  all.add_once("memory", [&] { calls += "m"; });
+  all.add("copies alone", [&] { calls += "c"; });
+  all.add("steps", [&] { calls += "s"; });
+  all.run(2, 60);
+  EXPECT_EQ(calls, "mcc");
+}
+
 TEST(rounds, the_first_round_is_whole_and_after_it_nothing_begins_when_the_time_is_up) {
   std::vector<std::string> written;
   std::string calls;
