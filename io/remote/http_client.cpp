@@ -185,7 +185,7 @@ class http_client::impl {
       lent_ = store->lent;
       region_ = store->region;
     } else if (store != nullptr && !store->keys.empty()) {
-      signer_.emplace(store->keys, store->region);
+      signer_.emplace(store->keys, store->region, store->service);
     }
     // What is wrong with that is said at once.
     if (!options.ca_file.empty()) static_cast<void>(tls());

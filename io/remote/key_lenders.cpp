@@ -36,6 +36,7 @@ struct question {
   std::vector<header_line> headers = {};
   std::chrono::milliseconds patience = std::chrono::seconds(10);
   std::uint32_t tries = 3;
+  const s3_access* signs = nullptr;
 };
 
 std::string ask(const question& asked, const remote_options& options) {
@@ -44,13 +45,14 @@ std::string ask(const question& asked, const remote_options& options) {
   settings.allow_http = false;  // where a redirect leads
   settings.patience = asked.patience;
   settings.silence_max = asked.patience;
-  http_client client(settings, {.tries_max = asked.tries});
+  http_client client(settings, {.tries_max = asked.tries}, asked.signs);
   const address where = parse_address(asked.url);
   auto wanted = std::make_shared<fetch>();
   std::promise<void> ended;
   wanted->where = &where;
   wanted->method = asked.method;
   wanted->headers = asked.headers;
+  wanted->is_signed = asked.signs != nullptr;
   wanted->whole_bytes_max = answer_bytes_max;
   wanted->owner = &ended;
   wanted->ended = [](fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
@@ -104,18 +106,51 @@ void refuse_far(const std::string& variable, const std::string& url) {
                                    "169.254.170.2)"));
 }
 
-key_lender by_web_identity(const lender_settings& settings, const remote_options& options, const environment& from) {
+// With a slash at its end.
+std::string sts_at(const std::string& region, const environment& from) {
   std::string endpoint = from("AWS_ENDPOINT_URL_STS");
-  if (endpoint.empty()) endpoint = sts_endpoint(settings.region);
+  if (endpoint.empty()) endpoint = sts_endpoint(region);
   refuse_far("AWS_ENDPOINT_URL_STS", endpoint);
+  if (!endpoint.ends_with('/')) endpoint += '/';
+  return endpoint;
+}
+std::string session_name(const std::string& given) { return given.empty() ? "leat" : given; }
+
+key_lender by_web_identity(const lender_settings& settings, const remote_options& options, const environment& from) {
+  const std::string endpoint = sts_at(settings.region, from);
   return [settings, options, endpoint] {
     const std::string token = trimmed_file(settings.web_identity_token_file);
-    const std::string name = settings.role_session_name.empty() ? "leat" : settings.role_session_name;
-    std::string url = str_cat(endpoint, endpoint.ends_with('/') ? "" : "/",
-                              "?Action=AssumeRoleWithWebIdentity&RoleArn=", aws_encoded(settings.role_arn, false),
-                              "&RoleSessionName=", aws_encoded(name, false),
-                              "&Version=2011-06-15&WebIdentityToken=", aws_encoded(token, false));
+    std::string url =
+        str_cat(endpoint, "?Action=AssumeRoleWithWebIdentity&RoleArn=", aws_encoded(settings.role_arn, false),
+                "&RoleSessionName=", aws_encoded(session_name(settings.role_session_name), false),
+                "&Version=2011-06-15&WebIdentityToken=", aws_encoded(token, false));
     return parsed(str_cat("the role ", settings.role_arn), ask({.url = std::move(url)}, options), parse_role_keys);
+  };
+}
+
+key_lender by_role(const role_settings& settings, const role_source& source, const remote_options& options,
+                   const environment& from) {
+  const std::string endpoint = sts_at(settings.region, from);
+  return [settings, source, options, endpoint] {
+    const std::string who = str_cat("the role ", settings.role_arn, ", asked for with the keys of ", source.from);
+    s3_access signs;
+    signs.keys = source.lent ? *source.lent->now() : source.keys;
+    signs.region = settings.region;
+    signs.service = "sts";
+    // In the order of the names, as the signature wants them.
+    std::string url = str_cat(endpoint, "?Action=AssumeRole");
+    if (settings.duration_s != 0) str_append(url, "&DurationSeconds=", settings.duration_s);
+    if (!settings.external_id.empty()) str_append(url, "&ExternalId=", aws_encoded(settings.external_id, false));
+    str_append(url, "&RoleArn=", aws_encoded(settings.role_arn, false),
+               "&RoleSessionName=", aws_encoded(session_name(settings.role_session_name), false),
+               "&Version=2011-06-15");
+    std::string told;
+    try {
+      told = ask({.url = std::move(url), .signs = &signs}, options);
+    } catch (const error& failed) {
+      throw error(failed.code(), str_cat(who, ": ", failed.what()));
+    }
+    return parsed(who, std::move(told), parse_role_keys);
   };
 }
 
@@ -226,11 +261,31 @@ std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings, co
   if (!settings.credential_process.empty())
     return shared(str_cat("program\n", settings.credential_process),
                   by_program(settings.credential_process, settings.program_patience));
-  if (const std::optional<key_lender> container = by_container(options, from)) {
-    return shared(str_cat("container\n", from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), "\n",
-                          from("AWS_CONTAINER_CREDENTIALS_FULL_URI")),
-                  *container);
-  }
+  if (std::shared_ptr<renewed_keys> container = keys_by_container(options, from)) return container;
+  return keys_by_machine(options, from, why);
+}
+
+std::shared_ptr<renewed_keys> keys_by_role(const role_settings& settings, const role_source& source,
+                                           const remote_options& options, const environment& from) {
+  // Keys that are lent are told apart by who lends them, who lives as long as who is asked with them.
+  const std::string by = source.lent ? str_cat(reinterpret_cast<std::uintptr_t>(source.lent.get()))
+                                     : str_cat(source.keys.id, "\n", source.from);
+  return shared(str_cat("role with keys\n", settings.role_arn, "\n", settings.role_session_name, "\n",
+                        settings.external_id, "\n", settings.duration_s, "\n", settings.region, "\n",
+                        from("AWS_ENDPOINT_URL_STS"), "\n", options.ca_file, "\n", by),
+                by_role(settings, source, options, from));
+}
+
+std::shared_ptr<renewed_keys> keys_by_container(const remote_options& options, const environment& from) {
+  const std::optional<key_lender> container = by_container(options, from);
+  if (!container) return nullptr;
+  return shared(str_cat("container\n", from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), "\n",
+                        from("AWS_CONTAINER_CREDENTIALS_FULL_URI")),
+                *container);
+}
+
+std::shared_ptr<renewed_keys> keys_by_machine(const remote_options& options, const environment& from,
+                                              std::string& why) {
   const std::optional<key_lender> machine = by_machine(options, from);
   if (!machine) return nullptr;
   try {

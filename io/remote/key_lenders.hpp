@@ -7,6 +7,7 @@
 #include <leat/remote.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,26 @@ struct lender_settings {
   std::chrono::milliseconds program_patience = std::chrono::minutes(1);
 };
 
+/// A role that is asked for with other keys (AssumeRole).
+///   role_session_name   empty: leat
+///   external_id         empty: none
+///   duration_s          0: STS says it
+struct role_settings {
+  std::string role_arn;
+  std::string role_session_name;
+  std::string external_id;
+  std::uint32_t duration_s = 0;
+  std::string region;
+};
+/// Those keys.
+///   keys   where `lent` is null
+///   from   in words: "the profile 'base'"
+struct role_source {
+  access_keys keys = {};
+  std::shared_ptr<renewed_keys> lent = nullptr;
+  std::string from;
+};
+
 /// Where a role is asked for, in a region of AWS.
 [[nodiscard]] std::string sts_endpoint(const std::string& region);
 
@@ -34,5 +55,12 @@ struct lender_settings {
 [[nodiscard]] std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings,
                                                            const remote_options& options, const environment& from,
                                                            std::string& why);
+
+// Of one kind of lender, shared likewise, and throwing likewise. Null: there is none.
+[[nodiscard]] std::shared_ptr<renewed_keys> keys_by_role(const role_settings& settings, const role_source& source,
+                                                         const remote_options& options, const environment& from);
+[[nodiscard]] std::shared_ptr<renewed_keys> keys_by_container(const remote_options& options, const environment& from);
+[[nodiscard]] std::shared_ptr<renewed_keys> keys_by_machine(const remote_options& options, const environment& from,
+                                                            std::string& why);
 
 }  // namespace leat::io

@@ -2,66 +2,23 @@
 
 #include "base/text.hpp"
 #include "io/remote/key_lenders.hpp"
+#include "io/remote/profiles.hpp"
 #include "io/remote/renewed_keys.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <map>
 #include <utility>
 
 namespace leat::io {
 namespace {
-
-using section = std::map<std::string, std::string, std::less<>>;
-
-constexpr std::size_t profile_bytes_max = std::size_t{1} << 20;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
-// One section of a file as AWS's tools write it; empty where there is none.
-section section_of(const std::string& path, std::string_view name) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  for (char each = 0; text.size() < profile_bytes_max && in.get(each);) text += each;
-  section found;
-  bool is_inside = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view whole = std::string_view(text).substr(at, end - at);
-    at = end + 1;
-    const std::string_view line = trimmed(whole);
-    if (line.empty() || line.front() == '#' || line.front() == ';') continue;
-    if (line.front() == '[') {
-      std::string_view title = trimmed(line.substr(1, std::min(line.find(']'), line.size()) - 1));
-      if (title.starts_with("profile ")) title = trimmed(title.substr(8));
-      is_inside = title == name;
-      continue;
-    }
-    const std::size_t equals = line.find('=');
-    // Lines that are moved in belong to the one before: settings of "s3 =", of which none is needed.
-    if (!is_inside || equals == std::string_view::npos || whole.front() == ' ' || whole.front() == '\t') continue;
-    found.insert_or_assign(std::string(trimmed(line.substr(0, equals))), std::string(trimmed(line.substr(equals + 1))));
-  }
-  return found;
-}
 
 std::string first_of(std::initializer_list<std::string_view> choices) {
   for (const std::string_view each : choices) {
     if (!each.empty()) return std::string(each);
   }
   return {};
-}
-
-std::string value(const section& from, std::string_view name) {
-  const auto found = from.find(name);
-  return found == from.end() ? std::string() : found->second;
 }
 
 // As EKS sets it. A profile that was asked for comes before.
@@ -85,15 +42,9 @@ environment of_process() {
 }
 
 s3_access find_s3_access(const remote_options& options, const environment& from) {
-  const std::string profile = first_of({options.profile, from("AWS_PROFILE"), "default"});
-  const std::string home = str_cat(from("HOME"), "/.aws/");
-  const std::string credentials_path = first_of({from("AWS_SHARED_CREDENTIALS_FILE"), home + "credentials"});
-  const std::string config_path = first_of({from("AWS_CONFIG_FILE"), home + "config"});
-  const section credentials = section_of(credentials_path, profile);
-  const section config = section_of(config_path, profile);
-  const auto of_profile = [&](std::string_view name) {
-    return first_of({value(credentials, name), value(config, name)});
-  };
+  const profile_files files(from);
+  const profile chosen = files.named(first_of({options.profile, from("AWS_PROFILE"), "default"}));
+  const auto of_profile = [&](std::string_view name) { return chosen.value(name); };
 
   s3_access found;
   found.region =
@@ -117,18 +68,23 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
     found.keys_from = "none: requests are not signed";
     return found;
   }
-  const std::string of_named_profile = str_cat("the profile '", profile, "'");
+  const std::string of_named_profile = str_cat("the profile '", chosen.name(), "'");
   if (!options.access_key_id.empty()) {
     found.keys = {options.access_key_id, options.secret_access_key, options.session_token};
     found.keys_from = "the options";
   } else if (options.profile.empty() && !from("AWS_ACCESS_KEY_ID").empty()) {
     found.keys = {from("AWS_ACCESS_KEY_ID"), from("AWS_SECRET_ACCESS_KEY"), from("AWS_SESSION_TOKEN")};
     found.keys_from = "AWS_ACCESS_KEY_ID";
+  } else if (!has_role_of_environment(options, from) && chosen.takes_role()) {
+    found.lent = keys_of_role(chosen, files, found.region, options, from);
+    found.keys = *found.lent->now();
+    found.keys_from = str_cat("the role of ", of_named_profile);
   } else if (!has_role_of_environment(options, from) && !of_profile("aws_access_key_id").empty()) {
     found.keys = {of_profile("aws_access_key_id"), of_profile("aws_secret_access_key"),
                   of_profile("aws_session_token")};
-    found.keys_from = str_cat(of_named_profile, " in ",
-                              value(credentials, "aws_access_key_id").empty() ? config_path : credentials_path);
+    found.keys_from =
+        str_cat(of_named_profile, " in ",
+                chosen.is_in_credentials("aws_access_key_id") ? files.credentials_path() : files.config_path());
   } else {
     lender_settings settings;
     settings.region = found.region;
@@ -143,22 +99,28 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
       settings.role_session_name = of_profile("role_session_name");
       settings.credential_process = of_profile("credential_process");
       const bool is_lent = !settings.web_identity_token_file.empty() || !settings.credential_process.empty();
-      for (const std::string_view way : {"role_arn", "sso_session", "sso_start_url"}) {
+      for (const std::string_view way : {"sso_session", "sso_start_url"}) {
         if (is_lent || of_profile(way).empty()) continue;
         throw error(errc::unsupported,
-                    str_cat("the profile '", profile, "' has its keys by ", way,
+                    str_cat(of_named_profile, " has its keys by ", way,
                             ", which leat does not know, so far; give it `credential_process = aws configure "
                             "export-credentials --profile ",
-                            profile, "` in a profile of its own"));
+                            chosen.name(), "` in a profile of its own"));
+      }
+      if (!is_lent && !settings.role_arn.empty()) {
+        throw error(errc::usage, str_cat(of_named_profile,
+                                         " has a role_arn, and does not say with whose keys it is asked for; give it "
+                                         "source_profile, credential_source or web_identity_token_file"));
       }
     }
     std::string why;
     found.lent = find_lent_keys(settings, options, from, why);
     if (!found.lent) {
-      throw error(errc::usage, str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ",
-                                       credentials_path, " or ", config_path, " any for the profile '", profile,
-                                       "', and nobody lends them", why.empty() ? "" : str_cat(" (", why, ")"),
-                                       "; a bucket that all may read is read with anonymous"));
+      throw error(
+          errc::usage,
+          str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ", files.credentials_path(),
+                  " or ", files.config_path(), " any for ", of_named_profile, ", and nobody lends them",
+                  why.empty() ? "" : str_cat(" (", why, ")"), "; a bucket that all may read is read with anonymous"));
     }
     found.keys = *found.lent->now();
     if (found.keys_from.empty()) {

@@ -21,12 +21,14 @@ class renewed_keys;
 ///   lent       keys that are renewed while they are used; else null. `keys` are the first of them
 ///   endpoint   of a store that is not AWS
 ///   keys_from  where the keys were found, in words; never their values
+///   service    that requests are signed for
 struct s3_access {
   access_keys keys;
   std::string region;
   std::optional<address> endpoint;
   std::shared_ptr<renewed_keys> lent = nullptr;
   std::string keys_from = {};
+  std::string service = "s3";
 };
 
 /// An environment variable; empty where it is not set. Tests have an environment of their own.
@@ -34,10 +36,12 @@ using environment = std::function<std::string(const char* name)>;
 [[nodiscard]] environment of_process();
 
 /// Options come first, then the environment (AWS_ACCESS_KEY_ID and its kin, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), then the profile
-/// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say; then who
-/// lends keys, as find_lent_keys() has it, a role of the environment before the profile. Blocks while they are asked for.
+/// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say, its role
+/// (keys_of_role()) before its keys; then who lends keys, as find_lent_keys() has it, a role of the environment before the profile. Blocks
+/// while they are asked for.
 ///   throws   error{errc::usage}: no keys, with where they were looked for; an endpoint that is no address, or of http:// that was not
-///            allowed; error{errc::unsupported}: a profile whose keys come from elsewhere (role_arn, sso_*); and as find_lent_keys()
+///            allowed; error{errc::unsupported}: a profile whose keys come from elsewhere (sso_*); and as
+///            find_lent_keys() and keys_of_role()
 [[nodiscard]] s3_access find_s3_access(const remote_options& options, const environment& from = of_process());
 
 struct s3_name {

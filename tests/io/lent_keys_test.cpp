@@ -1,9 +1,11 @@
 // Keys that are lent: by whom, when they are renewed, and that no word of them is shown.
 #include "base/sanitizers.hpp"
+#include "io/remote/address.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/key_lenders.hpp"
 #include "io/remote/renewed_keys.hpp"
 #include "io/remote/s3.hpp"
+#include "io/remote/sigv4.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -160,6 +162,119 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_a_web_identity) {
   auto far = role;
   far["AWS_ENDPOINT_URL_STS"] = "http://example.org/";
   EXPECT_THAT(said(far), HasSubstr("https:// only"));
+}
+
+TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
+  std::ofstream(path("config"))
+      << "[profile base]\naws_access_key_id = BASE\naws_secret_access_key = hush-base\n"
+         "[profile train]\nrole_arn = arn:aws:iam::1:role/train\nsource_profile = base\nexternal_id = their/hush-id\n"
+         "role_session_name = night\nduration_seconds = 1800\nregion = eu-west-1\n"
+         "[profile read]\nrole_arn = arn:aws:iam::2:role/read\nsource_profile = train\n";
+  // Whether the signature is that of these keys, over what was asked.
+  const auto is_signed_by = [this](const served_request& asked, const io::access_keys& keys,
+                                   const std::string& region) {
+    std::tm at{};
+    EXPECT_NE(::strptime(asked.value("x-amz-date").c_str(), "%Y%m%dT%H%M%SZ", &at), nullptr);
+    const std::size_t query = asked.target.find('?');
+    const std::string host = io::parse_address(server_.address("")).host_header();
+    for (const io::header_line& line : io::sigv4_signer(keys, region, "sts")
+                                           .sign(asked.target.substr(0, query), asked.target.substr(query + 1),
+                                                 {{"host", host}}, static_cast<std::int64_t>(::timegm(&at)))) {
+      EXPECT_EQ(asked.value(line.name), line.value) << line.name;
+    }
+    return true;
+  };
+  const auto lent = [](const std::string& id) {
+    return answer("<R><Credentials><AccessKeyId>" + id +
+                  "</AccessKeyId><SecretAccessKey>hush</SecretAccessKey><SessionToken>hush-too</SessionToken>"
+                  "<Expiration>" +
+                  time_text(3600) + "</Expiration></Credentials></R>");
+  };
+  server_.set_rule([&](const served_request& asked) {
+    if (asked.target.find("role%2Fread") != std::string::npos) {
+      EXPECT_EQ(asked.target,
+                "/sts/?Action=AssumeRole&RoleArn=arn%3Aaws%3Aiam%3A%3A2%3Arole%2Fread&RoleSessionName=leat&"
+                "Version=2011-06-15");
+      EXPECT_TRUE(is_signed_by(asked, {"TRAIN", "hush", "hush-too"}, "us-east-1"));
+      return lent("READ");
+    }
+    EXPECT_EQ(asked.target,
+              "/sts/?Action=AssumeRole&DurationSeconds=1800&ExternalId=their%2Fhush-id&"
+              "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Ftrain&RoleSessionName=night&Version=2011-06-15");
+    EXPECT_TRUE(is_signed_by(asked, {"BASE", "hush-base"}, "eu-west-1"));
+    return lent("TRAIN");
+  });
+  const auto of_profile = [this](const std::string& name) {
+    return std::map<std::string, std::string>{{"AWS_PROFILE", name}, {"AWS_ENDPOINT_URL_STS", server_.address("sts")}};
+  };
+  {
+    const io::s3_access train = find(of_profile("train"));
+    EXPECT_EQ(train.keys.id, "TRAIN");
+    EXPECT_EQ(train.keys.token, "hush-too");
+    EXPECT_EQ(train.keys_from, "the role of the profile 'train'");
+    EXPECT_EQ(find(of_profile("train")).lent, train.lent) << "once for all who use them";
+    EXPECT_EQ(server_.requests(), 1);
+    EXPECT_EQ(find(of_profile("read")).keys.id, "READ") << "a role by a role";
+    EXPECT_EQ(server_.requests(), 2) << "the first role's keys are there";
+  }
+  server_.set_rule([](const served_request&) {
+    return http_fault{
+        .what = http_fault::kind::status,
+        .status = 403,
+        .body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>hush</Message></Error></ErrorResponse>"};
+  });
+  EXPECT_THAT(said(of_profile("train")),
+              AllOf(HasSubstr("the role arn:aws:iam::1:role/train, asked for with the keys of the profile 'base'"),
+                    HasSubstr("403 As Told, AccessDenied")));
+  server_.set_rule([](const served_request&) { return answer("<html>hush</html>"); });
+  EXPECT_THAT(said(of_profile("train")), HasSubstr("no keys in it"));
+  auto far = of_profile("train");
+  far["AWS_ENDPOINT_URL_STS"] = "http://example.org/";
+  EXPECT_THAT(said(far), HasSubstr("https:// only"));
+}
+
+TEST_F(lent_keys, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
+  std::ofstream(path("config"))
+      << "[profile ring]\nrole_arn = arn:r\nsource_profile = round\n"
+         "[profile round]\nrole_arn = arn:r\nsource_profile = ring\n"
+         "[profile lost]\nrole_arn = arn:r\nsource_profile = nobody\n"
+         "[profile bare]\nregion = eu-west-1\n[profile poor]\nrole_arn = arn:r\nsource_profile = bare\n"
+         "[profile code]\nrole_arn = arn:r\nsource_profile = own\nmfa_serial = arn:mfa\n"
+         "[profile long]\nrole_arn = arn:r\nsource_profile = own\nduration_seconds = 1 h\n"
+         "[profile alone]\nrole_arn = arn:r\n"
+         "[profile odd]\nrole_arn = arn:r\ncredential_source = Moon\n"
+         "[profile here]\nrole_arn = arn:r\ncredential_source = Environment\n"
+         "[profile there]\nrole_arn = arn:r\ncredential_source = EcsContainer\n"
+         // As AWS's tools have it: its own keys, which are the role's source.
+         "[profile own]\nrole_arn = arn:r\nsource_profile = own\naws_access_key_id = OWN\n"
+         "aws_secret_access_key = hush\n";
+  const auto said_of = [this](const std::string& name) { return said({{"AWS_PROFILE", name}}); };
+  EXPECT_THAT(said_of("ring"), HasSubstr("in a circle"));
+  EXPECT_THAT(said_of("lost"), AllOf(HasSubstr("source_profile 'nobody'"), HasSubstr(path("config"))));
+  EXPECT_THAT(said_of("poor"), HasSubstr("'bare' has no keys"));
+  EXPECT_THAT(said_of("code"), AllOf(HasSubstr("mfa_serial"), HasSubstr("credential_process")));
+  EXPECT_THAT(said_of("long"), HasSubstr("duration_seconds is to be a number from 900"));
+  EXPECT_THAT(said_of("alone"), AllOf(HasSubstr("role_arn"), HasSubstr("give it source_profile")));
+  EXPECT_THAT(said_of("odd"), HasSubstr("Ec2InstanceMetadata"));
+  EXPECT_THAT(said_of("here"), HasSubstr("AWS_ACCESS_KEY_ID is not set"));
+  EXPECT_THAT(said_of("there"), HasSubstr("no agent"));
+  EXPECT_EQ(server_.requests(), 0);
+  server_.set_rule([](const served_request& asked) {
+    if (asked.target == "/agent") return answer(keys_text("AGENT"));
+    const std::string by = asked.value("authorization");
+    const std::size_t begin = by.find("Credential=") + 11;
+    return answer("<R><AccessKeyId>ROLE-BY-" + by.substr(begin, by.find('/') - begin) +
+                  "</AccessKeyId><SecretAccessKey>hush</SecretAccessKey><SessionToken>hush-too</SessionToken>"
+                  "<Expiration>" +
+                  time_text(3600) + "</Expiration></R>");
+  });
+  const auto id_of = [this](const std::string& name, std::map<std::string, std::string> more = {}) {
+    more["AWS_ENDPOINT_URL_STS"] = server_.address("");
+    return find(std::move(more), {.profile = name}).keys.id;
+  };
+  EXPECT_EQ(id_of("own"), "ROLE-BY-OWN");
+  EXPECT_EQ(id_of("here", {{"AWS_ACCESS_KEY_ID", "E"}, {"AWS_SECRET_ACCESS_KEY", "hush"}}), "ROLE-BY-E");
+  EXPECT_EQ(id_of("there", container()), "ROLE-BY-AGENT");
 }
 
 TEST_F(lent_keys, of_a_container_and_of_a_machine_come_by_their_own_ways) {
